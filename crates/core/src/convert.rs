@@ -1,0 +1,115 @@
+//! From a conversation to what a model gets: every role becomes user, assistant or tool result (pi-core.md 1.12). What
+//! depends on the target model (ids, signatures, images it cannot see) is done by `llm`.
+
+use std::sync::Arc;
+
+use wire::message::UserContent;
+use wire::{BashExecutionMessage, Message, ToolResultMessage, UserBlock, UserMessage};
+
+/// Stands for an image when images are blocked by the user's settings.
+const BLOCKED_IMAGE: &str = "Image reading is disabled.";
+
+/// The messages a model gets for a conversation. `block_images` replaces every image by a sentence (setting
+/// `images.blockImages`).
+#[must_use]
+pub fn to_llm(messages: &[Arc<Message>], block_images: bool) -> Vec<Arc<Message>> {
+    let converted = messages.iter().filter_map(convert);
+    if block_images {
+        converted.map(without_images).collect()
+    } else {
+        converted.collect()
+    }
+}
+
+fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
+    match message.as_ref() {
+        Message::User(_) | Message::Assistant(_) | Message::ToolResult(_) => Some(Arc::clone(message)),
+        Message::BashExecution(bash) => (bash.exclude_from_context != Some(true))
+            .then(|| Arc::new(Message::user(bash_text(bash), bash.timestamp))),
+        Message::Custom(custom) => {
+            let content = UserContent::Blocks(custom.content.to_blocks());
+            Some(Arc::new(Message::User(UserMessage {
+                content,
+                timestamp: custom.timestamp,
+            })))
+        }
+        Message::BranchSummary(branch) => Some(Arc::new(Message::user(
+            format!(
+                "This conversation was continued from another branch, which is summarised here:\n\n<summary>\n{}</summary>",
+                branch.summary
+            ),
+            branch.timestamp,
+        ))),
+        Message::CompactionSummary(compaction) => Some(Arc::new(Message::user(
+            format!(
+                "The earlier part of this conversation was compacted into this summary:\n\n<summary>\n{}\n</summary>",
+                compaction.summary
+            ),
+            compaction.timestamp,
+        ))),
+        _ => None,
+    }
+}
+
+/// A user's shell command as the model reads it.
+fn bash_text(bash: &BashExecutionMessage) -> String {
+    let mut text = format!("Ran `{}`\n", bash.command);
+    if bash.output.is_empty() {
+        text.push_str("(no output)");
+    } else {
+        text.push_str("```\n");
+        text.push_str(&bash.output);
+        text.push_str("\n```");
+    }
+    match bash.exit_code {
+        _ if bash.cancelled => text.push_str("\n\n(command cancelled)"),
+        Some(code) if code != 0 => text.push_str(&format!("\n\nCommand exited with code {code}")),
+        _ => {}
+    }
+    if let (true, Some(path)) = (bash.truncated, &bash.full_output_path) {
+        text.push_str(&format!("\n\n[Output truncated. Full output: {path}]"));
+    }
+    text
+}
+
+fn without_images(message: Arc<Message>) -> Arc<Message> {
+    match message.as_ref() {
+        Message::User(UserMessage {
+            content: UserContent::Blocks(blocks),
+            timestamp,
+        }) if has_image(blocks) => {
+            let content = UserContent::Blocks(blocked(blocks));
+            Arc::new(Message::User(UserMessage {
+                content,
+                timestamp: *timestamp,
+            }))
+        }
+        Message::ToolResult(result) if has_image(&result.content) => {
+            Arc::new(Message::ToolResult(ToolResultMessage {
+                content: blocked(&result.content),
+                ..result.clone()
+            }))
+        }
+        _ => message,
+    }
+}
+
+fn has_image(blocks: &[UserBlock]) -> bool {
+    blocks.iter().any(|block| matches!(block, UserBlock::Image(_)))
+}
+
+/// Replaces images; neighbouring replacements become one.
+fn blocked(blocks: &[UserBlock]) -> Vec<UserBlock> {
+    let mut out: Vec<UserBlock> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let block = match block {
+            UserBlock::Image(_) => UserBlock::text(BLOCKED_IMAGE),
+            UserBlock::Text(_) => block.clone(),
+        };
+        let repeats = block.as_text() == Some(BLOCKED_IMAGE) && out.last() == Some(&block);
+        if !repeats {
+            out.push(block);
+        }
+    }
+    out
+}

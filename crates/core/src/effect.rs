@@ -1,0 +1,30 @@
+//! What the machine wants done.
+
+use std::sync::Arc;
+
+use wire::{Event, Message, ToolCall};
+
+/// Something to be done by the caller, in the order given.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Append the message to the session file. Comes before the event that announces it as complete.
+    Persist(Arc<Message>),
+    /// Tell the clients.
+    Emit(Event),
+    /// Ask the model, with the conversation as it is now.
+    CallModel,
+    /// Stop the request; its `Finished` input must still come.
+    CancelModel,
+    /// Look up a tool and check the arguments of call number `0`.
+    PrepareTool(usize, ToolCall),
+    /// Run call number `0`, which was prepared.
+    RunTool(usize),
+    /// Stop every running tool; their `Done` inputs must still come.
+    CancelTools,
+    /// Send `RetryDue` in this many milliseconds.
+    StartRetryTimer(u64),
+    /// Forget the timer.
+    CancelRetryTimer,
+    /// The session is idle now.
+    Idle,
+}

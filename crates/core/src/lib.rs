@@ -1,0 +1,23 @@
+//! The agent's decisions as a pure machine.
+//!
+//! [`Machine::step`] takes an [`Input`] (something happened) and appends [`Effect`]s (something must be done). It never
+//! waits, reads no clock, draws no ids and does no IO: time arrives with each input, the caller carries out the effects in
+//! order. Same inputs, same effects. What lives here: the turn loop, tool batches, queues, steering, retries, the conversion
+//! of a conversation into what a model gets, and counts over a conversation. What does not: providers, tools, files, the
+//! wire's dialects.
+
+mod batch;
+pub mod convert;
+mod effect;
+mod input;
+pub mod limits;
+mod machine;
+mod queue;
+mod retry;
+pub mod stats;
+
+pub use effect::Effect;
+pub use input::{Input, ModelInput, Prepared, ToolInput, Verdict};
+pub use machine::{LoopSettings, Machine};
+pub use queue::{QueueKind, Queued};
+pub use retry::RetrySettings;

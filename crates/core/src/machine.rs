@@ -1,0 +1,438 @@
+//! The turn loop: what follows what (pi-core.md 1.3 to 1.9, behaviour.md 2 and 3).
+
+use std::sync::Arc;
+
+use wire::state::{InterruptMode, QueueMode};
+use wire::{AssistantMessage, Event, Message, StopReason};
+
+use crate::batch::{Batch, Refusal};
+use crate::effect::Effect;
+use crate::input::{Input, ModelInput, ToolInput, Verdict};
+use crate::queue::{QueueKind, Queued, Queues};
+use crate::retry::RetrySettings;
+
+/// Settings of the loop; they may change at any time.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LoopSettings {
+    /// How steering messages are taken.
+    pub steering_mode: QueueMode,
+    /// How follow-up messages are taken.
+    pub follow_up_mode: QueueMode,
+    /// When steering takes effect; read when a run starts.
+    pub interrupt_mode: InterruptMode,
+    /// Retries.
+    pub retry: RetrySettings,
+}
+
+/// A run: from `agent_start` to `agent_end`.
+#[derive(Debug, Clone)]
+struct Run {
+    added: Vec<Arc<Message>>,
+    interrupt_mode: InterruptMode,
+    aborted: bool,
+}
+
+#[derive(Debug, Clone)]
+enum Phase {
+    Idle,
+    /// A request is out; `true` once its `message_start` was sent.
+    Asking(Run, bool),
+    Tools(Run, Batch),
+    /// A failed run waits to be tried again.
+    Waiting,
+}
+
+/// The machine. See the crate's page.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Settings; the caller may change them between steps.
+    pub settings: LoopSettings,
+    messages: Vec<Arc<Message>>,
+    queues: Queues,
+    phase: Phase,
+    /// Retries made since the last success.
+    attempt: u32,
+}
+
+impl Machine {
+    /// A machine for a conversation that exists already.
+    #[must_use]
+    pub fn new(settings: LoopSettings, messages: Vec<Arc<Message>>) -> Self {
+        Self {
+            settings,
+            messages,
+            queues: Queues::default(),
+            phase: Phase::Idle,
+            attempt: 0,
+        }
+    }
+
+    /// The conversation: finished messages only.
+    #[must_use]
+    pub fn messages(&self) -> &[Arc<Message>] {
+        &self.messages
+    }
+
+    /// Adds a message that no run produced (a user's shell command, an extension's note). The caller persists it.
+    pub fn add_message(&mut self, message: Arc<Message>) {
+        self.messages.push(message);
+    }
+
+    /// Is nothing going on?
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        matches!(self.phase, Phase::Idle)
+    }
+
+    /// Does a failed run wait to be tried again?
+    #[must_use]
+    pub fn is_waiting_to_retry(&self) -> bool {
+        matches!(self.phase, Phase::Waiting)
+    }
+
+    /// Messages in both queues.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Texts in both queues: steering, follow-ups.
+    #[must_use]
+    pub fn queue_texts(&self) -> (Vec<String>, Vec<String>) {
+        self.queues.texts()
+    }
+
+    /// Takes an input at a time (Unix milliseconds) and appends what is to be done.
+    pub fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
+        match input {
+            Input::Prompt(messages) => {
+                if self.is_idle() {
+                    self.start_run(messages, out);
+                }
+            }
+            Input::Enqueue(kind, item) => {
+                self.queues.push(kind, item);
+                out.push(Effect::Emit(self.queues.event()));
+            }
+            Input::ClearQueue => {
+                if self.queues.len() > 0 {
+                    self.queues.clear();
+                    out.push(Effect::Emit(self.queues.event()));
+                }
+            }
+            Input::Abort => self.abort(out),
+            Input::AbortRetry => self.abort_retry(out),
+            Input::RetryDue => {
+                if matches!(self.phase, Phase::Waiting) {
+                    self.start_run(Vec::new(), out);
+                }
+            }
+            Input::Model(input) => self.on_model(input, now, out),
+            Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
+        }
+    }
+
+    fn start_run(&mut self, prompts: Vec<Arc<Message>>, out: &mut Vec<Effect>) {
+        let mut run = Run {
+            added: Vec::new(),
+            interrupt_mode: self.settings.interrupt_mode,
+            aborted: false,
+        };
+        out.push(Effect::Emit(Event::AgentStart));
+        out.push(Effect::Emit(Event::TurnStart));
+        for message in prompts {
+            self.say(&mut run, message, out);
+        }
+        let steering = self.queues.poll(QueueKind::Steering, self.settings.steering_mode);
+        self.deliver(&mut run, steering, out);
+        self.ask(run, out);
+    }
+
+    /// A message that is complete as soon as it begins.
+    fn say(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
+        out.push(Effect::Emit(Event::MessageStart {
+            message: Arc::clone(&message),
+        }));
+        self.complete(run, message, out);
+    }
+
+    /// A message is complete: on disk first, then told.
+    fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
+        out.push(Effect::Persist(Arc::clone(&message)));
+        out.push(Effect::Emit(Event::MessageEnd {
+            message: Arc::clone(&message),
+        }));
+        self.messages.push(Arc::clone(&message));
+        run.added.push(message);
+    }
+
+    fn deliver(&mut self, run: &mut Run, items: Vec<Queued>, out: &mut Vec<Effect>) {
+        if items.is_empty() {
+            return;
+        }
+        out.push(Effect::Emit(self.queues.event()));
+        for item in items {
+            self.say(run, item.message, out);
+        }
+    }
+
+    fn ask(&mut self, run: Run, out: &mut Vec<Effect>) {
+        self.phase = Phase::Asking(run, false);
+        out.push(Effect::CallModel);
+    }
+
+    fn on_model(&mut self, input: ModelInput, now: i64, out: &mut Vec<Effect>) {
+        match (input, std::mem::replace(&mut self.phase, Phase::Idle)) {
+            (ModelInput::Started(message), Phase::Asking(run, false)) => {
+                out.push(Effect::Emit(Event::MessageStart {
+                    message: message.into(),
+                }));
+                self.phase = Phase::Asking(run, true);
+            }
+            (ModelInput::Update(assistant_message_event, usage), Phase::Asking(run, true)) => {
+                out.push(Effect::Emit(Event::MessageUpdate {
+                    usage,
+                    assistant_message_event,
+                }));
+                self.phase = Phase::Asking(run, true);
+            }
+            (ModelInput::Finished(answer, verdict), Phase::Asking(run, started)) => {
+                self.on_answer(run, started, answer, verdict, now, out);
+            }
+            (_, phase) => self.phase = phase,
+        }
+    }
+
+    fn on_answer(
+        &mut self,
+        mut run: Run,
+        started: bool,
+        mut answer: AssistantMessage,
+        verdict: Verdict,
+        now: i64,
+        out: &mut Vec<Effect>,
+    ) {
+        if run.aborted && !answer.failed() {
+            // The answer won the race against the abort; nothing may follow from it all the same.
+            answer.stop_reason = StopReason::Aborted;
+            answer.error_message = Some("Request was aborted".to_owned());
+        }
+        let message: Arc<Message> = answer.clone().into();
+        if !started {
+            out.push(Effect::Emit(Event::MessageStart {
+                message: Arc::clone(&message),
+            }));
+        }
+        self.complete(&mut run, Arc::clone(&message), out);
+        if !answer.failed() && self.attempt > 0 {
+            let attempt = std::mem::take(&mut self.attempt);
+            out.push(Effect::Emit(Event::AutoRetryEnd {
+                success: true,
+                attempt,
+                final_error: None,
+            }));
+        }
+        if answer.failed() {
+            out.push(Effect::Emit(Event::TurnEnd {
+                message,
+                tool_results: Vec::new(),
+            }));
+            self.end_run(run, &answer, verdict, out);
+            return;
+        }
+        let mut batch = Batch::new(message, &answer);
+        if answer.stop_reason == StopReason::Length {
+            batch.refuse_rest(Refusal::CutOff, out);
+        }
+        self.advance(run, batch, now, out);
+    }
+
+    fn on_tool(&mut self, slot: usize, input: ToolInput, now: i64, out: &mut Vec<Effect>) {
+        let (run, mut batch) = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Tools(run, batch) => (run, batch),
+            phase => {
+                self.phase = phase;
+                return;
+            }
+        };
+        match input {
+            ToolInput::Prepared(outcome) => batch.on_prepared(slot, outcome, out),
+            ToolInput::Progress(partial) => {
+                if !run.aborted {
+                    batch.on_progress(slot, partial, out);
+                }
+            }
+            ToolInput::Done {
+                result,
+                is_error,
+                duration_ms,
+            } => {
+                batch.on_done(slot, result, is_error, duration_ms, out);
+                let immediate = run.interrupt_mode == InterruptMode::Immediate && !run.aborted;
+                if immediate && self.queues.has_steering() && !batch.is_interrupted() {
+                    batch.stop(Refusal::Steered, out);
+                }
+            }
+        }
+        self.advance(run, batch, now, out);
+    }
+
+    /// Takes a batch as far as it can go without further news.
+    fn advance(&mut self, run: Run, mut batch: Batch, now: i64, out: &mut Vec<Effect>) {
+        if run.aborted {
+            batch.refuse_ready(Refusal::Aborted, out);
+            batch.refuse_rest(Refusal::Aborted, out);
+        }
+        if batch.is_done() {
+            self.end_turn(run, batch, now, out);
+            return;
+        }
+        if batch.all_prepared() {
+            batch.start_ready(out);
+        } else {
+            batch.announce_next(out);
+        }
+        self.phase = Phase::Tools(run, batch);
+    }
+
+    fn end_turn(&mut self, mut run: Run, batch: Batch, now: i64, out: &mut Vec<Effect>) {
+        let message = Arc::clone(&batch.message);
+        let goes_on = !batch.is_empty() && !batch.terminates();
+        let tool_results = batch.results(now);
+        for result in &tool_results {
+            self.say(&mut run, Arc::clone(result), out);
+        }
+        out.push(Effect::Emit(Event::TurnEnd {
+            message: Arc::clone(&message),
+            tool_results,
+        }));
+        if run.aborted {
+            self.end_aborted(run, &message, now, out);
+            return;
+        }
+        let mut next = self.queues.poll(QueueKind::Steering, self.settings.steering_mode);
+        if next.is_empty() && !goes_on {
+            next = self
+                .queues
+                .poll(QueueKind::FollowUp, self.settings.follow_up_mode);
+        }
+        if next.is_empty() && !goes_on {
+            self.finish_run(run, false, out);
+            return;
+        }
+        out.push(Effect::Emit(Event::TurnStart));
+        self.deliver(&mut run, next, out);
+        self.ask(run, out);
+    }
+
+    /// An abort between turns leaves its mark as an empty answer with stop reason `aborted`, as pi's clients know it; unlike
+    /// in pi the queues are not touched (pi-core.md 1.8).
+    fn end_aborted(&mut self, mut run: Run, last: &Message, now: i64, out: &mut Vec<Effect>) {
+        let (api, provider, model) = last.as_assistant().map_or(("", "", ""), |m| {
+            (m.api.as_str(), m.provider.as_str(), m.model.as_str())
+        });
+        let mut answer = AssistantMessage::begin(api, provider, model, now);
+        answer.stop_reason = StopReason::Aborted;
+        answer.error_message = Some("Request was aborted.".to_owned());
+        out.push(Effect::Emit(Event::TurnStart));
+        let message: Arc<Message> = answer.into();
+        self.say(&mut run, Arc::clone(&message), out);
+        out.push(Effect::Emit(Event::TurnEnd {
+            message,
+            tool_results: Vec::new(),
+        }));
+        self.finish_run(run, true, out);
+    }
+
+    /// A run ended with an answer that failed.
+    fn end_run(&mut self, run: Run, answer: &AssistantMessage, verdict: Verdict, out: &mut Vec<Effect>) {
+        let aborted = run.aborted || answer.stop_reason == StopReason::Aborted;
+        let retry = self.settings.retry;
+        let error = answer.error_message.clone().unwrap_or_default();
+        match verdict {
+            Verdict::Retry(asked) if !aborted && retry.enabled && self.attempt < retry.max_retries => {
+                self.attempt += 1;
+                let delay_ms = retry.delay_ms(self.attempt, asked);
+                out.push(Effect::Emit(Event::AgentEnd {
+                    messages: run.added,
+                    will_retry: true,
+                }));
+                out.push(Effect::Emit(Event::AutoRetryStart {
+                    attempt: self.attempt,
+                    max_attempts: retry.max_retries,
+                    delay_ms,
+                    error_message: error,
+                }));
+                // The failed answer stays in the file but leaves the conversation.
+                self.messages.pop();
+                self.phase = Phase::Waiting;
+                out.push(Effect::StartRetryTimer(delay_ms));
+            }
+            _ => {
+                out.push(Effect::Emit(Event::AgentEnd {
+                    messages: run.added,
+                    will_retry: false,
+                }));
+                let attempt = std::mem::take(&mut self.attempt);
+                if attempt > 0 {
+                    let final_error = Some(error);
+                    out.push(Effect::Emit(Event::AutoRetryEnd {
+                        success: false,
+                        attempt,
+                        final_error,
+                    }));
+                }
+                self.settle(aborted, out);
+            }
+        }
+    }
+
+    fn finish_run(&mut self, run: Run, aborted: bool, out: &mut Vec<Effect>) {
+        out.push(Effect::Emit(Event::AgentEnd {
+            messages: run.added,
+            will_retry: false,
+        }));
+        self.settle(aborted, out);
+    }
+
+    fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
+        self.phase = Phase::Idle;
+        out.push(Effect::Emit(Event::AgentSettled { aborted }));
+        out.push(Effect::Idle);
+    }
+
+    fn abort(&mut self, out: &mut Vec<Effect>) {
+        match &mut self.phase {
+            Phase::Idle => {}
+            Phase::Asking(run, _) => {
+                if !run.aborted {
+                    run.aborted = true;
+                    out.push(Effect::CancelModel);
+                }
+            }
+            Phase::Tools(run, batch) => {
+                if !run.aborted {
+                    run.aborted = true;
+                    // What still runs or is being prepared reports back; `advance` does the rest then.
+                    batch.stop(Refusal::Aborted, out);
+                }
+            }
+            Phase::Waiting => self.abort_retry(out),
+        }
+    }
+
+    fn abort_retry(&mut self, out: &mut Vec<Effect>) {
+        if !matches!(self.phase, Phase::Waiting) {
+            return;
+        }
+        let attempt = std::mem::take(&mut self.attempt);
+        out.push(Effect::CancelRetryTimer);
+        let final_error = Some("Retry cancelled".to_owned());
+        out.push(Effect::Emit(Event::AutoRetryEnd {
+            success: false,
+            attempt,
+            final_error,
+        }));
+        self.settle(true, out);
+    }
+}

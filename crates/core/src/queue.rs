@@ -1,0 +1,80 @@
+//! Messages that wait: steering (taken after each turn) and follow-ups (taken when a run would stop). pi-core.md 1.7.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use wire::state::QueueMode;
+use wire::{Event, Message};
+
+/// Which queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum QueueKind {
+    /// Taken after each turn.
+    Steering,
+    /// Taken when the run would stop.
+    FollowUp,
+}
+
+/// A message that waits.
+#[derive(Debug, Clone)]
+pub struct Queued {
+    /// What `queue_update` shows of it.
+    pub text: String,
+    /// The message.
+    pub message: Arc<Message>,
+}
+
+/// Both queues.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Queues {
+    steering: VecDeque<Queued>,
+    follow_up: VecDeque<Queued>,
+}
+
+impl Queues {
+    pub(crate) fn push(&mut self, kind: QueueKind, item: Queued) {
+        self.of(kind).push_back(item);
+    }
+
+    /// Takes one or all messages of a queue.
+    pub(crate) fn poll(&mut self, kind: QueueKind, mode: QueueMode) -> Vec<Queued> {
+        let queue = self.of(kind);
+        let count = match mode {
+            QueueMode::All => queue.len(),
+            QueueMode::OneAtATime => queue.len().min(1),
+        };
+        queue.drain(..count).collect()
+    }
+
+    pub(crate) fn clear(&mut self) -> (Vec<String>, Vec<String>) {
+        let texts = self.texts();
+        self.steering.clear();
+        self.follow_up.clear();
+        texts
+    }
+
+    pub(crate) fn has_steering(&self) -> bool {
+        !self.steering.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.steering.len() + self.follow_up.len()
+    }
+
+    pub(crate) fn texts(&self) -> (Vec<String>, Vec<String>) {
+        let texts = |queue: &VecDeque<Queued>| queue.iter().map(|item| item.text.clone()).collect();
+        (texts(&self.steering), texts(&self.follow_up))
+    }
+
+    pub(crate) fn event(&self) -> Event {
+        let (steering, follow_up) = self.texts();
+        Event::QueueUpdate { steering, follow_up }
+    }
+
+    fn of(&mut self, kind: QueueKind) -> &mut VecDeque<Queued> {
+        match kind {
+            QueueKind::Steering => &mut self.steering,
+            QueueKind::FollowUp => &mut self.follow_up,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! The machine, driven by scripts and by chance.
+
+mod common;
+mod run;
+mod simulate;

@@ -1,0 +1,158 @@
+//! What all sessions of a process share: models and keys, tools, settings, and what the command line asked for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use llm::registry::{Registry, Start, StartRequest};
+use llm::{Budgets, CacheRetention, Client};
+use pinion_core::limits::MAX_RETRY_DELAY_MS;
+use pinion_core::{LoopSettings, RetrySettings};
+use tools::{Reaper, Toolbox};
+use wire::{Model, ThinkingLevel};
+
+use crate::error::HostError;
+use crate::resources::{ResourceOptions, Resources};
+use crate::settings::Settings;
+
+/// What the command line asked for, as far as it outlives the start.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How a session's model and level are chosen; what a session itself brings is filled in for each.
+    pub start: StartRequest,
+    /// Names of the tools the model may call.
+    pub tools: Vec<String>,
+    /// Where session files go; none keeps sessions in memory (`--no-session`).
+    pub session_dir: Option<PathBuf>,
+    /// What the system prompt is made of.
+    pub resources: ResourceOptions,
+    /// How long providers should keep prompts cached.
+    pub cache_retention: CacheRetention,
+}
+
+/// What all sessions of a process share.
+pub struct Agent {
+    /// Version of the program, for `ready`.
+    pub version: String,
+    /// Directory of settings, keys and sessions.
+    pub agent_dir: PathBuf,
+    /// Working directory of new sessions.
+    pub cwd: PathBuf,
+    /// Settings, global and project merged.
+    pub settings: Settings,
+    /// The command line.
+    pub options: Options,
+    /// Models and keys.
+    pub registry: Arc<Registry>,
+    /// Asks models.
+    pub client: Client,
+    /// Runs tools.
+    pub toolbox: Toolbox,
+    /// Owns their processes.
+    pub reaper: Reaper,
+}
+
+impl Agent {
+    /// Models with credentials.
+    #[must_use]
+    pub fn available_models(&self) -> Vec<Model> {
+        self.registry.models().into_iter().cloned().collect()
+    }
+
+    /// A model with credentials.
+    #[must_use]
+    pub fn available_model(&self, provider: &str, id: &str) -> Option<Model> {
+        self.registry.find(provider, id).filter(|_| self.registry.has_auth(provider)).cloned()
+    }
+
+    /// The thinking level of a new session before it is fitted to a model: command line, settings, `medium`.
+    #[must_use]
+    pub fn default_thinking(&self) -> ThinkingLevel {
+        let start = &self.options.start;
+        start.thinking.or(start.default_thinking).unwrap_or_default()
+    }
+
+    /// Model, level and scope of a session with this context (pi-core.md 8.6).
+    ///
+    /// # Errors
+    /// When the command line names a model that does not exist.
+    pub fn choose(&self, context: &store::Context) -> Result<Start, HostError> {
+        let request = StartRequest {
+            session_model: context.model.clone(),
+            session_thinking: context.thinking_level.as_deref().and_then(ThinkingLevel::parse),
+            has_messages: !context.messages.is_empty(),
+            ..self.options.start.clone()
+        };
+        Ok(llm::registry::start(&self.registry, &request)?)
+    }
+
+    /// Can the model be asked, as far as one can tell without running commands or asking anybody?
+    ///
+    /// # Errors
+    /// A sentence for the client that names what is missing.
+    pub fn check_credentials(&self, model: &Model) -> Result<(), String> {
+        if self.registry.has_auth(&model.provider) {
+            Ok(())
+        } else {
+            Err(self.registry.no_key(&model.provider).to_string())
+        }
+    }
+
+    /// Settings of the turn loop.
+    #[must_use]
+    pub fn loop_settings(&self) -> LoopSettings {
+        let settings = &self.settings;
+        LoopSettings {
+            steering_mode: settings.steering_mode,
+            follow_up_mode: settings.follow_up_mode,
+            interrupt_mode: settings.interrupt_mode,
+            retry: RetrySettings {
+                enabled: settings.retry.enabled,
+                max_retries: settings.retry.max_retries,
+                base_delay_ms: settings.retry.base_delay_ms,
+                max_delay_ms: settings.retry.max_agent_delay_ms.unwrap_or(MAX_RETRY_DELAY_MS),
+            },
+        }
+    }
+
+    /// Token budgets of the thinking levels.
+    #[must_use]
+    pub fn budgets(&self) -> Budgets {
+        let tokens = |level| self.settings.thinking_budgets.get(&level).copied();
+        Budgets {
+            minimal: tokens(ThinkingLevel::Minimal),
+            low: tokens(ThinkingLevel::Low),
+            medium: tokens(ThinkingLevel::Medium),
+            high: tokens(ThinkingLevel::High),
+        }
+    }
+
+    /// How long a provider may be silent; a day when the setting switches the limit off, since every wait has one.
+    #[must_use]
+    pub fn idle_timeout(&self) -> Duration {
+        let settings = &self.settings;
+        let ms = settings.retry.provider.timeout_ms.or(settings.http_idle_timeout_ms);
+        ms.map_or(Duration::from_secs(86_400), Duration::from_millis)
+    }
+
+    /// Loads what the system prompt is made of.
+    #[must_use]
+    pub fn load_resources(&self) -> Resources {
+        Resources::new(self.options.resources.clone())
+    }
+
+    /// Variables that tools of a session see in addition (pi-1.5-delta.md 6).
+    #[must_use]
+    pub fn tool_env(session_id: &str, file: Option<&str>, model: Option<&Model>) -> Vec<(OsString, OsString)> {
+        let mut env: Vec<(OsString, OsString)> = vec![("PI_SESSION_ID".into(), session_id.into())];
+        if let Some(file) = file {
+            env.push(("PI_SESSION_FILE".into(), file.into()));
+        }
+        if let Some(model) = model {
+            env.push(("PI_PROVIDER".into(), model.provider.clone().into()));
+            env.push(("PI_MODEL".into(), model.id.clone().into()));
+        }
+        env
+    }
+}

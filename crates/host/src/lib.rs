@@ -1,0 +1,19 @@
+//! The driver: owns sessions, carries out what the machine of `pinion_core` wants, and holds what sessions share. What does
+//! not live here: how lines are read and written (`serve`), arguments and environment (the binary), decisions about what
+//! follows what in a run (`core`).
+
+mod agent;
+mod error;
+pub mod limits;
+mod mail;
+mod outbox;
+pub mod resources;
+mod session;
+pub mod settings;
+mod strings;
+
+pub use agent::{Agent, Options};
+pub use error::HostError;
+pub use mail::{Mail, Mailbox, Slot, mailbox};
+pub use outbox::{Origin, Outbox, Outgoing, WriterGone, outbox};
+pub use session::{Opening, Session};

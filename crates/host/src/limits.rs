@@ -1,0 +1,24 @@
+//! Every number that bounds what a session holds and waits for.
+
+use std::time::Duration;
+
+/// Events and responses that wait for the writer; a session waits when there are more.
+pub const OUTBOX: usize = 1024;
+
+/// Commands that wait for the session; the reader waits when there are more.
+pub const MAILBOX: usize = 1024;
+
+/// Commands of the control lane that wait for the session.
+pub const CONTROL: usize = 1024;
+
+/// Reports of tools that wait for the session.
+pub const REPORTS: usize = 256;
+
+/// How long a cancelled tool may take to end before its result no longer counts.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
+
+/// Messages in both queues together; more are refused.
+pub const QUEUED: usize = 1_000;
+
+/// User shell commands that run at the same time; more are refused.
+pub const BASH_RUNNING: usize = 64;

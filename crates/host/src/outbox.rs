@@ -1,0 +1,96 @@
+//! What a session tells the outside, in one order: events and the answers to commands. The queue is bounded: a full one
+//! makes the sender wait; that is how a reader that does not read stops a session instead of filling the memory. How items
+//! become bytes is `serve`'s business.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+use wire::{Event, Reply, Response};
+
+/// Something to be written.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outgoing {
+    /// An event, for every client.
+    Event(Arc<Event>),
+    /// A response, for the one that asked.
+    Response(Response),
+    /// Answered when everything before it was written.
+    Flush(oneshot::Sender<()>),
+}
+
+/// The writer is gone: its output was closed, or the process is ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("nobody writes any more")]
+pub struct WriterGone;
+
+/// Whom to answer.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// The command's `id`, if it had one.
+    pub id: Option<Box<RawValue>>,
+    /// The command's name.
+    pub command: &'static str,
+}
+
+/// A handle to the queue; clones share it. The writer ends when all are dropped.
+#[derive(Debug, Clone)]
+pub struct Outbox {
+    queue: mpsc::Sender<Outgoing>,
+}
+
+/// Makes a queue for `capacity` items (usually [`OUTBOX`](crate::limits::OUTBOX)).
+#[must_use]
+pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
+    let (queue, receiver) = mpsc::channel(capacity.max(1));
+    (Outbox { queue }, receiver)
+}
+
+impl Outbox {
+    /// Sends an event; waits while the queue is full.
+    ///
+    /// # Errors
+    /// When the writer is gone.
+    pub async fn event(&self, event: Arc<Event>) -> Result<(), WriterGone> {
+        self.send(Outgoing::Event(event)).await
+    }
+
+    /// Sends a response; waits while the queue is full.
+    ///
+    /// # Errors
+    /// When the writer is gone.
+    pub async fn response(&self, response: Response) -> Result<(), WriterGone> {
+        self.send(Outgoing::Response(response)).await
+    }
+
+    /// Waits until everything sent before was written.
+    ///
+    /// # Errors
+    /// When the writer is gone.
+    pub async fn flush(&self) -> Result<(), WriterGone> {
+        let (done, wait) = oneshot::channel();
+        self.send(Outgoing::Flush(done)).await?;
+        wait.await.map_err(|_| WriterGone)
+    }
+
+    /// Resolves when the writer is gone.
+    pub async fn closed(&self) {
+        self.queue.closed().await;
+    }
+
+    /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
+    pub(crate) async fn tell(&self, event: Event) {
+        let _gone = self.event(Arc::new(event)).await;
+    }
+
+    /// Answers a command.
+    pub(crate) async fn respond(&self, origin: Origin, outcome: Result<Reply, String>) {
+        let command = Some(origin.command.into());
+        let _gone = self.response(Response { id: origin.id, command, outcome }).await;
+    }
+
+    async fn send(&self, item: Outgoing) -> Result<(), WriterGone> {
+        self.queue.send(item).await.map_err(|_| WriterGone)
+    }
+}

@@ -1,0 +1,28 @@
+//! Every number that bounds what resource files may cost. Nothing else lives here.
+
+/// Bytes of one context file (AGENTS.md and its relatives) that reach the prompt; the rest is cut and reported.
+pub const CONTEXT_FILE_BYTES: u64 = 256 * 1024;
+/// Bytes of SYSTEM.md, APPEND_SYSTEM.md or a file named by `--system-prompt`.
+pub const PROMPT_FILE_BYTES: u64 = 1024 * 1024;
+/// Bytes of a skill file that are searched for its front matter.
+pub const SKILL_HEAD_BYTES: u64 = 64 * 1024;
+/// Bytes of a skill file that `/skill:name` puts into a message.
+pub const SKILL_BYTES: u64 = 1024 * 1024;
+/// Bytes of a prompt template.
+pub const TEMPLATE_BYTES: u64 = 256 * 1024;
+/// Bytes of one `.gitignore` inside a skill tree.
+pub const IGNORE_FILE_BYTES: u64 = 64 * 1024;
+/// Bytes a template may grow to when its placeholders are filled in.
+pub const EXPANSION_BYTES: usize = 4 * 1024 * 1024;
+/// Directory levels below a skill directory that are searched.
+pub const SKILL_DEPTH: usize = 16;
+/// Directory entries looked at in one skill directory tree.
+pub const SKILL_ENTRIES: usize = 20_000;
+/// Characters of a skill name before a diagnostic (pi-core.md 6.3).
+pub const SKILL_NAME_CHARS: usize = 64;
+/// Characters of a skill description before a diagnostic (pi-core.md 6.3).
+pub const SKILL_DESCRIPTION_CHARS: usize = 1024;
+/// Characters of a template's first line that serve as its description (pi-core.md 6.4).
+pub const TEMPLATE_DESCRIPTION_CHARS: usize = 60;
+/// Parent directories of the working directory that are searched for context files and skills.
+pub const ANCESTORS: usize = 256;

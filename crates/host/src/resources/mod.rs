@@ -1,0 +1,197 @@
+//! Files that shape a session without being code: context files, the system prompt's texts, skills and prompt templates.
+//!
+//! What lives here: finding, reading and understanding them, and putting the system prompt together. Each kind is read when
+//! it is first asked for and kept; a reload is a new [`Resources`]. What does not: settings files (`settings`), extensions,
+//! the environment, and any decision about when a prompt is sent.
+
+mod commands;
+mod context;
+mod diagnostic;
+mod frontmatter;
+pub mod limits;
+mod prompt_texts;
+mod skill_files;
+mod skills;
+mod source;
+mod system_prompt;
+mod template_args;
+mod templates;
+#[cfg(test)]
+mod tests;
+pub(crate) mod text_file;
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+pub use commands::CommandInfo;
+pub use context::{ContextFile, context_files};
+pub use diagnostic::Diagnostic;
+pub use prompt_texts::{PromptTexts, prompt_texts};
+pub use skills::Skill;
+pub use source::{ExtraPath, Origin, Scope, SourceInfo, resolve_path};
+pub use system_prompt::{PromptParts, ToolHint, system_prompt};
+pub use templates::Template;
+
+/// Where to look and what to leave out.
+#[derive(Debug, Clone)]
+pub struct ResourceOptions {
+    /// The user's configuration directory, absolute.
+    pub agent_dir: PathBuf,
+    /// The session's working directory, absolute.
+    pub cwd: PathBuf,
+    /// The user's home directory, for `~` and `~/.agents`.
+    pub home: Option<PathBuf>,
+    /// False leaves out everything the working directory and its parents bring (`--no-approve`).
+    pub project: bool,
+    /// False for `--no-context-files`.
+    pub context_files: bool,
+    /// False for `--no-skills`: only paths of scope `Temporary` load.
+    pub skills: bool,
+    /// False for `--no-prompt-templates`: only paths of scope `Temporary` load.
+    pub templates: bool,
+    /// Skills named by settings and flags.
+    pub skill_paths: Vec<ExtraPath>,
+    /// Templates named by settings and flags.
+    pub template_paths: Vec<ExtraPath>,
+    /// `--system-prompt`: a file or the text itself.
+    pub system_prompt: Option<String>,
+    /// `--append-system-prompt`, in order: files or the texts themselves.
+    pub append_system_prompt: Vec<String>,
+}
+
+impl ResourceOptions {
+    /// Everything on, nothing named.
+    #[must_use]
+    pub fn new(agent_dir: &Path, cwd: &Path, home: Option<&Path>) -> Self {
+        Self {
+            agent_dir: agent_dir.to_path_buf(),
+            cwd: cwd.to_path_buf(),
+            home: home.map(Path::to_path_buf),
+            project: true,
+            context_files: true,
+            skills: true,
+            templates: true,
+            skill_paths: Vec::new(),
+            template_paths: Vec::new(),
+            system_prompt: None,
+            append_system_prompt: Vec::new(),
+        }
+    }
+}
+
+type Loaded<T> = OnceLock<(T, Vec<Diagnostic>)>;
+
+/// The resources of one session. Nothing is read before it is asked for, and nothing twice.
+#[derive(Debug)]
+pub struct Resources {
+    options: ResourceOptions,
+    context: Loaded<Vec<ContextFile>>,
+    texts: Loaded<PromptTexts>,
+    skills: Loaded<Vec<Skill>>,
+    templates: Loaded<Vec<Template>>,
+}
+
+/// A user's text after skill calls and template calls were carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expanded {
+    /// The text for the model.
+    pub text: String,
+    /// Why a call could not be carried out; the text then stands as it was typed.
+    pub problem: Option<Diagnostic>,
+}
+
+impl Resources {
+    /// Reads nothing yet.
+    #[must_use]
+    pub fn new(options: ResourceOptions) -> Self {
+        Self {
+            options,
+            context: OnceLock::new(),
+            texts: OnceLock::new(),
+            skills: OnceLock::new(),
+            templates: OnceLock::new(),
+        }
+    }
+
+    /// The context files, outermost first.
+    pub fn context_files(&self) -> &[ContextFile] {
+        let load = || match &self.options {
+            o if o.context_files => context_files(&o.agent_dir, &o.cwd, o.project),
+            _ => Default::default(),
+        };
+        &self.context.get_or_init(load).0
+    }
+
+    /// The texts that replace or follow the built-in prompt.
+    pub fn prompt_texts(&self) -> &PromptTexts {
+        &self.texts.get_or_init(|| prompt_texts(&self.options)).0
+    }
+
+    /// The skills, those that win first.
+    pub fn skills(&self) -> &[Skill] {
+        &self.skills.get_or_init(|| skills::load(&self.options)).0
+    }
+
+    /// The prompt templates, those that win first.
+    pub fn templates(&self) -> &[Template] {
+        &self.templates.get_or_init(|| templates::load(&self.options)).0
+    }
+
+    /// What `get_commands` lists, without extensions.
+    #[must_use]
+    pub fn commands(&self) -> Vec<CommandInfo> {
+        commands::list(self.templates(), self.skills())
+    }
+
+    /// Carries out `/skill:name args` or `/name args` (pi-core.md 1.11 step 3). All other text comes back unchanged.
+    #[must_use]
+    pub fn expand(&self, text: &str) -> Expanded {
+        let unchanged = || Expanded {
+            text: text.to_owned(),
+            problem: None,
+        };
+        if !text.starts_with('/') {
+            return unchanged();
+        }
+        let done = match skills::expand(self.skills(), text) {
+            Some(done) => Some(done),
+            None => templates::expand(self.templates(), text),
+        };
+        match done {
+            Some(Ok(text)) => Expanded { text, problem: None },
+            Some(Err(problem)) => Expanded {
+                problem: Some(problem),
+                ..unchanged()
+            },
+            None => unchanged(),
+        }
+    }
+
+    /// The system prompt for these active tools. `date` is `YYYY-MM-DD`, local time.
+    #[must_use]
+    pub fn system_prompt(&self, tools: &[ToolHint<'_>], date: &str) -> String {
+        let texts = self.prompt_texts();
+        let reads = tools.iter().any(|tool| tool.name == "read");
+        system_prompt(&PromptParts {
+            custom: texts.custom.as_deref(),
+            append: texts.append.as_deref(),
+            tools,
+            context: self.context_files(),
+            skills: if reads { self.skills() } else { &[] },
+            date,
+            cwd: &self.options.cwd,
+        })
+    }
+
+    /// Complaints about everything read so far.
+    #[must_use]
+    pub fn diagnostics(&self) -> Vec<Diagnostic> {
+        let lists = [
+            self.texts.get().map(|loaded| &loaded.1),
+            self.context.get().map(|loaded| &loaded.1),
+            self.templates.get().map(|loaded| &loaded.1),
+            self.skills.get().map(|loaded| &loaded.1),
+        ];
+        lists.into_iter().flatten().flatten().cloned().collect()
+    }
+}

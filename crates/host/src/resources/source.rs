@@ -1,0 +1,133 @@
+//! Where a skill or a template comes from, in the words clients know (`sourceInfo`), and how paths given by people are
+//! resolved. Finding and reading files lives elsewhere.
+
+use std::path::{Component, Path, PathBuf};
+
+use serde::Serialize;
+
+/// Who brought a resource.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// The user's own directories and settings.
+    User,
+    /// The working directory, its parents, and the project's settings.
+    Project,
+    /// The command line.
+    Temporary,
+}
+
+/// How a resource was found; the `source` of `sourceInfo`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// In one of the usual directories.
+    Auto,
+    /// Through a settings file.
+    Local,
+    /// Through a flag.
+    Cli,
+}
+
+/// The `sourceInfo` object of `get_commands` (dialects.md 3).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceInfo {
+    /// The file.
+    pub path: String,
+    /// How it was found.
+    pub source: Origin,
+    /// Who brought it.
+    pub scope: Scope,
+    /// Always `top-level`: resources out of packages are not supported.
+    pub origin: &'static str,
+    /// The directory that holds the configuration the resource belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub base_dir: Option<String>,
+}
+
+/// A file or directory named by a settings file or a flag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtraPath {
+    /// Absolute.
+    pub path: PathBuf,
+    /// `Temporary` for flags.
+    pub scope: Scope,
+}
+
+/// One place that is searched: a directory or a single file.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) base: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) source: Origin,
+    /// True when `*.md` files directly inside count as skills (not so in `.agents`).
+    pub(crate) loose_files: bool,
+}
+
+impl Place {
+    /// One of the usual directories.
+    pub(crate) fn auto(path: PathBuf, base: &Path, scope: Scope) -> Self {
+        Self {
+            path,
+            base: base.to_path_buf(),
+            scope,
+            source: Origin::Auto,
+            loose_files: true,
+        }
+    }
+
+    /// A path somebody named.
+    pub(crate) fn named(extra: &ExtraPath) -> Self {
+        let source = if extra.scope == Scope::Temporary {
+            Origin::Cli
+        } else {
+            Origin::Local
+        };
+        let base = match extra.path.parent() {
+            Some(parent) if extra.path.extension().is_some_and(|ext| ext == "md") => parent.to_path_buf(),
+            _ => extra.path.clone(),
+        };
+        Self {
+            path: extra.path.clone(),
+            base,
+            scope: extra.scope,
+            source,
+            loose_files: true,
+        }
+    }
+
+    /// The `sourceInfo` of a file found here.
+    pub(crate) fn info(&self, file: &Path) -> SourceInfo {
+        SourceInfo {
+            path: file.display().to_string(),
+            source: self.source,
+            scope: self.scope,
+            origin: "top-level",
+            base_dir: Some(self.base.display().to_string()),
+        }
+    }
+}
+
+/// Makes a path given by a person absolute: `~` and `~/x` start at `home`, everything else that is relative at `base`.
+/// `.` and `..` are taken out by name; nothing is looked up on disk.
+#[must_use]
+pub fn resolve_path(text: &str, base: &Path, home: Option<&Path>) -> PathBuf {
+    let path = match (text.strip_prefix('~'), home) {
+        (Some(""), Some(home)) => home.to_path_buf(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => base.join(text),
+    };
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}

@@ -1,0 +1,152 @@
+//! Asking the model: the request made of the conversation, and the events of the answer handed to the machine.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use llm::{ModelEvent, ModelRequest, ModelStream};
+use pinion_core::{Input, ModelInput, Verdict, convert};
+use tokio_util::sync::CancellationToken;
+use wire::{AssistantMessage, Model, StopReason, Usage};
+
+use crate::agent::Agent;
+
+use super::Session;
+use super::drive::now_ms;
+
+type Opening = Pin<Box<dyn Future<Output = Result<ModelStream, Box<AssistantMessage>>> + Send>>;
+
+enum Source {
+    /// Keys and headers are being looked up.
+    Opening(Opening),
+    Open(ModelStream),
+    Closed,
+}
+
+/// The request that is out.
+pub(super) struct Answering {
+    source: Source,
+    cancel: CancellationToken,
+    model: Model,
+    /// Token counts as last reported.
+    usage: Usage,
+}
+
+impl Answering {
+    /// Waits for news and takes all there is. `None` never comes before the last event.
+    pub(super) async fn next(&mut self) -> Option<Vec<ModelEvent>> {
+        if let Source::Opening(opening) = &mut self.source {
+            match opening.as_mut().await {
+                Ok(stream) => self.source = Source::Open(stream),
+                Err(message) => {
+                    self.source = Source::Closed;
+                    return Some(vec![ModelEvent::Error { message, retry_after: None }]);
+                }
+            }
+        }
+        let Source::Open(stream) = &mut self.source else { return std::future::pending().await };
+        let mut events = Vec::new();
+        stream.next_batch(&mut events).await.then_some(events)
+    }
+
+    pub(super) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Session {
+    /// Sends the conversation to the model of the run.
+    pub(super) fn ask_model(&mut self) {
+        let Some((model, thinking)) = self.run_model.clone() else { return };
+        let now = now_ms();
+        let system_prompt = self.system_prompt();
+        let settings = &self.agent.settings;
+        let mut request = ModelRequest::new(model.clone(), now);
+        request.messages = convert::to_llm(self.machine.messages(), settings.images.block_images);
+        request.system_prompt = system_prompt;
+        request.tools = self.tool_specs();
+        request.thinking = thinking;
+        request.thinking_budgets = self.agent.budgets();
+        request.session_id = Some(self.log.header().id.clone());
+        request.cache_retention = self.agent.options.cache_retention;
+        request.idle_timeout = self.agent.idle_timeout();
+        request.provider_retries = settings.retry.provider.max_retries.unwrap_or(0);
+        let cancel = CancellationToken::new();
+        let source = Source::Opening(Box::pin(open(Arc::clone(&self.agent), request, cancel.clone())));
+        self.answering = Some(Answering { source, cancel, model, usage: Usage::default() });
+    }
+
+    pub(super) async fn on_model(&mut self, events: Vec<ModelEvent>) {
+        for event in events {
+            let Some(answering) = &mut self.answering else { return };
+            let input = match event {
+                ModelEvent::Start(message) => {
+                    answering.usage = message.usage;
+                    ModelInput::Started(*message)
+                }
+                ModelEvent::Stream(event) => ModelInput::Update(event, answering.usage),
+                ModelEvent::Usage(usage) => {
+                    answering.usage = usage;
+                    continue;
+                }
+                ModelEvent::Done(message) => {
+                    self.answering = None;
+                    ModelInput::Finished(*message, Verdict::Final)
+                }
+                ModelEvent::Error { message, retry_after } => {
+                    let window = answering.model.context_window;
+                    self.answering = None;
+                    let asked = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+                    let verdict = verdict(&message, window, asked);
+                    ModelInput::Finished(*message, verdict)
+                }
+            };
+            self.drive(Input::Model(input)).await;
+        }
+    }
+}
+
+/// Is it worth asking again? Not when somebody aborted and not when the conversation is too long.
+fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>) -> Verdict {
+    let text = message.error_message.as_deref().unwrap_or("");
+    let hopeless = message.stop_reason != StopReason::Error || llm::is_context_overflow(message, window);
+    if !hopeless && llm::is_retryable(text) { Verdict::Retry(asked) } else { Verdict::Final }
+}
+
+/// Looks up keys and headers for each request anew (short-lived tokens), then begins it. `!command` values may take
+/// seconds, so they are looked up beside the session.
+async fn open(
+    agent: Arc<Agent>,
+    mut request: ModelRequest,
+    cancel: CancellationToken,
+) -> Result<ModelStream, Box<AssistantMessage>> {
+    let model = request.model.clone();
+    let timestamp = request.timestamp;
+    let registry = Arc::clone(&agent.registry);
+    let looked_up = tokio::task::spawn_blocking(move || {
+        let now = u64::try_from(timestamp).unwrap_or(0);
+        let key = registry.resolve_key(&model.provider, now).map_err(|error| error.to_string())?;
+        let headers = registry.headers(&model, key.as_ref()).map_err(|error| error.to_string())?;
+        let base_url = registry.base_url(&model).map_err(|error| error.to_string())?;
+        Ok::<_, String>((key, headers, base_url))
+    });
+    let outcome = tokio::select! {
+        outcome = looked_up => outcome.unwrap_or_else(|error| Err(error.to_string())),
+        () = cancel.cancelled() => Err(String::new()),
+    };
+    let model = &request.model;
+    match outcome {
+        Ok((key, headers, base_url)) => {
+            request.api_key = key;
+            request.headers = headers;
+            request.model.base_url = base_url;
+            Ok(agent.client.stream(request, cancel))
+        }
+        Err(error) => {
+            let mut message = AssistantMessage::begin(&model.api, &model.provider, &model.id, timestamp);
+            let aborted = cancel.is_cancelled();
+            message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
+            message.error_message = Some(if aborted { "Request was aborted.".to_owned() } else { error });
+            Err(Box::new(message))
+        }
+    }
+}

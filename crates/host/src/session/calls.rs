@@ -1,0 +1,136 @@
+//! Tool calls of the model: looked up, run beside the session, reported back.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use pinion_core::{Input, Prepared, ToolInput};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tools::{Progress, ToolContext, ToolOutcome, ToolRequest, Toolbox};
+use wire::{ToolCall, ToolResult};
+
+use crate::agent::Agent;
+use crate::limits;
+
+use super::Session;
+
+/// News of a call, by its position in the answer's calls.
+pub(super) struct CallReport {
+    slot: usize,
+    /// The batch it belongs to; reports of older batches do not count.
+    batch: u64,
+    input: ToolInput,
+}
+
+/// The calls of the current batch.
+pub(super) struct Calls {
+    pub(super) reports: mpsc::Receiver<CallReport>,
+    sender: mpsc::Sender<CallReport>,
+    cancel: CancellationToken,
+    prepared: HashMap<usize, ToolRequest>,
+    batch: u64,
+}
+
+impl Calls {
+    pub(super) fn new() -> Self {
+        let (sender, reports) = mpsc::channel(limits::REPORTS);
+        Self { reports, sender, cancel: CancellationToken::new(), prepared: HashMap::new(), batch: 0 }
+    }
+
+    /// Stops what runs. Reports still come.
+    pub(super) fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Ready for the next batch.
+    pub(super) fn reset(&mut self) {
+        self.cancel = CancellationToken::new();
+        self.prepared.clear();
+        self.batch += 1;
+    }
+}
+
+impl Session {
+    /// Looks a call up and checks its arguments.
+    pub(super) fn prepare_call(&mut self, slot: usize, call: ToolCall) -> Prepared {
+        if slot == 0 {
+            self.calls.reset();
+        }
+        let ToolCall { name, arguments, .. } = call;
+        if !self.active_tools.contains(&name) {
+            return Prepared::Refused(ToolResult::error(format!("Tool {name} not found")));
+        }
+        match Toolbox::prepare(&name, &arguments) {
+            Ok(args) => {
+                self.calls.prepared.insert(slot, ToolRequest { name, args });
+                Prepared::Run
+            }
+            Err(error) => Prepared::Refused(ToolResult::error(error)),
+        }
+    }
+
+    /// Runs a prepared call beside the session.
+    pub(super) fn run_call(&mut self, slot: usize) {
+        let Some(request) = self.calls.prepared.remove(&slot) else { return };
+        let file = self.log.path().map(|path| path.to_string_lossy().into_owned());
+        let model = self.run_model.as_ref().map(|(model, _)| model);
+        let context = ToolContext {
+            cwd: self.agent.cwd.clone(),
+            cancel: self.calls.cancel.clone(),
+            progress: Progress::default(),
+            sees_images: model.is_some_and(wire::Model::sees_images),
+            env: Agent::tool_env(&self.log.header().id, file.as_deref(), model),
+        };
+        let (sender, batch) = (self.calls.sender.clone(), self.calls.batch);
+        let toolbox = self.agent.toolbox.clone();
+        tokio::spawn(async move { run(&toolbox, request, context, slot, batch, sender).await });
+    }
+
+    pub(super) async fn on_call(&mut self, report: CallReport) {
+        if report.batch == self.calls.batch {
+            self.drive(Input::Tool(report.slot, report.input)).await;
+        }
+    }
+}
+
+/// Runs one call to its end and reports each step. A cancelled tool that does not end in time is given up.
+async fn run(
+    toolbox: &Toolbox,
+    request: ToolRequest,
+    context: ToolContext,
+    slot: usize,
+    batch: u64,
+    sender: mpsc::Sender<CallReport>,
+) {
+    let started = Instant::now();
+    let progress = context.progress.clone();
+    let cancel = context.cancel.clone();
+    let report = |input| sender.send(CallReport { slot, batch, input });
+    let running = toolbox.run_validated(request, context);
+    tokio::pin!(running);
+    let given_up = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(limits::CANCEL_GRACE).await;
+    };
+    tokio::pin!(given_up);
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            partial = progress.next() => {
+                let _gone = report(ToolInput::Progress(partial)).await;
+            }
+            outcome = &mut running => break outcome,
+            () = &mut given_up => break ToolOutcome::error("Operation aborted"),
+        }
+    };
+    if let Some(partial) = progress.take() {
+        let _gone = report(ToolInput::Progress(partial)).await;
+    }
+    let duration_ms = millis(started.elapsed());
+    let done = ToolInput::Done { result: outcome.result, is_error: outcome.is_error, duration_ms };
+    let _gone = report(done).await;
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

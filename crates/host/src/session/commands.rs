@@ -1,0 +1,68 @@
+//! Mail: each command goes to the file that knows its concern.
+
+use wire::{Command, Reply};
+
+use crate::mail::Mail;
+use crate::outbox::Origin;
+
+use super::Session;
+
+impl Session {
+    pub(super) async fn on_mail(&mut self, mail: Mail) {
+        match mail {
+            Mail::Reject(response) => {
+                let _gone = self.outbox.response(response).await;
+            }
+            Mail::Command(origin, command) => self.on_command(origin, command).await,
+        }
+    }
+
+    async fn on_command(&mut self, origin: Origin, command: Command) {
+        let outcome = match command {
+            // These answer for themselves, some of them later.
+            Command::Prompt(params) => return self.prompt(origin, params).await,
+            Command::Abort(_) => return self.abort(origin).await,
+            Command::AbortAndPrompt(params) => return self.abort_and_prompt(origin, params).await,
+            Command::NewSession(params) => return self.new_session(origin, params).await,
+            Command::Bash(params) => return self.bash(origin, params).await,
+            Command::Steer(params) => self.enqueue(pinion_core::QueueKind::Steering, params).await,
+            Command::FollowUp(params) => self.enqueue(pinion_core::QueueKind::FollowUp, params).await,
+            Command::ClearQueue(_) => Ok(self.clear_queue().await),
+            Command::GetState(_) => Ok(self.state()),
+            Command::GetMessages(_) => Ok(self.get_messages()),
+            Command::GetEntries(params) => self.get_entries(&params),
+            Command::GetLastAssistantText(_) => Ok(self.last_text()),
+            Command::GetSessionStats(_) => Ok(self.stats()),
+            Command::SetModel(params) => self.set_model(&params).await,
+            Command::CycleModel(_) => Ok(self.cycle_model().await),
+            Command::GetAvailableModels(_) => Ok(self.available_models()),
+            Command::SetThinkingLevel(params) => self.set_thinking_level(&params).await,
+            Command::CycleThinkingLevel(_) => Ok(self.cycle_thinking_level().await),
+            Command::GetAvailableThinkingLevels(_) => Ok(self.available_thinking_levels()),
+            Command::SetSteeringMode(params) => self.set_mode(|s| s.steering_mode = params.mode),
+            Command::SetFollowUpMode(params) => self.set_mode(|s| s.follow_up_mode = params.mode),
+            Command::SetInterruptMode(params) => self.set_mode(|s| s.interrupt_mode = params.mode),
+            Command::SetAutoRetry(params) => self.set_mode(|s| s.retry.enabled = params.enabled),
+            Command::SetAutoCompaction(params) => {
+                self.auto_compaction = params.enabled;
+                Ok(Reply::Nothing)
+            }
+            Command::AbortRetry(_) => {
+                self.drive(pinion_core::Input::AbortRetry).await;
+                Ok(Reply::Nothing)
+            }
+            Command::AbortBash(_) => {
+                self.shells.cancel();
+                Ok(Reply::Nothing)
+            }
+            Command::SetSessionName(params) => self.set_session_name(&params).await,
+            other => Err(format!("Unknown command: {}", other.name())),
+        };
+        self.outbox.respond(origin, outcome).await;
+    }
+
+    fn set_mode(&mut self, change: impl FnOnce(&mut pinion_core::LoopSettings)) -> Result<Reply, String> {
+        change(&mut self.machine.settings);
+        Ok(Reply::Nothing)
+    }
+}

@@ -1,0 +1,75 @@
+//! Carrying out what the machine wants: on disk first, then told; requests, tools and timers started and stopped.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pinion_core::{Effect, Input, ToolInput};
+use wire::{EntryBody, Message};
+
+use super::Session;
+
+/// Unix time in milliseconds.
+pub(super) fn now_ms() -> i64 {
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
+}
+
+impl Session {
+    /// Gives the machine an input and carries out all that follows from it at once.
+    pub(super) async fn drive(&mut self, input: Input) {
+        let mut inputs = VecDeque::from([input]);
+        let mut effects = Vec::new();
+        while let Some(input) = inputs.pop_front() {
+            self.machine.step(input, now_ms(), &mut effects);
+            for effect in effects.drain(..) {
+                self.perform(effect, &mut inputs).await;
+            }
+        }
+    }
+
+    async fn perform(&mut self, effect: Effect, inputs: &mut VecDeque<Input>) {
+        match effect {
+            Effect::Emit(event) => self.outbox.tell(event).await,
+            Effect::Persist(message) => self.persist(message).await,
+            Effect::CallModel => self.ask_model(),
+            Effect::CancelModel => {
+                if let Some(answering) = &self.answering {
+                    answering.cancel();
+                }
+            }
+            Effect::PrepareTool(slot, call) => {
+                let outcome = self.prepare_call(slot, call);
+                inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
+            }
+            Effect::RunTool(slot) => self.run_call(slot),
+            Effect::CancelTools => self.calls.cancel(),
+            Effect::StartRetryTimer(ms) => {
+                self.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
+            }
+            Effect::CancelRetryTimer => self.retry_timer = None,
+            Effect::Idle => {
+                self.retry_timer = None;
+                self.calls.reset();
+            }
+        }
+    }
+
+    /// Appends a message to the session file. The file comes into being with the first thing the user says
+    /// (pi-1.5-delta.md 3); from then on nothing is told before it is on disk.
+    pub(super) async fn persist(&mut self, message: Arc<Message>) {
+        let begins = matches!(message.as_ref(), Message::User(_) | Message::Assistant(_));
+        let appended = self.log.append(EntryBody::message(message)).map(drop);
+        let done = if begins { appended.and_then(|()| self.log.ensure_on_disk()) } else { appended };
+        if let Err(error) = done {
+            self.notice("error", format!("The session file could not be written: {error}")).await;
+        }
+    }
+
+    /// Appends an entry that is no message.
+    pub(super) async fn record(&mut self, body: EntryBody) {
+        if let Err(error) = self.log.append(body) {
+            self.notice("error", format!("The session file could not be written: {error}")).await;
+        }
+    }
+}

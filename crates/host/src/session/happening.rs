@@ -1,0 +1,58 @@
+//! Waiting for the next thing to deal with.
+
+use llm::ModelEvent;
+
+use crate::mail::{Mail, Mailbox};
+
+use super::Session;
+use super::answering::Answering;
+use super::calls::CallReport;
+use super::shell::ShellReport;
+
+/// A thing to deal with.
+pub(super) enum Happening {
+    Mail(Mail),
+    Model(Vec<ModelEvent>),
+    Call(CallReport),
+    Shell(ShellReport),
+    RetryDue,
+    Closed,
+}
+
+impl Session {
+    /// Waits for whatever comes first. Urgent mail comes before everything; ordered mail waits while a session change does.
+    pub(super) async fn next(&mut self, mailbox: &mut Mailbox) -> Happening {
+        let hold = self.holds_mail();
+        let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
+        tokio::select! {
+            biased;
+            mail = mailbox.urgent.next() => Happening::Mail(mail),
+            Some(report) = self.calls.reports.recv() => Happening::Call(report),
+            Some(report) = self.shells.reports.recv() => Happening::Shell(report),
+            happening = async {
+                // In turns, so that neither a flood of commands nor one of deltas keeps the other waiting.
+                tokio::select! {
+                    mail = mailbox.ordered.next(), if !hold => mail.map_or(Happening::Closed, Happening::Mail),
+                    events = next_events(answering) => Happening::Model(events),
+                    () = due(timer) => Happening::RetryDue,
+                }
+            } => happening,
+        }
+    }
+}
+
+async fn next_events(answering: &mut Option<Answering>) -> Vec<ModelEvent> {
+    if let Some(answering) = answering
+        && let Some(events) = answering.next().await
+    {
+        return events;
+    }
+    std::future::pending().await
+}
+
+async fn due(timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>) {
+    match timer {
+        Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,208 @@
+//! Beginning: a new session, an opened one, one that follows another in the same process; names.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use pinion_core::Machine;
+use store::{Damage, SessionLog};
+use wire::command::{NewSessionParams, SessionNameParams};
+use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
+use wire::reply::Cancelled;
+use wire::{EntryBody, Event, Model, Reply, SessionHeader};
+
+use crate::agent::Agent;
+use crate::error::HostError;
+use crate::outbox::{Origin, Outbox};
+use crate::strings;
+
+use super::Session;
+use super::calls::Calls;
+use super::shell::Shells;
+
+/// Which session to begin with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Opening {
+    /// A new one, with this id if given.
+    New {
+        /// Id of the new session.
+        id: Option<String>,
+    },
+    /// The one in this file; a file that is missing becomes a new session at that path.
+    File(std::path::PathBuf),
+}
+
+impl Session {
+    /// Begins a session. Nothing is asked of anybody and nothing is written.
+    ///
+    /// # Errors
+    /// When the file cannot be opened; it is untouched then.
+    pub fn start(agent: Arc<Agent>, outbox: Outbox, opening: &Opening) -> Result<Self, HostError> {
+        let log = match opening {
+            Opening::New { id } => new_log(&agent, None, id.as_deref())?,
+            Opening::File(path) if path.exists() => SessionLog::open(path, &cwd_text(&agent.cwd))?.0,
+            Opening::File(path) => {
+                SessionLog::create(Some(path.clone()), store::new_header(&cwd_text(&agent.cwd), None))?
+            }
+        };
+        let context = log.context(log.leaf_id());
+        let has_messages = !context.messages.is_empty();
+        let start = agent.choose(&context)?;
+        let compacted_at = compacted_at(&context);
+        let has_level = context.thinking_level.is_some();
+        let machine = Machine::new(agent.loop_settings(), context.messages);
+        let mut session = Self {
+            resources: agent.load_resources(),
+            system_prompt: None,
+            scope: start.scope,
+            warnings: start.warnings,
+            active_tools: agent.options.tools.clone(),
+            auto_compaction: agent.settings.compaction.enabled,
+            agent,
+            outbox,
+            machine,
+            log,
+            compacted_at,
+            model: start.model,
+            thinking: start.thinking,
+            answering: None,
+            run_model: None,
+            calls: Calls::new(),
+            retry_timer: None,
+            shells: Shells::new(),
+            parked: Vec::new(),
+            later: VecDeque::new(),
+        };
+        if !has_messages || !has_level {
+            session.note_start(has_messages)?;
+        }
+        Ok(session)
+    }
+
+    /// Id of the session.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.log.header().id
+    }
+
+    /// The session's file, which may not exist yet; none without persistence.
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.log.path()
+    }
+
+    /// The session's header line.
+    #[must_use]
+    pub fn header(&self) -> &SessionHeader {
+        self.log.header()
+    }
+
+    /// The model of the next run.
+    #[must_use]
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// What was odd when the model was chosen, for people.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
+    /// Names the session before it runs (`--name`).
+    ///
+    /// # Errors
+    /// When the name cannot be written down.
+    pub fn set_name(&mut self, name: &str) -> Result<(), HostError> {
+        let name = name.trim().to_owned();
+        if !name.is_empty() {
+            self.log.append(EntryBody::SessionInfo(SessionInfo { name }))?;
+        }
+        Ok(())
+    }
+
+    /// First entries of a session: model and thinking level (pi-core.md 2.4). A session with messages keeps its model.
+    fn note_start(&mut self, has_messages: bool) -> Result<(), HostError> {
+        if !has_messages {
+            let (provider, model_id) = (self.model.provider.clone(), self.model.id.clone());
+            self.log.append(EntryBody::ModelChange(ModelChange { provider, model_id, model: None }))?;
+        }
+        let thinking_level = Some(self.thinking.as_str().to_owned());
+        self.log.append(EntryBody::ThinkingLevelChange(ThinkingLevelChange { thinking_level }))?;
+        Ok(())
+    }
+
+    /// An empty session takes the place of this one; the run has ended.
+    pub(super) async fn begin_anew(&mut self, origin: Origin, params: &NewSessionParams) {
+        let parent = params.parent_session.as_deref().filter(|parent| !parent.is_empty());
+        let outcome = match new_log(&self.agent, parent, None) {
+            Ok(log) => self.replace(log).and_then(|()| self.note_start(false)),
+            Err(error) => Err(error),
+        };
+        let outcome = outcome.map_err(|error| error.to_string()).map(|()| Reply::Cancelled(Cancelled { cancelled: false }));
+        self.outbox.respond(origin, outcome).await;
+    }
+
+    /// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew.
+    fn replace(&mut self, log: SessionLog) -> Result<(), HostError> {
+        let context = log.context(log.leaf_id());
+        let start = self.agent.choose(&context)?;
+        self.compacted_at = compacted_at(&context);
+        self.machine = Machine::new(self.machine.settings, context.messages);
+        self.log = log;
+        self.model = start.model;
+        self.thinking = start.thinking;
+        self.scope = start.scope;
+        self.run_model = None;
+        self.shells.cancel();
+        self.parked.clear();
+        self.calls.reset();
+        self.resources = self.agent.load_resources();
+        self.system_prompt = None;
+        Ok(())
+    }
+
+    pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<Reply, String> {
+        let name = params.name.trim().to_owned();
+        if name.is_empty() {
+            return Err(strings::EMPTY_NAME.to_owned());
+        }
+        self.record(EntryBody::SessionInfo(SessionInfo { name: name.clone() })).await;
+        self.outbox.tell(Event::SessionInfoChanged { name: Some(name) }).await;
+        Ok(Reply::Nothing)
+    }
+
+    pub(super) async fn report_damage(&mut self) {
+        let damage: &Damage = self.log.damage();
+        if damage.is_none() {
+            return;
+        }
+        let event = Event::SessionDamage {
+            path: self.log.path().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
+            message: damage.to_string(),
+            lines: damage.skipped.iter().map(|skipped| skipped.line).collect(),
+            torn_bytes: damage.torn_bytes,
+        };
+        self.outbox.tell(event).await;
+    }
+}
+
+fn cwd_text(cwd: &Path) -> String {
+    cwd.to_string_lossy().into_owned()
+}
+
+fn new_log(agent: &Agent, parent: Option<&str>, id: Option<&str>) -> Result<SessionLog, HostError> {
+    let mut header = store::new_header(&cwd_text(&agent.cwd), parent);
+    if let Some(id) = id {
+        id.clone_into(&mut header.id);
+    }
+    let path = agent
+        .options
+        .session_dir
+        .as_ref()
+        .map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+    Ok(SessionLog::create(path, header)?)
+}
+
+fn compacted_at(context: &store::Context) -> Option<i64> {
+    context.compaction.as_ref().and_then(|entry| store::iso_to_ms(&entry.timestamp))
+}

@@ -1,0 +1,104 @@
+//! One session: its only writer and its only reader. It takes mail and reports, feeds the machine of `pinion_core`, and
+//! carries out what the machine wants. Each file of this folder adds one concern to [`Session`]; none of them decides what
+//! follows what in a run.
+
+mod answering;
+mod calls;
+mod commands;
+mod drive;
+mod equipment;
+mod happening;
+mod lifecycle;
+mod modelling;
+mod prompting;
+mod reading;
+mod shell;
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use llm::registry::Scoped;
+use pinion_core::Machine;
+use store::SessionLog;
+use tokio::time::Sleep;
+use wire::{BashExecutionMessage, Event, Model, ThinkingLevel};
+
+use crate::agent::Agent;
+use crate::mail::Mailbox;
+use crate::outbox::Outbox;
+use crate::resources::Resources;
+
+pub use self::lifecycle::Opening;
+
+use self::answering::Answering;
+use self::calls::Calls;
+use self::happening::Happening;
+use self::prompting::Later;
+use self::shell::Shells;
+
+/// A session. Made by [`Session::start`], runs until its mailbox is closed.
+pub struct Session {
+    agent: Arc<Agent>,
+    outbox: Outbox,
+    machine: Machine,
+    log: SessionLog,
+    resources: Resources,
+    /// Put together for the first request.
+    system_prompt: Option<String>,
+    /// The model for the next run.
+    model: Model,
+    thinking: ThinkingLevel,
+    /// Models that cycling goes through, when `--models` limits it.
+    scope: Vec<Scoped>,
+    /// Odd things noticed at the start, until somebody takes them.
+    warnings: Vec<String>,
+    /// Names of the tools the model may call.
+    active_tools: Vec<String>,
+    auto_compaction: bool,
+    /// Time of the newest compaction on the branch, Unix milliseconds.
+    compacted_at: Option<i64>,
+    /// The request that is out.
+    answering: Option<Answering>,
+    /// What the run that is under way asks, fixed when it starts.
+    run_model: Option<(Model, ThinkingLevel)>,
+    calls: Calls,
+    retry_timer: Option<Pin<Box<Sleep>>>,
+    shells: Shells,
+    /// User shell commands that ended during a run; they join the conversation after it.
+    parked: Vec<BashExecutionMessage>,
+    /// What waits for the session to be idle, in order.
+    later: VecDeque<Later>,
+}
+
+impl Session {
+    /// Serves the mailbox until it is closed, then stops everything without a word (behaviour.md 11: the client is gone).
+    pub async fn run(mut self, mut mailbox: Mailbox) {
+        self.greet().await;
+        loop {
+            match self.next(&mut mailbox).await {
+                Happening::Mail(mail) => self.on_mail(mail).await,
+                Happening::Model(events) => self.on_model(events).await,
+                Happening::Call(report) => self.on_call(report).await,
+                Happening::Shell(report) => self.on_shell(report).await,
+                Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
+                Happening::Closed => break,
+            }
+            self.catch_up().await;
+        }
+        self.answering = None;
+        self.calls.cancel();
+        self.shells.cancel();
+        self.agent.reaper.shutdown().await;
+    }
+
+    async fn greet(&mut self) {
+        self.outbox.tell(Event::Ready { version: self.agent.version.clone() }).await;
+        self.report_damage().await;
+    }
+
+    /// Tells people something that no client depends on.
+    async fn notice(&self, level: &str, message: String) {
+        self.outbox.tell(Event::Notice { level: level.to_owned(), message }).await;
+    }
+}

@@ -1,0 +1,89 @@
+//! Which model, and how much it thinks (behaviour.md 4, pi-core.md 8.6).
+
+use llm::registry::Cycled;
+use wire::command::{SetModelParams, ThinkingParams};
+use wire::entry::{ModelChange, ThinkingLevelChange};
+use wire::reply::{CycledModel, CycledThinking, Models, ThinkingLevels};
+use wire::{EntryBody, Event, Model, Reply, ThinkingLevel};
+
+use crate::strings;
+
+use super::Session;
+
+impl Session {
+    pub(super) async fn set_model(&mut self, params: &SetModelParams) -> Result<Reply, String> {
+        let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
+        let found = provider.zip(id).and_then(|(provider, id)| self.agent.available_model(provider, id));
+        let model = found.ok_or_else(|| strings::model_not_found(provider, id))?;
+        self.use_model(model.clone(), None).await;
+        Ok(Reply::Model(Box::new(model)))
+    }
+
+    pub(super) async fn cycle_model(&mut self) -> Reply {
+        let next = llm::registry::cycle(&self.agent.registry, &self.scope, &self.model);
+        let Some(Cycled { model, level, is_scoped }) = next else { return Reply::CycledModel(None) };
+        self.use_model(model.clone(), level).await;
+        let thinking_level = self.thinking;
+        Reply::CycledModel(Some(Box::new(CycledModel { model, thinking_level, is_scoped })))
+    }
+
+    pub(super) fn available_models(&self) -> Reply {
+        Reply::Models(Models { models: self.agent.available_models() })
+    }
+
+    pub(super) async fn set_thinking_level(&mut self, params: &ThinkingParams) -> Result<Reply, String> {
+        let level = ThinkingLevel::parse(&params.level)
+            .ok_or_else(|| format!("Invalid thinking level: {}", params.level))?;
+        self.use_thinking(level).await;
+        Ok(Reply::Nothing)
+    }
+
+    pub(super) async fn cycle_thinking_level(&mut self) -> Reply {
+        if !self.model.reasoning {
+            return Reply::CycledThinking(None);
+        }
+        let levels = self.model.thinking_levels();
+        let at = levels.iter().position(|level| *level == self.thinking);
+        let next = levels.get(at.map_or(0, |at| (at + 1) % levels.len().max(1))).copied();
+        let level = next.unwrap_or(ThinkingLevel::Off);
+        self.use_thinking(level).await;
+        Reply::CycledThinking(Some(CycledThinking { level }))
+    }
+
+    pub(super) fn available_thinking_levels(&self) -> Reply {
+        let levels = self.model.thinking_levels();
+        Reply::ThinkingLevels(ThinkingLevels { levels })
+    }
+
+    /// Changes the model, writes it down and fits the thinking level to it. A level that was lost on a model that cannot
+    /// reason comes back from the settings.
+    async fn use_model(&mut self, model: Model, level: Option<ThinkingLevel>) {
+        let could_reason = self.model.reasoning;
+        let wanted = match level {
+            Some(level) => level,
+            None if !could_reason && model.reasoning => self.agent.default_thinking(),
+            None => self.thinking,
+        };
+        self.record(EntryBody::ModelChange(ModelChange {
+            provider: model.provider.clone(),
+            model_id: model.id.clone(),
+            model: None,
+        }))
+        .await;
+        self.model = model;
+        self.use_thinking(wanted).await;
+    }
+
+    async fn use_thinking(&mut self, wanted: ThinkingLevel) {
+        let level = self.model.clamp_thinking(wanted);
+        if level == self.thinking {
+            return;
+        }
+        self.thinking = level;
+        self.record(EntryBody::ThinkingLevelChange(ThinkingLevelChange {
+            thinking_level: Some(level.as_str().to_owned()),
+        }))
+        .await;
+        self.outbox.tell(Event::ThinkingLevelChanged { level }).await;
+    }
+}

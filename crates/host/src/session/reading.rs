@@ -1,0 +1,98 @@
+//! Answers that only look: state, messages, entries, counts.
+
+use wire::command::EntriesParams;
+use wire::content::AssistantBlock;
+use wire::reply::{Entries, LastText, Messages};
+use wire::state::{ContextUsage, SessionState, SessionStats};
+use wire::{Reply, StopReason};
+
+use crate::strings;
+
+use super::Session;
+
+impl Session {
+    pub(super) fn state(&self) -> Reply {
+        let settings = &self.machine.settings;
+        let queued = self.machine.queued();
+        Reply::State(Box::new(SessionState {
+            model: Some(self.model.clone()),
+            thinking_level: self.thinking,
+            is_streaming: !self.machine.is_idle(),
+            is_compacting: false,
+            is_retrying: self.machine.is_waiting_to_retry(),
+            queue_mode: settings.steering_mode,
+            steering_mode: settings.steering_mode,
+            follow_up_mode: settings.follow_up_mode,
+            interrupt_mode: settings.interrupt_mode,
+            session_file: self.session_file(),
+            session_id: self.log.header().id.clone(),
+            session_name: self.log.session_name().map(str::to_owned),
+            auto_compaction_enabled: self.auto_compaction,
+            message_count: self.machine.messages().len(),
+            pending_message_count: queued,
+            queued_message_count: queued,
+            todo_phases: Vec::new(),
+            context_usage: self.context_usage(),
+        }))
+    }
+
+    pub(super) fn get_messages(&self) -> Reply {
+        Reply::Messages(Messages { messages: self.machine.messages().to_vec() })
+    }
+
+    pub(super) fn get_entries(&self, params: &EntriesParams) -> Result<Reply, String> {
+        let entries = self.log.entries();
+        let from = match &params.since {
+            None => 0,
+            Some(id) => entries
+                .iter()
+                .position(|entry| entry.id == *id)
+                .map(|at| at + 1)
+                .ok_or_else(|| strings::entry_not_found(id))?,
+        };
+        let entries = entries.iter().skip(from).cloned().collect();
+        Ok(Reply::Entries(Entries { entries, leaf_id: self.log.leaf_id().map(str::to_owned) }))
+    }
+
+    /// Text of the newest answer; an aborted one without content does not count (dialects.md 2).
+    pub(super) fn last_text(&self) -> Reply {
+        let answers = self.machine.messages().iter().rev().filter_map(|message| message.as_assistant());
+        let newest = answers
+            .into_iter()
+            .find(|answer| !(answer.stop_reason == StopReason::Aborted && answer.content.is_empty()));
+        let text = newest.map(|answer| {
+            let texts = answer.content.iter().filter_map(|block| match block {
+                AssistantBlock::Text(text) => Some(text.text.as_str()),
+                AssistantBlock::Thinking(_) | AssistantBlock::ToolCall(_) => None,
+            });
+            texts.collect::<String>().trim().to_owned()
+        });
+        Reply::LastText(LastText { text: text.filter(|text| !text.is_empty()) })
+    }
+
+    pub(super) fn stats(&self) -> Reply {
+        let messages = self.machine.messages();
+        let counts = pinion_core::stats::count(messages);
+        Reply::Stats(Box::new(SessionStats {
+            session_file: self.session_file(),
+            session_id: self.log.header().id.clone(),
+            user_messages: counts.user,
+            assistant_messages: counts.assistant,
+            tool_calls: counts.tool_calls,
+            tool_results: counts.tool_results,
+            total_messages: messages.len(),
+            tokens: counts.tokens,
+            cost: counts.cost,
+            context_usage: self.context_usage(),
+        }))
+    }
+
+    fn session_file(&self) -> Option<String> {
+        self.log.path().map(|path| path.to_string_lossy().into_owned())
+    }
+
+    fn context_usage(&self) -> Option<ContextUsage> {
+        let window = self.model.context_window;
+        pinion_core::stats::context_usage(self.machine.messages(), window, self.compacted_at)
+    }
+}

@@ -1,0 +1,137 @@
+//! Shell commands of the user (`bash`): several at once, told to the model with its next request (pi-core.md 1.13).
+
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tools::{BashRun, UserBash};
+use wire::command::BashParams;
+use wire::state::BashResult;
+use wire::{BashExecutionMessage, Event, Message, Reply};
+
+use crate::limits;
+use crate::outbox::Origin;
+use crate::strings;
+
+use super::Session;
+use super::drive::now_ms;
+
+/// News of a command.
+pub(super) enum ShellReport {
+    /// It printed something.
+    Output(Option<serde_json::Value>, String),
+    /// It ended, or could not be started.
+    Done(Box<Origin>, BashParams, Result<BashRun, String>),
+}
+
+/// The user's commands that run.
+pub(super) struct Shells {
+    pub(super) reports: mpsc::Receiver<ShellReport>,
+    sender: mpsc::Sender<ShellReport>,
+    cancel: CancellationToken,
+    running: usize,
+}
+
+impl Shells {
+    pub(super) fn new() -> Self {
+        let (sender, reports) = mpsc::channel(limits::REPORTS);
+        Self { reports, sender, cancel: CancellationToken::new(), running: 0 }
+    }
+
+    /// Kills all that run; later ones are not touched.
+    pub(super) fn cancel(&mut self) {
+        self.cancel.cancel();
+        self.cancel = CancellationToken::new();
+    }
+}
+
+impl Session {
+    pub(super) async fn bash(&mut self, origin: Origin, params: BashParams) {
+        if self.shells.running >= limits::BASH_RUNNING {
+            let error = strings::too_many_commands(limits::BASH_RUNNING);
+            self.outbox.respond(origin, Err(error)).await;
+            return;
+        }
+        self.shells.running += 1;
+        let (sender, cancel) = (self.shells.sender.clone(), self.shells.cancel.clone());
+        let toolbox = self.agent.toolbox.clone();
+        let cwd = self.agent.cwd.clone();
+        let id = origin.id.as_ref().and_then(|id| serde_json::from_str(id.get()).ok());
+        tokio::spawn(async move {
+            let (output, mut pieces) = mpsc::channel(limits::REPORTS);
+            let request =
+                UserBash { command: params.command.clone(), cwd, cancel, deltas: Some(output), env: Vec::new() };
+            let running = toolbox.user_bash(request);
+            tokio::pin!(running);
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    Some(piece) = pieces.recv() => {
+                        let _gone = sender.send(ShellReport::Output(id.clone(), piece)).await;
+                    }
+                    outcome = &mut running => break outcome,
+                }
+            };
+            while let Ok(piece) = pieces.try_recv() {
+                let _gone = sender.send(ShellReport::Output(id.clone(), piece)).await;
+            }
+            let outcome = outcome.map_err(|error| error.to_string());
+            let _gone = sender.send(ShellReport::Done(Box::new(origin), params, outcome)).await;
+        });
+    }
+
+    pub(super) async fn on_shell(&mut self, report: ShellReport) {
+        let (origin, params, outcome) = match report {
+            ShellReport::Output(id, delta) => {
+                self.outbox.tell(Event::BashExecutionUpdate { id, delta }).await;
+                return;
+            }
+            ShellReport::Done(origin, params, outcome) => (*origin, params, outcome),
+        };
+        self.shells.running -= 1;
+        let outcome = match outcome {
+            Ok(run) => {
+                self.parked.push(message(&params, &run));
+                if self.machine.is_idle() {
+                    self.unpark().await;
+                }
+                Ok(Reply::Bash(answer(run)))
+            }
+            Err(error) => Err(error),
+        };
+        self.outbox.respond(origin, outcome).await;
+    }
+
+    /// Takes commands that ended during a run into the conversation. Not before: a tool call and its result must stay
+    /// next to each other.
+    pub(super) async fn unpark(&mut self) {
+        for bash in std::mem::take(&mut self.parked) {
+            let message = Arc::new(Message::BashExecution(bash));
+            self.persist(Arc::clone(&message)).await;
+            self.machine.add_message(message);
+        }
+    }
+}
+
+fn message(params: &BashParams, run: &BashRun) -> BashExecutionMessage {
+    BashExecutionMessage {
+        command: params.command.clone(),
+        output: run.output.clone(),
+        exit_code: run.exit_code,
+        cancelled: run.cancelled,
+        truncated: run.truncated,
+        full_output_path: run.full_output_path.clone(),
+        exclude_from_context: params.exclude_from_context,
+        timestamp: now_ms(),
+    }
+}
+
+fn answer(run: BashRun) -> BashResult {
+    BashResult {
+        output: run.output,
+        exit_code: run.exit_code,
+        cancelled: run.cancelled,
+        truncated: run.truncated,
+        full_output_path: run.full_output_path,
+    }
+}

@@ -1,0 +1,91 @@
+//! JSON as people write it: comments and trailing commas are allowed. Positions in error messages stay right, because what
+//! is taken out is replaced by blanks.
+
+use serde_json::Value;
+
+/// Parses JSON with `//` and `/* */` comments and with trailing commas. Text without any value is an empty object.
+///
+/// # Errors
+/// When the text is not JSON even so; the error names line and column.
+pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    let mut bytes = text.as_bytes().to_vec();
+    blank_comments(&mut bytes);
+    blank_trailing_commas(&mut bytes);
+    if bytes.trim_ascii().is_empty() {
+        return Ok(Value::Object(serde_json::Map::new()));
+    }
+    serde_json::from_slice(&bytes)
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum At {
+    Code,
+    Text,
+    /// After a backslash in a string.
+    Escape,
+    LineComment,
+    BlockComment,
+}
+
+impl At {
+    /// The state after this byte inside or outside of a string; comments are handled by their caller.
+    fn after(self, byte: u8) -> Self {
+        match (self, byte) {
+            (Self::Text, b'\\') => Self::Escape,
+            (Self::Text, b'"') => Self::Code,
+            (Self::Escape, _) | (Self::Code, b'"') => Self::Text,
+            (same, _) => same,
+        }
+    }
+}
+
+fn blank_comments(bytes: &mut [u8]) {
+    let mut at = At::Code;
+    let mut index = 0;
+    while let Some(byte) = bytes.get(index).copied() {
+        let next = bytes.get(index + 1).copied();
+        let mut width = 1;
+        let mut blank = matches!(at, At::LineComment | At::BlockComment);
+        match (at, byte, next) {
+            (At::Code, b'/', Some(b'/')) => (at, blank) = (At::LineComment, true),
+            (At::Code, b'/', Some(b'*')) => (at, blank, width) = (At::BlockComment, true, 2),
+            (At::BlockComment, b'*', Some(b'/')) => (at, width) = (At::Code, 2),
+            (At::LineComment, b'\n', _) => at = At::Code,
+            _ => at = at.after(byte),
+        }
+        if blank {
+            for old in bytes
+                .iter_mut()
+                .skip(index)
+                .take(width)
+                .filter(|b| !matches!(b, b'\n' | b'\r'))
+            {
+                *old = b' ';
+            }
+        }
+        index += width;
+    }
+}
+
+fn blank_trailing_commas(bytes: &mut [u8]) {
+    let mut at = At::Code;
+    let mut comma = None;
+    for index in 0..bytes.len() {
+        let Some(byte) = bytes.get(index).copied() else {
+            break;
+        };
+        if at == At::Code {
+            match byte {
+                b',' => comma = Some(index),
+                b'}' | b']' => {
+                    if let Some(old) = comma.take().and_then(|i: usize| bytes.get_mut(i)) {
+                        *old = b' ';
+                    }
+                }
+                b if b.is_ascii_whitespace() => {}
+                _ => comma = None,
+            }
+        }
+        at = at.after(byte);
+    }
+}

@@ -1,0 +1,136 @@
+//! settings.json, global and of the project (pi-core.md 8.1, pi-1.5-delta.md 6). Read only: what a client sets over RPC
+//! belongs to its session and is never written here.
+//!
+//! What lives here: the typed view of every key that means something without a terminal. Unknown keys are kept in
+//! [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through settings (`resources`).
+
+pub mod jsonc;
+mod layers;
+pub mod limits;
+mod reader;
+#[cfg(test)]
+mod tests;
+mod typed;
+mod types;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use wire::ThinkingLevel;
+use wire::state::{InterruptMode, QueueMode};
+
+use crate::resources::{Diagnostic, ExtraPath, Scope};
+use layers::Layer;
+use reader::Reader;
+pub use types::{
+    BranchSummarySettings, CompactionSettings, ImageSettings, ProjectAccess, ProjectTrust,
+    ProviderRetrySettings, RetrySettings,
+};
+
+/// Where settings come from.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingsSource<'a> {
+    /// The user's configuration directory.
+    pub agent_dir: &'a Path,
+    /// The session's working directory.
+    pub cwd: &'a Path,
+    /// For `~` in paths.
+    pub home: Option<&'a Path>,
+    /// `--approve` is true, `--no-approve` false; `None` leaves it to the global `defaultProjectTrust`.
+    pub approved: Option<bool>,
+}
+
+/// The settings in force.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `defaultProvider`.
+    pub default_provider: Option<String>,
+    /// `defaultModel`.
+    pub default_model: Option<String>,
+    /// `defaultThinkingLevel`; unset means medium.
+    pub default_thinking_level: Option<ThinkingLevel>,
+    /// `modelThinkingLevels`: level by model, as `provider/id` or pattern, in the user's words.
+    pub model_thinking_levels: BTreeMap<String, ThinkingLevel>,
+    /// `thinkingBudgets`: tokens by level, where they differ from the provider's defaults.
+    pub thinking_budgets: BTreeMap<ThinkingLevel, u64>,
+    /// `steeringMode`.
+    pub steering_mode: QueueMode,
+    /// `followUpMode`.
+    pub follow_up_mode: QueueMode,
+    /// `interruptMode`.
+    pub interrupt_mode: InterruptMode,
+    /// `compaction`.
+    pub compaction: CompactionSettings,
+    /// `branchSummary`.
+    pub branch_summary: BranchSummarySettings,
+    /// `retry`.
+    pub retry: RetrySettings,
+    /// `shellPath`: the shell of the bash tool.
+    pub shell_path: Option<String>,
+    /// `shellCommandPrefix`: a line put before every command.
+    pub shell_command_prefix: Option<String>,
+    /// `images`.
+    pub images: ImageSettings,
+    /// `enabledModels`: like `--models`.
+    pub enabled_models: Option<Vec<String>>,
+    /// `defaultTools`: names, `+name`, `-name`.
+    pub default_tools: Option<Vec<String>>,
+    /// `sessionDir` as written; `~` and relative paths are the caller's.
+    pub session_dir: Option<String>,
+    /// `httpProxy`.
+    pub http_proxy: Option<String>,
+    /// `httpIdleTimeoutMs`; `None` when switched off.
+    pub http_idle_timeout_ms: Option<u64>,
+    /// `skills`: absolute paths, the project's first. Patterns (`!x`, `+x`, `-x`) are only in [`Settings::raw`].
+    pub skills: Vec<ExtraPath>,
+    /// `prompts`, likewise.
+    pub prompts: Vec<ExtraPath>,
+    /// `extensions`, likewise.
+    pub extensions: Vec<ExtraPath>,
+    /// What the project may decide.
+    pub project: ProjectAccess,
+    /// Both files merged, with every key, also those unknown to us.
+    pub raw: Map<String, Value>,
+}
+
+impl Settings {
+    /// Reads both files. Never fails: what is broken is reported and replaced by its default.
+    #[must_use]
+    pub fn load(source: &SettingsSource<'_>) -> (Self, Vec<Diagnostic>) {
+        let mut notes = Vec::new();
+        let global = layers::read(source.agent_dir.join("settings.json"), Scope::User, &mut notes);
+        let project = access(&global, source.approved, &mut notes);
+        let mut stack = Vec::new();
+        let file = source.cwd.join(".pi").join("settings.json");
+        // In the home directory both files may be one and the same.
+        if project != ProjectAccess::None && file != global.path {
+            let mut layer = layers::read(file, Scope::Project, &mut notes);
+            if project == ProjectAccess::Data {
+                layer.leave_out_untrusted(&mut notes);
+            }
+            stack.push(layer);
+        }
+        stack.push(global);
+        let mut reader = Reader {
+            layers: &stack,
+            notes,
+        };
+        let settings = typed::typed(&mut reader, source, project);
+        (settings, reader.notes)
+    }
+}
+
+fn access(global: &Layer, approved: Option<bool>, notes: &mut Vec<Diagnostic>) -> ProjectAccess {
+    let mut reader = Reader {
+        layers: std::slice::from_ref(global),
+        notes: Vec::new(),
+    };
+    let default = reader.word("defaultProjectTrust", "ask, always or never", ProjectTrust::parse);
+    notes.append(&mut reader.notes);
+    match (approved, default.unwrap_or_default()) {
+        (Some(true), _) | (None, ProjectTrust::Always) => ProjectAccess::Full,
+        (Some(false), _) | (None, ProjectTrust::Never) => ProjectAccess::None,
+        (None, ProjectTrust::Ask) => ProjectAccess::Data,
+    }
+}

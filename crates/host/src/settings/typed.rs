@@ -1,0 +1,188 @@
+//! Builds the typed view out of the layers: one line per key. Types and defaults live in `types`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use wire::ThinkingLevel;
+use wire::state::{InterruptMode, QueueMode};
+
+use crate::resources::{ExtraPath, resolve_path};
+use crate::settings::reader::{self, Reader};
+use crate::settings::types::{
+    BranchSummarySettings, CompactionSettings, ImageSettings, ProjectAccess, ProviderRetrySettings,
+    RetrySettings,
+};
+use crate::settings::{Settings, SettingsSource, layers, limits};
+
+/// Reads every key that has a meaning for us; all others stay in `raw`.
+pub(super) fn typed(
+    reader: &mut Reader<'_>,
+    source: &SettingsSource<'_>,
+    project: ProjectAccess,
+) -> Settings {
+    reader.expect_objects(&[
+        "thinkingBudgets",
+        "compaction",
+        "branchSummary",
+        "retry",
+        "retry.provider",
+        "images",
+    ]);
+    let mut raw = Map::new();
+    for layer in reader.layers.iter().rev() {
+        layers::merge(&mut raw, &layer.keys);
+    }
+    Settings {
+        default_provider: reader.text("defaultProvider"),
+        default_model: reader.text("defaultModel"),
+        default_thinking_level: reader.word("defaultThinkingLevel", "a thinking level", ThinkingLevel::parse),
+        model_thinking_levels: model_levels(reader, &raw),
+        thinking_budgets: budgets(reader),
+        steering_mode: queue_mode(reader, "steeringMode"),
+        follow_up_mode: queue_mode(reader, "followUpMode"),
+        interrupt_mode: interrupt_mode(reader),
+        compaction: compaction(reader),
+        branch_summary: branch_summary(reader),
+        retry: retry(reader),
+        shell_path: reader.text("shellPath"),
+        shell_command_prefix: reader.text("shellCommandPrefix"),
+        images: images(reader),
+        enabled_models: reader.texts("enabledModels"),
+        default_tools: reader.texts("defaultTools"),
+        session_dir: reader.text("sessionDir"),
+        http_proxy: reader.text("httpProxy"),
+        http_idle_timeout_ms: idle_timeout(reader),
+        skills: paths(reader, "skills", source),
+        prompts: paths(reader, "prompts", source),
+        extensions: paths(reader, "extensions", source),
+        project,
+        raw,
+    }
+}
+
+fn queue_mode(reader: &mut Reader<'_>, key: &str) -> QueueMode {
+    let parsed = reader.word(key, "all or one-at-a-time", |word| match word {
+        "all" => Some(QueueMode::All),
+        "one-at-a-time" => Some(QueueMode::OneAtATime),
+        _ => None,
+    });
+    parsed.unwrap_or_default()
+}
+
+fn interrupt_mode(reader: &mut Reader<'_>) -> InterruptMode {
+    let parsed = reader.word("interruptMode", "immediate or wait", |word| match word {
+        "immediate" => Some(InterruptMode::Immediate),
+        "wait" => Some(InterruptMode::Wait),
+        _ => None,
+    });
+    parsed.unwrap_or_default()
+}
+
+fn compaction(reader: &mut Reader<'_>) -> CompactionSettings {
+    let default = CompactionSettings::default();
+    CompactionSettings {
+        enabled: reader.flag("compaction.enabled", default.enabled),
+        reserve_tokens: reader
+            .count("compaction.reserveTokens")
+            .unwrap_or(default.reserve_tokens),
+        keep_recent_tokens: reader
+            .count("compaction.keepRecentTokens")
+            .unwrap_or(default.keep_recent_tokens),
+    }
+}
+
+fn branch_summary(reader: &mut Reader<'_>) -> BranchSummarySettings {
+    let default = BranchSummarySettings::default();
+    BranchSummarySettings {
+        reserve_tokens: reader
+            .count("branchSummary.reserveTokens")
+            .unwrap_or(default.reserve_tokens),
+        skip_prompt: reader.flag("branchSummary.skipPrompt", default.skip_prompt),
+    }
+}
+
+fn retry(reader: &mut Reader<'_>) -> RetrySettings {
+    let default = RetrySettings::default();
+    RetrySettings {
+        enabled: reader.flag("retry.enabled", default.enabled),
+        max_retries: reader.small("retry.maxRetries").unwrap_or(default.max_retries),
+        base_delay_ms: reader.count("retry.baseDelayMs").unwrap_or(default.base_delay_ms),
+        max_agent_delay_ms: reader.count("retry.maxAgentDelayMs"),
+        provider: ProviderRetrySettings {
+            timeout_ms: reader.count("retry.provider.timeoutMs"),
+            max_retries: reader.small("retry.provider.maxRetries"),
+            max_retry_delay_ms: reader
+                .count("retry.provider.maxRetryDelayMs")
+                .unwrap_or(default.provider.max_retry_delay_ms),
+        },
+    }
+}
+
+fn images(reader: &mut Reader<'_>) -> ImageSettings {
+    let default = ImageSettings::default();
+    ImageSettings {
+        auto_resize: reader.flag("images.autoResize", default.auto_resize),
+        block_images: reader.flag("images.blockImages", default.block_images),
+    }
+}
+
+/// 0 and `"disabled"` switch the timeout off.
+fn idle_timeout(reader: &mut Reader<'_>) -> Option<u64> {
+    let given = reader.get(
+        "httpIdleTimeoutMs",
+        "milliseconds, 0 or \"disabled\"",
+        |value| match value {
+            Value::String(word) if word == "disabled" => Some(0),
+            other => reader::whole(other),
+        },
+    );
+    Some(given.unwrap_or(limits::HTTP_IDLE_TIMEOUT_MS)).filter(|ms| *ms > 0)
+}
+
+fn budgets(reader: &mut Reader<'_>) -> BTreeMap<ThinkingLevel, u64> {
+    let levels = ThinkingLevel::ALL
+        .into_iter()
+        .filter(|level| *level != ThinkingLevel::Off);
+    levels
+        .filter_map(|level| {
+            Some((
+                level,
+                reader.count(&format!("thinkingBudgets.{}", level.as_str()))?,
+            ))
+        })
+        .collect()
+}
+
+/// Model ids may hold dots, so these keys are not looked up by path.
+fn model_levels(reader: &mut Reader<'_>, raw: &Map<String, Value>) -> BTreeMap<String, ThinkingLevel> {
+    reader.expect_objects(&["modelThinkingLevels"]);
+    let levels = raw
+        .get("modelThinkingLevels")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    levels
+        .filter_map(|(model, level)| Some((model.clone(), ThinkingLevel::parse(level.as_str()?)?)))
+        .collect()
+}
+
+/// Plain paths of a resource list, of both files, each relative to its file's directory.
+fn paths(reader: &mut Reader<'_>, key: &str, source: &SettingsSource<'_>) -> Vec<ExtraPath> {
+    let mut out = Vec::new();
+    for layer in reader.layers {
+        let mut one = Reader {
+            layers: std::slice::from_ref(layer),
+            notes: Vec::new(),
+        };
+        let listed = one.texts(key).unwrap_or_default();
+        reader.notes.append(&mut one.notes);
+        let base = layer.path.parent().unwrap_or(source.agent_dir);
+        for text in listed.iter().filter(|text| !text.starts_with(['!', '+', '-'])) {
+            out.push(ExtraPath {
+                path: resolve_path(text, base, source.home),
+                scope: layer.scope,
+            });
+        }
+    }
+    out
+}

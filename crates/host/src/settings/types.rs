@@ -1,0 +1,143 @@
+//! The typed parts of the settings with their defaults. Reading them lives in `mod`.
+
+use crate::settings::limits;
+
+/// `compaction`: when and how far a conversation is summarised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactionSettings {
+    /// Compact when the context gets full.
+    pub enabled: bool,
+    /// Tokens kept free for the answer.
+    pub reserve_tokens: u64,
+    /// Tokens at the end that are kept word for word.
+    pub keep_recent_tokens: u64,
+}
+
+/// `branchSummary`: summaries of branches that are left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchSummarySettings {
+    /// Tokens kept free for the summary.
+    pub reserve_tokens: u64,
+    /// Do not ask whether to summarise.
+    pub skip_prompt: bool,
+}
+
+/// `retry`: what is done when a provider fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Retry runs that failed for a passing reason.
+    pub enabled: bool,
+    /// Attempts after the first.
+    pub max_retries: u32,
+    /// Milliseconds before the first retry; doubles each time.
+    pub base_delay_ms: u64,
+    /// Milliseconds no retry waits longer than.
+    pub max_agent_delay_ms: Option<u64>,
+    /// Retries of single requests.
+    pub provider: ProviderRetrySettings,
+}
+
+/// `retry.provider`: limits on single requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderRetrySettings {
+    /// Milliseconds a request may take; unset: `httpIdleTimeoutMs` counts.
+    pub timeout_ms: Option<u64>,
+    /// Attempts after the first; unset: none.
+    pub max_retries: Option<u32>,
+    /// Milliseconds a provider may ask us to wait; a longer wait is an error.
+    pub max_retry_delay_ms: u64,
+}
+
+/// `images`: what happens to pictures on the way to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSettings {
+    /// Shrink pictures that are too large.
+    pub auto_resize: bool,
+    /// Send none at all.
+    pub block_images: bool,
+}
+
+/// `defaultProjectTrust`: what holds for a project nobody has decided on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProjectTrust {
+    /// Ask; without a terminal this means: data yes, code no.
+    #[default]
+    Ask,
+    /// Everything the project brings is used.
+    Always,
+    /// Nothing the project brings is used.
+    Never,
+}
+
+/// How much of a project's own configuration is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProjectAccess {
+    /// Nothing.
+    None,
+    /// Texts and harmless settings, but nothing that can run code or lead data elsewhere.
+    Data,
+    /// Everything.
+    Full,
+}
+
+impl Default for CompactionSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            reserve_tokens: limits::RESERVE_TOKENS,
+            keep_recent_tokens: limits::KEEP_RECENT_TOKENS,
+        }
+    }
+}
+
+impl Default for BranchSummarySettings {
+    fn default() -> Self {
+        Self {
+            reserve_tokens: limits::RESERVE_TOKENS,
+            skip_prompt: false,
+        }
+    }
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_retries: limits::MAX_RETRIES,
+            base_delay_ms: limits::BASE_DELAY_MS,
+            max_agent_delay_ms: None,
+            provider: ProviderRetrySettings::default(),
+        }
+    }
+}
+
+impl Default for ProviderRetrySettings {
+    fn default() -> Self {
+        Self {
+            timeout_ms: None,
+            max_retries: None,
+            max_retry_delay_ms: limits::MAX_RETRY_DELAY_MS,
+        }
+    }
+}
+
+impl Default for ImageSettings {
+    fn default() -> Self {
+        Self {
+            auto_resize: true,
+            block_images: false,
+        }
+    }
+}
+
+impl ProjectTrust {
+    /// The setting's word.
+    pub(crate) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "ask" => Some(Self::Ask),
+            "always" => Some(Self::Always),
+            "never" => Some(Self::Never),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! Error sentences that clients match on (behaviour.md 1.7, dialects.md 2). Their wording is part of the protocol.
+
+/// A prompt came during a run without saying what to do with it.
+pub(crate) const BUSY: &str =
+    "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
+
+/// A session name was empty.
+pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
+
+/// A model that is not there, or has no credentials.
+pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> String {
+    format!("Model not found: {}/{}", provider.unwrap_or("undefined"), id.unwrap_or("undefined"))
+}
+
+/// An entry that is not there.
+pub(crate) fn entry_not_found(id: &str) -> String {
+    format!("Entry not found: {id}")
+}
+
+/// A queue is full.
+pub(crate) fn queue_full(limit: usize) -> String {
+    format!("The queue is full ({limit} messages); clear_queue empties it")
+}
+
+/// Too many shell commands run already.
+pub(crate) fn too_many_commands(limit: usize) -> String {
+    format!("{limit} bash commands are running already; abort_bash ends them")
+}

@@ -1,0 +1,305 @@
+//! The answer under way: blocks grow, every step becomes a stream event, and at the end there is one message. What the
+//! provider's words mean is decided in the families.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use wire::content::{AssistantBlock, TextContent, ThinkingContent, ToolCall};
+use wire::model::Prices;
+use wire::partial_json::PartialJson;
+use wire::{AssistantMessage, StopReason, StreamEvent, Usage};
+
+use crate::event::ModelEvent;
+use crate::limits::{MAX_ANSWER_BYTES, MAX_BLOCKS, MAX_ERROR_TEXT_BYTES};
+use crate::request::ModelRequest;
+use crate::text::cut;
+
+/// Why a stream failed, in the words that go into `errorMessage`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The words; judged by [`crate::is_retryable`] and [`crate::is_context_overflow`], so their wording matters.
+    pub(crate) text: String,
+    /// What the server asks to wait, if it says so.
+    pub(crate) retry_after: Option<Duration>,
+}
+
+impl Fault {
+    /// A fault without a wait.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            retry_after: None,
+        }
+    }
+}
+
+/// State of a block beyond what the message shows.
+#[derive(Debug, Default)]
+struct Slot {
+    /// False once its end was told; nothing is added any more.
+    open: bool,
+    /// JSON text of a tool call's arguments.
+    args: String,
+}
+
+/// See the module's page.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    message: AssistantMessage,
+    /// One per content block, at the same index.
+    slots: Vec<Slot>,
+    /// The model's prices, for the cost of the tokens.
+    prices: Prices,
+    /// Text, reasoning, arguments and signatures so far, for the limit.
+    bytes: usize,
+}
+
+impl Answer {
+    /// An empty answer to a request.
+    pub(crate) fn new(request: &ModelRequest) -> Self {
+        let model = &request.model;
+        Self {
+            message: AssistantMessage::begin(&model.api, &model.provider, &model.id, request.timestamp),
+            slots: Vec::new(),
+            prices: model.cost,
+            bytes: 0,
+        }
+    }
+
+    /// The message as it begins; for [`ModelEvent::Start`].
+    pub(crate) fn head(&self) -> Box<AssistantMessage> {
+        Box::new(self.message.clone())
+    }
+
+    /// The message so far; tool arguments are filled in when their block ends.
+    pub(crate) fn message(&mut self) -> &mut AssistantMessage {
+        &mut self.message
+    }
+
+    /// The token counts so far.
+    pub(crate) fn usage(&self) -> Usage {
+        self.message.usage
+    }
+
+    /// Sets the token counts, computes sum and cost, and tells.
+    pub(crate) fn set_usage(&mut self, mut usage: Usage, out: &mut Vec<ModelEvent>) {
+        usage.total_tokens = [usage.input, usage.output, usage.cache_read, usage.cache_write]
+            .into_iter()
+            .fold(0, u64::saturating_add);
+        usage.price(&self.prices);
+        self.message.usage = usage;
+        out.push(ModelEvent::Usage(usage));
+    }
+
+    /// Begins a text block and gives its index.
+    pub(crate) fn start_text(&mut self, out: &mut Vec<ModelEvent>) -> Result<usize, Fault> {
+        let content_index = self.push(AssistantBlock::Text(TextContent::default()))?;
+        out.push(ModelEvent::Stream(StreamEvent::TextStart { content_index }));
+        Ok(content_index)
+    }
+
+    /// Begins a reasoning block, with the signature it has from the start, and gives its index.
+    pub(crate) fn start_thinking(
+        &mut self,
+        block: ThinkingContent,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<usize, Fault> {
+        let content_index = self.push(AssistantBlock::Thinking(block))?;
+        out.push(ModelEvent::Stream(StreamEvent::ThinkingStart { content_index }));
+        Ok(content_index)
+    }
+
+    /// Begins a tool call and gives its index. Its arguments come as deltas of JSON text.
+    pub(crate) fn start_call(
+        &mut self,
+        id: String,
+        name: String,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<usize, Fault> {
+        let tool_name = name.clone();
+        let call = ToolCall {
+            id: id.clone(),
+            name,
+            ..ToolCall::default()
+        };
+        let content_index = self.push(AssistantBlock::ToolCall(call))?;
+        out.push(ModelEvent::Stream(StreamEvent::ToolcallStart {
+            content_index,
+            id,
+            tool_name,
+        }));
+        Ok(content_index)
+    }
+
+    /// Adds to a block of any kind: text, reasoning or argument JSON.
+    pub(crate) fn delta(
+        &mut self,
+        content_index: usize,
+        delta: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), Fault> {
+        self.bytes += delta.len();
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(Fault::new(format!(
+                "The answer is larger than {MAX_ANSWER_BYTES} bytes"
+            )));
+        }
+        let (Some(block), Some(slot)) = (
+            self.message.content.get_mut(content_index),
+            self.slots.get_mut(content_index),
+        ) else {
+            return Ok(());
+        };
+        let owned = delta.to_owned();
+        out.push(ModelEvent::Stream(match block {
+            AssistantBlock::Text(text) => {
+                text.text.push_str(delta);
+                StreamEvent::TextDelta {
+                    content_index,
+                    delta: owned,
+                }
+            }
+            AssistantBlock::Thinking(thinking) => {
+                thinking.thinking.push_str(delta);
+                StreamEvent::ThinkingDelta {
+                    content_index,
+                    delta: owned,
+                }
+            }
+            AssistantBlock::ToolCall(_) => {
+                slot.args.push_str(delta);
+                StreamEvent::ToolcallDelta {
+                    content_index,
+                    delta: owned,
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    /// Adds to the signature of a reasoning block; clients are not told.
+    pub(crate) fn sign(&mut self, content_index: usize, signature: &str) -> Result<(), Fault> {
+        self.bytes += signature.len();
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(Fault::new(format!(
+                "The answer is larger than {MAX_ANSWER_BYTES} bytes"
+            )));
+        }
+        if let Some(AssistantBlock::Thinking(block)) = self.message.content.get_mut(content_index) {
+            block
+                .thinking_signature
+                .get_or_insert_default()
+                .push_str(signature);
+        }
+        Ok(())
+    }
+
+    /// A tool call's block, to set what arrives late.
+    pub(crate) fn call_mut(&mut self, content_index: usize) -> Option<&mut ToolCall> {
+        match self.message.content.get_mut(content_index) {
+            Some(AssistantBlock::ToolCall(call)) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// The argument JSON of a call so far.
+    pub(crate) fn args(&self, content_index: usize) -> &str {
+        self.slots.get(content_index).map_or("", |slot| &slot.args)
+    }
+
+    /// Ends a block; nothing happens when it has ended already.
+    pub(crate) fn end(&mut self, content_index: usize, out: &mut Vec<ModelEvent>) {
+        if !self.close(content_index) {
+            return;
+        }
+        let event = match self.message.content.get(content_index) {
+            Some(AssistantBlock::Text(text)) => StreamEvent::TextEnd {
+                content_index,
+                content: text.text.clone(),
+            },
+            Some(AssistantBlock::Thinking(block)) => StreamEvent::ThinkingEnd {
+                content_index,
+                content: block.thinking.clone(),
+            },
+            Some(AssistantBlock::ToolCall(call)) => StreamEvent::ToolcallEnd {
+                content_index,
+                tool_call: call.clone(),
+            },
+            None => return,
+        };
+        out.push(ModelEvent::Stream(event));
+    }
+
+    /// Ends every open block, in content order.
+    pub(crate) fn end_all(&mut self, out: &mut Vec<ModelEvent>) {
+        for index in 0..self.slots.len() {
+            self.end(index, out);
+        }
+    }
+
+    /// Hands over the message as the whole answer.
+    pub(crate) fn done(&mut self, out: &mut Vec<ModelEvent>) {
+        out.push(ModelEvent::Done(self.give()));
+    }
+
+    /// Hands over the message as a failed or aborted answer; open blocks are kept as far as they came.
+    pub(crate) fn failed(&mut self, reason: StopReason, fault: Fault, out: &mut Vec<ModelEvent>) {
+        let mut message = self.give();
+        message.stop_reason = reason;
+        message.error_message = Some(cut(&fault.text, MAX_ERROR_TEXT_BYTES));
+        out.push(ModelEvent::Error {
+            message,
+            retry_after: fault.retry_after,
+        });
+    }
+
+    /// Takes the message out. Whatever is still open is closed without a word: an end that the provider did not send is
+    /// not told, but arguments must be parsed as far as they came.
+    fn give(&mut self) -> Box<AssistantMessage> {
+        for index in 0..self.slots.len() {
+            self.close(index);
+        }
+        let fresh = AssistantMessage::begin("", "", "", 0);
+        Box::new(std::mem::replace(&mut self.message, fresh))
+    }
+
+    /// Appends an open block.
+    fn push(&mut self, block: AssistantBlock) -> Result<usize, Fault> {
+        let index = self.message.content.len();
+        if index >= MAX_BLOCKS {
+            return Err(Fault::new(format!(
+                "The answer has more than {MAX_BLOCKS} blocks"
+            )));
+        }
+        self.message.content.push(block);
+        self.slots.push(Slot {
+            open: true,
+            args: String::new(),
+        });
+        Ok(index)
+    }
+
+    /// Marks a block as complete and parses its arguments; false when it was complete before.
+    fn close(&mut self, index: usize) -> bool {
+        let Some(slot) = self.slots.get_mut(index).filter(|slot| slot.open) else {
+            return false;
+        };
+        slot.open = false;
+        let args = std::mem::take(&mut slot.args);
+        if let Some(AssistantBlock::ToolCall(call)) = self.message.content.get_mut(index)
+            && !args.trim().is_empty()
+        {
+            call.arguments = parse_arguments(&args);
+        }
+        true
+    }
+}
+
+/// Arguments of a tool call: what parses, else what can be repaired, else nothing (providers.md 2.3).
+pub(crate) fn parse_arguments(text: &str) -> Map<String, Value> {
+    serde_json::from_str(text).unwrap_or_else(|_| {
+        let mut partial = PartialJson::new();
+        partial.push(text);
+        partial.finish()
+    })
+}

@@ -1,0 +1,73 @@
+//! The entrance: a client that many sessions share. Everything costly is built with the first request that needs it.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::{Answer, Fault};
+use crate::error::LlmError;
+use crate::family::Family;
+use crate::http::{ClientConfig, Connector, send};
+use crate::offline::Offline;
+use crate::request::ModelRequest;
+use crate::stream::{ModelStream, State, Waiting};
+
+/// Asks models. Cheap to clone; clones share connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    connector: Arc<Connector>,
+    offline: Arc<Offline>,
+}
+
+impl Client {
+    /// A client. Does no IO.
+    #[must_use]
+    pub fn new(config: ClientConfig) -> Self {
+        let offline = Offline::new(config.script.clone(), config.word_delay);
+        Self {
+            connector: Arc::new(Connector::new(config)),
+            offline: Arc::new(offline),
+        }
+    }
+
+    /// Asks a model. Failures come as the stream's last event, also those before the request is sent. Nothing happens until
+    /// the stream is polled; that needs a tokio runtime with IO and time.
+    #[must_use]
+    pub fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> ModelStream {
+        let key = request.api_key.clone();
+        let state = match self.start(&request) {
+            Ok(state) => state,
+            Err(error) => {
+                let fault = Fault::new(error.to_string());
+                State::Refused(Box::new((Answer::new(&request), fault)))
+            }
+        };
+        ModelStream::new(state, cancel, key)
+    }
+
+    fn start(&self, request: &ModelRequest) -> Result<State, LlmError> {
+        if request.model.api == crate::offline::API {
+            return Ok(State::Playing(Box::new(self.offline.play(request)?)));
+        }
+        let api = &request.model.api;
+        let family = Family::of(api).ok_or_else(|| LlmError::UnknownApi(api.clone()))?;
+        if let Some((_, name)) = request.model.base_url.split_once('{')
+            && let Some((name, _)) = name.split_once('}')
+        {
+            let provider = request.model.provider.clone();
+            return Err(LlmError::Placeholder {
+                name: name.to_owned(),
+                provider,
+            });
+        }
+        let http = family.request(request)?;
+        let connector = Arc::clone(&self.connector);
+        let (retries, idle) = (request.provider_retries, request.idle_timeout);
+        let head = Box::pin(async move { send(&connector, family, http, retries, idle).await });
+        Ok(State::Waiting(Box::new(Waiting {
+            head,
+            parser: family.parser(request),
+            idle,
+        })))
+    }
+}

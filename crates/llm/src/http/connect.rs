@@ -1,0 +1,178 @@
+//! Building HTTP clients: late, because most processes never need TLS in their first milliseconds, and from given values
+//! only, never from the environment.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use reqwest::redirect::{Attempt, Policy};
+use reqwest::{NoProxy, Proxy};
+use rustls::RootCertStore;
+use rustls::crypto::CryptoProvider;
+use rustls_platform_verifier::Verifier;
+
+use crate::error::LlmError;
+use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, POOL_IDLE};
+
+/// Proxies, as the usual environment variables name them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProxyConfig {
+    /// For `http:` requests (`HTTP_PROXY`).
+    pub http: Option<String>,
+    /// For `https:` requests (`HTTPS_PROXY`).
+    pub https: Option<String>,
+    /// For both, where nothing else is said (`ALL_PROXY`).
+    pub all: Option<String>,
+    /// Hosts that are reached directly (`NO_PROXY`).
+    pub no_proxy: Option<String>,
+}
+
+/// What a [`crate::Client`] is built from.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// The `User-Agent` header.
+    pub user_agent: String,
+    /// How long a connection may take to stand.
+    pub connect_timeout: Duration,
+    /// Proxies.
+    pub proxy: ProxyConfig,
+    /// Replies for the model `offline/script`; read when it is first asked.
+    pub script: Option<PathBuf>,
+    /// How long the offline model takes for a word.
+    pub word_delay: Duration,
+}
+
+impl Default for ClientConfig {
+    fn default() -> Self {
+        Self {
+            user_agent: concat!("pinion/", env!("CARGO_PKG_VERSION")).to_owned(),
+            connect_timeout: CONNECT_TIMEOUT,
+            proxy: ProxyConfig::default(),
+            script: None,
+            word_delay: Duration::from_millis(8),
+        }
+    }
+}
+
+/// The HTTP clients, built when first needed. `http:` needs no root certificates and gets a client of its own.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    config: ClientConfig,
+    /// For `http:`.
+    plain: OnceLock<reqwest::Client>,
+    /// For `https:`.
+    secure: OnceLock<reqwest::Client>,
+}
+
+impl Connector {
+    /// Notes the configuration; builds nothing.
+    pub(crate) fn new(config: ClientConfig) -> Self {
+        Self {
+            config,
+            plain: OnceLock::new(),
+            secure: OnceLock::new(),
+        }
+    }
+
+    /// The client for a URL.
+    pub(crate) async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
+        let secure = url.scheme() != "http" || self.proxied_by_tls();
+        let cell = if secure { &self.secure } else { &self.plain };
+        if let Some(client) = cell.get() {
+            return Ok(client.clone());
+        }
+        let tls = if secure {
+            // Reading the system's certificates takes tens of milliseconds of blocking IO.
+            let built = tokio::task::spawn_blocking(system_tls).await;
+            built.map_err(|error| LlmError::Tls(error.to_string()))??
+        } else {
+            no_tls()?
+        };
+        let client = build(&self.config, tls)?;
+        Ok(cell.get_or_init(|| client).clone())
+    }
+
+    /// Is a proxy itself reached over TLS?
+    fn proxied_by_tls(&self) -> bool {
+        let proxy = &self.config.proxy;
+        [&proxy.http, &proxy.all]
+            .into_iter()
+            .flatten()
+            .any(|address| address.starts_with("https:"))
+    }
+}
+
+/// The cryptography; given to each TLS configuration instead of being installed for the whole process.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// A TLS configuration that trusts nobody, for clients that never use it.
+fn no_tls() -> Result<rustls::ClientConfig, LlmError> {
+    let builder = rustls::ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| LlmError::Tls(error.to_string()))?;
+    Ok(builder
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth())
+}
+
+/// A TLS configuration that trusts what the system trusts. Reads certificate files.
+fn system_tls() -> Result<rustls::ClientConfig, LlmError> {
+    let tls = |error: rustls::Error| LlmError::Tls(error.to_string());
+    let verifier = Verifier::new(provider()).map_err(tls)?;
+    let mut config = rustls::ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .map_err(tls)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// A client of this configuration.
+fn build(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::Client, LlmError> {
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent(&config.user_agent)
+        .connect_timeout(config.connect_timeout)
+        .pool_idle_timeout(POOL_IDLE)
+        .tcp_nodelay(true)
+        .redirect(Policy::custom(same_origin))
+        .no_proxy();
+    for proxy in proxies(&config.proxy)? {
+        builder = builder.proxy(proxy);
+    }
+    builder.build().map_err(|error| LlmError::Http(error.to_string()))
+}
+
+/// The proxies, most specific first.
+fn proxies(config: &ProxyConfig) -> Result<Vec<Proxy>, LlmError> {
+    let direct = config.no_proxy.as_deref().and_then(NoProxy::from_string);
+    let mut proxies = Vec::new();
+    let mut add = |scheme, address: &Option<String>, make: fn(&str) -> reqwest::Result<Proxy>| {
+        if let Some(address) = address.as_deref().filter(|address| !address.is_empty()) {
+            let proxy = make(address).map_err(|_| LlmError::Proxy(scheme))?;
+            proxies.push(proxy.no_proxy(direct.clone()));
+        }
+        Ok(())
+    };
+    add("http", &config.http, |address| Proxy::http(address))?;
+    add("https", &config.https, |address| Proxy::https(address))?;
+    add("all", &config.all, |address| Proxy::all(address))?;
+    Ok(proxies)
+}
+
+/// Follows redirects only within one origin: headers may hold keys.
+fn same_origin(attempt: Attempt<'_>) -> reqwest::redirect::Action {
+    let same = attempt
+        .previous()
+        .first()
+        .is_some_and(|first| first.origin() == attempt.url().origin());
+    if same && attempt.previous().len() <= MAX_REDIRECTS {
+        attempt.follow()
+    } else {
+        attempt.stop()
+    }
+}

@@ -1,0 +1,179 @@
+//! Borrowed, forgiving JSON fields for streams: a field of the wrong type counts as missing, so that one odd number of one
+//! provider does not end an answer.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::answer::Fault;
+use crate::text::cut;
+
+/// A string; anything else is [`Text::default`], which holds none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Text<'a>(pub(crate) Option<Cow<'a, str>>);
+
+impl Text<'_> {
+    /// The string, empty when missing.
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// The string, unless missing or empty.
+    pub(crate) fn filled(&self) -> Option<&str> {
+        self.0.as_deref().filter(|text| !text.is_empty())
+    }
+}
+
+/// A count; whole numbers as they are, fractions cut, negatives 0, anything else missing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Count(pub(crate) Option<u64>);
+
+impl Count {
+    /// The count, 0 when missing.
+    pub(crate) fn or_zero(self) -> u64 {
+        self.0.unwrap_or_default()
+    }
+}
+
+/// Visitor of both types: strings for one, numbers for the other.
+struct Scalar;
+
+/// What was there.
+enum Found<'a> {
+    Text(Cow<'a, str>),
+    Count(u64),
+    Other,
+}
+
+impl<'de> Visitor<'de> for Scalar {
+    type Value = Found<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_borrowed_str<E>(self, v: &'de str) -> Result<Self::Value, E> {
+        Ok(Found::Text(Cow::Borrowed(v)))
+    }
+
+    fn visit_str<E>(self, v: &str) -> Result<Self::Value, E> {
+        Ok(Found::Text(Cow::Owned(v.to_owned())))
+    }
+
+    fn visit_u64<E>(self, v: u64) -> Result<Self::Value, E> {
+        Ok(Found::Count(v))
+    }
+
+    fn visit_i64<E>(self, v: i64) -> Result<Self::Value, E> {
+        Ok(Found::Count(u64::try_from(v).unwrap_or(0)))
+    }
+
+    fn visit_f64<E>(self, v: f64) -> Result<Self::Value, E> {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "`as` saturates, which is wanted"
+        )]
+        Ok(Found::Count(v as u64))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Found::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Found::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Found::Other)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match deserializer.deserialize_any(Scalar)? {
+            Found::Text(text) => Self(Some(text)),
+            Found::Count(_) | Found::Other => Self(None),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match deserializer.deserialize_any(Scalar)? {
+            Found::Count(count) => Self(Some(count)),
+            Found::Text(_) | Found::Other => Self(None),
+        })
+    }
+}
+
+/// The text of a stream whose JSON cannot be read, with a short piece of it.
+pub(crate) fn unreadable(data: &str) -> Fault {
+    Fault::new(format!(
+        "Unreadable JSON in the provider's stream: {}",
+        cut(data, 120)
+    ))
+}
+
+/// Repairs what some servers get wrong inside strings: raw control characters are escaped, a backslash before a character
+/// that cannot be escaped is doubled (providers.md 2.3).
+pub(crate) fn repair(data: &str) -> String {
+    let mut out = String::with_capacity(data.len() + 16);
+    let mut chars = data.chars().peekable();
+    let mut inside = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => {
+                inside = !inside;
+                out.push(c);
+            }
+            '\\' if inside => match chars.peek() {
+                Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't' | 'u') => {
+                    out.push(c);
+                    out.extend(chars.next());
+                }
+                _ => out.push_str("\\\\"),
+            },
+            c if inside && c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_types_count_as_missing() {
+        #[derive(serde::Deserialize)]
+        struct Odd<'a> {
+            #[serde(borrow, default)]
+            a: Text<'a>,
+            #[serde(default)]
+            b: Count,
+            #[serde(default)]
+            c: Count,
+        }
+        let odd: Odd<'_> = serde_json::from_str(r#"{"a":[1,{"x":2}],"b":12.7,"c":"no"}"#).unwrap();
+        assert_eq!((odd.a.as_str(), odd.b.0, odd.c.0), ("", Some(12), None));
+        let odd: Odd<'_> = serde_json::from_str(r#"{"a":"t\n","b":null,"c":-3}"#).unwrap();
+        assert_eq!((odd.a.as_str(), odd.b.0, odd.c.0), ("t\n", None, Some(0)));
+    }
+
+    #[test]
+    fn repair_makes_broken_strings_readable() {
+        let text = repair("{\"a\":\"tab\there \\d \\u00e4\"}");
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["a"], "tab\there \\d ä");
+    }
+}

@@ -1,0 +1,43 @@
+//! Models: one folder per API family, the stream of an answer, the catalogue and credentials.
+//!
+//! What lives here: everything that knows how a provider wants to be asked and how it answers. What does not: what to ask
+//! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
+//! sessions. No environment reads: keys, proxies and paths are handed in.
+
+mod answer;
+mod anthropic;
+mod client;
+mod compat;
+mod copilot;
+mod error;
+mod event;
+mod family;
+mod http;
+mod ids;
+mod json;
+pub mod limits;
+mod offline;
+mod openai_completions;
+mod overflow;
+mod pattern;
+pub mod registry;
+mod request;
+mod retry;
+mod sse;
+mod stream;
+mod text;
+mod transform;
+
+#[cfg(test)]
+mod tests;
+
+pub use client::Client;
+pub use error::LlmError;
+pub use event::ModelEvent;
+pub use family::supports;
+pub use http::{ClientConfig, ProxyConfig};
+pub use overflow::is_context_overflow;
+pub use registry::Secret;
+pub use request::{Budgets, CacheRetention, ModelRequest};
+pub use retry::is_retryable;
+pub use stream::ModelStream;

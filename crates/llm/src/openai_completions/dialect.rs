@@ -1,0 +1,125 @@
+//! What a server understands of chat completions (providers.md 4): guessed from provider and address, overruled by the
+//! model's `compat` flags.
+
+use wire::Model;
+
+use crate::compat::{flag, word};
+
+/// How reasoning is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ThinkingFormat {
+    /// `reasoning_effort`
+    OpenAi,
+    /// `reasoning: {effort}`
+    OpenRouter,
+    /// `thinking: {type}` and an effort
+    DeepSeek,
+    /// `reasoning: {enabled}`
+    Together,
+    /// `enable_thinking`: zai and qwen
+    Enable,
+    /// `chat_template_kwargs`
+    QwenTemplate,
+}
+
+/// See the module's page.
+#[derive(Debug, Clone)]
+pub(super) struct Dialect {
+    /// Takes `store`.
+    pub(super) store: bool,
+    /// Knows the role `developer`.
+    pub(super) developer_role: bool,
+    /// Takes `reasoning_effort`.
+    pub(super) reasoning_effort: bool,
+    /// Calls the output limit `max_completion_tokens`, not `max_tokens`.
+    pub(super) max_completion_tokens: bool,
+    /// How it wants to be asked for reasoning.
+    pub(super) thinking: ThinkingFormat,
+    /// Wants `reasoning_content` on every answer in the history.
+    pub(super) reasoning_content_required: bool,
+    /// Takes `strict` on tools.
+    pub(super) strict: bool,
+    /// Takes Anthropic's cache markers.
+    pub(super) cache_markers: bool,
+    /// Can keep a prompt for a day.
+    pub(super) long_retention: bool,
+    /// Takes `stream_options`.
+    pub(super) stream_usage: bool,
+    /// Wants the tool's name on its result.
+    pub(super) tool_result_name: bool,
+    /// Wants an answer between a tool result and a user message.
+    pub(super) assistant_after_result: bool,
+    /// Wants earlier reasoning as text.
+    pub(super) thinking_as_text: bool,
+    /// Wants `tools: []` when only the history has tools.
+    pub(super) tools_with_history: bool,
+    /// Takes session headers.
+    pub(super) affinity_headers: bool,
+    /// Wants to be asked for streamed tool arguments.
+    pub(super) tool_stream: bool,
+}
+
+impl Dialect {
+    /// What the server of a model understands.
+    pub(super) fn of(model: &Model) -> Self {
+        let is = |provider: &str, host: &str| model.provider == provider || model.base_url.contains(host);
+        let zai = is("zai", "api.z.ai");
+        let moonshot = is("moonshotai", "moonshot.") || model.provider == "moonshotai-cn";
+        let together = is("together", "together.");
+        let deepseek = is("deepseek", "deepseek.com");
+        let xai = is("xai", "api.x.ai");
+        let chutes = model.base_url.contains("chutes.ai");
+        let opencode = model.provider.starts_with("opencode") || model.base_url.contains("opencode.ai");
+        let gateway = is("cloudflare-ai-gateway", "gateway.ai.cloudflare.com");
+        let cloudflare = gateway || is("cloudflare-workers-ai", "api.cloudflare.com");
+        let openrouter = is("openrouter", "openrouter.ai");
+        let cerebras = is("cerebras", "cerebras.ai");
+        let own_way =
+            cerebras || xai || together || chutes || deepseek || zai || moonshot || opencode || cloudflare;
+        let few = moonshot || together || gateway;
+        let guess = match () {
+            () if deepseek => ThinkingFormat::DeepSeek,
+            () if zai => ThinkingFormat::Enable,
+            () if together => ThinkingFormat::Together,
+            () if openrouter => ThinkingFormat::OpenRouter,
+            () => ThinkingFormat::OpenAi,
+        };
+        let marks = match word(model, "cacheControlFormat") {
+            Some(format) => format == "anthropic",
+            None => openrouter && model.id.starts_with("anthropic/"),
+        };
+        Self {
+            store: flag(model, "supportsStore", !own_way),
+            developer_role: flag(model, "supportsDeveloperRole", !own_way),
+            reasoning_effort: flag(model, "supportsReasoningEffort", !(xai || zai || few)),
+            max_completion_tokens: word(model, "maxTokensField")
+                .map_or(!(chutes || few), |field| field == "max_completion_tokens"),
+            thinking: thinking_format(model).unwrap_or(guess),
+            reasoning_content_required: model.reasoning
+                && flag(model, "requiresReasoningContentOnAssistantMessages", deepseek),
+            strict: flag(model, "supportsStrictMode", !few),
+            cache_markers: marks,
+            long_retention: flag(model, "supportsLongCacheRetention", !(together || cloudflare)),
+            stream_usage: flag(model, "supportsUsageInStreaming", true),
+            tool_result_name: flag(model, "requiresToolResultName", false),
+            assistant_after_result: flag(model, "requiresAssistantAfterToolResult", false),
+            thinking_as_text: flag(model, "requiresThinkingAsText", false),
+            tools_with_history: flag(model, "requiresToolsWithToolHistory", false),
+            affinity_headers: flag(model, "sendSessionAffinityHeaders", false),
+            tool_stream: flag(model, "zaiToolStream", false),
+        }
+    }
+}
+
+/// What the model's flag says; unknown words count as none.
+fn thinking_format(model: &Model) -> Option<ThinkingFormat> {
+    match word(model, "thinkingFormat")? {
+        "openai" => Some(ThinkingFormat::OpenAi),
+        "openrouter" => Some(ThinkingFormat::OpenRouter),
+        "deepseek" => Some(ThinkingFormat::DeepSeek),
+        "together" => Some(ThinkingFormat::Together),
+        "zai" | "qwen" => Some(ThinkingFormat::Enable),
+        "qwen-chat-template" => Some(ThinkingFormat::QwenTemplate),
+        _ => None,
+    }
+}

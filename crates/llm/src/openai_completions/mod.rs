@@ -1,0 +1,37 @@
+//! Chat completions, the API of OpenAI and of most others (providers.md 4): what a server can do in `dialect`, requests in
+//! `request` and `messages`, answers in `stream`.
+
+mod dialect;
+mod messages;
+mod reasoning;
+pub(crate) mod request;
+pub(crate) mod stream;
+
+use serde_json::Value;
+
+use crate::text::without_markup;
+
+/// `<status> <error.message>`; other JSON as it is, web pages in a few words.
+pub(crate) fn error_text(status: u16, body: &str) -> String {
+    if body.is_empty() {
+        return format!("{status} status code (no body)");
+    }
+    let Ok(json) = serde_json::from_str::<Value>(body) else {
+        return format!("{status} {}", without_markup(body));
+    };
+    format!("{status} {}", error_message(&json))
+}
+
+/// What an error object says: `error.message`, with the upstream's own words where a router passes them on.
+pub(crate) fn error_message(json: &Value) -> String {
+    let error = json.get("error").unwrap_or(json);
+    let message = match error.get("message").unwrap_or(error) {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    match error.pointer("/metadata/raw") {
+        Some(Value::String(raw)) => format!("{message}\n{raw}"),
+        Some(raw) if !raw.is_null() => format!("{message}\n{raw}"),
+        _ => message,
+    }
+}

@@ -1,0 +1,124 @@
+//! Writes a request for chat completions (providers.md 4). The conversation is written in `messages`.
+
+use serde_json::{Map, Value, json};
+use wire::{Message, ToolSpec};
+
+use super::dialect::Dialect;
+use super::{messages, reasoning};
+use crate::compat;
+use crate::copilot;
+use crate::error::LlmError;
+use crate::http::{Headers, HttpRequest, join_url};
+use crate::request::{CacheRetention, ModelRequest};
+
+/// Writes a request.
+pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
+    let dialect = Dialect::of(&request.model);
+    let body = body(request, &dialect);
+    Ok(HttpRequest {
+        url: join_url(&request.model.base_url, "chat/completions"),
+        headers: headers(request, &dialect)?.finish(&request.headers)?,
+        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+    })
+}
+
+/// Key, Copilot's and session headers.
+fn headers(request: &ModelRequest, dialect: &Dialect) -> Result<Headers, LlmError> {
+    let mut headers = Headers::json();
+    if let Some(key) = &request.api_key {
+        let name = match request.model.provider.as_str() {
+            "cloudflare-ai-gateway" => "cf-aig-authorization",
+            _ => "authorization",
+        };
+        headers.set(name, &format!("Bearer {}", key.expose()))?;
+    }
+    copilot::headers(request, &mut headers)?;
+    if let Some(session) = request.affinity().filter(|_| dialect.affinity_headers) {
+        for name in ["session_id", "x-client-request-id", "x-session-affinity"] {
+            headers.set(name, session)?;
+        }
+    }
+    Ok(headers)
+}
+
+/// The body, in the field order of the original agent.
+fn body(request: &ModelRequest, dialect: &Dialect) -> Value {
+    let model = &request.model;
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    set("model", json!(model.id));
+    set("messages", messages::write(request, dialect).into());
+    set("stream", json!(true));
+    if dialect.stream_usage {
+        set("stream_options", json!({"include_usage": true}));
+    }
+    if dialect.store {
+        set("store", json!(false));
+    }
+    if let Some(limit) = request.output_limit() {
+        let name = if dialect.max_completion_tokens {
+            "max_completion_tokens"
+        } else {
+            "max_tokens"
+        };
+        set(name, json!(limit));
+    }
+    if let Some(tools) = tools(request, dialect) {
+        set("tools", tools);
+        if dialect.tool_stream {
+            set("tool_stream", json!(true));
+        }
+    }
+    let long = request.cache_retention == CacheRetention::Long && dialect.long_retention;
+    if let Some(session) = request
+        .affinity()
+        .filter(|_| long || model.base_url.contains("api.openai.com"))
+    {
+        set("prompt_cache_key", json!(session));
+    }
+    if long {
+        set("prompt_cache_retention", json!("24h"));
+    }
+    if let Some(routing) =
+        compat::value(model, "openRouterRouting").filter(|_| model.base_url.contains("openrouter.ai"))
+    {
+        set("provider", routing.clone());
+    }
+    if let Some(routing) = compat::value(model, "vercelGatewayRouting") {
+        set("providerOptions", json!({"gateway": routing}));
+    }
+    reasoning::write(request, dialect, &mut body);
+    Value::Object(body)
+}
+
+/// The tools; none when there are none and nobody insists.
+fn tools(request: &ModelRequest, dialect: &Dialect) -> Option<Value> {
+    if request.tools.is_empty() {
+        let history = request
+            .messages
+            .iter()
+            .any(|message| matches!(**message, Message::ToolResult(_)));
+        return (dialect.tools_with_history && history).then(|| json!([]));
+    }
+    let marker = messages::marker(request, dialect);
+    let last = request.tools.len().saturating_sub(1);
+    let write = |(index, tool): (usize, &ToolSpec)| {
+        let mut function = Map::new();
+        function.insert("name".into(), json!(tool.name));
+        function.insert("description".into(), json!(tool.description));
+        function.insert("parameters".into(), tool.parameters.clone());
+        if dialect.strict {
+            function.insert("strict".into(), json!(false));
+        }
+        let mut fields = Map::new();
+        fields.insert("type".into(), json!("function"));
+        fields.insert("function".into(), Value::Object(function));
+        if let Some(marker) = marker.as_ref().filter(|_| index == last) {
+            fields.insert("cache_control".into(), marker.clone());
+        }
+        Value::Object(fields)
+    };
+    Some(request.tools.iter().enumerate().map(write).collect())
+}

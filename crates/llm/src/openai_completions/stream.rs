@@ -1,0 +1,369 @@
+//! Understands the stream of chat completions (providers.md 4). Blocks end when the stream does, so all `*_end` events come
+//! last, in content order (pi-core.md 1.4).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use wire::{StopReason, ThinkingContent, Usage};
+
+use super::error_message;
+use super::messages::REASONING_FIELDS;
+use crate::answer::{Answer, Fault};
+use crate::event::ModelEvent;
+use crate::family::{Flow, StreamParser};
+use crate::json::{Count, Text, repair, unreadable};
+use crate::request::ModelRequest;
+
+/// One event. Only the first choice counts; there is never a second.
+#[derive(Deserialize)]
+struct Chunk<'a> {
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    model: Text<'a>,
+    #[serde(borrow, default)]
+    choices: Option<Vec<Choice<'a>>>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+    #[serde(borrow, default)]
+    error: Option<&'a RawValue>,
+}
+
+/// Moonshot puts the usage here.
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow, default)]
+    delta: Option<Delta<'a>>,
+    #[serde(borrow, default)]
+    finish_reason: Text<'a>,
+    #[serde(default)]
+    usage: Option<Tokens>,
+}
+
+/// What the answer gains. Reasoning comes under one of three names.
+#[derive(Default, Deserialize)]
+struct Delta<'a> {
+    #[serde(borrow, default)]
+    content: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning_content: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning: Text<'a>,
+    #[serde(borrow, default)]
+    reasoning_text: Text<'a>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<Call<'a>>>,
+    #[serde(borrow, default)]
+    reasoning_details: Option<&'a RawValue>,
+}
+
+/// A piece of a tool call.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(default)]
+    index: Count,
+    #[serde(borrow, default)]
+    id: Text<'a>,
+    #[serde(borrow, default)]
+    function: Option<Function<'a>>,
+}
+
+/// Name and arguments; arguments are JSON in a string, at some servers JSON itself.
+#[derive(Default, Deserialize)]
+struct Function<'a> {
+    #[serde(borrow, default)]
+    name: Text<'a>,
+    #[serde(borrow, default)]
+    arguments: Option<&'a RawValue>,
+}
+
+/// Token counts; `prompt_tokens` contains the cached ones.
+#[derive(Default, Clone, Copy, Deserialize)]
+struct Tokens {
+    #[serde(default)]
+    prompt_tokens: Count,
+    #[serde(default)]
+    completion_tokens: Count,
+    #[serde(default)]
+    prompt_cache_hit_tokens: Count,
+    #[serde(default)]
+    prompt_tokens_details: Option<Details>,
+}
+
+/// How many prompt tokens came from or went to a cache.
+#[derive(Default, Clone, Copy, Deserialize)]
+struct Details {
+    #[serde(default)]
+    cached_tokens: Count,
+    #[serde(default)]
+    cache_write_tokens: Count,
+}
+
+/// See the module's page.
+pub(crate) struct Parser {
+    answer: Answer,
+    /// The model id that was asked; another one in the answer is worth telling.
+    asked: String,
+    /// Makes ids unique that a server leaves out.
+    timestamp: i64,
+    /// The only text block, once there is one.
+    text: Option<usize>,
+    /// The only reasoning block, once there is one.
+    thinking: Option<usize>,
+    /// Tool calls by the server's index.
+    by_index: HashMap<u64, usize>,
+    /// Tool calls by id.
+    by_id: HashMap<String, usize>,
+    /// The call that grew last.
+    last_call: Option<usize>,
+    calls: usize,
+    /// A finish reason came.
+    finished: bool,
+    /// The finish reason is a failure.
+    fault: Option<Fault>,
+}
+
+impl Parser {
+    /// A parser for the answer to a request.
+    pub(crate) fn new(request: &ModelRequest) -> Self {
+        Self {
+            answer: Answer::new(request),
+            asked: request.model.id.clone(),
+            timestamp: request.timestamp,
+            text: None,
+            thinking: None,
+            by_index: HashMap::new(),
+            by_id: HashMap::new(),
+            last_call: None,
+            calls: 0,
+            finished: false,
+            fault: None,
+        }
+    }
+
+    /// Takes one event.
+    fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        if let Some(error) = chunk.error.map(RawValue::get).filter(|error| *error != "null") {
+            let json: Value = serde_json::from_str(error).unwrap_or_default();
+            return Err(Fault::new(error_message(&json)));
+        }
+        let message = self.answer.message();
+        if message.response_id.is_none() {
+            message.response_id = chunk.id.filled().map(str::to_owned);
+        }
+        if message.response_model.is_none() && chunk.model.filled().is_some_and(|model| model != self.asked) {
+            message.response_model = chunk.model.filled().map(str::to_owned);
+        }
+        let mut usage = chunk.usage;
+        if let Some(choice) = chunk.choices.into_iter().flatten().next() {
+            usage = usage.or(choice.usage);
+            if let Some(reason) = choice.finish_reason.filled() {
+                self.reason(reason);
+            }
+            if let Some(delta) = choice.delta {
+                self.delta(delta, out)?;
+            }
+        }
+        if let Some(usage) = usage {
+            self.count(usage, out);
+        }
+        Ok(())
+    }
+
+    /// The answer grows. Text and reasoning that alternate are gathered in one block each.
+    fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        if let Some(text) = delta.content.filled() {
+            let block = match self.text {
+                Some(block) => block,
+                None => *self.text.insert(self.answer.start_text(out)?),
+            };
+            self.answer.delta(block, text, out)?;
+        }
+        let sources = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
+        let reasoning = REASONING_FIELDS
+            .iter()
+            .zip(sources)
+            .find_map(|(field, text)| Some((field, text.filled()?)));
+        if let Some((field, text)) = reasoning {
+            let block = match self.thinking {
+                Some(block) => block,
+                None => {
+                    let thinking_signature = Some((*field).to_owned());
+                    let empty = ThinkingContent {
+                        thinking_signature,
+                        ..ThinkingContent::default()
+                    };
+                    *self.thinking.insert(self.answer.start_thinking(empty, out)?)
+                }
+            };
+            self.answer.delta(block, text, out)?;
+        }
+        for call in delta.tool_calls.into_iter().flatten() {
+            self.call(&call, out)?;
+        }
+        if let Some(details) = delta.reasoning_details {
+            self.reasoning_details(details.get());
+        }
+        Ok(())
+    }
+
+    /// A piece of a tool call: found by index, else by id, else the last one.
+    fn call(&mut self, call: &Call<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        let function = call.function.as_ref();
+        let name = function
+            .map(|function| function.name.as_str())
+            .unwrap_or_default();
+        let id = call.id.filled();
+        // Some servers give every call the index 0; a name together with another id begins a new call.
+        let other =
+            |block: &usize| !name.is_empty() && id.is_some_and(|id| self.by_id.get(id) != Some(block));
+        let known = match (call.index.0, id) {
+            (Some(index), _) => self.by_index.get(&index).copied().filter(|block| !other(block)),
+            (None, Some(id)) => self.by_id.get(id).copied(),
+            (None, None) => self.last_call,
+        };
+        let block = match known {
+            Some(block) => block,
+            None => self.new_call(call, name, out)?,
+        };
+        self.last_call = Some(block);
+        if let Some(known) = self.answer.call_mut(block)
+            && known.name.is_empty()
+        {
+            name.clone_into(&mut known.name);
+        }
+        match function.and_then(|function| function.arguments) {
+            Some(raw) => self.answer.delta(block, &argument_text(raw.get()), out),
+            None => Ok(()),
+        }
+    }
+
+    /// A call that was not seen before.
+    fn new_call(&mut self, call: &Call<'_>, name: &str, out: &mut Vec<ModelEvent>) -> Result<usize, Fault> {
+        self.calls += 1;
+        // Some local servers give no id; one is needed to match the result.
+        let id = match call.id.filled() {
+            Some(id) => id.to_owned(),
+            None => format!("call_{}_{}", self.timestamp, self.calls),
+        };
+        let block = self.answer.start_call(id.clone(), name.to_owned(), out)?;
+        if let Some(index) = call.index.0 {
+            self.by_index.insert(index, block);
+        }
+        self.by_id.insert(id, block);
+        Ok(block)
+    }
+
+    /// Encrypted reasoning is kept with the call it belongs to.
+    fn reasoning_details(&mut self, details: &str) {
+        let details: Vec<Value> = serde_json::from_str(details).unwrap_or_default();
+        for detail in details {
+            let text = |name: &str| detail.get(name).and_then(Value::as_str).unwrap_or_default();
+            if text("type") != "reasoning.encrypted" || text("data").is_empty() {
+                continue;
+            }
+            let Some(block) = self.by_id.get(text("id")).copied() else {
+                continue;
+            };
+            if let Some(call) = self.answer.call_mut(block) {
+                call.thought_signature = Some(detail.to_string());
+            }
+        }
+    }
+
+    /// The provider says why it stopped. Usage may still follow, so nothing ends here.
+    fn reason(&mut self, reason: &str) {
+        self.finished = true;
+        self.answer.message().stop_reason = match reason {
+            "stop" | "end" => StopReason::Stop,
+            "length" => StopReason::Length,
+            "tool_calls" | "function_call" => StopReason::ToolUse,
+            _ => {
+                self.fault = Some(Fault::new(format!("Provider finish_reason: {reason}")));
+                StopReason::Error
+            }
+        };
+    }
+
+    /// Token counts, whole each time (providers.md 4).
+    fn count(&mut self, tokens: Tokens, out: &mut Vec<ModelEvent>) {
+        let details = tokens.prompt_tokens_details.unwrap_or_default();
+        let cache_read = details
+            .cached_tokens
+            .0
+            .or(tokens.prompt_cache_hit_tokens.0)
+            .unwrap_or_default();
+        let cache_write = details.cache_write_tokens.or_zero();
+        let cached = cache_read.saturating_add(cache_write);
+        let usage = Usage {
+            input: tokens.prompt_tokens.or_zero().saturating_sub(cached),
+            output: tokens.completion_tokens.or_zero(),
+            cache_read,
+            cache_write,
+            ..Usage::default()
+        };
+        self.answer.set_usage(usage, out);
+    }
+
+    /// Ends all blocks and judges the answer.
+    fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        self.answer.end_all(out);
+        match self.fault.take() {
+            Some(fault) => Err(fault),
+            None if self.finished => Ok(()),
+            None => Err(Fault::new("Stream ended without finish_reason")),
+        }
+    }
+}
+
+impl StreamParser for Parser {
+    fn event(&mut self, _: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, Fault> {
+        if data.trim_start().starts_with("[DONE]") {
+            self.finish(out)?;
+            return Ok(Flow::Done);
+        }
+        if data.trim().is_empty() {
+            return Ok(Flow::More);
+        }
+        let repaired;
+        let chunk: Chunk<'_> = match serde_json::from_str(data) {
+            Ok(chunk) => chunk,
+            Err(_) => {
+                repaired = repair(data);
+                serde_json::from_str(&repaired).map_err(|_| unreadable(data))?
+            }
+        };
+        self.chunk(chunk, out)?;
+        Ok(Flow::More)
+    }
+
+    fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        self.finish(out)
+    }
+
+    fn abort(&mut self, out: &mut Vec<ModelEvent>) -> &'static str {
+        self.answer.end_all(out);
+        "Request was aborted"
+    }
+
+    fn answer(&mut self) -> &mut Answer {
+        &mut self.answer
+    }
+}
+
+/// Arguments come as a string of JSON; some servers send the object itself.
+fn argument_text(raw: &str) -> Cow<'_, str> {
+    if raw == "null" {
+        return Cow::Borrowed("");
+    }
+    if !raw.starts_with('"') {
+        return Cow::Borrowed(raw);
+    }
+    serde_json::from_str::<Text<'_>>(raw)
+        .ok()
+        .and_then(|text| text.0)
+        .unwrap_or_default()
+}

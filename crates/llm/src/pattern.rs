@@ -1,0 +1,54 @@
+//! Matching error texts against short patterns, without regular expressions: `#` stands for one or more digits (with `,`
+//! and `.` between them), `*` for up to [`GAP`] characters, `?` for at most one.
+
+/// Longest text that `*` stands for, in bytes.
+const GAP: usize = 200;
+
+/// Does the pattern occur anywhere in the text? Both must be lower case.
+pub(crate) fn matches(text: &str, pattern: &str) -> bool {
+    let bytes = text.as_bytes();
+    let pattern = pattern.as_bytes();
+    (0..bytes.len()).any(|at| bytes.get(at..).is_some_and(|rest| matches_here(rest, pattern)))
+}
+
+/// Does the pattern match where the text begins? Recursion is as deep as the pattern is long.
+fn matches_here(text: &[u8], pattern: &[u8]) -> bool {
+    let Some((first, rest)) = pattern.split_first() else {
+        return true;
+    };
+    match first {
+        b'#' => {
+            let digits = text
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit() || matches!(byte, b',' | b'.'))
+                .count();
+            text.first().is_some_and(u8::is_ascii_digit)
+                && (1..=digits)
+                    .rev()
+                    .any(|taken| matches_here(text.get(taken..).unwrap_or_default(), rest))
+        }
+        b'*' => {
+            (0..=text.len().min(GAP)).any(|taken| matches_here(text.get(taken..).unwrap_or_default(), rest))
+        }
+        b'?' => {
+            matches_here(text, rest)
+                || text
+                    .split_first()
+                    .is_some_and(|(_, text)| matches_here(text, rest))
+        }
+        byte => text
+            .split_first()
+            .is_some_and(|(found, text)| found == byte && matches_here(text, rest)),
+    }
+}
+
+/// Does the number stand in the text with no letter or digit on either side?
+pub(crate) fn has_number(text: &str, number: &str) -> bool {
+    text.match_indices(number).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text
+            .get(at + number.len()..)
+            .and_then(|after| after.chars().next());
+        ![before, after].into_iter().flatten().any(char::is_alphanumeric)
+    })
+}

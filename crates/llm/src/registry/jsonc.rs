@@ -1,0 +1,73 @@
+//! JSON as people write it: comments and trailing commas are blanked out, so that line and column of an error stay true.
+
+/// The same text with `//` and `/* */` comments and commas before a closing bracket replaced by spaces (pi-core.md 8.2).
+pub(crate) fn plain_json(text: &str) -> String {
+    blank_commas(&blank_comments(text))
+}
+
+fn blank_comments(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut string = StringState::default();
+    while let Some(ch) = chars.next() {
+        if string.step(ch) || ch != '/' {
+            out.push(ch);
+            continue;
+        }
+        match chars.peek() {
+            Some('/') => {
+                out.push(' ');
+                while let Some(ch) = chars.next_if(|ch| *ch != '\n') {
+                    out.push(if ch == '\r' { ch } else { ' ' });
+                }
+            }
+            Some('*') => {
+                out.push(' ');
+                let mut last = ' ';
+                for ch in chars.by_ref().skip(1) {
+                    out.push(if ch == '\n' { ch } else { ' ' });
+                    if last == '*' && ch == '/' {
+                        break;
+                    }
+                    last = ch;
+                }
+            }
+            _ => out.push(ch),
+        }
+    }
+    out
+}
+
+fn blank_commas(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut string = StringState::default();
+    for (at, ch) in text.char_indices() {
+        let inside = string.step(ch);
+        let rest = text.get(at + ch.len_utf8()..).unwrap_or("");
+        let trailing = ch == ',' && !inside && rest.trim_start().starts_with([']', '}']);
+        out.push(if trailing { ' ' } else { ch });
+    }
+    out
+}
+
+/// Follows string literals through JSON text.
+#[derive(Default)]
+struct StringState {
+    inside: bool,
+    escaped: bool,
+}
+
+impl StringState {
+    /// Takes the next character; true when it belongs to a string (its quotes included).
+    fn step(&mut self, ch: char) -> bool {
+        let was = self.inside;
+        if self.escaped {
+            self.escaped = false;
+        } else if was && ch == '\\' {
+            self.escaped = true;
+        } else if ch == '"' {
+            self.inside = !was;
+        }
+        was || self.inside
+    }
+}

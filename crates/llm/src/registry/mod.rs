@@ -1,0 +1,33 @@
+//! Which models there are, whose key opens them, and which one a session starts with.
+//!
+//! Here: the built-in catalogue, `models.json`, `auth.json`, key resolution, model choice, the table of `--list-models`.
+//! Not here: requests to providers, OAuth refresh, the process environment, the clock, and child processes; the caller
+//! passes environment, time and a command runner in. A `Registry` is a value with one owner: a reload makes a new one.
+
+mod auth;
+mod catalogue;
+mod choose;
+mod credentials;
+mod error;
+mod jsonc;
+pub mod limits;
+mod merge;
+mod models_file;
+mod offline;
+mod secret;
+mod store;
+mod table;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use auth::{AuthEntry, AuthFile};
+pub use catalogue::{Catalogue, Listed, Provider};
+pub use choose::{Cycled, Resolved, Scoped, Start, StartRequest, cycle, resolve, scope, start};
+pub use credentials::KeySource;
+pub use error::RegistryError;
+pub use models_file::{ModelsFile, ProviderDef};
+pub use secret::Secret;
+pub use store::{Env, Registry, RunCommand, Sources};
+pub use table::list_models;

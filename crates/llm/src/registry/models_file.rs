@@ -1,0 +1,335 @@
+//! `models.json`: the user's own providers, models and changes to built-in ones (pi-core.md 8.2). Here: reading and checking
+//! it. Not here: laying it over the catalogue.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use wire::model::{Modality, Prices};
+
+use crate::registry::jsonc::plain_json;
+use crate::registry::limits::MAX_FILE;
+
+/// Every string-valued header of the file, in file order.
+pub(crate) type Headers = Map<String, Value>;
+
+/// One entry of `providers`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderDef {
+    /// Name for people.
+    pub name: Option<String>,
+    /// URL that requests start with; also applies to the provider's built-in models.
+    pub base_url: Option<String>,
+    /// Key: literal, variable or command.
+    pub api_key: Option<String>,
+    /// API family of models that name none.
+    pub api: Option<String>,
+    /// Extra request headers.
+    #[serde(default, deserialize_with = "strings")]
+    pub(crate) headers: Headers,
+    /// Quirks; also apply to the provider's built-in models.
+    pub(crate) compat: Option<Map<String, Value>>,
+    /// Send the key as `Authorization: Bearer` as well.
+    #[serde(default)]
+    pub auth_header: bool,
+    #[serde(skip)]
+    pub(crate) models: Vec<ModelDef>,
+    #[serde(skip)]
+    pub(crate) overrides: Vec<(String, OverrideDef)>,
+}
+
+/// Hides key and headers.
+impl fmt::Debug for ProviderDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderDef")
+            .field("base_url", &self.base_url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One entry of a provider's `models`.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ModelDef {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) api: Option<String>,
+    pub(crate) base_url: Option<String>,
+    #[serde(default)]
+    pub(crate) reasoning: bool,
+    #[serde(default, deserialize_with = "level_map")]
+    pub(crate) thinking_level_map: Option<Map<String, Value>>,
+    pub(crate) input: Option<Vec<Modality>>,
+    pub(crate) cost: Option<CostDef>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) context_window: Option<u64>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) max_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "strings")]
+    pub(crate) headers: Headers,
+    pub(crate) compat: Option<Map<String, Value>>,
+}
+
+/// One entry of a provider's `modelOverrides`.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OverrideDef {
+    pub(crate) name: Option<String>,
+    pub(crate) reasoning: Option<bool>,
+    #[serde(default, deserialize_with = "level_map")]
+    pub(crate) thinking_level_map: Option<Map<String, Value>>,
+    pub(crate) input: Option<Vec<Modality>>,
+    pub(crate) cost: Option<PartCost>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) context_window: Option<u64>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) max_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "strings")]
+    pub(crate) headers: Headers,
+    pub(crate) compat: Option<Map<String, Value>>,
+}
+
+/// Prices of an own model: all four are required.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CostDef {
+    input: f64,
+    output: f64,
+    cache_read: f64,
+    cache_write: f64,
+}
+
+impl From<CostDef> for Prices {
+    fn from(cost: CostDef) -> Self {
+        let CostDef {
+            input,
+            output,
+            cache_read,
+            cache_write,
+        } = cost;
+        Self {
+            input,
+            output,
+            cache_read,
+            cache_write,
+        }
+    }
+}
+
+/// Changed prices of a built-in model: any of the four.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PartCost {
+    pub(crate) input: Option<f64>,
+    pub(crate) output: Option<f64>,
+    pub(crate) cache_read: Option<f64>,
+    pub(crate) cache_write: Option<f64>,
+}
+
+/// The whole file. Any error empties `providers`: the built-in models stay.
+#[derive(Debug, Clone, Default)]
+pub struct ModelsFile {
+    providers: Vec<(String, ProviderDef)>,
+    error: Option<String>,
+}
+
+impl ModelsFile {
+    /// Reads the file; a missing one is an empty one. `is_built_in` says which provider ids the catalogue knows.
+    #[must_use]
+    pub fn read(path: &Path, is_built_in: &dyn Fn(&str) -> bool) -> Self {
+        let text = match read_text(path) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Self::default(),
+            Err(error) => {
+                return Self {
+                    error: Some(describe("Failed to read", &error.to_string(), path)),
+                    ..Self::default()
+                };
+            }
+        };
+        let mut file = Self::parse(&text, is_built_in);
+        file.error = file
+            .error
+            .map(|error| format!("{error}\n\nFile: {}", path.display()));
+        file
+    }
+
+    /// The same for a text.
+    #[must_use]
+    pub fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Self {
+        match parse(text, is_built_in) {
+            Ok(providers) => Self {
+                providers,
+                error: None,
+            },
+            Err(error) => Self {
+                providers: Vec::new(),
+                error: Some(error),
+            },
+        }
+    }
+
+    /// The providers in file order.
+    #[must_use]
+    pub fn providers(&self) -> &[(String, ProviderDef)] {
+        &self.providers
+    }
+
+    /// Why the file was ignored.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+}
+
+/// The text of a file up to the limit; `None` when there is no such file.
+pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut text = String::new();
+    file.take(MAX_FILE + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE {
+        return Err(io::Error::other("file too large"));
+    }
+    Ok(Some(text))
+}
+
+/// `Failed to read auth.json: why`, the file being the last part of `path`.
+pub(crate) fn describe(what: &str, why: &str, path: &Path) -> String {
+    let name = path.file_name().unwrap_or_default().display();
+    format!("{what} {name}: {why}\n\nFile: {}", path.display())
+}
+
+fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<Vec<(String, ProviderDef)>, String> {
+    let text = plain_json(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let root: Map<String, Value> =
+        serde_json::from_str(&text).map_err(|error| format!("Failed to parse models.json: {error}"))?;
+    let Some(providers) = root.get("providers") else {
+        return Err("Invalid models.json: `providers` is missing".to_owned());
+    };
+    let providers: Map<String, Value> = typed(providers, "providers")?;
+    let mut out = Vec::new();
+    for (id, value) in &providers {
+        let def = provider(id, value)?;
+        check(id, &def, is_built_in(id))
+            .map_err(|error| format!("Invalid models.json: provider {id}: {error}"))?;
+        out.push((id.clone(), def));
+    }
+    Ok(out)
+}
+
+fn provider(id: &str, value: &Value) -> Result<ProviderDef, String> {
+    let at = format!("providers.{id}");
+    let mut def: ProviderDef = typed(value, &at)?;
+    if let Some(models) = value.get("models") {
+        let models: Vec<Value> = typed(models, &format!("{at}.models"))?;
+        for (index, model) in models.iter().enumerate() {
+            def.models.push(typed(model, &format!("{at}.models[{index}]"))?);
+        }
+    }
+    if let Some(overrides) = value.get("modelOverrides") {
+        let overrides: Map<String, Value> = typed(overrides, &format!("{at}.modelOverrides"))?;
+        for (model, change) in overrides {
+            let change = typed(&change, &format!("{at}.modelOverrides.{model}"))?;
+            def.overrides.push((model, change));
+        }
+    }
+    Ok(def)
+}
+
+fn typed<T: DeserializeOwned>(value: &Value, at: &str) -> Result<T, String> {
+    T::deserialize(value)
+        .map_err(|error| format!("Invalid models.json: {at}: {}", unquoted(&error.to_string())))
+}
+
+/// Takes a quoted value out of serde's `invalid type: string "…", expected …`: it may be a key in the wrong place.
+fn unquoted(error: &str) -> String {
+    let value = error.split_once(" string \"");
+    match value.and_then(|(before, rest)| Some((before, rest.rsplit_once("\", expected")?.1))) {
+        Some((before, after)) => format!("{before} string, expected{after}"),
+        None => error.to_owned(),
+    }
+}
+
+/// What a provider must say (pi-core.md 8.2).
+fn check(id: &str, def: &ProviderDef, built_in: bool) -> Result<(), String> {
+    let missing = |value: &Option<String>| value.as_deref().is_none_or(str::is_empty);
+    if id.is_empty() {
+        return Err("the id is empty".to_owned());
+    }
+    if def.models.is_empty() {
+        let says = !missing(&def.base_url) || !def.headers.is_empty() || def.compat.is_some();
+        return if says || !def.overrides.is_empty() {
+            Ok(())
+        } else {
+            Err("it needs \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\" or \"models\"".to_owned())
+        };
+    }
+    if !built_in && missing(&def.base_url) {
+        return Err("\"baseUrl\" is required when it defines models".to_owned());
+    }
+    if !built_in && missing(&def.api_key) {
+        return Err("\"apiKey\" is required when it defines models".to_owned());
+    }
+    for model in &def.models {
+        if model.id.is_empty() {
+            return Err("a model has an empty \"id\"".to_owned());
+        }
+        if !built_in && missing(&def.api) && missing(&model.api) {
+            return Err(format!(
+                "model {}: \"api\" is required at the provider or the model",
+                model.id
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A token count, which JSON may write as `128000`, `128000.0` or `1.28e5`.
+fn tokens<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<f64>::deserialize(input)? else {
+        return Ok(None);
+    };
+    if !(1.0..=9_007_199_254_740_992.0).contains(&number) {
+        return Err(D::Error::custom("a token count must be a positive number"));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded by the range check above"
+    )]
+    let whole = number as u64;
+    Ok(Some(whole))
+}
+
+/// An object of strings.
+fn strings<'de, D: Deserializer<'de>>(input: D) -> Result<Headers, D::Error> {
+    let map = Option::<Headers>::deserialize(input)?.unwrap_or_default();
+    match map.iter().find(|(_, value)| !value.is_string()) {
+        Some((name, _)) => Err(D::Error::custom(format!("header {name} must be a string"))),
+        None => Ok(map),
+    }
+}
+
+/// An object of strings and nulls.
+fn level_map<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Map<String, Value>>, D::Error> {
+    let map = Option::<Map<String, Value>>::deserialize(input)?;
+    let bad = map
+        .iter()
+        .flatten()
+        .find(|(_, value)| !value.is_string() && !value.is_null());
+    match bad {
+        Some((level, _)) => Err(D::Error::custom(format!(
+            "thinking level {level} must be a string or null"
+        ))),
+        None => Ok(map),
+    }
+}

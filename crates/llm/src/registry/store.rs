@@ -1,0 +1,265 @@
+//! The registry: catalogue, `models.json`, `auth.json` and environment as one list of models. Keys and headers are in
+//! `credentials`, choosing is in `choose`.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use wire::Model;
+
+use crate::registry::auth::AuthFile;
+use crate::registry::catalogue::{Catalogue, Listed};
+use crate::registry::credentials::copilot_base_url;
+use crate::registry::merge::{Entries, merge};
+use crate::registry::models_file::{ModelsFile, ProviderDef};
+use crate::registry::offline::{OFFLINE, Offline};
+use crate::registry::secret::Secret;
+
+/// One variable of the process environment.
+pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Runs a shell command of a `!command` value and returns its trimmed standard output, or nothing when it failed or took
+/// too long (10 s, pi-core.md 8.3). It may block: keys and headers are resolved off the reader's thread.
+pub type RunCommand = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Where a registry reads from.
+#[derive(Clone)]
+pub struct Sources {
+    /// Folder of `models.json` and `auth.json`.
+    pub agent_dir: PathBuf,
+    /// The environment.
+    pub env: Env,
+    /// Runs `!command` values.
+    pub run: RunCommand,
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sources")
+            .field("agent_dir", &self.agent_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One provider. Its models are put together when somebody looks at them.
+#[derive(Debug)]
+struct Slot {
+    id: String,
+    custom: Option<usize>,
+    entries: OnceLock<Entries>,
+}
+
+/// All models that the agent knows, and the credentials for them.
+#[derive(Debug)]
+pub struct Registry {
+    sources: Sources,
+    catalogue: Arc<Catalogue>,
+    file: ModelsFile,
+    auth: AuthFile,
+    runtime: Option<(String, Secret)>,
+    slots: Vec<Slot>,
+    offline: Offline,
+}
+
+impl Registry {
+    /// Reads both files and the provider lines of the catalogue, but no model lines. Damaged files leave the built-in models
+    /// usable: see [`Self::models_error`] and [`Self::auth_error`].
+    #[must_use]
+    pub fn new(sources: Sources) -> Self {
+        Self::build(sources, Arc::new(Catalogue::built_in()), None)
+    }
+
+    fn build(sources: Sources, catalogue: Arc<Catalogue>, runtime: Option<(String, Secret)>) -> Self {
+        let built_in = |id: &str| catalogue.provider(id).is_some();
+        let file = ModelsFile::read(&sources.agent_dir.join("models.json"), &built_in);
+        let auth = AuthFile::read(&sources.agent_dir.join("auth.json"));
+        let custom = |id: &str| file.providers().iter().position(|(name, _)| name == id);
+        let slot = |id: &str| Slot {
+            id: id.to_owned(),
+            custom: custom(id),
+            entries: OnceLock::new(),
+        };
+        let known = catalogue.providers().iter().map(|provider| slot(provider.id()));
+        let own = file
+            .providers()
+            .iter()
+            .filter(|(id, _)| !built_in(id))
+            .map(|(id, _)| slot(id));
+        let slots = known.chain(own).collect();
+        Self {
+            sources,
+            catalogue,
+            file,
+            auth,
+            runtime,
+            slots,
+            offline: Offline::default(),
+        }
+    }
+
+    /// A new registry from the files as they are now; a key given with [`Self::set_runtime_key`] is kept, and what has been
+    /// read of the catalogue is shared.
+    #[must_use]
+    pub fn reload(&self) -> Self {
+        Self::build(
+            self.sources.clone(),
+            Arc::clone(&self.catalogue),
+            self.runtime.clone(),
+        )
+    }
+
+    /// A key for this run only (`--api-key`); it wins over all others of that provider.
+    pub fn set_runtime_key(&mut self, provider: &str, key: Secret) {
+        self.runtime = Some((provider.to_owned(), key));
+    }
+
+    pub(crate) fn runtime_key(&self, provider: &str) -> Option<&Secret> {
+        self.runtime
+            .as_ref()
+            .filter(|(id, _)| id == provider)
+            .map(|(_, key)| key)
+    }
+
+    pub(crate) fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// The built-in catalogue.
+    #[must_use]
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    /// The stored credentials.
+    #[must_use]
+    pub fn auth(&self) -> &AuthFile {
+        &self.auth
+    }
+
+    /// Why `models.json` was ignored, if it was.
+    #[must_use]
+    pub fn models_error(&self) -> Option<&str> {
+        self.file.error()
+    }
+
+    /// What of `auth.json` was ignored, if anything.
+    #[must_use]
+    pub fn auth_error(&self) -> Option<&str> {
+        self.auth.error()
+    }
+
+    /// The providers of `models.json`.
+    #[must_use]
+    pub fn custom_providers(&self) -> &[(String, ProviderDef)] {
+        self.file.providers()
+    }
+
+    pub(crate) fn custom(&self, provider: &str) -> Option<&ProviderDef> {
+        let slot = self.slots.iter().find(|slot| slot.id == provider)?;
+        Some(&self.file.providers().get(slot.custom?)?.1)
+    }
+
+    /// All provider ids in registry order, `offline` last.
+    pub fn provider_ids(&self) -> impl Iterator<Item = &str> {
+        self.slots.iter().map(|slot| slot.id.as_str()).chain([OFFLINE])
+    }
+
+    fn entries<'a>(&self, slot: &'a Slot) -> &'a Entries {
+        let fill = || {
+            let def = slot
+                .custom
+                .and_then(|index| self.file.providers().get(index))
+                .map(|(_, def)| def);
+            let built_in = self
+                .catalogue
+                .provider(&slot.id)
+                .map_or(&[][..], |provider| provider.models());
+            let mut entries = merge(&slot.id, built_in, def);
+            if let Some(url) = self
+                .auth
+                .entry(&slot.id)
+                .and_then(|entry| copilot_base_url(&slot.id, entry))
+            {
+                entries
+                    .base
+                    .iter_mut()
+                    .for_each(|listed| listed.model.base_url.clone_from(&url));
+            }
+            entries
+        };
+        slot.entries.get_or_init(fill)
+    }
+
+    fn in_order(&self, keep: impl Fn(&str) -> bool) -> Vec<&Model> {
+        let slots: Vec<&Slot> = self.slots.iter().filter(|slot| keep(&slot.id)).collect();
+        let mut own: Vec<&Slot> = slots
+            .iter()
+            .copied()
+            .filter(|slot| slot.custom.is_some())
+            .collect();
+        own.sort_by_key(|slot| slot.custom);
+        let base = slots.iter().flat_map(|slot| &self.entries(slot).base);
+        let added = own.iter().flat_map(|slot| &self.entries(slot).added);
+        base.chain(added).map(|listed| &listed.model).collect()
+    }
+
+    /// Every model: built-in ones, then those of `models.json`, then the offline ones. Reads the whole catalogue.
+    #[must_use]
+    pub fn all(&self) -> Vec<&Model> {
+        let mut models = self.in_order(|_| true);
+        models.extend([&self.offline.echo, &self.offline.script]);
+        models
+    }
+
+    /// The models with credentials, in registry order; `offline/echo` when there are none. Reads only the providers that
+    /// have credentials.
+    #[must_use]
+    pub fn models(&self) -> Vec<&Model> {
+        let mut models = self.in_order(|provider| self.has_auth(provider));
+        if models.is_empty() {
+            models.push(&self.offline.echo);
+        }
+        models
+    }
+
+    /// The models of one provider.
+    #[must_use]
+    pub fn models_of(&self, provider: &str) -> Vec<&Model> {
+        if provider == OFFLINE && !self.slots.iter().any(|slot| slot.id == OFFLINE) {
+            return vec![&self.offline.echo, &self.offline.script];
+        }
+        let slot = self.slots.iter().find(|slot| slot.id == provider);
+        slot.map(|slot| self.entries(slot).iter().map(|listed| &listed.model).collect())
+            .unwrap_or_default()
+    }
+
+    /// One model, with or without credentials.
+    #[must_use]
+    pub fn find(&self, provider: &str, id: &str) -> Option<&Model> {
+        self.models_of(provider).into_iter().find(|model| model.id == id)
+    }
+
+    /// The model that needs nothing (DESIGN, "Default model").
+    #[must_use]
+    pub fn echo(&self) -> &Model {
+        &self.offline.echo
+    }
+
+    /// The unresolved headers of a model; a synthetic one has those of its provider's first model.
+    pub(crate) fn listed(&self, model: &Model) -> Option<&Listed> {
+        let slot = self.slots.iter().find(|slot| slot.id == model.provider)?;
+        let entries = self.entries(slot);
+        entries
+            .iter()
+            .find(|listed| listed.model.id == model.id)
+            .or_else(|| entries.iter().next())
+    }
+
+    /// Place of a provider when several could serve: the user's own first, then the order of defaults.
+    pub(crate) fn rank(&self, provider: &str) -> Option<usize> {
+        if provider == OFFLINE {
+            return Some(usize::MAX);
+        }
+        self.catalogue.provider(provider).map(|provider| provider.rank())
+    }
+}

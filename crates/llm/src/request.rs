@@ -1,0 +1,119 @@
+//! What a caller asks of a model. How it is written for a provider lives in the families.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use wire::{Message, Model, ThinkingLevel, ToolSpec};
+
+use crate::Secret;
+use crate::limits::IDLE_TIMEOUT;
+
+/// How long a provider should keep the prompt in its cache (providers.md 2.1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CacheRetention {
+    /// No markers and no affinity headers.
+    None,
+    /// The provider's short time, minutes.
+    #[default]
+    Short,
+    /// An hour or a day where the provider offers it.
+    Long,
+}
+
+/// Token budgets per thinking level; absent means the default (providers.md 2.5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Budgets {
+    /// Default 1,024 tokens.
+    pub minimal: Option<u64>,
+    /// Default 2,048 tokens.
+    pub low: Option<u64>,
+    /// Default 8,192 tokens.
+    pub medium: Option<u64>,
+    /// Default 16,384 tokens; stands for everything above, too.
+    pub high: Option<u64>,
+}
+
+impl Budgets {
+    /// Tokens for a level; 0 for `off`.
+    #[must_use]
+    pub fn tokens(&self, level: ThinkingLevel) -> u64 {
+        match level {
+            ThinkingLevel::Off => 0,
+            ThinkingLevel::Minimal => self.minimal.unwrap_or(1024),
+            ThinkingLevel::Low => self.low.unwrap_or(2048),
+            ThinkingLevel::Medium => self.medium.unwrap_or(8192),
+            ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => self.high.unwrap_or(16_384),
+        }
+    }
+}
+
+/// One request to a model.
+#[derive(Debug, Clone)]
+pub struct ModelRequest {
+    /// Which model.
+    pub model: Model,
+    /// Its key; none for servers that want none.
+    pub api_key: Option<Secret>,
+    /// Headers of the model and of the call, resolved; they replace headers of the same name.
+    pub headers: Vec<(String, String)>,
+    /// The system prompt; empty for none.
+    pub system_prompt: String,
+    /// The conversation: roles user, assistant and toolResult; others are left out.
+    pub messages: Vec<Arc<Message>>,
+    /// Tools the model may call.
+    pub tools: Vec<ToolSpec>,
+    /// How much it may reason.
+    pub thinking: ThinkingLevel,
+    /// What the levels mean in tokens.
+    pub thinking_budgets: Budgets,
+    /// Output limit; absent means the model's own.
+    pub max_tokens: Option<u64>,
+    /// Id of the session, for cache keys and affinity headers.
+    pub session_id: Option<String>,
+    /// Prompt caching.
+    pub cache_retention: CacheRetention,
+    /// How long the provider may be silent before and during an answer.
+    pub idle_timeout: Duration,
+    /// How often a failed HTTP request is repeated below the surface (pi-core.md 4.2).
+    pub provider_retries: u32,
+    /// Unix time in milliseconds at which the request was started; goes into the answer.
+    pub timestamp: i64,
+}
+
+impl ModelRequest {
+    /// A request with defaults: no messages, no tools, thinking off, short caching, no retries.
+    #[must_use]
+    pub fn new(model: Model, timestamp: i64) -> Self {
+        Self {
+            model,
+            api_key: None,
+            headers: Vec::new(),
+            system_prompt: String::new(),
+            messages: Vec::new(),
+            tools: Vec::new(),
+            thinking: ThinkingLevel::Off,
+            thinking_budgets: Budgets::default(),
+            max_tokens: None,
+            session_id: None,
+            cache_retention: CacheRetention::default(),
+            idle_timeout: IDLE_TIMEOUT,
+            provider_retries: 0,
+            timestamp,
+        }
+    }
+
+    /// The output limit to ask for: the caller's, else the model's; none when neither is known.
+    pub(crate) fn output_limit(&self) -> Option<u64> {
+        self.max_tokens
+            .or(Some(self.model.max_tokens))
+            .filter(|tokens| *tokens > 0)
+    }
+
+    /// Session id to send as a hint, unless caching is off.
+    pub(crate) fn affinity(&self) -> Option<&str> {
+        match self.cache_retention {
+            CacheRetention::None => None,
+            CacheRetention::Short | CacheRetention::Long => self.session_id.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! May a failed run be tried again? A judgement of error texts only (pi-core.md 4.1, pi-1.5-delta.md 5); how often and when
+//! is decided in `core`.
+
+use crate::pattern::{has_number, matches};
+
+/// Never tried again: money or a plan has run out.
+const FINAL: [&str; 13] = [
+    "gousagelimiterror",
+    "freeusagelimiterror",
+    "monthly usage limit reached",
+    "available balance",
+    "insufficient_quota",
+    "out of budget",
+    "quota exceeded",
+    "exceeded your current quota",
+    "billing",
+    "subscription_sharing_usage_limit",
+    "subscription_sharing*usage_limit",
+    "\"code\":1308",
+    "\"code\": 1308",
+];
+
+/// HTTP statuses that pass; 529 is Anthropic's "overloaded".
+const STATUSES: [&str; 8] = ["429", "500", "502", "503", "504", "520", "524", "529"];
+
+/// Faults that pass; `?` is at most one character.
+const PASSING: [&str; 49] = [
+    "overloaded",
+    "provider?returned?error",
+    "provider?returned?an?error",
+    "rate?limit",
+    "too many requests",
+    "service?unavailable",
+    "service is unavailable",
+    "temporarily unavailable",
+    "server?error",
+    "internal?error",
+    "network?error",
+    "connection?error",
+    "connection?refused",
+    "connection?lost",
+    "websocket?closed",
+    "websocket?error",
+    "other side closed",
+    "fetch failed",
+    "upstream?connect",
+    "reset before headers",
+    "socket hang up",
+    "ended without",
+    "stream ended before message_stop",
+    "http2 request did not get a response",
+    "timed?out",
+    "time?out",
+    "terminated",
+    "retry delay",
+    "server_busy",
+    "servers are currently busy",
+    "currently experiencing high demand",
+    "model is at capacity",
+    "exceeded request buffer limit while retrying upstream",
+    "unable to forward upstream",
+    "upstream request failed",
+    "upstream_stream_read_error",
+    "stream was interrupted",
+    "http2 stream failed",
+    "getaddrinfo",
+    "enotfound",
+    "eai_again",
+    "socket connection was closed",
+    "stream ended before a terminal response event",
+    "stream disconnected before completion",
+    "cut short after the reply had begun",
+    "pending stream has been canceled",
+    "retry your request",
+    "resourceexhausted",
+    "subscription_sharing*unavailable",
+];
+
+/// May the run be tried again after this error? Overflows are judged elsewhere and must be asked for first.
+#[must_use]
+pub fn is_retryable(text: &str) -> bool {
+    let text = text.to_lowercase();
+    if FINAL.iter().any(|pattern| matches(&text, pattern)) {
+        return false;
+    }
+    let failed_to_reach = text.contains("request to ") && text.contains("failed, reason:");
+    failed_to_reach
+        || STATUSES.iter().any(|status| has_number(&text, status))
+        || PASSING.iter().any(|pattern| matches(&text, pattern))
+}

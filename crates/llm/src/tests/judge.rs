@@ -1,0 +1,122 @@
+//! Judging error texts: overflow, worth another try, final.
+
+use wire::{AssistantMessage, StopReason};
+
+use crate::{is_context_overflow, is_retryable};
+
+fn failed(text: &str) -> AssistantMessage {
+    let mut message = AssistantMessage::begin("a", "p", "m", 0);
+    message.stop_reason = StopReason::Error;
+    message.error_message = Some(text.to_owned());
+    message
+}
+
+#[test]
+fn overflows_are_known_by_their_texts() {
+    for text in [
+        "400 {\"error\":{\"message\":\"prompt is too long: 213462 tokens > 200000 maximum\"}}",
+        "413 {\"error\":{\"type\":\"request_too_large\"}}",
+        "Input is too long for requested model.",
+        "400 Your input exceeds the context window of this model.",
+        "400 This model's maximum context length is 128000 tokens. However, ...",
+        "The input token count (1196265) exceeds the maximum number of tokens allowed (1048575).",
+        "This model's maximum prompt length is 131072 but the request contains 537812 tokens.",
+        "Please reduce the length of the messages or completion.",
+        "400 The input (140000 tokens) is longer than the model's context length (131072 tokens).",
+        "prompt token count of 150000 exceeds the limit of 128000",
+        "the request exceeds the available context size",
+        "tokens to keep from the initial prompt is greater than the context length",
+        "invalid params, context window exceeds limit",
+        "Your request exceeded model token limit: 262144",
+        "Prompt contains 1 tokens: too large for model with 131,072 maximum context length",
+        "Unhandled stop reason: model_context_window_exceeded",
+        "prompt too long; exceeded max context length by 10 tokens",
+        "context_length_exceeded",
+        "too many tokens in prompt",
+        "Token limit exceeded",
+        "Mistral API error (413): x",
+        "413 status code (no body)",
+        "the prompt has 9000 tokens, but the configured context size is 4096",
+        "Range of input length should be [1, 98304]",
+        "maximum context length (32768)",
+    ] {
+        assert!(is_context_overflow(&failed(text), 1000), "{text}");
+    }
+    for text in [
+        "Throttling error: too many tokens, please wait",
+        "Service unavailable: prompt is too long",
+        "429 rate limit: too many tokens per minute",
+        "Too many requests: too many tokens",
+        "400 status code (no body)",
+        "4130 something",
+        "500 Internal server error",
+        "maximum context length of many",
+    ] {
+        assert!(!is_context_overflow(&failed(text), 1000), "{text}");
+    }
+    let mut wordless = failed("400 status code (no body)");
+    wordless.provider = "cerebras".to_owned();
+    assert!(is_context_overflow(&wordless, 1000));
+}
+
+#[test]
+fn silent_overflows_are_known_by_their_counts() {
+    let judge = |reason, input, cache_read, output| {
+        let mut message = AssistantMessage::begin("a", "p", "m", 0);
+        message.stop_reason = reason;
+        message.usage.input = input;
+        message.usage.cache_read = cache_read;
+        message.usage.output = output;
+        is_context_overflow(&message, 1000)
+    };
+    assert!(judge(StopReason::Stop, 900, 101, 5));
+    assert!(!judge(StopReason::Stop, 900, 100, 5));
+    assert!(judge(StopReason::Length, 990, 0, 0));
+    assert!(!judge(StopReason::Length, 989, 0, 0));
+    assert!(!judge(StopReason::Length, 990, 0, 1));
+    assert!(!judge(StopReason::Aborted, 2000, 0, 0));
+    let message = AssistantMessage::begin("a", "p", "m", 0);
+    assert!(!is_context_overflow(&message, 0));
+}
+
+#[test]
+fn passing_faults_are_tried_again() {
+    for text in [
+        "529 {\"error\":{\"type\":\"overloaded_error\"}}",
+        "429 Rate limit reached for gpt-mock",
+        "500 status code (no body)",
+        "{\"error\":{\"code\":503}}",
+        "Connection error: connection refused",
+        "Connection error: getaddrinfo ENOTFOUND api.example.org",
+        "fetch failed",
+        "terminated",
+        "Anthropic stream ended before message_stop",
+        "Stream ended without finish_reason",
+        "Stream timed out: nothing came for 300 s",
+        "Request timed out: no response for 300 s",
+        "socket hang up",
+        "Provider returned an error",
+        "The server had an error; please retry your request",
+        "request to https://x failed, reason: connect",
+    ] {
+        assert!(is_retryable(text), "{text}");
+    }
+}
+
+#[test]
+fn lasting_faults_and_exhausted_plans_are_not() {
+    for text in [
+        "401 invalid x-api-key",
+        "400 bad request (request id req_5003abc)",
+        "An unknown error occurred",
+        "429 You exceeded your current quota: insufficient_quota",
+        "429 Monthly usage limit reached",
+        "402 insufficient available balance",
+        "429 {\"code\": 1308, \"message\": \"limit\"}",
+        "403 billing problem, server error",
+        "maximum is 15000 tokens",
+        "Provider finish_reason: content_filter",
+    ] {
+        assert!(!is_retryable(text), "{text}");
+    }
+}

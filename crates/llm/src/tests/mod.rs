@@ -1,0 +1,126 @@
+//! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP.
+
+mod faults;
+mod judge;
+mod offline;
+mod requests;
+mod server;
+mod sse;
+mod streams;
+mod transform;
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wire::{Message, Model};
+
+use crate::answer::Fault;
+use crate::event::ModelEvent;
+use crate::family::{Family, Flow, StreamParser};
+use crate::request::ModelRequest;
+use crate::sse::SseScanner;
+
+/// A model of the given API.
+fn model(api: &str) -> Model {
+    serde_json::from_value(json!({
+        "id": "m", "name": "M", "api": api, "provider": "p", "baseUrl": "http://127.0.0.1:9", "reasoning": true,
+        "input": ["text", "image"], "contextWindow": 1000, "maxTokens": 32000,
+        "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75},
+    }))
+    .unwrap()
+}
+
+fn request(model: Model) -> ModelRequest {
+    let mut request = ModelRequest::new(model, 0);
+    request.messages = vec![Arc::new(Message::user("Hi.", 0))];
+    request
+}
+
+/// A recorded file.
+fn fixture(name: &str) -> Value {
+    let path = format!("{}/tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Feeds a body to a parser in the given pieces, as the driver does.
+fn run<'a>(model: &Model, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<ModelEvent> {
+    let request = request(model.clone());
+    let mut parser = Family::of(&model.api).unwrap().parser(&request);
+    let mut scanner = SseScanner::default();
+    let mut out = Vec::new();
+    for piece in pieces {
+        scanner.push(piece);
+        loop {
+            match scanner.next().unwrap() {
+                None => break,
+                Some(event) => match parser.event(event.name, event.data, &mut out) {
+                    Ok(Flow::More) => {}
+                    Ok(Flow::Done) => {
+                        parser.answer().done(&mut out);
+                        return out;
+                    }
+                    Err(fault) => return fail(parser, fault, out),
+                },
+            }
+        }
+    }
+    if let Some(event) = scanner.finish() {
+        match parser.event(event.name, event.data, &mut out) {
+            Ok(Flow::Done) => {
+                parser.answer().done(&mut out);
+                return out;
+            }
+            Err(fault) if fault != crate::json::unreadable(event.data) => return fail(parser, fault, out),
+            Ok(Flow::More) | Err(_) => {}
+        }
+    }
+    match parser.end(&mut out) {
+        Ok(()) => parser.answer().done(&mut out),
+        Err(fault) => return fail(parser, fault, out),
+    }
+    out
+}
+
+fn fail(mut parser: Box<dyn StreamParser>, fault: Fault, mut out: Vec<ModelEvent>) -> Vec<ModelEvent> {
+    parser.answer().failed(wire::StopReason::Error, fault, &mut out);
+    out
+}
+
+/// The last event's message as JSON, and whether it is an error.
+fn last(events: &[ModelEvent]) -> (Value, bool) {
+    match events.last().unwrap() {
+        ModelEvent::Done(message) => (serde_json::to_value(&**message).unwrap(), false),
+        ModelEvent::Error { message, .. } => (serde_json::to_value(&**message).unwrap(), true),
+        other => panic!("the last event is {other:?}"),
+    }
+}
+
+/// The stream events as JSON, with neighbouring deltas of one block joined.
+fn joined(events: &[ModelEvent]) -> Vec<Value> {
+    let mut out: Vec<Value> = Vec::new();
+    for event in events {
+        let ModelEvent::Stream(event) = event else {
+            continue;
+        };
+        push_joined(serde_json::to_value(event).unwrap(), &mut out);
+    }
+    out
+}
+
+fn push_joined(event: Value, out: &mut Vec<Value>) {
+    if let Some(last) = out.last_mut() {
+        let delta = event["type"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("_delta"));
+        if delta && last["type"] == event["type"] && last["contentIndex"] == event["contentIndex"] {
+            let text = format!(
+                "{}{}",
+                last["delta"].as_str().unwrap(),
+                event["delta"].as_str().unwrap()
+            );
+            last["delta"] = json!(text);
+            return;
+        }
+    }
+    out.push(event);
+}

@@ -1,0 +1,216 @@
+//! Recorded streams of the conformance kit: events and final messages as pi made them.
+
+use serde_json::{Value, json};
+use wire::Model;
+
+use super::{fixture, joined, last, model, push_joined, run};
+use crate::event::ModelEvent;
+
+/// Events as pi recorded them, in our terms: deltas joined, a call's id and name with its start.
+fn expected(recorded: &Value) -> Vec<Value> {
+    let content = recorded["message"]["content"].as_array().unwrap();
+    let mut out = Vec::new();
+    for event in recorded["events"].as_array().unwrap() {
+        let mut event = event.clone();
+        if event["type"] == "toolcall_start" {
+            let call = &content[usize::try_from(event["contentIndex"].as_u64().unwrap()).unwrap()];
+            event["id"] = call["id"].clone();
+            event["toolName"] = call["name"].clone();
+        }
+        push_joined(event, &mut out);
+    }
+    out
+}
+
+/// The recordings hold rounded costs.
+fn round_cost(message: &mut Value) {
+    for cost in message["usage"]["cost"].as_object_mut().unwrap().values_mut() {
+        *cost = json!(format!("{:.12}", cost.as_f64().unwrap()));
+    }
+}
+
+#[test]
+fn recorded_streams_give_the_recorded_events_and_messages() {
+    for recorded in fixture("streams.json").as_array().unwrap() {
+        let name = recorded["name"].as_str().unwrap();
+        let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
+        let events = run(&model, [recorded["sse"].as_str().unwrap().as_bytes()]);
+        assert_eq!(joined(&events), expected(recorded), "{name}");
+        let (mut message, failed) = last(&events);
+        message["role"] = json!("assistant");
+        let mut recorded_message = recorded["message"].clone();
+        round_cost(&mut message);
+        round_cost(&mut recorded_message);
+        assert_eq!(message, recorded_message, "{name}");
+        assert_eq!(failed, recorded["message"]["stopReason"] == "error", "{name}");
+    }
+}
+
+#[test]
+fn every_split_gives_the_same_events() {
+    for recorded in fixture("streams.json").as_array().unwrap().iter().take(7) {
+        let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
+        let bytes = recorded["sse"].as_str().unwrap().as_bytes();
+        let whole = run(&model, [bytes]);
+        assert_eq!(run(&model, bytes.chunks(1)), whole);
+        for at in 0..bytes.len() {
+            let (a, b) = bytes.split_at(at);
+            assert_eq!(run(&model, [a, b]), whole, "split at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_stream_cut_at_any_byte_ends_in_exactly_one_error() {
+    for recorded in fixture("streams.json").as_array().unwrap().iter().take(7) {
+        let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
+        let sse = recorded["sse"].as_str().unwrap();
+        let whole = serde_json::to_value(last(&run(&model, [sse.as_bytes()])).0).unwrap();
+        for at in 0..sse.len() {
+            let events = run(&model, [&sse.as_bytes()[..at]]);
+            let ends = events.iter().filter(|event| event.is_last()).count();
+            assert_eq!(ends, 1, "{} cut at {at}", recorded["name"]);
+            let (message, failed) = last(&events);
+            if failed {
+                let text = message["errorMessage"].as_str().unwrap();
+                assert!(crate::is_retryable(text), "{text}");
+            } else {
+                // Only what says nothing any more may be missing: usage and the last line ends.
+                assert_eq!(
+                    message["content"], whole["content"],
+                    "{} cut at {at}",
+                    recorded["name"]
+                );
+                assert_eq!(message["stopReason"], whole["stopReason"]);
+            }
+        }
+    }
+}
+
+fn anthropic(frames: &[Value]) -> Vec<ModelEvent> {
+    let text: String = frames
+        .iter()
+        .map(|frame| format!("event: {}\ndata: {frame}\n\n", frame["type"].as_str().unwrap()))
+        .collect();
+    run(&model("anthropic-messages"), [text.as_bytes()])
+}
+
+fn completions(chunks: &[Value]) -> Vec<ModelEvent> {
+    let text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    run(&model("openai-completions"), [text.as_bytes()])
+}
+
+fn stop(reason: &str) -> [Value; 2] {
+    [
+        json!({"type": "message_delta", "delta": {"stop_reason": reason}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+#[test]
+fn redacted_reasoning_keeps_its_payload() {
+    let mut frames = vec![
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "redacted_thinking", "data": "xyz"}}),
+    ];
+    frames.push(json!({"type": "content_block_stop", "index": 0}));
+    frames.extend(stop("end_turn"));
+    let (message, _) = last(&anthropic(&frames));
+    let block = json!({"type": "thinking", "thinking": "[Reasoning redacted]", "thinkingSignature": "xyz", "redacted": true});
+    assert_eq!(message["content"], json!([block]));
+}
+
+#[test]
+fn stop_reasons_that_are_no_answers_fail_with_their_texts() {
+    for (reason, text) in [
+        ("refusal", "An unknown error occurred"),
+        ("sensitive", "An unknown error occurred"),
+        (
+            "model_context_window_exceeded",
+            "Unhandled stop reason: model_context_window_exceeded",
+        ),
+    ] {
+        let (message, failed) = last(&anthropic(&stop(reason)));
+        assert!(failed);
+        assert_eq!(message["errorMessage"], text);
+    }
+    let events =
+        completions(&[json!({"choices": [{"delta": {"content": "x"}, "finish_reason": "content_filter"}]})]);
+    assert_eq!(
+        last(&events).0["errorMessage"],
+        "Provider finish_reason: content_filter"
+    );
+}
+
+#[test]
+fn argument_json_is_repaired_and_never_ends_the_stream() {
+    for (args, expected) in [
+        ("", json!({})),
+        ("{\"a\": \"half", json!({"a": "half"})),
+        ("{\"a\": \"tab\there\"}", json!({"a": "tab\there"})),
+        ("total nonsense", json!({})),
+    ] {
+        let mut frames = vec![
+            json!({"type": "content_block_start", "index": 3, "content_block": {"type": "tool_use", "id": "t", "name": "n", "input": {}}}),
+            json!({"type": "content_block_delta", "index": 3, "delta": {"type": "input_json_delta", "partial_json": args}}),
+            json!({"type": "content_block_stop", "index": 3}),
+        ];
+        frames.extend(stop("tool_use"));
+        let (message, failed) = last(&anthropic(&frames));
+        assert!(!failed);
+        assert_eq!(message["content"][0]["arguments"], expected, "{args}");
+        assert_eq!(message["stopReason"], "toolUse");
+    }
+}
+
+#[test]
+fn odd_servers_of_chat_completions_are_understood() {
+    let call = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+    let events = completions(&[
+        json!({"id": "c1", "model": "other", "choices": [{"delta": {"content": null, "reasoning": "why"}}]}),
+        call(json!({"index": 0, "id": "a", "function": {"name": "one", "arguments": {"x": 1}}})),
+        call(json!({"index": 0, "id": "b", "function": {"name": "two", "arguments": "{\"y\":"}})),
+        call(json!({"index": 0, "function": {"arguments": "2}"}})),
+        call(json!({"function": {"name": "three"}, "index": 5})),
+        json!({"choices": [{"delta": {"reasoning_details": [{"type": "reasoning.encrypted", "id": "a", "data": "e"}]}}]}),
+        json!({"choices": [{"delta": {}, "finish_reason": "tool_calls", "usage": {"prompt_tokens": 10.0, "completion_tokens": 2,
+               "prompt_cache_hit_tokens": 4}}]}),
+    ]);
+    let (message, failed) = last(&events);
+    assert!(!failed, "{message}");
+    assert_eq!(message["responseModel"], "other");
+    assert_eq!(message["content"][0]["thinkingSignature"], "reasoning");
+    assert_eq!(message["content"][1]["arguments"], json!({"x": 1}));
+    assert!(
+        message["content"][1]["thoughtSignature"]
+            .as_str()
+            .unwrap()
+            .contains("\"e\"")
+    );
+    assert_eq!(message["content"][2]["arguments"], json!({"y": 2}));
+    assert_eq!(message["content"][3]["name"], "three");
+    assert!(!message["content"][3]["id"].as_str().unwrap().is_empty());
+    assert_eq!(message["usage"]["input"], 6);
+    assert_eq!(message["usage"]["cacheRead"], 4);
+}
+
+#[test]
+fn errors_inside_a_stream_are_shown_in_the_providers_words() {
+    let events =
+        completions(&[json!({"error": {"message": "Too busy", "metadata": {"raw": "upstream says no"}}})]);
+    assert_eq!(last(&events).0["errorMessage"], "Too busy\nupstream says no");
+}
+
+#[test]
+fn unnamed_and_unknown_events_are_no_problem() {
+    let text = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"i\",\"usage\":{\"input_tokens\":\"odd\"}}}\n\n\
+                event: new_thing\ndata: {\"type\":\"new_thing\"}\n\n\
+                data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Hi\"}}\n\n\
+                data: {\"type\":\"content_block_delta\",\"index\":9,\"delta\":{\"type\":\"text_delta\",\"text\":\"lost\"}}\n\n\
+                data: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"\t!\"}}\n\n\
+                data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n\
+                data: {\"type\":\"message_stop\"}\n\n";
+    let (message, failed) = last(&run(&model("anthropic-messages"), [text.as_bytes()]));
+    assert!(!failed, "{message}");
+    assert_eq!(message["content"][0]["text"], "Hi\t!");
+    assert_eq!(message["responseId"], "i");
+}

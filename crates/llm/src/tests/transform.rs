@@ -1,0 +1,134 @@
+//! Conversations that change models (providers.md 2.2).
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wire::{Message, Model};
+
+use super::model;
+use crate::ids;
+use crate::transform::transform;
+
+fn given(messages: Value, target: &Model) -> Vec<Value> {
+    let messages: Vec<Arc<Message>> = serde_json::from_value(messages).unwrap();
+    transform(&messages, target, &ids::anthropic)
+        .iter()
+        .map(|message| serde_json::to_value(&**message).unwrap())
+        .collect()
+}
+
+fn answer(model: &str, stop: &str, content: Value) -> Value {
+    json!({"role": "assistant", "content": content, "api": "anthropic-messages", "provider": "p", "model": model, "stopReason": stop})
+}
+
+fn call(id: &str) -> Value {
+    json!({"type": "toolCall", "id": id, "name": "read", "arguments": {}, "thoughtSignature": "s"})
+}
+
+fn result(id: &str) -> Value {
+    json!({"role": "toolResult", "toolCallId": id, "toolName": "read", "content": [{"type": "text", "text": "ok"}], "isError": false})
+}
+
+fn user() -> Value {
+    json!({"role": "user", "content": "u"})
+}
+
+#[test]
+fn reasoning_survives_only_at_home() {
+    let content = json!([
+        {"type": "thinking", "thinking": "", "thinkingSignature": "sig"},
+        {"type": "thinking", "thinking": " "},
+        {"type": "thinking", "thinking": "hidden", "thinkingSignature": "d", "redacted": true},
+        {"type": "thinking", "thinking": "open"},
+        {"type": "text", "text": "t", "textSignature": "x"},
+    ]);
+    let target = model("anthropic-messages");
+    let home = given(json!([answer("m", "stop", content.clone())]), &target);
+    let kept: Vec<usize> = [0, 2, 3, 4].into();
+    let expected: Vec<Value> = kept.into_iter().map(|index| content[index].clone()).collect();
+    assert_eq!(home[0]["content"], json!(expected));
+    let abroad = given(json!([answer("other", "stop", content)]), &target);
+    assert_eq!(
+        abroad[0]["content"],
+        json!([{"type": "text", "text": "open"}, {"type": "text", "text": "t"}])
+    );
+}
+
+#[test]
+fn every_call_gets_one_result_right_behind_it() {
+    let target = model("anthropic-messages");
+    let messages = json!([
+        answer("m", "toolUse", json!([call("a"), call("b")])),
+        result("b"),
+        result("b"),
+        user(),
+        result("a"),
+        answer("m", "toolUse", json!([call("c")])),
+    ]);
+    let given = given(messages, &target);
+    let shape: Vec<(&str, &str, bool)> = given
+        .iter()
+        .map(|message| {
+            let id = message["toolCallId"].as_str().unwrap_or_default();
+            (message["role"].as_str().unwrap(), id, message["isError"] == true)
+        })
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            ("assistant", "", false),
+            ("toolResult", "b", false),
+            ("toolResult", "a", true),
+            ("user", "", false),
+            ("assistant", "", false),
+            ("toolResult", "c", true),
+        ]
+    );
+    assert_eq!(given[2]["content"][0]["text"], "No result provided");
+}
+
+#[test]
+fn failed_answers_and_their_results_are_gone() {
+    let target = model("anthropic-messages");
+    for stop in ["error", "aborted"] {
+        let messages = json!([user(), answer("m", stop, json!([call("a")])), result("a"), user()]);
+        let roles: Vec<Value> = given(messages, &target)
+            .iter()
+            .map(|message| message["role"].clone())
+            .collect();
+        assert_eq!(roles, ["user", "user"]);
+    }
+}
+
+#[test]
+fn ids_and_signatures_of_other_models_are_changed_with_their_results() {
+    let target = model("anthropic-messages");
+    let messages = json!([answer("other", "toolUse", json!([call("c|1")])), result("c|1")]);
+    let out = given(messages.clone(), &target);
+    assert_eq!(out[0]["content"][0]["id"], "c_1");
+    assert!(out[0]["content"][0].get("thoughtSignature").is_none());
+    assert_eq!(out[1]["toolCallId"], "c_1");
+    let mut own = messages;
+    own[0]["model"] = json!("m");
+    assert_eq!(given(own, &target)[0]["content"][0]["id"], "c|1");
+}
+
+#[test]
+fn models_without_eyes_get_placeholders() {
+    let mut target = model("anthropic-messages");
+    target.input.truncate(1);
+    let image = json!({"type": "image", "data": "aa", "mimeType": "image/png"});
+    let text = json!({"type": "text", "text": "t"});
+    let messages = json!([
+        {"role": "user", "content": [image, image, text, image]},
+        answer("m", "toolUse", json!([call("a")])),
+        {"role": "toolResult", "toolCallId": "a", "content": [image]},
+    ]);
+    let out = given(messages, &target);
+    let hidden = json!({"type": "text", "text": "(image omitted: model does not support images)"});
+    assert_eq!(out[0]["content"], json!([hidden, text, hidden]));
+    assert_eq!(
+        out[2]["content"][0]["text"],
+        "(tool image omitted: model does not support images)"
+    );
+}

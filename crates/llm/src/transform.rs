@@ -1,0 +1,212 @@
+//! Prepares a conversation for a model that may be another one than the one it was held with (providers.md 2.2). How it is
+//! then written is decided in the families.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use wire::{
+    AssistantBlock, AssistantMessage, Message, Model, TextContent, ToolResultMessage, UserBlock, UserContent,
+    UserMessage,
+};
+
+/// Stands for an image in a user message.
+pub(crate) const USER_IMAGE: &str = "(image omitted: model does not support images)";
+
+/// Stands for an image in a tool result.
+pub(crate) const TOOL_IMAGE: &str = "(tool image omitted: model does not support images)";
+
+/// Text of a tool result that has nothing but images.
+pub(crate) const ONLY_IMAGES: &str = "(see attached image)";
+
+/// Result of a call that has none.
+pub(crate) const NO_RESULT: &str = "No result provided";
+
+/// Gives the conversation as `target` can take it: failed answers are gone, every call has exactly one result, directly
+/// behind its answer, and what only the original model understands is plain. Messages that need no change are shared.
+pub(crate) fn transform(
+    messages: &[Arc<Message>],
+    target: &Model,
+    normalise: &dyn Fn(&str) -> String,
+) -> Vec<Arc<Message>> {
+    let mut pass = Pass {
+        target,
+        normalise,
+        renamed: HashMap::new(),
+        open: Vec::new(),
+        out: Vec::new(),
+    };
+    for message in messages {
+        match &**message {
+            Message::User(user) => {
+                pass.settle();
+                pass.user(message, user);
+            }
+            Message::Assistant(answer) if !answer.failed() => {
+                pass.settle();
+                pass.assistant(message, answer);
+            }
+            Message::ToolResult(result) => pass.result(message, result),
+            _ => {}
+        }
+    }
+    pass.settle();
+    pass.out
+}
+
+/// One pass over a conversation.
+struct Pass<'a> {
+    target: &'a Model,
+    /// Makes an id that the target's API takes.
+    normalise: &'a dyn Fn(&str) -> String,
+    /// Ids of another model's calls, and what they are called now.
+    renamed: HashMap<String, String>,
+    /// Calls of the last answer that have no result yet: id as it is now, tool.
+    open: Vec<(String, String)>,
+    out: Vec<Arc<Message>>,
+}
+
+impl Pass<'_> {
+    /// Answers what is still open.
+    fn settle(&mut self) {
+        for (tool_call_id, tool_name) in self.open.drain(..) {
+            let content = vec![UserBlock::text(NO_RESULT)];
+            let result = ToolResultMessage {
+                tool_call_id,
+                tool_name,
+                content,
+                details: None,
+                is_error: true,
+                timestamp: 0,
+            };
+            self.out.push(Arc::new(Message::ToolResult(result)));
+        }
+    }
+
+    /// A user message, images replaced where they cannot be seen.
+    fn user(&mut self, message: &Arc<Message>, user: &UserMessage) {
+        let shared = match &user.content {
+            UserContent::Blocks(blocks) => self.without_images(blocks, USER_IMAGE),
+            UserContent::Text(_) => None,
+        };
+        self.out.push(match shared {
+            None => Arc::clone(message),
+            Some(blocks) => {
+                let content = UserContent::Blocks(blocks);
+                Arc::new(Message::User(UserMessage {
+                    content,
+                    timestamp: user.timestamp,
+                }))
+            }
+        });
+    }
+
+    /// An answer. A second call of the same id is left out: no result could be told from the other's.
+    fn assistant(&mut self, message: &Arc<Message>, answer: &AssistantMessage) {
+        let same = self.target.is_same(&answer.provider, &answer.api, &answer.model);
+        let mut ids = HashSet::new();
+        let mut content = Vec::with_capacity(answer.content.len());
+        for block in &answer.content {
+            let Some(block) = (if same {
+                own_block(block)
+            } else {
+                self.foreign_block(block)
+            }) else {
+                continue;
+            };
+            if let AssistantBlock::ToolCall(call) = &block {
+                if !ids.insert(call.id.clone()) {
+                    continue;
+                }
+                self.open.push((call.id.clone(), call.name.clone()));
+            }
+            content.push(block);
+        }
+        let changed = content != answer.content;
+        self.out.push(if changed {
+            Arc::new(Message::Assistant(AssistantMessage {
+                content,
+                ..answer.clone()
+            }))
+        } else {
+            Arc::clone(message)
+        });
+    }
+
+    /// A block that another model wrote: without what only that model understands.
+    fn foreign_block(&mut self, block: &AssistantBlock) -> Option<AssistantBlock> {
+        match block {
+            AssistantBlock::Text(text) => Some(AssistantBlock::text(text.text.clone())),
+            AssistantBlock::Thinking(thinking) => {
+                let hidden = thinking.redacted == Some(true) || thinking.thinking.trim().is_empty();
+                (!hidden).then(|| AssistantBlock::Text(TextContent::new(thinking.thinking.clone())))
+            }
+            AssistantBlock::ToolCall(call) => {
+                let id = (self.normalise)(&call.id);
+                if id != call.id {
+                    self.renamed.insert(call.id.clone(), id.clone());
+                }
+                let mut call = call.clone();
+                call.id = id;
+                call.thought_signature = None;
+                Some(AssistantBlock::ToolCall(call))
+            }
+        }
+    }
+
+    /// A result goes out when its call is open; otherwise nobody asked for it, and providers refuse such requests.
+    fn result(&mut self, message: &Arc<Message>, result: &ToolResultMessage) {
+        let id = self
+            .renamed
+            .get(&result.tool_call_id)
+            .unwrap_or(&result.tool_call_id)
+            .clone();
+        let Some(at) = self.open.iter().position(|(open, _)| *open == id) else {
+            return;
+        };
+        self.open.remove(at);
+        let images = self.without_images(&result.content, TOOL_IMAGE);
+        if images.is_none() && id == result.tool_call_id {
+            self.out.push(Arc::clone(message));
+            return;
+        }
+        let content = images.unwrap_or_else(|| result.content.clone());
+        let result = ToolResultMessage {
+            tool_call_id: id,
+            content,
+            details: None,
+            ..result.clone()
+        };
+        self.out.push(Arc::new(Message::ToolResult(result)));
+    }
+
+    /// The blocks with a placeholder for each run of images; none when nothing has to change.
+    fn without_images(&self, blocks: &[UserBlock], placeholder: &str) -> Option<Vec<UserBlock>> {
+        let has_image = blocks.iter().any(|block| matches!(block, UserBlock::Image(_)));
+        if self.target.sees_images() || !has_image {
+            return None;
+        }
+        let mut out: Vec<UserBlock> = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            match block {
+                UserBlock::Text(_) => out.push(block.clone()),
+                UserBlock::Image(_) if out.last().and_then(UserBlock::as_text) == Some(placeholder) => {}
+                UserBlock::Image(_) => out.push(UserBlock::text(placeholder)),
+            }
+        }
+        Some(out)
+    }
+}
+
+/// A block that the same model wrote: everything but reasoning without text and signature.
+fn own_block(block: &AssistantBlock) -> Option<AssistantBlock> {
+    match block {
+        AssistantBlock::Thinking(thinking) => {
+            let signed = thinking
+                .thinking_signature
+                .as_deref()
+                .is_some_and(|signature| !signature.is_empty());
+            (signed || !thinking.thinking.trim().is_empty()).then(|| block.clone())
+        }
+        AssistantBlock::Text(_) | AssistantBlock::ToolCall(_) => Some(block.clone()),
+    }
+}

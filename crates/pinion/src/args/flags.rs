@@ -1,0 +1,381 @@
+//! The table of all options: one definition each, which feeds the parser and the help text (pi-core.md 7.1,
+//! pi-1.5-delta.md 6, clients.md 2). How a command line is taken apart lives in `parse`,
+//! what the more particular options do in `set`.
+
+use super::Args;
+use super::error::UsageError;
+use super::set;
+
+/// What may follow an option, and what it does.
+pub(crate) enum Takes {
+    /// Nothing.
+    Nothing(fn(&mut Args)),
+    /// A value, named for the help text.
+    Value(&'static str, fn(&mut Args, String) -> Result<(), UsageError>),
+    /// A value or nothing.
+    Maybe(&'static str, fn(&mut Args, Option<String>)),
+}
+
+/// One option.
+pub(crate) struct Flag {
+    /// The long name first; then short names and aliases.
+    pub(crate) names: &'static [&'static str],
+    pub(crate) takes: Takes,
+    /// One line for people.
+    pub(crate) help: &'static str,
+}
+
+/// The option with this name, dashes included.
+pub(crate) fn find(name: &str) -> Option<&'static Flag> {
+    SECTIONS
+        .iter()
+        .flat_map(|(_, flags)| flags.iter())
+        .find(|flag| flag.names.contains(&name))
+}
+
+/// Every option under its heading, in the order of the help text.
+pub(crate) const SECTIONS: [(&str, &[Flag]); 8] = [
+    ("Ways to run", RUN),
+    ("Model", MODEL),
+    ("Session", SESSION),
+    ("Tools and trust", TOOLS),
+    ("Prompt, skills, templates, extensions", RESOURCES),
+    ("Web (--mode web)", WEB),
+    ("Testing without a provider", TESTING),
+    ("Accepted from other agents' command lines", COMPATIBILITY),
+];
+
+const fn switch(names: &'static [&'static str], set: fn(&mut Args), help: &'static str) -> Flag {
+    Flag {
+        names,
+        takes: Takes::Nothing(set),
+        help,
+    }
+}
+
+const fn value(
+    names: &'static [&'static str],
+    what: &'static str,
+    set: fn(&mut Args, String) -> Result<(), UsageError>,
+    help: &'static str,
+) -> Flag {
+    Flag {
+        names,
+        takes: Takes::Value(what, set),
+        help,
+    }
+}
+
+const fn maybe(
+    names: &'static [&'static str],
+    what: &'static str,
+    set: fn(&mut Args, Option<String>),
+    help: &'static str,
+) -> Flag {
+    Flag {
+        names,
+        takes: Takes::Maybe(what, set),
+        help,
+    }
+}
+
+/// A setter that cannot fail.
+macro_rules! set {
+    ($field:ident) => {
+        |a, v| {
+            a.$field = Some(v);
+            Ok(())
+        }
+    };
+    (push $field:ident) => {
+        |a, v| {
+            a.$field.push(v);
+            Ok(())
+        }
+    };
+}
+
+const RUN: &[Flag] = &[
+    value(
+        &["--mode"],
+        "MODE",
+        set::set_mode,
+        "text (default), json, rpc or web",
+    ),
+    maybe(&["--print", "-p"], "TEXT", set::set_print, "Answer once and exit"),
+    value(
+        &["--rpc-dialect"],
+        "NAME",
+        set::set_dialect,
+        "auto, early, hooks, omp, xcsh, pi or pi-delta",
+    ),
+    maybe(
+        &["--list-models"],
+        "SEARCH",
+        |a, v| a.list_models = Some(v),
+        "List usable models and exit",
+    ),
+    value(
+        &["--export"],
+        "FILE",
+        set!(export),
+        "Write a session file as HTML and exit; the output may follow",
+    ),
+    switch(
+        &["--offline"],
+        |a| a.offline = true,
+        "Do nothing on the network but talk to the model",
+    ),
+    switch(&["--verbose"], |a| a.verbose = true, "Say more on stderr"),
+    switch(&["--help", "-h"], |a| a.help = true, "Show this text and exit"),
+    switch(
+        &["--version", "-v"],
+        |a| a.version = true,
+        "Show the version and exit",
+    ),
+];
+
+const MODEL: &[Flag] = &[
+    value(&["--provider"], "NAME", set!(provider), "Provider of --model"),
+    value(
+        &["--model"],
+        "ID",
+        set!(model),
+        "Model: id, provider/id, part of a name, with :level",
+    ),
+    value(
+        &["--thinking"],
+        "LEVEL",
+        set::set_thinking,
+        "off, minimal, low, medium, high, xhigh or max",
+    ),
+    value(
+        &["--models"],
+        "LIST",
+        set::set_models,
+        "Models to switch between: names and patterns, by commas",
+    ),
+    value(
+        &["--api-key"],
+        "KEY",
+        set!(api_key),
+        "Key for this run (others can see it in the process list)",
+    ),
+];
+
+const SESSION: &[Flag] = &[
+    switch(
+        &["--continue", "-c"],
+        |a| a.continue_latest = true,
+        "Go on with the latest session here",
+    ),
+    switch(
+        &["--resume", "-r"],
+        |a| a.resume = true,
+        "Like --continue: there is no picker",
+    ),
+    value(
+        &["--session"],
+        "WHICH",
+        set!(session),
+        "Go on with a session: file or beginning of its id",
+    ),
+    value(&["--fork"], "WHICH", set!(fork), "Start with a copy of a session"),
+    value(
+        &["--session-id"],
+        "ID",
+        set::set_session_id,
+        "Id of the new session",
+    ),
+    value(&["--name", "-n"], "NAME", set!(name), "Name of the session"),
+    value(
+        &["--session-dir"],
+        "DIR",
+        set!(session_dir),
+        "Where session files are kept",
+    ),
+    switch(&["--no-session"], |a| a.no_session = true, "Keep nothing on disk"),
+];
+
+const TOOLS: &[Flag] = &[
+    value(
+        &["--tools", "-t"],
+        "LIST",
+        set::set_tools,
+        "Only these tools, by commas; * matches",
+    ),
+    value(
+        &["--exclude-tools", "-xt"],
+        "LIST",
+        set::exclude_tools,
+        "Without these tools, by commas; * matches",
+    ),
+    switch(&["--no-tools", "-nt"], |a| a.no_tools = true, "No tools at all"),
+    switch(
+        &["--no-builtin-tools", "-nbt"],
+        |a| a.no_builtin_tools = true,
+        "Only tools of extensions",
+    ),
+    switch(
+        &["--approve", "-a"],
+        |a| a.approve = Some(true),
+        "Trust the project's own configuration",
+    ),
+    switch(
+        &["--no-approve", "-na"],
+        |a| a.approve = Some(false),
+        "Use nothing the project brings",
+    ),
+    switch(&["--no-mcp"], |a| a.no_mcp = true, "Start no MCP servers"),
+];
+
+const RESOURCES: &[Flag] = &[
+    value(
+        &["--system-prompt"],
+        "TEXT",
+        set!(system_prompt),
+        "In place of the built-in prompt: text or file",
+    ),
+    value(
+        &["--append-system-prompt"],
+        "TEXT",
+        set!(push append_system_prompt),
+        "After it: text or file; repeatable",
+    ),
+    switch(
+        &["--no-context-files", "-nc"],
+        |a| a.no_context_files = true,
+        "Without AGENTS.md and CLAUDE.md",
+    ),
+    value(
+        &["--skill"],
+        "PATH",
+        set!(push skills),
+        "A skill or a directory of skills; repeatable",
+    ),
+    switch(
+        &["--no-skills", "-ns"],
+        |a| a.no_skills = true,
+        "Only skills named by --skill",
+    ),
+    value(
+        &["--prompt-template"],
+        "PATH",
+        set!(push prompt_templates),
+        "A template or a directory of them; repeatable",
+    ),
+    switch(
+        &["--no-prompt-templates", "-np"],
+        |a| a.no_prompt_templates = true,
+        "Only templates named by --prompt-template",
+    ),
+    value(
+        &["--extension", "-e", "--hook"],
+        "PATH",
+        set!(push extensions),
+        "An extension; repeatable",
+    ),
+    switch(
+        &["--no-extensions", "-ne"],
+        |a| a.no_extensions = true,
+        "Only extensions named by --extension",
+    ),
+    value(
+        &["--tool"],
+        "PATH",
+        set!(push custom_tools),
+        "A file with a tool of your own; repeatable",
+    ),
+];
+
+const WEB: &[Flag] = &[
+    value(
+        &["--host", "--web-host"],
+        "ADDRESS",
+        set!(host),
+        "Address to listen on (127.0.0.1)",
+    ),
+    value(
+        &["--port", "--web-port"],
+        "N",
+        set::set_port,
+        "Port (4781); 0 takes a free one",
+    ),
+    switch(
+        &["--open", "--web-open"],
+        |a| a.open = true,
+        "Open the page in a browser",
+    ),
+    maybe(
+        &["--web-token"],
+        "TOKEN",
+        |a, v| a.web_token = Some(v),
+        "Ask clients for a token; made up if none is given",
+    ),
+    value(
+        &["--web-allowed-origin", "--web-allowed-origins"],
+        "ORIGIN",
+        set!(push web_origins),
+        "Another origin pages may come from; repeatable",
+    ),
+    switch(
+        &["--web-insecure"],
+        |a| a.web_insecure = true,
+        "Allow other machines in without a token",
+    ),
+    value(
+        &["--serve-ui"],
+        "DIR",
+        set!(serve_ui),
+        "Serve this page in place of the built-in one",
+    ),
+];
+
+const TESTING: &[Flag] = &[
+    value(
+        &["--script"],
+        "FILE",
+        set!(script),
+        "Replies for --model offline/script",
+    ),
+    value(
+        &["--record"],
+        "FILE",
+        set!(record),
+        "Keep the provider's replies in a file",
+    ),
+    value(&["--replay"], "FILE", set!(replay), "Answer from such a file"),
+];
+
+const COMPATIBILITY: &[Flag] = &[
+    value(
+        &["--theme"],
+        "PATH",
+        |_, _| Ok(()),
+        "No effect: there is no terminal page",
+    ),
+    value(&["--use-theme"], "NAME", |_, _| Ok(()), "No effect"),
+    value(&["--tui-mode"], "MODE", |_, _| Ok(()), "No effect"),
+    switch(&["--no-themes"], |_| {}, "No effect"),
+    switch(
+        &["--no-title"],
+        |a| a.vendor = true,
+        "No effect but to tell the dialect",
+    ),
+    switch(
+        &["--no-rules"],
+        |a| a.vendor = true,
+        "No effect but to tell the dialect",
+    ),
+    switch(
+        &["--no-pty"],
+        |a| a.vendor = true,
+        "No effect but to tell the dialect",
+    ),
+    value(
+        &["--provider-session-id"],
+        "ID",
+        set::set_provider_session,
+        "Session id told to the provider",
+    ),
+];

@@ -1,0 +1,166 @@
+//! The command line: a pure function from arguments to [`Args`].
+//!
+//! What lives here: the table of options, the parser, the help text, and the reading of `@file` arguments. What does not:
+//! the environment, the choice of mode, model and session, and everything printed but the text of `--help`.
+
+mod error;
+mod files;
+mod flags;
+mod help;
+mod parse;
+mod set;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use wire::ThinkingLevel;
+
+pub(crate) use error::UsageError;
+pub(crate) use files::{FileParts, read_files};
+pub(crate) use help::help;
+pub(crate) use parse::parse;
+
+/// The words `--rpc-dialect` takes (dialects.md 6).
+pub(crate) const DIALECTS: [&str; 7] = ["auto", "early", "hooks", "omp", "xcsh", "pi", "pi-delta"];
+
+/// Longest `--session-id`: it becomes part of a file name, which may have 255 bytes.
+pub(crate) const SESSION_ID_BYTES: usize = 128;
+
+/// `--mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Answers as plain text.
+    Text,
+    /// Events as JSON lines.
+    Json,
+    /// Commands in, responses and events out. Also `rpc-ui`.
+    Rpc,
+    /// The same over WebSocket, with a page.
+    Web,
+}
+
+impl Mode {
+    fn parse(word: &str) -> Option<Self> {
+        match word {
+            "text" => Some(Self::Text),
+            "json" => Some(Self::Json),
+            "rpc" | "rpc-ui" => Some(Self::Rpc),
+            "web" => Some(Self::Web),
+            _ => None,
+        }
+    }
+}
+
+/// A command line, taken apart. What was not given is `None`, empty or false.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Args {
+    /// `--mode`.
+    pub(crate) mode: Option<Mode>,
+    /// `--print`; its text is in `messages`.
+    pub(crate) print: bool,
+    /// `--rpc-dialect`, one of [`DIALECTS`].
+    pub(crate) rpc_dialect: Option<String>,
+    /// An option that only omp and xcsh have was given (dialects.md 6, rule 3).
+    pub(crate) vendor: bool,
+    /// `--list-models` with its optional search.
+    pub(crate) list_models: Option<Option<String>>,
+    /// `--export`: the session file; the output is the first of `messages`, if any.
+    pub(crate) export: Option<String>,
+    /// `--offline`.
+    pub(crate) offline: bool,
+    /// `--verbose`.
+    pub(crate) verbose: bool,
+    /// `--help`.
+    pub(crate) help: bool,
+    /// `--version`.
+    pub(crate) version: bool,
+    /// `--provider`.
+    pub(crate) provider: Option<String>,
+    /// `--model`, with `:level` if it was given so.
+    pub(crate) model: Option<String>,
+    /// `--thinking`.
+    pub(crate) thinking: Option<ThinkingLevel>,
+    /// `--models`, cut at commas.
+    pub(crate) models: Vec<String>,
+    /// `--api-key`.
+    pub(crate) api_key: Option<String>,
+    /// `--continue`.
+    pub(crate) continue_latest: bool,
+    /// `--resume`.
+    pub(crate) resume: bool,
+    /// `--session`.
+    pub(crate) session: Option<String>,
+    /// `--fork`.
+    pub(crate) fork: Option<String>,
+    /// `--session-id`, fit for a file name.
+    pub(crate) session_id: Option<String>,
+    /// `--name`.
+    pub(crate) name: Option<String>,
+    /// `--session-dir`.
+    pub(crate) session_dir: Option<String>,
+    /// `--no-session`.
+    pub(crate) no_session: bool,
+    /// `--tools`, cut at commas; an empty list allows none.
+    pub(crate) tools: Option<Vec<String>>,
+    /// `--exclude-tools`, cut at commas, all of them.
+    pub(crate) exclude_tools: Vec<String>,
+    /// `--no-tools`.
+    pub(crate) no_tools: bool,
+    /// `--no-builtin-tools`.
+    pub(crate) no_builtin_tools: bool,
+    /// `--approve` is true, `--no-approve` false; the later one counts.
+    pub(crate) approve: Option<bool>,
+    /// `--no-mcp`.
+    pub(crate) no_mcp: bool,
+    /// `--system-prompt`: text or file.
+    pub(crate) system_prompt: Option<String>,
+    /// `--append-system-prompt`, in order: texts or files.
+    pub(crate) append_system_prompt: Vec<String>,
+    /// `--no-context-files`.
+    pub(crate) no_context_files: bool,
+    /// `--skill`.
+    pub(crate) skills: Vec<String>,
+    /// `--no-skills`.
+    pub(crate) no_skills: bool,
+    /// `--prompt-template`.
+    pub(crate) prompt_templates: Vec<String>,
+    /// `--no-prompt-templates`.
+    pub(crate) no_prompt_templates: bool,
+    /// `--extension` and `--hook`.
+    pub(crate) extensions: Vec<String>,
+    /// `--no-extensions`.
+    pub(crate) no_extensions: bool,
+    /// `--tool`.
+    pub(crate) custom_tools: Vec<String>,
+    /// `--host`.
+    pub(crate) host: Option<String>,
+    /// `--port`.
+    pub(crate) port: Option<u16>,
+    /// `--open`.
+    pub(crate) open: bool,
+    /// `--web-token`; the inner `None` asks for one to be made up.
+    pub(crate) web_token: Option<Option<String>>,
+    /// `--web-allowed-origin`.
+    pub(crate) web_origins: Vec<String>,
+    /// `--web-insecure`.
+    pub(crate) web_insecure: bool,
+    /// `--serve-ui`.
+    pub(crate) serve_ui: Option<String>,
+    /// `--script`.
+    pub(crate) script: Option<String>,
+    /// `--record`.
+    pub(crate) record: Option<String>,
+    /// `--replay`.
+    pub(crate) replay: Option<String>,
+    /// `--provider-session-id`.
+    pub(crate) provider_session_id: Option<String>,
+    /// Long options unknown to us, without dashes; extensions may know them. `None` when they came without a value.
+    pub(crate) extension_flags: BTreeMap<String, Option<String>>,
+    /// `@file` arguments without the `@`, in order.
+    pub(crate) files: Vec<String>,
+    /// Everything else, in order.
+    pub(crate) messages: Vec<String>,
+    /// What was ignored or odd, one sentence each, for stderr.
+    pub(crate) warnings: Vec<String>,
+}

@@ -1,0 +1,113 @@
+//! What the options with a value do to [`Args`], where it is more than keeping the value. The table that names them is
+//! `flags`.
+
+use wire::ThinkingLevel;
+
+use super::error::UsageError;
+use super::{Args, DIALECTS, Mode, SESSION_ID_BYTES};
+
+/// An unknown mode is no reason to stop (pi-core.md 7.1), but worth a word.
+pub(super) fn set_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
+    match Mode::parse(&value) {
+        Some(mode) => {
+            args.vendor |= value == "rpc-ui";
+            args.mode = Some(mode);
+        }
+        None => args.warnings.push(format!(
+            "Unknown mode \"{value}\" is ignored. Modes: text, json, rpc, web"
+        )),
+    }
+    Ok(())
+}
+
+pub(super) fn set_print(args: &mut Args, value: Option<String>) {
+    args.print = true;
+    args.messages.extend(value);
+}
+
+pub(super) fn set_dialect(args: &mut Args, value: String) -> Result<(), UsageError> {
+    if !DIALECTS.contains(&value.as_str()) {
+        let wanted = "auto, early, hooks, omp, xcsh, pi or pi-delta";
+        return Err(UsageError::InvalidValue {
+            flag: "--rpc-dialect",
+            value,
+            wanted,
+        });
+    }
+    args.rpc_dialect = Some(value);
+    Ok(())
+}
+
+pub(super) fn set_thinking(args: &mut Args, value: String) -> Result<(), UsageError> {
+    match ThinkingLevel::parse(&value) {
+        Some(level) => args.thinking = Some(level),
+        None => {
+            let levels: Vec<&str> = ThinkingLevel::ALL.iter().map(|level| level.as_str()).collect();
+            let levels = levels.join(", ");
+            args.warnings.push(format!(
+                "Unknown thinking level \"{value}\" is ignored. Levels: {levels}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn list(value: &str) -> Vec<String> {
+    value
+        .split(',')
+        .map(str::trim)
+        .filter(|item| !item.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+pub(super) fn set_models(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.models = list(&value);
+    Ok(())
+}
+
+pub(super) fn set_tools(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.tools = Some(list(&value));
+    Ok(())
+}
+
+pub(super) fn exclude_tools(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.exclude_tools.extend(list(&value));
+    Ok(())
+}
+
+/// Letters, digits and `._-`, with a letter or digit at both ends (pi-1.5-delta.md 6): it becomes part of a file name.
+pub(super) fn set_session_id(args: &mut Args, value: String) -> Result<(), UsageError> {
+    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    let mut ends = value.chars();
+    let first = ends.next();
+    let last = ends.next_back().or(first);
+    if !(value.chars().all(inside) && end(first) && end(last) && value.len() <= SESSION_ID_BYTES) {
+        let wanted = "at most 128 letters, digits, '.', '_' and '-', with a letter or digit at both ends";
+        return Err(UsageError::InvalidValue {
+            flag: "--session-id",
+            value,
+            wanted,
+        });
+    }
+    args.session_id = Some(value);
+    Ok(())
+}
+
+/// What is no port is ignored (web.md 1), but worth a word.
+pub(super) fn set_port(args: &mut Args, value: String) -> Result<(), UsageError> {
+    match value.parse() {
+        Ok(port) => args.port = Some(port),
+        Err(_) => args
+            .warnings
+            .push(format!("\"{value}\" is no port and is ignored")),
+    }
+    Ok(())
+}
+
+pub(super) fn set_provider_session(args: &mut Args, value: String) -> Result<(), UsageError> {
+    args.vendor = true;
+    args.provider_session_id = Some(value);
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! Command lines as they are met in the wild, and the mistakes people make.
+
+mod files;
+
+use wire::ThinkingLevel;
+
+use super::flags::SECTIONS;
+use super::{Args, Mode, help, parse};
+
+fn args(line: &[&str]) -> Args {
+    let line: Vec<String> = line.iter().map(ToString::to_string).collect();
+    parse(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+}
+
+fn mistake(line: &[&str]) -> String {
+    let line: Vec<String> = line.iter().map(ToString::to_string).collect();
+    match parse(&line) {
+        Ok(args) => panic!("{line:?} was taken: {args:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn some(text: &str) -> Option<String> {
+    Some(text.to_owned())
+}
+
+#[test]
+fn nothing_given_is_the_default_without_warnings() {
+    assert_eq!(args(&[]), Args::default());
+}
+
+#[test]
+fn clients_command_lines_are_understood() {
+    let line = [
+        "--mode",
+        "rpc",
+        "--no-themes",
+        "--session-dir",
+        "/s",
+        "--session",
+        "/s/x.jsonl",
+    ];
+    let acp = args(&line);
+    assert_eq!(acp.mode, Some(Mode::Rpc));
+    assert_eq!(acp.session_dir, some("/s"));
+    assert_eq!(acp.session, some("/s/x.jsonl"));
+    assert_eq!((acp.warnings.len(), acp.vendor), (0, false));
+
+    let xcsh = args(&[
+        "--mode",
+        "rpc",
+        "--no-title",
+        "--provider-session-id",
+        "s1",
+        "--hook",
+        "h.ts",
+        "--tool",
+        "t.ts",
+    ]);
+    assert!(xcsh.vendor);
+    assert_eq!(xcsh.provider_session_id, some("s1"));
+    assert_eq!(
+        (xcsh.extensions, xcsh.custom_tools),
+        (vec!["h.ts".to_owned()], vec!["t.ts".to_owned()])
+    );
+
+    let many = "--mode rpc --provider p --model m:high --thinking low --name n --no-extensions --no-skills \
+        --no-prompt-templates --no-context-files --tools read,bash --exclude-tools a, --append-system-prompt x \
+        --approve --no-mcp --offline --session-id a.b_c-1";
+    let many = args(&many.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(many.model, some("m:high"));
+    assert_eq!(many.thinking, Some(ThinkingLevel::Low));
+    assert_eq!(many.tools, Some(vec!["read".to_owned(), "bash".to_owned()]));
+    assert_eq!(many.exclude_tools, ["a"]);
+    assert_eq!(many.session_id, some("a.b_c-1"));
+    assert_eq!(many.approve, Some(true));
+    assert!(many.no_extensions && many.no_skills && many.no_prompt_templates && many.no_context_files);
+    assert!(many.no_mcp && many.offline);
+    assert_eq!(many.warnings, Vec::<String>::new());
+}
+
+#[test]
+fn short_names_do_what_long_ones_do() {
+    let pairs: &[(&[&str], &[&str])] = &[
+        (&["-c"], &["--continue"]),
+        (&["-r"], &["--resume"]),
+        (&["-t", "a,b"], &["--tools", "a,b"]),
+        (&["-xt", "a"], &["--exclude-tools=a"]),
+        (&["-nt", "-nbt"], &["--no-tools", "--no-builtin-tools"]),
+        (&["-e", "x", "-ne"], &["--extension", "x", "--no-extensions"]),
+        (
+            &["-ns", "-np", "-nc"],
+            &["--no-skills", "--no-prompt-templates", "--no-context-files"],
+        ),
+        (&["-a"], &["--approve"]),
+        (&["-na"], &["--no-approve"]),
+        (&["-n", "x"], &["--name", "x"]),
+        (&["-h", "-v"], &["--help", "--version"]),
+        (&["-p", "text"], &["--print=text"]),
+    ];
+    for (short, long) in pairs {
+        let short_args = args(short);
+        assert_eq!(short_args, args(long), "{short:?}");
+        assert_ne!(short_args, Args::default(), "{short:?}");
+    }
+}
+
+#[test]
+fn print_takes_what_can_only_be_a_message() {
+    let table: &[(&[&str], &[&str], &[&str])] = &[
+        (&["-p", "hi", "there"], &["hi", "there"], &[]),
+        (&["-p"], &[], &[]),
+        (&["-p", "@notes", "hi"], &["hi"], &["notes"]),
+        (&["-p", "--offline"], &[], &[]),
+        (&["-p", "---\ntitle: x"], &["---\ntitle: x"], &[]),
+        (&["---\ntitle: x", "-p"], &["---\ntitle: x"], &[]),
+        (
+            &["-p", "--", "-5", "@x", "--model"],
+            &["-5", "@x", "--model"],
+            &[],
+        ),
+    ];
+    for (line, messages, files) in table {
+        let parsed = args(line);
+        assert!(parsed.print, "{line:?}");
+        assert_eq!(parsed.messages, *messages, "{line:?}");
+        assert_eq!(parsed.files, *files, "{line:?}");
+    }
+}
+
+#[test]
+fn optional_values_leave_options_and_files_alone() {
+    assert_eq!(args(&["--list-models"]).list_models, Some(None));
+    assert_eq!(args(&["--list-models", "opus"]).list_models, Some(some("opus")));
+    let followed = args(&["--list-models", "--offline"]);
+    assert_eq!((followed.list_models, followed.offline), (Some(None), true));
+    assert_eq!(args(&["--web-token"]).web_token, Some(None));
+    assert_eq!(args(&["--web-token=t"]).web_token, Some(some("t")));
+}
+
+#[test]
+fn a_needed_value_may_start_with_a_dash() {
+    let parsed = args(&[
+        "--append-system-prompt",
+        "- be brief",
+        "--append-system-prompt=--x=y",
+    ]);
+    assert_eq!(parsed.append_system_prompt, ["- be brief", "--x=y"]);
+}
+
+#[test]
+fn unknown_long_options_are_kept_for_extensions() {
+    let parsed = args(&["--plan", "--deep", "3", "--flag=a=b", "--file", "@x", "msg"]);
+    let flags: Vec<(&str, Option<&str>)> = parsed
+        .extension_flags
+        .iter()
+        .map(|(k, v)| (k.as_str(), v.as_deref()))
+        .collect();
+    let expected = [
+        ("deep", Some("3")),
+        ("file", None),
+        ("flag", Some("a=b")),
+        ("plan", None),
+    ];
+    assert_eq!(flags, expected);
+    assert_eq!(parsed.warnings.len(), 4);
+    assert!(parsed.warnings[0].contains("--plan"));
+    assert_eq!(
+        (parsed.files, parsed.messages),
+        (vec!["x".to_owned()], vec!["msg".to_owned()])
+    );
+}
+
+#[test]
+fn mistakes_are_named() {
+    let table: &[(&[&str], &str)] = &[
+        (&["-x"], "Unknown option: -x"),
+        (&["-"], "Unknown option: -"),
+        (&["--model"], "Option --model needs a value: --model ID"),
+        (&["-t"], "Option -t needs a value: -t LIST"),
+        (&["--offline=yes"], "Option --offline takes no value"),
+        (
+            &["--mode", "rpc", "@notes.txt"],
+            "@file arguments are not supported in RPC mode",
+        ),
+        (
+            &["--fork", "a", "-c", "--no-session"],
+            "--fork cannot be combined with --continue, --no-session",
+        ),
+        (
+            &["--fork", "a", "--session", "b", "-r"],
+            "--fork cannot be combined with --session, --resume",
+        ),
+        (
+            &["--session-id", "a", "--session", "b"],
+            "--session-id cannot be combined with --session",
+        ),
+    ];
+    for (line, expected) in table {
+        assert_eq!(mistake(line), *expected, "{line:?}");
+    }
+    assert!(mistake(&["--rpc-dialect", "klingon"]).contains("pi-delta"));
+}
+
+#[test]
+fn session_ids_must_fit_into_a_file_name() {
+    for good in ["a", "7", "A-b_c.9"] {
+        assert_eq!(args(&["--session-id", good]).session_id, some(good));
+    }
+    let long = "x".repeat(129);
+    for bad in ["", "-a", "a-", ".a", "a/b", "a b", "ä", "..", long.as_str()] {
+        assert!(
+            mistake(&["--session-id", bad]).contains("--session-id"),
+            "{bad:?}"
+        );
+    }
+    // With --fork it names the copy, and it works without a file too.
+    assert_eq!(args(&["--session-id", "a", "--fork", "b"]).fork, some("b"));
+    assert!(args(&["--session-id", "a", "--no-session"]).no_session);
+}
+
+#[test]
+fn odd_values_are_reported_and_ignored() {
+    let parsed = args(&["--thinking", "huge", "--mode", "tui", "--port", "http"]);
+    assert_eq!((parsed.thinking, parsed.mode, parsed.port), (None, None, None));
+    assert_eq!(parsed.warnings.len(), 3);
+    assert!(parsed.warnings[0].contains("huge") && parsed.warnings[0].contains("xhigh"));
+}
+
+#[test]
+fn modes_and_dialects() {
+    let table = [
+        ("text", Mode::Text, false),
+        ("json", Mode::Json, false),
+        ("rpc", Mode::Rpc, false),
+        ("rpc-ui", Mode::Rpc, true),
+        ("web", Mode::Web, false),
+    ];
+    for (word, mode, vendor) in table {
+        let parsed = args(&["--mode", word]);
+        assert_eq!((parsed.mode, parsed.vendor), (Some(mode), vendor));
+    }
+    for dialect in super::DIALECTS {
+        assert_eq!(args(&["--rpc-dialect", dialect]).rpc_dialect, some(dialect));
+    }
+}
+
+#[test]
+fn other_programs_words_are_messages() {
+    assert_eq!(args(&["install", "x"]).messages, ["install", "x"]);
+}
+
+#[test]
+fn the_table_names_every_option_once_and_the_help_shows_it() {
+    let text = help("pinion");
+    let mut seen = std::collections::BTreeSet::new();
+    for (heading, flags) in SECTIONS {
+        assert!(text.contains(&format!("\n{heading}:\n")));
+        for flag in flags {
+            assert!(flag.names[0].starts_with("--"));
+            assert!(
+                text.contains(flag.names[0]) && text.contains(flag.help),
+                "{}",
+                flag.names[0]
+            );
+            for name in flag.names {
+                assert!(seen.insert(*name), "{name} stands twice");
+            }
+        }
+    }
+    for line in text.lines() {
+        assert!(line.chars().count() <= 110, "{line}");
+    }
+}

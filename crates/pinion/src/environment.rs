@@ -1,0 +1,119 @@
+//! The process's surroundings, read once: variables, directories, terminals. Everything else gets them as values.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use llm::{CacheRetention, ProxyConfig};
+
+/// The surroundings.
+#[derive(Debug, Clone)]
+pub(crate) struct Environment {
+    /// All variables, for child processes.
+    all: Vec<(OsString, OsString)>,
+    text: Arc<HashMap<String, String>>,
+    /// The user's home directory.
+    pub(crate) home: Option<PathBuf>,
+    /// Settings, keys and sessions.
+    pub(crate) agent_dir: PathBuf,
+    /// Working directory.
+    pub(crate) cwd: PathBuf,
+    /// For logs of long outputs.
+    pub(crate) tmp_dir: PathBuf,
+}
+
+impl Environment {
+    /// Reads it.
+    pub(crate) fn read() -> anyhow::Result<Self> {
+        let all: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+        let text: HashMap<String, String> = all
+            .iter()
+            .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
+            .collect();
+        let home = text.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let agent_dir = match text.get("PI_CODING_AGENT_DIR").filter(|dir| !dir.is_empty()) {
+            Some(dir) => expand_home(dir, home.as_deref()),
+            None => home.as_deref().context("HOME is not set")?.join(".pi").join("agent"),
+        };
+        let cwd = std::env::current_dir().context("The working directory is not there")?;
+        Ok(Self { all, text: Arc::new(text), home, agent_dir, cwd, tmp_dir: std::env::temp_dir() })
+    }
+
+    /// A variable; empty counts as unset.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.text.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// Is a switch set (`1`, `true`, `yes`)?
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| ["1", "true", "yes", "on"].contains(&value.to_lowercase().as_str()))
+    }
+
+    /// A look-up that can be given away.
+    pub(crate) fn lookup(&self) -> llm::registry::Env {
+        let text = Arc::clone(&self.text);
+        Arc::new(move |name: &str| text.get(name).cloned())
+    }
+
+    /// The environment of tools: everything but the variables that hold keys.
+    pub(crate) fn for_tools(&self, secrets: &[String]) -> Vec<(OsString, OsString)> {
+        let hidden = |name: &OsString| name.to_str().is_some_and(|name| secrets.iter().any(|secret| secret == name));
+        let mut env: Vec<(OsString, OsString)> = self.all.iter().filter(|(name, _)| !hidden(name)).cloned().collect();
+        for (name, value) in [("PI_CODING_AGENT", "true"), ("AI_AGENT", "pinion")] {
+            env.retain(|(known, _)| known != name);
+            env.push((name.into(), value.into()));
+        }
+        env
+    }
+
+    /// Proxies.
+    pub(crate) fn proxy(&self) -> ProxyConfig {
+        let either = |upper: &str, lower: &str| self.get(lower).or_else(|| self.get(upper)).map(str::to_owned);
+        ProxyConfig {
+            http: either("HTTP_PROXY", "http_proxy"),
+            https: either("HTTPS_PROXY", "https_proxy"),
+            all: either("ALL_PROXY", "all_proxy"),
+            no_proxy: either("NO_PROXY", "no_proxy"),
+        }
+    }
+
+    /// `PI_CACHE_RETENTION`.
+    pub(crate) fn cache_retention(&self) -> CacheRetention {
+        match self.get("PI_CACHE_RETENTION") {
+            Some("long") => CacheRetention::Long,
+            Some("none") => CacheRetention::None,
+            _ => CacheRetention::Short,
+        }
+    }
+
+    /// A path as a person writes it: `~` is the home directory, relative ones start at the working directory.
+    pub(crate) fn path(&self, text: &str) -> PathBuf {
+        self.cwd.join(expand_home(text, self.home.as_deref()))
+    }
+}
+
+fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
+    match (text.strip_prefix('~'), home) {
+        (Some(""), Some(home)) => home.to_path_buf(),
+        (Some(rest), Some(home)) if rest.starts_with('/') => home.join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(text),
+    }
+}
+
+/// A line for people, on stderr. Nobody reading it is no error.
+pub(crate) fn complain(line: &str) {
+    let _unread = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Text that was asked for, on stdout.
+pub(crate) fn say(text: &str) {
+    let _unread = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
+}
+
+/// Is stdin a terminal?
+pub(crate) fn stdin_is_terminal() -> bool {
+    std::io::stdin().is_terminal()
+}

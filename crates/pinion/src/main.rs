@@ -1,0 +1,47 @@
+//! The `pinion` command: arguments and environment in, one mode of operation out. Only this crate reads the environment,
+//! and only this file ends the process.
+
+mod args;
+mod environment;
+mod modes;
+mod run_command;
+mod setup;
+mod sessions;
+mod signals;
+mod version;
+
+use std::process::ExitCode;
+
+use environment::Environment;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    // The reaper's helper process is this same program; it must do nothing else (tools::reaper).
+    #[cfg(target_os = "linux")]
+    if words.first().is_some_and(|word| word == "__guardian") {
+        return tools::guardian::main();
+    }
+    match start(&words) {
+        Ok(code) => code,
+        Err(error) => {
+            environment::complain(&format!("Error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start(words: &[String]) -> anyhow::Result<ExitCode> {
+    let args = args::parse(words)?;
+    for warning in &args.warnings {
+        environment::complain(&format!("Warning: {warning}"));
+    }
+    if args.help {
+        environment::say(&args::help("pinion"));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.version {
+        environment::say(&version::line(std::env::args_os().next().as_deref()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    modes::run(args, &Environment::read()?)
+}

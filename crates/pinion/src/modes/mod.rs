@@ -1,0 +1,88 @@
+//! Modes of operation: RPC, one answer as text or JSON lines, the model table. Which one is meant is decided here
+//! (pi-core.md 7.2); how each works is in its file.
+
+mod oneshot;
+mod prompts;
+mod rpc;
+mod text;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::bail;
+use host::{Outgoing, Session};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc::Receiver;
+
+use crate::args::{Args, Mode};
+use crate::environment::{Environment, complain, say, stdin_is_terminal};
+use crate::setup::{Setup, build};
+use crate::sessions;
+
+/// Does what the command line asks for.
+pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
+    if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
+        bail!("@file arguments are not supported in RPC mode");
+    }
+    if let Some(feature) = missing(&args) {
+        bail!("{feature} is not available in this version");
+    }
+    // Before anything can print: from here on the protocol's stdout is ours alone.
+    let stdout = (args.list_models.is_none()).then(serve::take_stdout).transpose()?;
+    let setup = build(&args, env)?;
+    for warning in &setup.warnings {
+        complain(&format!("Warning: {warning}"));
+    }
+    if let Some(search) = &args.list_models {
+        say(&llm::registry::list_models(&setup.agent.registry, search.as_deref()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let Some(stdout) = stdout else { bail!("stdout is gone") };
+    match args.mode {
+        Some(Mode::Rpc) => rpc::run(args, env, &setup, stdout),
+        _ => oneshot::run(args, env, &setup, stdout),
+    }
+}
+
+/// Options whose work is not done yet: said plainly rather than ignored.
+fn missing(args: &Args) -> Option<&'static str> {
+    let asked = [
+        (args.mode == Some(Mode::Web), "--mode web"),
+        (args.export.is_some(), "--export"),
+        (args.fork.is_some(), "--fork"),
+        (args.record.is_some(), "--record"),
+        (args.replay.is_some(), "--replay"),
+    ];
+    asked.into_iter().find_map(|(is_asked, name)| is_asked.then_some(name))
+}
+
+/// One thread carries everything: waking a second one for each delta would cost more than the work itself.
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+/// Opens the session that the command line means. To be called inside a runtime.
+fn open(args: &mut Args, env: &Environment, setup: &Setup) -> anyhow::Result<(Session, Receiver<Outgoing>)> {
+    let (outbox, outgoing) = host::outbox(host::limits::OUTBOX);
+    let dir = setup.agent.options.session_dir.clone();
+    let opening = sessions::opening(args, env, dir.as_ref(), setup.own_session_dir)?;
+    let mut session = Session::start(Arc::clone(&setup.agent), outbox, &opening)?;
+    for warning in session.take_warnings() {
+        complain(&format!("Warning: {warning}"));
+    }
+    if let Some(name) = &args.name {
+        session.set_name(name)?;
+    }
+    if session.model().provider == "offline" && args.model.is_none() {
+        complain(
+            "No model is configured: the built-in offline model answers. It is not an AI. Set a provider's API key \
+             (for example ANTHROPIC_API_KEY) or add models to models.json.",
+        );
+    }
+    Ok((session, outgoing))
+}
+
+/// Is nobody there to type a prompt?
+fn is_piped() -> bool {
+    !stdin_is_terminal()
+}

@@ -1,0 +1,164 @@
+//! `-p` and `--mode json`: says each prompt, waits until the session is quiet, ends.
+
+use std::fs::File;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use host::{Mail, Mailbox, Origin, Outgoing, Session, Slot};
+use serve::{Encoder, Form, Sink, StdoutWriter};
+use tokio::sync::mpsc::Receiver;
+use wire::command::PromptParams;
+use wire::{Command, Event, StopReason};
+
+use crate::args::{Args, Mode};
+use crate::environment::{Environment, complain};
+use crate::setup::Setup;
+use crate::signals::Signals;
+
+use super::prompts::{Prompt, collect};
+use super::text::Printer;
+use super::{open, runtime};
+
+/// Runs it to its end. The exit code is 1 when the last answer failed, was aborted or, in text mode, hit the output limit.
+pub(crate) fn run(mut args: Args, env: &Environment, setup: &Setup, stdout: File) -> anyhow::Result<ExitCode> {
+    let runtime = runtime()?;
+    let code = runtime.block_on(async {
+        let (session, outgoing) = open(&mut args, env, setup)?;
+        let prompts = collect(&args, env)?;
+        if prompts.is_empty() {
+            bail!("Nothing to say. Give a prompt (pinion -p \"...\"), or use --mode rpc. See --help.");
+        }
+        let mut signals = Signals::listen()?;
+        let (slot, mailbox) = host::mailbox();
+        let code = tokio::select! {
+            code = play(&args, session, mailbox, slot, outgoing, prompts, stdout) => code?,
+            code = signals.next() => code,
+        };
+        setup.agent.reaper.shutdown().await;
+        anyhow::Ok(ExitCode::from(code))
+    })?;
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+async fn play(
+    args: &Args,
+    session: Session,
+    mailbox: Mailbox,
+    slot: Slot,
+    mut outgoing: Receiver<Outgoing>,
+    prompts: Vec<Prompt>,
+    stdout: File,
+) -> anyhow::Result<u8> {
+    let mut screen = if args.mode == Some(Mode::Json) {
+        Screen::json(&session, stdout)?
+    } else {
+        Screen::Text(Printer::new(stdout))
+    };
+    let running = session.run(mailbox);
+    tokio::pin!(running);
+    let talking = async {
+        let mut code = 0;
+        for prompt in prompts {
+            code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
+        }
+        screen.close().await?;
+        anyhow::Ok(code)
+    };
+    tokio::pin!(talking);
+    tokio::select! {
+        () = &mut running => bail!("The session ended early"),
+        code = &mut talking => code,
+    }
+}
+
+/// Says one prompt and shows what follows until the session has settled.
+async fn talk(
+    slot: &Slot,
+    outgoing: &mut Receiver<Outgoing>,
+    prompt: Prompt,
+    screen: &mut Screen,
+) -> anyhow::Result<u8> {
+    let params = PromptParams { message: prompt.text, images: prompt.images, streaming_behavior: None };
+    slot.send(Mail::Command(Origin { id: None, command: "prompt" }, Command::Prompt(params))).await;
+    let mut last = StopReason::Stop;
+    let mut error = None;
+    while let Some(item) = outgoing.recv().await {
+        let event = match item {
+            Outgoing::Event(event) => event,
+            Outgoing::Response(response) => {
+                if let Err(error) = response.outcome {
+                    complain(&error);
+                    return Ok(1);
+                }
+                continue;
+            }
+            Outgoing::Flush(done) => {
+                let _gone = done.send(());
+                continue;
+            }
+            _ => continue,
+        };
+        if let Event::MessageEnd { message } = event.as_ref()
+            && let Some(answer) = message.as_assistant()
+        {
+            last = answer.stop_reason;
+            error.clone_from(&answer.error_message);
+        }
+        let settled = matches!(event.as_ref(), Event::AgentSettled { .. });
+        screen.show(event).await?;
+        if settled {
+            break;
+        }
+    }
+    Ok(match last {
+        StopReason::Error | StopReason::Aborted => {
+            complain(error.as_deref().unwrap_or("The model failed"));
+            1
+        }
+        StopReason::Length => {
+            complain("Warning: the answer was cut off by the model's output limit");
+            1
+        }
+        StopReason::Stop | StopReason::ToolUse => 0,
+    })
+}
+
+/// Where events go.
+enum Screen {
+    Text(Printer),
+    Json(tokio::sync::mpsc::Sender<Outgoing>, StdoutWriter),
+}
+
+impl Screen {
+    /// Events as JSON lines after the session's header (pi-core.md 7.3).
+    fn json(session: &Session, stdout: File) -> anyhow::Result<Self> {
+        let mut stdout = stdout;
+        let header = serde_json::to_string(session.header())?;
+        std::io::Write::write_all(&mut stdout, format!("{header}\n").as_bytes())?;
+        let (sender, receiver) = tokio::sync::mpsc::channel(host::limits::OUTBOX);
+        let writer = StdoutWriter::spawn(receiver, Encoder::new(Form::Cumulative), Sink::open(stdout)?);
+        Ok(Self::Json(sender, writer))
+    }
+
+    async fn show(&mut self, event: std::sync::Arc<Event>) -> anyhow::Result<()> {
+        match self {
+            Self::Text(printer) => printer.show(&event)?,
+            Self::Json(sender, _) if matches!(*event, Event::Ready { .. }) => drop(sender.reserve().await?),
+            Self::Json(sender, _) => sender.send(Outgoing::Event(event)).await?,
+        }
+        Ok(())
+    }
+
+    async fn close(self: &mut Self) -> anyhow::Result<()> {
+        match self {
+            Self::Text(printer) => printer.finish()?,
+            Self::Json(sender, _) => {
+                let (done, wait) = tokio::sync::oneshot::channel();
+                sender.send(Outgoing::Flush(done)).await?;
+                wait.await?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,43 @@
+//! What a one-shot run says to the model: stdin, `@file` arguments and words of the command line (pi-core.md 6.6).
+
+use std::io::Read;
+
+use anyhow::Context;
+use wire::ImageContent;
+
+use crate::args::{Args, read_files};
+use crate::environment::Environment;
+
+use super::is_piped;
+
+/// Longest text taken from stdin, in bytes.
+const STDIN_BYTES: u64 = 32 * 1024 * 1024;
+
+/// One prompt.
+pub(crate) struct Prompt {
+    pub(crate) text: String,
+    pub(crate) images: Vec<ImageContent>,
+}
+
+/// The prompts, in order: the first is made of stdin, files and the first message; each further message is one of its own.
+pub(crate) fn collect(args: &Args, env: &Environment) -> anyhow::Result<Vec<Prompt>> {
+    let mut first = String::new();
+    if is_piped() {
+        std::io::stdin().take(STDIN_BYTES).read_to_string(&mut first).context("stdin is not readable as text")?;
+        first = first.trim().to_owned();
+    }
+    let files = read_files(&args.files, &env.cwd, env.home.as_deref())?;
+    let mut messages = args.messages.iter();
+    for part in [files.text.as_str(), messages.next().map_or("", String::as_str)] {
+        if !first.is_empty() && !part.is_empty() && !first.ends_with('\n') {
+            first.push('\n');
+        }
+        first.push_str(part);
+    }
+    let mut prompts = Vec::new();
+    if !first.is_empty() || !files.images.is_empty() {
+        prompts.push(Prompt { text: first, images: files.images });
+    }
+    prompts.extend(messages.map(|text| Prompt { text: text.clone(), images: Vec::new() }));
+    Ok(prompts)
+}

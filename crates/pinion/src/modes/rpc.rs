@@ -1,0 +1,45 @@
+//! `--mode rpc`: commands on stdin, responses and events on stdout, until stdin ends or a signal comes.
+
+use std::fs::File;
+use std::process::ExitCode;
+
+use serve::{Encoder, Form, Sink, StdinOptions, StdoutWriter};
+
+use crate::args::Args;
+use crate::environment::{Environment, complain};
+use crate::setup::Setup;
+use crate::signals::Signals;
+
+use super::{open, runtime};
+
+/// Runs it to its end.
+pub(crate) fn run(mut args: Args, env: &Environment, setup: &Setup, stdout: File) -> anyhow::Result<ExitCode> {
+    let runtime = runtime()?;
+    let code = runtime.block_on(async {
+        let (session, outgoing) = open(&mut args, env, setup)?;
+        let form = match args.rpc_dialect.as_deref() {
+            Some("pi-delta") => Form::Delta,
+            _ => Form::Cumulative,
+        };
+        let mut writer = StdoutWriter::spawn(outgoing, Encoder::new(form), Sink::open(stdout)?);
+        let (slot, mailbox) = host::mailbox();
+        serve::stdin::spawn(serve::stdio::open_stdin()?, slot, StdinOptions::default())?;
+        let mut signals = Signals::listen()?;
+        let code = tokio::select! {
+            () = session.run(mailbox) => 0,
+            code = signals.next() => code,
+            outcome = writer.ended() => {
+                if let Err(error) = outcome {
+                    complain(&format!("stdout: {error}"));
+                }
+                return Ok(ExitCode::FAILURE);
+            }
+        };
+        // Signal or end of input: children go first, then what was said is written out.
+        setup.agent.reaper.shutdown().await;
+        let _stuck = writer.close(serve::limits::CLOSE_WAIT).await;
+        anyhow::Ok(ExitCode::from(code))
+    })?;
+    runtime.shutdown_background();
+    Ok(code)
+}

@@ -1,0 +1,68 @@
+//! Which session the command line means (pi-core.md 7.4).
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use host::Opening;
+
+use crate::args::Args;
+use crate::environment::Environment;
+
+/// Where session files go; none for `--no-session`. The flag says whether it is the default place for this working
+/// directory alone.
+pub(crate) fn session_dir(args: &Args, env: &Environment, setting: Option<&str>) -> (Option<PathBuf>, bool) {
+    if args.no_session {
+        return (None, false);
+    }
+    let named = args.session_dir.as_deref().or_else(|| env.get("PI_CODING_AGENT_SESSION_DIR")).or(setting);
+    match named {
+        Some(dir) => (Some(env.path(dir)), false),
+        None => (Some(store::paths::session_dir(&env.agent_dir, &env.cwd.to_string_lossy())), true),
+    }
+}
+
+/// The session to begin with. `--resume` takes the id or path from the first message, if it is one.
+pub(crate) fn opening(
+    args: &mut Args,
+    env: &Environment,
+    dir: Option<&PathBuf>,
+    is_own: bool,
+) -> anyhow::Result<Opening> {
+    let new = Opening::New { id: args.session_id.clone() };
+    if let Some(wanted) = args.session.clone() {
+        return find(&wanted, env, dir);
+    }
+    let Some(dir) = dir else { return Ok(new) };
+    if args.resume
+        && let Some(first) = args.messages.first()
+        && let Ok(found) = find(first, env, Some(dir))
+    {
+        args.messages.remove(0);
+        return Ok(found);
+    }
+    if args.continue_latest || args.resume {
+        let cwd = env.cwd.to_string_lossy();
+        let newest = store::most_recent(dir, (!is_own).then_some(cwd.as_ref()))?;
+        return Ok(newest.map_or(new, Opening::File));
+    }
+    Ok(new)
+}
+
+/// A session by path, or by the beginning of its id: first among those of this working directory, then among all.
+fn find(wanted: &str, env: &Environment, dir: Option<&PathBuf>) -> anyhow::Result<Opening> {
+    if wanted.contains(['/', '\\']) || wanted.ends_with(".jsonl") {
+        return Ok(Opening::File(env.path(wanted)));
+    }
+    if let Some(dir) = dir
+        && let Some(found) = store::find_by_id_prefix(dir, wanted)?.into_iter().next()
+    {
+        return Ok(Opening::File(found.path));
+    }
+    let root = store::paths::sessions_root(&env.agent_dir);
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        if let Some(found) = store::find_by_id_prefix(&entry.path(), wanted).unwrap_or_default().into_iter().next() {
+            return Ok(Opening::File(found.path));
+        }
+    }
+    bail!("No session found matching '{wanted}'")
+}

@@ -1,0 +1,25 @@
+//! Signals that end the process in order (behaviour.md 11). SIGINT is left alone: it ends the process at once, and the
+//! reaper's guardian sees to the children.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals we wait for.
+pub(crate) struct Signals {
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Begins to listen; needs a runtime.
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+    }
+
+    /// Waits for one; gives the exit code it stands for.
+    pub(crate) async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.terminate.recv() => 143,
+            _ = self.hang_up.recv() => 129,
+        }
+    }
+}

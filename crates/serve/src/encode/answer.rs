@@ -1,0 +1,241 @@
+//! The answer that is streaming in, as JSON text that only grows (DESIGN.md, "Streaming without quadratic cost"). When it
+//! is written is decided in `encode`.
+
+use wire::partial_json::PartialJson;
+use wire::{AssistantBlock, AssistantMessage, ToolCall, Usage};
+
+use super::json;
+
+/// How a block ends when it is written.
+#[derive(Debug)]
+enum Tail {
+    /// It is complete.
+    Done,
+    /// Its text is open: a quote and a brace are missing.
+    Text,
+    /// Its arguments are still arriving.
+    Arguments(Box<PartialJson>),
+}
+
+/// One content block.
+#[derive(Debug)]
+struct Block {
+    /// The provider's `contentIndex`.
+    index: usize,
+    /// The block up to where it grows.
+    json: Vec<u8>,
+    tail: Tail,
+}
+
+impl Block {
+    fn size(&self) -> usize {
+        match &self.tail {
+            Tail::Done | Tail::Text => self.json.len(),
+            Tail::Arguments(arguments) => self.json.len() + arguments.stable().len(),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.json);
+        match &self.tail {
+            Tail::Done => {}
+            Tail::Text => out.extend_from_slice(b"\"}"),
+            Tail::Arguments(arguments) => {
+                out.extend_from_slice(arguments.stable().as_bytes());
+                out.extend_from_slice(arguments.closer().as_bytes());
+                out.push(b'}');
+            }
+        }
+    }
+}
+
+/// Text or reasoning: the two kinds of block that grow by plain text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prose {
+    /// A text block.
+    Text,
+    /// A reasoning block.
+    Thinking,
+}
+
+impl Prose {
+    fn head(self) -> &'static [u8] {
+        match self {
+            Self::Text => b"{\"type\":\"text\",\"text\":\"",
+            Self::Thinking => b"{\"type\":\"thinking\",\"thinking\":\"",
+        }
+    }
+}
+
+/// An assistant message that is not complete.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    blocks: Vec<Block>,
+    size: usize,
+    /// From the bracket that closes the content up to `usage`.
+    middle: Vec<u8>,
+    usage: (Usage, Vec<u8>),
+    /// From after `usage` to the end.
+    end: Vec<u8>,
+}
+
+impl Answer {
+    /// Begins with what `message_start` said.
+    pub(crate) fn begin(message: &AssistantMessage) -> Self {
+        let mut middle = b"],\"api\":".to_vec();
+        json::value(&mut middle, &message.api);
+        middle.extend_from_slice(b",\"provider\":");
+        json::value(&mut middle, &message.provider);
+        middle.extend_from_slice(b",\"model\":");
+        json::value(&mut middle, &message.model);
+        middle.extend_from_slice(b",\"usage\":");
+        let mut end = b",\"stopReason\":\"stop\",\"timestamp\":".to_vec();
+        json::value(&mut end, &message.timestamp);
+        for (key, text) in [
+            (&b",\"responseModel\":"[..], &message.response_model),
+            (&b",\"responseId\":"[..], &message.response_id),
+        ] {
+            if let Some(text) = text {
+                end.extend_from_slice(key);
+                json::value(&mut end, text);
+            }
+        }
+        end.push(b'}');
+        let mut usage = Vec::new();
+        json::value(&mut usage, &message.usage);
+        let mut answer = Self {
+            blocks: Vec::new(),
+            size: 0,
+            middle,
+            usage: (message.usage, usage),
+            end,
+        };
+        for (index, block) in message.content.iter().enumerate() {
+            answer.put_done(index, block);
+        }
+        answer
+    }
+
+    fn put_done(&mut self, index: usize, block: &AssistantBlock) {
+        let mut text = Vec::new();
+        json::value(&mut text, block);
+        self.put(index, text, Tail::Done);
+    }
+
+    /// Bytes of content so far.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Token counts from now on.
+    pub(crate) fn set_usage(&mut self, usage: Usage) {
+        if self.usage.0 != usage {
+            self.usage.0 = usage;
+            self.usage.1.clear();
+            json::value(&mut self.usage.1, &usage);
+        }
+    }
+
+    /// A text or reasoning block begins.
+    pub(crate) fn start_prose(&mut self, index: usize, prose: Prose) {
+        self.put(index, prose.head().to_vec(), Tail::Text);
+    }
+
+    /// A tool call begins.
+    pub(crate) fn start_call(&mut self, index: usize, id: &str, name: &str) {
+        let mut text = b"{\"type\":\"toolCall\",\"id\":".to_vec();
+        json::value(&mut text, id);
+        text.extend_from_slice(b",\"name\":");
+        json::value(&mut text, name);
+        text.extend_from_slice(b",\"arguments\":");
+        self.put(index, text, Tail::Arguments(Box::default()));
+    }
+
+    /// Text of a block arrived; `escaped` is what stands between JSON quotes. A block that was never started begins here.
+    pub(crate) fn grow_prose(&mut self, index: usize, prose: Prose, escaped: &[u8]) {
+        if self.find(index).is_none() {
+            self.start_prose(index, prose);
+        }
+        if let Some(block) = self.find(index)
+            && matches!(block.tail, Tail::Text)
+        {
+            block.json.extend_from_slice(escaped);
+            self.size += escaped.len();
+        }
+    }
+
+    /// A piece of the arguments' JSON text arrived.
+    pub(crate) fn grow_call(&mut self, index: usize, piece: &str) {
+        if self.find(index).is_none() {
+            self.start_call(index, "", "");
+        }
+        if let Some(block) = self.find(index)
+            && let Tail::Arguments(arguments) = &mut block.tail
+        {
+            let before = arguments.stable().len();
+            arguments.push(piece);
+            let grown = arguments.stable().len().saturating_sub(before);
+            self.size += grown;
+        }
+    }
+
+    /// A text or reasoning block is complete. The text is taken anew, once for each block: a provider's final text may
+    /// differ from its deltas.
+    pub(crate) fn end_prose(&mut self, index: usize, prose: Prose, content: &str) {
+        let mut text = prose.head().to_vec();
+        text.reserve(content.len() + 2);
+        json::escape(&mut text, content);
+        text.extend_from_slice(b"\"}");
+        self.put(index, text, Tail::Done);
+    }
+
+    /// A tool call is complete.
+    pub(crate) fn end_call(&mut self, index: usize, call: &ToolCall) {
+        let mut text = Vec::new();
+        tool_call(&mut text, call);
+        self.put(index, text, Tail::Done);
+    }
+
+    /// Adds a block or replaces the one with its index.
+    fn put(&mut self, index: usize, json: Vec<u8>, tail: Tail) {
+        let block = Block { index, json, tail };
+        self.size += block.size();
+        match self.find(index) {
+            Some(old) => {
+                let old = std::mem::replace(old, block);
+                self.size = self.size.saturating_sub(old.size());
+            }
+            None => self.blocks.push(block),
+        }
+    }
+
+    /// Newest first: that is the one asked for nearly always.
+    fn find(&mut self, index: usize) -> Option<&mut Block> {
+        self.blocks.iter_mut().rev().find(|block| block.index == index)
+    }
+
+    /// Writes the message so far.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(b"{\"role\":\"assistant\",\"content\":[");
+        for (place, block) in self.blocks.iter().enumerate() {
+            if place > 0 {
+                out.push(b',');
+            }
+            block.write(out);
+        }
+        out.extend_from_slice(&self.middle);
+        out.extend_from_slice(&self.usage.1);
+        out.extend_from_slice(&self.end);
+    }
+
+    /// Writes the token counts.
+    pub(crate) fn write_usage(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.usage.1);
+    }
+}
+
+/// Writes a tool call as a content block, with its `type`.
+pub(crate) fn tool_call(out: &mut Vec<u8>, call: &ToolCall) {
+    out.extend_from_slice(b"{\"type\":\"toolCall\",");
+    json::fields(out, call);
+}

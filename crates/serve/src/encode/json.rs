@@ -1,0 +1,51 @@
+//! Pieces of JSON text. What they are put together to is decided in `encode` and `answer`.
+
+use serde::Serialize;
+
+/// Appends a value.
+pub(crate) fn value<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        // Cannot happen: our types have string keys only and a Vec takes every write. A line must stay JSON all the same.
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}
+
+/// Appends the fields of an object without its opening brace, so that fields can stand before them. The object must have
+/// at least one field.
+pub(crate) fn fields<T: Serialize + ?Sized>(out: &mut Vec<u8>, object: &T) {
+    let start = out.len();
+    value(out, object);
+    if out.get(start) == Some(&b'{') {
+        out.remove(start);
+    }
+}
+
+/// Appends what stands between the quotes of a JSON string. The escapes of two pieces one after the other are the escape of
+/// the whole text, which is what makes append-only buffers possible.
+pub(crate) fn escape(out: &mut Vec<u8>, text: &str) {
+    let mut rest = text.as_bytes();
+    while let Some(at) = rest
+        .iter()
+        .position(|byte| *byte < 0x20 || matches!(byte, b'"' | b'\\'))
+    {
+        let (plain, tail) = rest.split_at_checked(at).unwrap_or((rest, &[]));
+        out.extend_from_slice(plain);
+        let Some((byte, tail)) = tail.split_first() else {
+            return;
+        };
+        match byte {
+            b'"' => out.extend_from_slice(b"\\\""),
+            b'\\' => out.extend_from_slice(b"\\\\"),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0C => out.extend_from_slice(b"\\f"),
+            control => out.extend_from_slice(format!("\\u{control:04x}").as_bytes()),
+        }
+        rest = tail;
+    }
+    out.extend_from_slice(rest);
+}

@@ -1,0 +1,291 @@
+//! Events and responses to lines. Everything but `message_update` is plain serde; `message_update` is written from text
+//! that only grows, and paced, so that the bytes written stay within a small multiple of the answer (DESIGN.md, "Streaming
+//! without quadratic cost"; dialects.md 5, row 18). Where the lines go is not known here.
+
+mod answer;
+mod json;
+mod pending;
+
+use std::time::Instant;
+
+use wire::{Event, Message, Response, StreamEvent, Usage};
+
+use self::answer::{Answer, Prose};
+use self::pending::{Delta, Kind, Pending};
+
+/// The form of `message_update`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Form {
+    /// Each update repeats the answer so far, in `partial` and in `message`; all older clients need this.
+    #[default]
+    Cumulative,
+    /// Each update holds only what is new, as today's pi does.
+    Delta,
+}
+
+/// The vocabulary of the lines (dialects.md 5).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// Today's pi, with everything of the others that it tolerates.
+    #[default]
+    Pi,
+}
+
+/// How lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EncoderOptions {
+    /// The form of `message_update`.
+    pub form: Form,
+    /// The vocabulary.
+    pub dialect: Dialect,
+}
+
+/// Turns events and responses into lines, appended to a buffer of the caller.
+///
+/// Deltas are held back until [`flush_due`](Self::flush_due) finds them due or anything else is written, and
+/// consecutive ones are merged; their concatenation is always exact and nothing overtakes them.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    options: EncoderOptions,
+    /// The answer that streams in, kept for the cumulative form only.
+    answer: Option<Answer>,
+    pending: Pending,
+}
+
+impl Encoder {
+    /// An encoder of today's pi's vocabulary.
+    #[must_use]
+    pub fn new(form: Form) -> Self {
+        Self::with_options(EncoderOptions {
+            form,
+            ..EncoderOptions::default()
+        })
+    }
+
+    /// An encoder.
+    #[must_use]
+    pub fn with_options(options: EncoderOptions) -> Self {
+        Self {
+            options,
+            ..Self::default()
+        }
+    }
+
+    /// How lines are written.
+    #[must_use]
+    pub fn options(&self) -> EncoderOptions {
+        self.options
+    }
+
+    /// Takes an event. It is written to `out` at once unless it is a delta.
+    pub fn event(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        if let Event::MessageUpdate {
+            usage,
+            assistant_message_event,
+        } = event
+        {
+            self.update(assistant_message_event, *usage, now, out);
+            return;
+        }
+        self.flush(now, out);
+        self.line(event, out);
+        match event {
+            Event::MessageStart { message } => {
+                if let Message::Assistant(message) = &**message {
+                    self.pending.reset();
+                    self.answer = (self.options.form == Form::Cumulative).then(|| Answer::begin(message));
+                }
+            }
+            Event::MessageEnd { message } if message.as_assistant().is_some() => {
+                self.pending.reset();
+                self.answer = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a response and writes it to `out`, after deltas that were held back.
+    pub fn response(&mut self, response: &Response, now: Instant, out: &mut Vec<u8>) {
+        self.flush(now, out);
+        self.line(response, out);
+    }
+
+    /// Writes deltas that are due. To be called at the end of every batch and at [`next_deadline`](Self::next_deadline).
+    pub fn flush_due(&mut self, now: Instant, out: &mut Vec<u8>) {
+        let size = self.size();
+        if self.pending.due(size, now) {
+            self.flush(now, out);
+        }
+    }
+
+    /// Writes all deltas that were held back.
+    pub fn flush(&mut self, now: Instant, out: &mut Vec<u8>) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let (deltas, usage) = self.pending.take();
+        let start = out.len();
+        for delta in &deltas {
+            self.write_update(usage, out, |out| write_delta(out, delta));
+        }
+        self.pending.wrote(now, out.len() - start, self.size());
+    }
+
+    /// When deltas that are held back are due at the latest; `None` when nothing waits.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.pending.deadline()
+    }
+
+    /// Bytes of deltas that are held back.
+    #[must_use]
+    pub fn held_back(&self) -> usize {
+        self.pending.bytes()
+    }
+
+    /// Bytes of the answer so far; 0 in the delta form, where nothing is ever held back.
+    fn size(&self) -> usize {
+        self.answer.as_ref().map_or(0, Answer::size)
+    }
+
+    fn line<T: serde::Serialize>(&self, value: &T, out: &mut Vec<u8>) {
+        match self.options.dialect {
+            Dialect::Pi => json::value(out, value),
+        }
+        out.push(b'\n');
+    }
+
+    fn update(&mut self, event: &StreamEvent, usage: Usage, now: Instant, out: &mut Vec<u8>) {
+        if self.options.form == Form::Cumulative && self.answer.is_none() {
+            // No message_start was seen; show at least the content.
+            self.answer = Some(Answer::begin(&wire::AssistantMessage::begin("", "", "", 0)));
+        }
+        match event {
+            StreamEvent::TextDelta { content_index, delta } => {
+                self.delta(*content_index, Kind::Prose(Prose::Text), delta, usage, now, out);
+            }
+            StreamEvent::ThinkingDelta { content_index, delta } => {
+                self.delta(
+                    *content_index,
+                    Kind::Prose(Prose::Thinking),
+                    delta,
+                    usage,
+                    now,
+                    out,
+                );
+            }
+            StreamEvent::ToolcallDelta { content_index, delta } => {
+                self.delta(*content_index, Kind::Call, delta, usage, now, out);
+            }
+            _ => {
+                self.flush(now, out);
+                if let Some(answer) = &mut self.answer {
+                    apply(answer, event);
+                }
+                let start = out.len();
+                self.write_update(usage, out, |out| write_event(out, event));
+                self.pending.wrote(now, out.len() - start, self.size());
+            }
+        }
+    }
+
+    fn delta(&mut self, index: usize, kind: Kind, text: &str, usage: Usage, now: Instant, out: &mut Vec<u8>) {
+        let size = self.size();
+        if !self.pending.takes(index, kind, size) {
+            self.flush(now, out);
+        }
+        let escaped = self.pending.add(index, kind, text, usage);
+        if let Some(answer) = &mut self.answer {
+            match kind {
+                Kind::Prose(prose) => answer.grow_prose(index, prose, escaped),
+                Kind::Call => answer.grow_call(index, text),
+            }
+        }
+    }
+
+    /// Writes a `message_update`; `head` writes the event's own fields without its braces.
+    fn write_update(&mut self, usage: Usage, out: &mut Vec<u8>, head: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(answer) = &mut self.answer {
+            answer.set_usage(usage);
+            out.reserve(answer.size().saturating_mul(2));
+            out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
+            head(out);
+            out.extend_from_slice(b",\"partial\":");
+            let from = out.len();
+            answer.write(out);
+            let to = out.len();
+            out.extend_from_slice(b"},\"message\":");
+            out.extend_from_within(from..to);
+            out.extend_from_slice(b",\"usage\":");
+            answer.write_usage(out);
+            out.extend_from_slice(b"}\n");
+        } else {
+            out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");
+            json::value(out, &usage);
+            out.extend_from_slice(b",\"assistantMessageEvent\":{");
+            head(out);
+            out.extend_from_slice(b"}}\n");
+        }
+    }
+}
+
+/// Carries out a start or an end on the answer. Deltas were carried out when they were taken.
+fn apply(answer: &mut Answer, event: &StreamEvent) {
+    match event {
+        StreamEvent::TextStart { content_index } => answer.start_prose(*content_index, Prose::Text),
+        StreamEvent::ThinkingStart { content_index } => answer.start_prose(*content_index, Prose::Thinking),
+        StreamEvent::ToolcallStart {
+            content_index,
+            id,
+            tool_name,
+        } => answer.start_call(*content_index, id, tool_name),
+        StreamEvent::TextEnd {
+            content_index,
+            content,
+        } => answer.end_prose(*content_index, Prose::Text, content),
+        StreamEvent::ThinkingEnd {
+            content_index,
+            content,
+        } => answer.end_prose(*content_index, Prose::Thinking, content),
+        StreamEvent::ToolcallEnd {
+            content_index,
+            tool_call,
+        } => answer.end_call(*content_index, tool_call),
+        StreamEvent::TextDelta { .. }
+        | StreamEvent::ThinkingDelta { .. }
+        | StreamEvent::ToolcallDelta { .. } => {}
+    }
+}
+
+/// Writes the fields of a start or an end, without braces.
+fn write_event(out: &mut Vec<u8>, event: &StreamEvent) {
+    if let StreamEvent::ToolcallEnd {
+        content_index,
+        tool_call,
+    } = event
+    {
+        out.extend_from_slice(b"\"type\":\"toolcall_end\",\"contentIndex\":");
+        json::value(out, content_index);
+        out.extend_from_slice(b",\"toolCall\":");
+        answer::tool_call(out, tool_call);
+        return;
+    }
+    json::fields(out, event);
+    if out.last() == Some(&b'}') {
+        out.pop();
+    }
+}
+
+fn write_delta(out: &mut Vec<u8>, delta: &Delta) {
+    let kind: &[u8] = match delta.kind {
+        Kind::Prose(Prose::Text) => b"\"type\":\"text_delta\",\"contentIndex\":",
+        Kind::Prose(Prose::Thinking) => b"\"type\":\"thinking_delta\",\"contentIndex\":",
+        Kind::Call => b"\"type\":\"toolcall_delta\",\"contentIndex\":",
+    };
+    out.extend_from_slice(kind);
+    json::value(out, &delta.index);
+    out.extend_from_slice(b",\"delta\":\"");
+    out.extend_from_slice(&delta.escaped);
+    out.push(b'"');
+}

@@ -1,0 +1,28 @@
+//! The doors of the agent: bytes in, commands out; events in, bytes out.
+//!
+//! What lives here: the line codec, the step from a line to a command, the encoder that writes events without quadratic
+//! cost, and the two ends of stdio with bounded queues. What does not: what commands do (`host`), what they are (`wire`).
+//! This crate is the only one that writes to stdout.
+
+mod budget;
+pub mod codec;
+pub mod encode;
+mod error;
+pub mod limits;
+pub mod parse;
+mod scan;
+pub mod sink;
+pub mod stdin;
+pub mod stdio;
+#[cfg(test)]
+mod tests;
+pub mod writer;
+
+pub use codec::{Line, LineReader};
+pub use encode::{Dialect, Encoder, EncoderOptions, Form};
+pub use error::Error;
+pub use parse::{Inbound, Request, parse_line};
+pub use sink::Sink;
+pub use stdin::StdinOptions;
+pub use stdio::take_stdout;
+pub use writer::StdoutWriter;

@@ -1,0 +1,43 @@
+//! Every number that bounds what this crate keeps, accepts or waits for.
+
+use std::time::Duration;
+
+/// Longest line that is accepted, in bytes without the line feed.
+pub const MAX_LINE: usize = 32 * 1024 * 1024;
+
+/// Bytes asked of the input at once, and the size to which the reader's buffer shrinks after a long line.
+pub const READ_CHUNK: usize = 64 * 1024;
+
+/// Longest command name that is echoed whole in an error, in bytes.
+pub const MAX_NAME_ECHO: usize = 1024;
+
+/// Bytes of input lines that may wait in both lanes together; a longer line waits alone.
+pub const INPUT_QUEUE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Bytes after which a batch of output is handed over; a single line may be longer.
+pub const BATCH_BYTES: usize = 256 * 1024;
+
+/// Batches that exist at once: one is written while the next is filled.
+pub const BATCHES: usize = 2;
+
+/// Capacity that a batch's buffer keeps after it was written, in bytes.
+pub const BATCH_KEEP: usize = 1024 * 1024;
+
+/// Answers up to this many bytes of content are updated with every batch of deltas, in bytes.
+pub const SMALL_ANSWER: usize = 4 * 1024;
+
+/// An update of a longer answer is due when it brings one part in this many of the answer. Each update repeats the answer
+/// twice, so an answer costs about twice this many times its own size.
+pub const UPDATE_SHARE: usize = 24;
+
+/// An update is also due when the one before it would have passed at this rate, in bytes per second.
+pub const UPDATE_RATE: u64 = 8_000_000;
+
+/// Longest wait for the reader of stdout at a shutdown.
+pub const CLOSE_WAIT: Duration = Duration::from_secs(5);
+
+/// Stack of the threads that read stdin and write stdout, in bytes.
+pub const IO_STACK: usize = 512 * 1024;
+
+/// Stack of the thread that waits for stdout to be closed, in bytes.
+pub const WATCH_STACK: usize = 64 * 1024;

@@ -1,0 +1,167 @@
+//! A line to a command, or to the response that says why it is none (behaviour.md 1.2 to 1.4). What commands take is said
+//! by the table in `wire`; what they do is not known here.
+
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use wire::limits::MAX_DEPTH;
+use wire::table::{BadCommand, LineHead};
+use wire::{Command, Lane, Response};
+
+use crate::limits::MAX_NAME_ECHO;
+use crate::scan;
+
+/// Frames that answer a question of the agent and are never answered themselves (dialects.md 2).
+pub const FRAMES: [&str; 5] = [
+    "extension_ui_response",
+    "hook_ui_response",
+    "host_tool_update",
+    "host_tool_result",
+    "host_uri_result",
+];
+
+/// A command with what its response needs.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The `id`, whatever JSON value it was.
+    pub id: Option<Box<RawValue>>,
+    /// The command's name as the client wrote it.
+    pub name: String,
+    /// The command.
+    pub command: Command,
+}
+
+impl Request {
+    /// The response to this request.
+    pub fn respond(self, outcome: Result<wire::Reply, String>) -> Response {
+        Response {
+            id: self.id,
+            command: Some(Value::String(self.name)),
+            outcome,
+        }
+    }
+}
+
+/// What came in.
+#[derive(Debug)]
+pub enum Inbound {
+    /// A command; it wants exactly one response.
+    Request(Request),
+    /// A frame that is no command: its name and the whole line. Never answered.
+    Frame(&'static str, String),
+    /// The line was no command; this is to be sent.
+    Rejected(Response),
+    /// The input is over; nothing comes after this.
+    Eof,
+}
+
+impl Inbound {
+    /// How it is scheduled. Frames overtake like control commands; rejections keep their place in the line.
+    #[must_use]
+    pub fn lane(&self) -> Lane {
+        match self {
+            Self::Request(request) => request.command.lane(),
+            Self::Frame(..) => Lane::Control,
+            Self::Rejected(_) | Self::Eof => Lane::Ordered,
+        }
+    }
+}
+
+/// Turns a line (without its line feed) into what it means. Never fails: what cannot be understood is a
+/// [`Inbound::Rejected`] with the fitting response.
+#[must_use]
+pub fn parse_line(line: &[u8]) -> Inbound {
+    let text = match std::str::from_utf8(line) {
+        Ok(text) => text,
+        Err(error) => return no_json(format!("invalid UTF-8 at byte {}", error.valid_up_to())),
+    };
+    let found = scan::scan(line);
+    if found.depth > MAX_DEPTH {
+        return no_json(format!("nested deeper than {MAX_DEPTH} levels"));
+    }
+    if found.lone_surrogate {
+        return parse_text(&scan::repair(text));
+    }
+    parse_text(text)
+}
+
+/// The answer to a line longer than `limit` bytes.
+#[must_use]
+pub fn too_long(limit: usize) -> Inbound {
+    no_json(format!("line is longer than {limit} bytes"))
+}
+
+fn parse_text(text: &str) -> Inbound {
+    let start = text.trim_ascii_start();
+    if start.is_empty() {
+        return no_json("Unexpected end of JSON input");
+    }
+    if !start.starts_with('{') {
+        return match serde_json::from_str::<IgnoredAny>(text) {
+            // JavaScript cannot ask null for its type; pi dies of it (behaviour.md 1.4).
+            Ok(IgnoredAny) if start.starts_with("null") => no_json("null is not an object"),
+            Ok(IgnoredAny) => unknown(None, None, "undefined"),
+            Err(error) => no_json(error),
+        };
+    }
+    match serde_json::from_str::<LineHead<'_>>(text) {
+        Ok(head) => parse_object(text, &head),
+        Err(error) => no_json(error),
+    }
+}
+
+fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
+    let id = || head.id.map(ToOwned::to_owned);
+    let Some(kind) = head.kind.map(RawValue::get) else {
+        return unknown(id(), None, "undefined");
+    };
+    let Ok(name) = serde_json::from_str::<std::borrow::Cow<'_, str>>(kind) else {
+        let shown = if kind.starts_with('{') {
+            "[object Object]"
+        } else {
+            kind
+        };
+        return unknown(id(), serde_json::from_str(cut(kind)).ok(), shown);
+    };
+    if let Some(frame) = FRAMES.into_iter().find(|frame| *frame == name) {
+        return Inbound::Frame(frame, text.to_owned());
+    }
+    match Command::parse(&name, text) {
+        Ok(command) => Inbound::Request(Request {
+            id: id(),
+            name: name.into_owned(),
+            command,
+        }),
+        Err(BadCommand::Unknown(name)) => {
+            let name = cut(&name);
+            unknown(id(), Some(Value::from(name)), name)
+        }
+        Err(error @ BadCommand::Params(name, _)) => reject(id(), Some(Value::from(name)), error.to_string()),
+    }
+}
+
+/// Names are echoed; nobody needs megabytes of them.
+fn cut(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(MAX_NAME_ECHO))
+        .unwrap_or_default()
+}
+
+fn no_json(reason: impl std::fmt::Display) -> Inbound {
+    reject(
+        None,
+        Some(Value::from("parse")),
+        format!("Failed to parse command: {reason}"),
+    )
+}
+
+fn unknown(id: Option<Box<RawValue>>, command: Option<Value>, shown: &str) -> Inbound {
+    reject(id, command, format!("Unknown command: {}", cut(shown)))
+}
+
+fn reject(id: Option<Box<RawValue>>, command: Option<Value>, error: String) -> Inbound {
+    Inbound::Rejected(Response {
+        id,
+        command,
+        outcome: Err(error),
+    })
+}

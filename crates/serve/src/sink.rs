@@ -1,0 +1,146 @@
+//! The thread that writes batches of lines. Buffers go round: there are [`BATCHES`] of them, and waiting for a free one is
+//! waiting for the reader on the other side. What is in them is `writer`'s business.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::thread;
+
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::limits::{BATCH_KEEP, BATCHES, IO_STACK};
+use crate::stdio;
+
+/// A writing thread and its buffers. The thread ends when this is dropped and everything handed over was written.
+#[derive(Debug)]
+pub struct Sink {
+    full: mpsc::Sender<Vec<u8>>,
+    written: mpsc::Receiver<Vec<u8>>,
+    failed: mpsc::Receiver<io::Error>,
+    free: Vec<Vec<u8>>,
+    /// Ends the watching thread when it is dropped.
+    watch: Option<io::PipeWriter>,
+}
+
+impl Sink {
+    /// Starts a thread that writes to a pipe, socket, terminal or file, and one that notices at once when nobody can read
+    /// the other end any more.
+    ///
+    /// # Errors
+    /// When a thread cannot be started or the file cannot be duplicated.
+    pub fn open(file: File) -> Result<Self, Error> {
+        let watched = file.try_clone().map_err(Error::Thread)?;
+        let (stop, watch) = io::pipe().map_err(Error::Thread)?;
+        let (mut sink, failures) = Self::start(stdio::Patient(file))?;
+        stdio::watch_hangup(watched, stop, failures).map_err(Error::Thread)?;
+        sink.watch = Some(watch);
+        Ok(sink)
+    }
+
+    /// Starts a thread that writes to anything. That the other end was closed is noticed at the next write.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn from_writer(output: impl Write + Send + 'static) -> Result<Self, Error> {
+        Self::start(output).map(|(sink, _)| sink)
+    }
+
+    fn start(output: impl Write + Send + 'static) -> Result<(Self, mpsc::Sender<io::Error>), Error> {
+        let (full, batches) = mpsc::channel(BATCHES);
+        let (back, written) = mpsc::channel(BATCHES);
+        // One place for the thread, one for the watcher: neither ever waits.
+        let (failures, failed) = mpsc::channel(2);
+        let failure = failures.clone();
+        thread::Builder::new()
+            .name("stdout".to_owned())
+            .stack_size(IO_STACK)
+            .spawn(move || {
+                if let Err(error) = write_all(output, batches, &back) {
+                    // The receiver may be gone; then nobody wants to know.
+                    let _ = failure.try_send(error);
+                }
+            })
+            .map_err(Error::Thread)?;
+        let free = vec![Vec::new(); BATCHES];
+        let sink = Self {
+            full,
+            written,
+            failed,
+            free,
+            watch: None,
+        };
+        Ok((sink, failures))
+    }
+
+    /// An empty buffer; waits until one was written if need be.
+    ///
+    /// # Errors
+    /// When writing failed.
+    pub async fn buffer(&mut self) -> Result<Vec<u8>, Error> {
+        if let Some(buffer) = self.free.pop() {
+            return Ok(buffer);
+        }
+        tokio::select! {
+            biased;
+            buffer = self.written.recv() => match buffer {
+                Some(buffer) => Ok(buffer),
+                None => Err(self.failure().await),
+            },
+            Some(error) = self.failed.recv() => Err(Error::from_write(error)),
+        }
+    }
+
+    /// Hands a buffer over to be written; an empty one is only put back.
+    ///
+    /// # Errors
+    /// When writing failed.
+    pub async fn write(&mut self, buffer: Vec<u8>) -> Result<(), Error> {
+        if buffer.is_empty() {
+            self.free.push(buffer);
+            return Ok(());
+        }
+        // There are as many places as buffers, so this never waits.
+        match self.full.try_send(buffer) {
+            Ok(()) => Ok(()),
+            Err(_) => Err(self.failure().await),
+        }
+    }
+
+    /// Waits until everything handed over was written.
+    ///
+    /// # Errors
+    /// When writing failed.
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        let mut buffers = Vec::with_capacity(BATCHES);
+        for _ in 0..BATCHES {
+            buffers.push(self.buffer().await?);
+        }
+        self.free = buffers;
+        Ok(())
+    }
+
+    /// Resolves when writing failed.
+    pub async fn failure(&mut self) -> Error {
+        match self.failed.recv().await {
+            Some(error) => Error::from_write(error),
+            None => Error::Closed,
+        }
+    }
+}
+
+/// Writes batches until there are no more.
+fn write_all(
+    mut output: impl Write,
+    mut batches: mpsc::Receiver<Vec<u8>>,
+    back: &mpsc::Sender<Vec<u8>>,
+) -> io::Result<()> {
+    while let Some(mut buffer) = batches.blocking_recv() {
+        output.write_all(&buffer)?;
+        output.flush()?;
+        buffer.clear();
+        buffer.shrink_to(BATCH_KEEP);
+        // There are as many places as buffers; a receiver that is gone wants none back.
+        let _ = back.try_send(buffer);
+    }
+    Ok(())
+}

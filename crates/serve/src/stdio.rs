@@ -1,0 +1,103 @@
+//! File descriptors: fd 1 is taken away from everybody else, reads and writes survive a descriptor that somebody made
+//! non-blocking, and a hang-up is noticed without writing. No protocol here.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::thread;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::sync::mpsc;
+
+use crate::limits::WATCH_STACK;
+
+/// Takes the protocol's stdout for us and points fd 1 at stderr, so that nothing that prints by accident, in this process
+/// or in a child that inherits fd 1, reaches the protocol. To be called once, before anything else runs.
+///
+/// # Errors
+/// When a descriptor is not open.
+pub fn take_stdout() -> io::Result<File> {
+    let stdout: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+    rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+    Ok(File::from(stdout))
+}
+
+/// Our own handle to stdin, without the buffer and lock of the standard library's.
+///
+/// # Errors
+/// When stdin is not open.
+pub fn open_stdin() -> io::Result<Patient> {
+    let stdin: OwnedFd = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    Ok(Patient(File::from(stdin)))
+}
+
+/// A file whose reads and writes wait even when another process that shares it made it non-blocking.
+#[derive(Debug)]
+pub struct Patient(pub(crate) File);
+
+impl Read for Patient {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.0.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.0, PollFlags::IN)?,
+                done => return done,
+            }
+        }
+    }
+}
+
+impl Write for Patient {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        loop {
+            match self.0.write(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => wait(&self.0, PollFlags::OUT)?,
+                done => return done,
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn wait(file: &File, flags: PollFlags) -> io::Result<()> {
+    match poll(&mut [PollFd::new(&file, flags)], None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Starts a thread that sleeps until nobody can read what is written to `file` any more, and then says so once. It ends
+/// when the other end of `stop` is closed.
+pub(crate) fn watch_hangup(
+    file: File,
+    stop: io::PipeReader,
+    failures: mpsc::Sender<io::Error>,
+) -> io::Result<()> {
+    thread::Builder::new()
+        .name("stdout-watch".to_owned())
+        .stack_size(WATCH_STACK)
+        .spawn(move || {
+            loop {
+                let mut fds = [
+                    PollFd::new(&file, PollFlags::empty()),
+                    PollFd::new(&stop, PollFlags::empty()),
+                ];
+                match poll(&mut fds, None) {
+                    Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                    Ok(_) => {
+                        let [file, _] = fds;
+                        if !file.revents().is_empty() {
+                            // The receiver may be gone; then nobody wants to know.
+                            let _ = failures.try_send(io::Error::from(io::ErrorKind::BrokenPipe));
+                        }
+                        return;
+                    }
+                    // Not a thing that can hang up.
+                    Err(_) => return,
+                }
+            }
+        })
+        .map(|_| ())
+}

@@ -1,0 +1,427 @@
+//! Events to lines: what every line must hold, that nothing is lost by merging, and what it costs.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+use wire::{AssistantMessage, Event, Message, StreamEvent, ToolCall, Usage};
+
+use crate::encode::{Encoder, Form};
+
+fn head() -> AssistantMessage {
+    let mut message =
+        AssistantMessage::begin("anthropic-messages", "mock", "claude-\"mock\"", 1_700_000_000_000);
+    message.response_id = Some("msg_1".to_owned());
+    message
+}
+
+fn start() -> Event {
+    Event::MessageStart {
+        message: Arc::new(Message::Assistant(head())),
+    }
+}
+
+fn end() -> Event {
+    Event::MessageEnd {
+        message: Arc::new(Message::Assistant(head())),
+    }
+}
+
+fn update(event: StreamEvent) -> Event {
+    Event::MessageUpdate {
+        usage: Usage {
+            output: 3,
+            ..Usage::default()
+        },
+        assistant_message_event: event,
+    }
+}
+
+fn text(content_index: usize, delta: &str) -> Event {
+    update(StreamEvent::TextDelta {
+        content_index,
+        delta: delta.to_owned(),
+    })
+}
+
+fn call_delta(content_index: usize, delta: &str) -> Event {
+    update(StreamEvent::ToolcallDelta {
+        content_index,
+        delta: delta.to_owned(),
+    })
+}
+
+fn parse(bytes: &[u8]) -> Vec<Value> {
+    assert!(bytes.is_empty() || bytes.ends_with(b"\n"));
+    bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| {
+            serde_json::from_slice(line)
+                .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(line)))
+        })
+        .collect()
+}
+
+/// Encodes all events at one moment; with `each` every event is a batch of its own.
+fn encode(form: Form, events: &[Event], each: bool) -> Vec<u8> {
+    let now = Instant::now();
+    let mut encoder = Encoder::new(form);
+    let mut out = Vec::new();
+    for event in events {
+        encoder.event(event, now, &mut out);
+        if each {
+            encoder.flush_due(now, &mut out);
+        }
+    }
+    encoder.flush(now, &mut out);
+    assert_eq!((encoder.next_deadline(), encoder.held_back()), (None, 0));
+    out
+}
+
+fn a_whole_answer() -> Vec<Event> {
+    let call = ToolCall {
+        id: "c\"1".to_owned(),
+        name: "bash".to_owned(),
+        arguments: json!({"command": "ls \u{1F600}", "n": 1.5})
+            .as_object()
+            .unwrap()
+            .clone(),
+        thought_signature: Some("sig".to_owned()),
+    };
+    vec![
+        start(),
+        update(StreamEvent::ThinkingStart { content_index: 0 }),
+        update(StreamEvent::ThinkingDelta {
+            content_index: 0,
+            delta: "hm\n".to_owned(),
+        }),
+        update(StreamEvent::ThinkingEnd {
+            content_index: 0,
+            content: "hm\n".to_owned(),
+        }),
+        update(StreamEvent::TextStart { content_index: 1 }),
+        text(1, "a\"b\\c\u{1}\u{2028}"),
+        text(1, "\u{1F600}\t"),
+        update(StreamEvent::TextEnd {
+            content_index: 1,
+            content: "another final text".to_owned(),
+        }),
+        update(StreamEvent::ToolcallStart {
+            content_index: 2,
+            id: "c\"1".to_owned(),
+            tool_name: "bash".to_owned(),
+        }),
+        call_delta(2, "{\"command\": \"ls \\ud83d"),
+        call_delta(2, "\\ude00\",\"n\":1.5}"),
+        update(StreamEvent::ToolcallEnd {
+            content_index: 2,
+            tool_call: call,
+        }),
+        end(),
+        Event::AgentSettled { aborted: false },
+    ]
+}
+
+#[test]
+fn cumulative_updates_have_the_keys_of_pi_in_its_order() {
+    let bytes = encode(Form::Cumulative, &a_whole_answer(), true);
+    let line = String::from_utf8(bytes).unwrap();
+    let line = line.lines().nth(5).unwrap();
+    let content = r#"[{"type":"thinking","thinking":"hm\n"},{"type":"text","text":"a\"b\\c\u0001"#.to_owned()
+        + "\u{2028}\"}]";
+    let usage = r#"{"input":0,"output":3,"cacheRead":0,"cacheWrite":0,"totalTokens":0,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#;
+    let message = format!(
+        r#"{{"role":"assistant","content":{content},"api":"anthropic-messages","provider":"mock","model":"claude-\"mock\"","usage":{usage},"stopReason":"stop","timestamp":1700000000000,"responseId":"msg_1"}}"#
+    );
+    let delta = r#"a\"b\\c\u0001"#.to_owned() + "\u{2028}";
+    assert_eq!(
+        line,
+        format!(
+            r#"{{"type":"message_update","assistantMessageEvent":{{"type":"text_delta","contentIndex":1,"delta":"{delta}","partial":{message}}},"message":{message},"usage":{usage}}}"#
+        )
+    );
+}
+
+#[test]
+fn cumulative_updates_show_the_answer_so_far() {
+    let lines = parse(&encode(Form::Cumulative, &a_whole_answer(), true));
+    let updates: Vec<&Value> = lines
+        .iter()
+        .filter(|line| line["type"] == "message_update")
+        .collect();
+    assert_eq!(updates.len(), 11);
+    for update in &updates {
+        assert_eq!(update["assistantMessageEvent"]["partial"], update["message"]);
+        // What a client reads is a message like any other.
+        let message = Message::from_json(&update["message"].to_string()).unwrap();
+        assert_eq!(message.as_assistant().unwrap().usage.output, 3);
+    }
+    let content = |at: usize| &updates[at]["message"]["content"];
+    assert_eq!(content(0), &json!([{"type": "thinking", "thinking": ""}]));
+    assert_eq!(content(5)[1]["text"], "a\"b\\c\u{1}\u{2028}\u{1F600}\t");
+    assert_eq!(content(6)[1]["text"], "another final text");
+    assert_eq!(updates[7]["assistantMessageEvent"]["id"], "c\"1");
+    assert_eq!(updates[7]["assistantMessageEvent"]["toolName"], "bash");
+    assert_eq!(
+        content(7)[2],
+        json!({"type": "toolCall", "id": "c\"1", "name": "bash", "arguments": {}})
+    );
+    assert_eq!(content(8)[2]["arguments"], json!({"command": "ls "}));
+    assert_eq!(
+        content(9)[2]["arguments"],
+        json!({"command": "ls \u{1F600}", "n": 1.5})
+    );
+    let done = json!({"type": "toolCall", "id": "c\"1", "name": "bash",
+        "arguments": {"command": "ls \u{1F600}", "n": 1.5}, "thoughtSignature": "sig"});
+    assert_eq!(content(10)[2], done);
+    assert_eq!(updates[10]["assistantMessageEvent"]["toolCall"], done);
+    assert_eq!(lines.last().unwrap()["type"], "agent_settled");
+}
+
+#[test]
+fn delta_updates_hold_only_what_is_new() {
+    let bytes = encode(Form::Delta, &a_whole_answer(), true);
+    assert!(String::from_utf8_lossy(&bytes).contains("{\"type\":\"message_update\",\"usage\":{\"input\":0,"));
+    let lines = parse(&bytes);
+    let kinds: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line["assistantMessageEvent"]["type"].as_str())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "thinking_start",
+            "thinking_delta",
+            "thinking_end",
+            "text_start",
+            "text_delta",
+            "text_delta",
+            "text_end",
+            "toolcall_start",
+            "toolcall_delta",
+            "toolcall_delta",
+            "toolcall_end"
+        ]
+    );
+    for line in &lines[1..12] {
+        let keys: Vec<&String> = line.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["type", "usage", "assistantMessageEvent"]);
+        assert!(line["assistantMessageEvent"].get("partial").is_none());
+    }
+}
+
+#[test]
+fn a_batch_merges_deltas_and_nothing_overtakes_them() {
+    for form in [Form::Cumulative, Form::Delta] {
+        let events = [
+            start(),
+            text(0, "a"),
+            text(0, "b"),
+            Event::TurnStart,
+            text(0, "c"),
+            text(1, "d"),
+            text(0, "e"),
+        ];
+        let lines = parse(&encode(form, &events, false));
+        let seen: Vec<&str> = lines
+            .iter()
+            .map(|line| {
+                line["assistantMessageEvent"]["delta"]
+                    .as_str()
+                    .or(line["type"].as_str())
+                    .unwrap()
+            })
+            .collect();
+        assert_eq!(seen, ["message_start", "ab", "turn_start", "c", "d", "e"]);
+    }
+}
+
+#[test]
+fn an_answer_without_a_start_is_still_shown_and_odd_indexes_cost_nothing() {
+    let events = [
+        text(usize::MAX, "x"),
+        call_delta(7, "{\"a\":1"),
+        text(7, "lost"),
+        end(),
+        text(0, "y"),
+    ];
+    let lines = parse(&encode(Form::Cumulative, &events, false));
+    let content = &lines[1]["message"]["content"];
+    assert_eq!(content[0]["text"], "x");
+    assert_eq!(content[1]["arguments"], json!({"a": 1}));
+    assert_eq!(
+        lines.last().unwrap()["message"]["content"],
+        json!([{"type": "text", "text": "y"}])
+    );
+}
+
+#[test]
+fn a_message_start_with_content_is_continued() {
+    let mut message = head();
+    message.content.push(wire::AssistantBlock::text("before"));
+    let events = [
+        Event::MessageStart {
+            message: Arc::new(Message::Assistant(message)),
+        },
+        text(1, "after"),
+    ];
+    let lines = parse(&encode(Form::Cumulative, &events, true));
+    assert_eq!(
+        lines[1]["message"]["content"],
+        json!([{"type": "text", "text": "before"}, {"type": "text", "text": "after"}])
+    );
+}
+
+/// Bytes written for `count` deltas of 20 bytes that come one by one in no time.
+fn burst(count: usize, make: impl Fn(usize) -> Event) -> (usize, Vec<u8>) {
+    let mut events = vec![start()];
+    events.extend((0..count).map(make));
+    (count * 20, encode(Form::Cumulative, &events, true))
+}
+
+fn merged(lines: &[Value], index: usize) -> String {
+    lines
+        .iter()
+        .map(|line| &line["assistantMessageEvent"])
+        .filter(|event| event["contentIndex"] == index)
+        .filter_map(|event| event["delta"].as_str())
+        .collect()
+}
+
+#[test]
+fn a_fast_burst_costs_a_small_multiple_of_the_answer() {
+    let twenty = |at: usize| format!("{at:019} ");
+    let (size, bytes) = burst(20_000, |at| text(0, &twenty(at)));
+    assert!(bytes.len() <= 64 * size, "{} times", bytes.len() / size);
+    let whole: String = (0..20_000).map(twenty).collect();
+    assert_eq!(merged(&parse(&bytes), 0), whole);
+    // Twice the answer, about twice the bytes: the cost is linear.
+    let (_, double) = burst(40_000, |at| text(0, &twenty(at)));
+    assert!(
+        double.len() <= bytes.len() * 9 / 4,
+        "{} after {}",
+        double.len(),
+        bytes.len()
+    );
+}
+
+#[test]
+fn interleaved_blocks_are_linear_too() {
+    let (size, bytes) = burst(20_000, |at| text(at % 4, "12345678901234567890"));
+    assert!(bytes.len() <= 128 * size, "{} times", bytes.len() / size);
+    let lines = parse(&bytes);
+    for index in 0..4 {
+        assert_eq!(merged(&lines, index), "12345678901234567890".repeat(5_000));
+    }
+}
+
+#[test]
+fn arguments_of_a_large_call_are_linear_and_valid_all_the_way() {
+    let piece = "1\\n2\\\"\\\\34\\u00e9567";
+    assert_eq!(piece.len(), 19);
+    let (size, bytes) = burst(20_000, |at| {
+        call_delta(
+            0,
+            if at == 0 {
+                "{\"path\":\"x\",\"content\":\""
+            } else {
+                piece
+            },
+        )
+    });
+    assert!(bytes.len() <= 64 * size, "{} times", bytes.len() / size);
+    let mut before = 0;
+    for line in parse(&bytes).iter().skip(1) {
+        let content = line["message"]["content"][0]["arguments"]["content"]
+            .as_str()
+            .unwrap();
+        assert!(content.len() >= before);
+        before = content.len();
+    }
+    assert_eq!(before, 19_999 * 12);
+}
+
+#[test]
+fn a_slow_stream_is_updated_as_fast_as_the_line_carries_it() {
+    let mut now = Instant::now();
+    let mut encoder = Encoder::new(Form::Cumulative);
+    let mut out = Vec::new();
+    encoder.event(&start(), now, &mut out);
+    encoder.event(&text(0, &"x".repeat(400_000)), now, &mut out);
+    encoder.flush_due(now, &mut out);
+    out.clear();
+    encoder.event(&text(0, "y"), now, &mut out);
+    encoder.flush_due(now, &mut out);
+    assert!(out.is_empty());
+    let deadline = encoder.next_deadline().unwrap();
+    let wait = deadline - now;
+    assert!(
+        (Duration::from_millis(100)..Duration::from_millis(200)).contains(&wait),
+        "{wait:?}"
+    );
+    now = deadline;
+    encoder.flush_due(now, &mut out);
+    assert_eq!(parse(&out)[0]["assistantMessageEvent"]["delta"], "y");
+    assert_eq!(encoder.next_deadline(), None);
+}
+
+#[test]
+fn a_response_keeps_its_place_behind_deltas() {
+    let now = Instant::now();
+    let mut encoder = Encoder::new(Form::Cumulative);
+    let mut out = Vec::new();
+    encoder.event(&start(), now, &mut out);
+    encoder.event(&text(0, "hi"), now, &mut out);
+    let response = wire::Response {
+        id: None,
+        command: Some(Value::from("abort")),
+        outcome: Ok(wire::Reply::Nothing),
+    };
+    encoder.response(&response, now, &mut out);
+    let lines = parse(&out);
+    assert_eq!(lines[1]["assistantMessageEvent"]["delta"], "hi");
+    assert_eq!(
+        lines[2],
+        json!({"type": "response", "command": "abort", "success": true})
+    );
+}
+
+proptest! {
+    /// Whatever is merged, every block's deltas give its text, every line is JSON, and the last state is the whole text.
+    #[test]
+    fn merging_is_exact(
+        deltas in proptest::collection::vec((0usize..3, ".{0,40}", any::<bool>(), 0u64..50), 1..60),
+        padding in prop_oneof![Just(0usize), Just(10_000)],
+    ) {
+        for form in [Form::Cumulative, Form::Delta] {
+            let mut now = Instant::now();
+            let mut encoder = Encoder::new(form);
+            let mut out = Vec::new();
+            let mut want = [String::new(), String::new(), String::new()];
+            encoder.event(&start(), now, &mut out);
+            for (index, delta, flush, wait) in
+                std::iter::once((0, "p".repeat(padding), true, 0)).chain(deltas.iter().cloned())
+            {
+                want[index].push_str(&delta);
+                encoder.event(&text(index, &delta), now, &mut out);
+                now += Duration::from_millis(wait);
+                if flush {
+                    encoder.flush_due(now, &mut out);
+                }
+            }
+            encoder.event(&Event::TurnStart, now, &mut out);
+            let lines = parse(&out);
+            for (index, want) in want.iter().enumerate() {
+                prop_assert_eq!(&merged(&lines, index), want);
+            }
+            if form == Form::Cumulative {
+                let last: &Map<String, Value> = lines[lines.len() - 2]["message"].as_object().unwrap();
+                let whole: usize = last["content"].as_array().unwrap().iter()
+                    .map(|block| block["text"].as_str().unwrap().len()).sum();
+                prop_assert_eq!(whole, want.iter().map(String::len).sum::<usize>());
+            }
+        }
+    }
+}

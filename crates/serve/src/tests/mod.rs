@@ -1,0 +1,16 @@
+//! Tests of this crate, one file per module.
+
+mod codec;
+mod encode;
+mod parse;
+mod stdin;
+mod writer;
+
+/// Runs a future as the binary does: on one thread.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}

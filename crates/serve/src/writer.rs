@@ -1,0 +1,150 @@
+//! The task that takes events and responses from the outbox, has them encoded and hands them to the writing thread in
+//! batches. Order is the order of the outbox.
+
+use std::time::{Duration, Instant};
+
+use host::Outgoing;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use crate::encode::Encoder;
+use crate::error::Error;
+use crate::limits::BATCH_BYTES;
+
+use crate::sink::Sink;
+
+/// The running task.
+#[derive(Debug)]
+pub struct StdoutWriter {
+    task: JoinHandle<Result<(), Error>>,
+}
+
+impl StdoutWriter {
+    /// Starts [`run`] on the current runtime.
+    #[must_use]
+    pub fn spawn(queue: mpsc::Receiver<Outgoing>, encoder: Encoder, sink: Sink) -> Self {
+        Self {
+            task: tokio::spawn(run(queue, encoder, sink)),
+        }
+    }
+
+    /// Resolves when the task ended: with an error when stdout was closed or broke (the process should then end), without
+    /// one when every [`Outbox`](host::Outbox) was dropped and everything was written. Not to be called again afterwards.
+    ///
+    /// # Errors
+    /// Why writing ended early.
+    pub async fn ended(&mut self) -> Result<(), Error> {
+        match (&mut self.task).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Error::Closed),
+        }
+    }
+
+    /// Waits until everything in the queue was written, after the caller dropped every [`Outbox`](host::Outbox). After
+    /// `limit` (usually [`CLOSE_WAIT`](crate::limits::CLOSE_WAIT)) the rest is given up.
+    ///
+    /// # Errors
+    /// When writing failed, or the other side did not read in time.
+    pub async fn close(mut self, limit: Duration) -> Result<(), Error> {
+        match tokio::time::timeout(limit, self.ended()).await {
+            Ok(outcome) => outcome,
+            Err(_) => {
+                self.task.abort();
+                Err(Error::OutputStuck(limit))
+            }
+        }
+    }
+}
+
+/// Writes everything from the queue until all its senders are gone.
+///
+/// A free buffer is waited for before anything is taken from the queue: while the reader is busy the queue fills, deltas
+/// that wait in it are merged when their turn comes, and a full queue makes the session wait.
+///
+/// # Errors
+/// When writing failed.
+pub async fn run(
+    mut queue: mpsc::Receiver<Outgoing>,
+    mut encoder: Encoder,
+    mut sink: Sink,
+) -> Result<(), Error> {
+    loop {
+        let item = match next(&mut queue, &encoder, &mut sink).await? {
+            Next::Item(item) => Some(item),
+            Next::Deadline => None,
+            Next::End => break,
+        };
+        let mut batch = sink.buffer().await?;
+        let now = Instant::now();
+        let mut waiting = None;
+        if let Some(item) = item {
+            waiting = fill(item, &mut queue, &mut encoder, now, &mut batch);
+        }
+        if waiting.is_some() {
+            encoder.flush(now, &mut batch);
+        } else {
+            encoder.flush_due(now, &mut batch);
+        }
+        sink.write(batch).await?;
+        if let Some(waiting) = waiting {
+            sink.flush().await?;
+            // Who asked may have given up.
+            let _ = waiting.send(());
+        }
+    }
+    let mut batch = sink.buffer().await?;
+    encoder.flush(Instant::now(), &mut batch);
+    sink.write(batch).await?;
+    sink.flush().await
+}
+
+enum Next {
+    Item(Outgoing),
+    /// Deltas that were held back are due.
+    Deadline,
+    End,
+}
+
+async fn next(
+    queue: &mut mpsc::Receiver<Outgoing>,
+    encoder: &Encoder,
+    sink: &mut Sink,
+) -> Result<Next, Error> {
+    let deadline = encoder.next_deadline();
+    let timer = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        error = sink.failure() => Err(error),
+        item = queue.recv() => Ok(item.map_or(Next::End, Next::Item)),
+        () = timer => Ok(Next::Deadline),
+    }
+}
+
+/// Encodes `item` and what else is in the queue, up to the size of a batch or a request to flush, which is returned.
+fn fill(
+    item: Outgoing,
+    queue: &mut mpsc::Receiver<Outgoing>,
+    encoder: &mut Encoder,
+    now: Instant,
+    batch: &mut Vec<u8>,
+) -> Option<tokio::sync::oneshot::Sender<()>> {
+    let mut next = Some(item);
+    while let Some(item) = next {
+        match item {
+            Outgoing::Event(event) => encoder.event(&event, now, batch),
+            Outgoing::Response(response) => encoder.response(&response, now, batch),
+            Outgoing::Flush(waiting) => return Some(waiting),
+            _ => {}
+        }
+        if batch.len() + encoder.held_back() >= BATCH_BYTES {
+            return None;
+        }
+        next = queue.try_recv().ok();
+    }
+    None
+}

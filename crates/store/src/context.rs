@@ -1,0 +1,144 @@
+//! What a leaf's path means to a model (pi-core.md 2.5, pi-1.5-delta.md 3). How messages become a request lives in `core`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wire::entry::Compaction;
+use wire::{BranchSummaryMessage, CompactionSummaryMessage, CustomMessage, Entry, EntryBody, Message};
+
+use crate::log::SessionLog;
+use crate::stamp::iso_to_ms;
+
+/// The conversation at a leaf.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Context {
+    /// The messages, oldest first; the summary of a compaction comes first.
+    pub messages: Vec<Arc<Message>>,
+    /// The thinking level last set on the path; none means the default.
+    pub thinking_level: Option<String>,
+    /// Provider and model last set, or that answered last.
+    pub model: Option<(String, String)>,
+    /// The compaction that counts: the last one on the path.
+    pub compaction: Option<Arc<Entry>>,
+}
+
+impl SessionLog {
+    /// The conversation at a leaf; empty for none and for unknown ids.
+    #[must_use]
+    pub fn context(&self, leaf: Option<&str>) -> Context {
+        let path = self.branch(leaf);
+        let mut context = Context::default();
+        let mut edits = HashMap::new();
+        let mut compaction = None;
+        for (at, entry) in path.iter().enumerate() {
+            match &entry.body {
+                EntryBody::ThinkingLevelChange(body) => {
+                    context.thinking_level.clone_from(&body.thinking_level)
+                }
+                EntryBody::ModelChange(body) => {
+                    if let Some((provider, model)) = body.target() {
+                        context.model = Some((provider.to_owned(), model.to_owned()));
+                    }
+                }
+                EntryBody::Message(body) => {
+                    if let Some(answer) = body
+                        .message
+                        .as_assistant()
+                        .filter(|answer| !answer.model.is_empty())
+                    {
+                        context.model = Some((answer.provider.clone(), answer.model.clone()));
+                    }
+                }
+                EntryBody::Compaction(body) => compaction = Some((at, body)),
+                _ => {
+                    if let Some((target, replacement)) = context_edit(&entry.body) {
+                        edits.insert(target, replacement);
+                    }
+                }
+            }
+        }
+        let mut add = |entries: &[Arc<Entry>]| {
+            context.messages.extend(
+                entries
+                    .iter()
+                    .filter_map(|entry| edited(entry, edits.get(entry.id.as_str()))),
+            );
+        };
+        match compaction
+            .and_then(|(at, body)| Some((path.get(..at)?, path.get(at)?, path.get(at + 1..)?, body)))
+        {
+            None => add(&path),
+            Some((before, entry, after, body)) => {
+                let summary = Arc::new(summary_message(entry, body));
+                let first_kept = before.iter().position(|e| e.id == body.first_kept_entry_id);
+                add(first_kept.and_then(|from| before.get(from..)).unwrap_or_default());
+                add(after);
+                context.messages.insert(0, summary);
+                context.compaction = Some(Arc::clone(entry));
+            }
+        }
+        context
+    }
+}
+
+fn summary_message(entry: &Entry, body: &Compaction) -> Message {
+    Message::CompactionSummary(CompactionSummaryMessage {
+        summary: body.summary.clone(),
+        tokens_before: body.tokens_before,
+        timestamp: time(entry),
+    })
+}
+
+fn time(entry: &Entry) -> i64 {
+    iso_to_ms(&entry.timestamp).unwrap_or_default()
+}
+
+/// The message an entry stands for, if any.
+fn message_of(entry: &Entry) -> Option<Arc<Message>> {
+    match &entry.body {
+        EntryBody::Message(body) => Some(Arc::clone(&body.message)),
+        EntryBody::CustomMessage(body) => Some(Arc::new(Message::Custom(CustomMessage {
+            custom_type: body.custom_type.clone(),
+            content: body.content.clone(),
+            display: body.display,
+            details: body.details.clone(),
+            timestamp: time(entry),
+        }))),
+        EntryBody::BranchSummary(body) if !body.summary.is_empty() => {
+            Some(Arc::new(Message::BranchSummary(BranchSummaryMessage {
+                summary: body.summary.clone(),
+                from_id: body.from_id.clone(),
+                timestamp: time(entry),
+            })))
+        }
+        _ => None,
+    }
+}
+
+/// Target and replacement of a `context_edit` entry, which today's pi writes.
+fn context_edit(body: &EntryBody) -> Option<(&str, &Value)> {
+    match body {
+        EntryBody::Other(map) if body.kind() == "context_edit" => Some((
+            map.get("targetId")?.as_str()?,
+            map.get("replacement").unwrap_or(&Value::Null),
+        )),
+        _ => None,
+    }
+}
+
+/// The entry's message after the last edit of it: null leaves it out, text or blocks take the place of its content.
+fn edited(entry: &Entry, edit: Option<&&Value>) -> Option<Arc<Message>> {
+    let message = message_of(entry)?;
+    let content = match edit {
+        None => return Some(message),
+        Some(Value::Null) => return None,
+        Some(Value::String(text)) => json!([{"type": "text", "text": text}]),
+        Some(blocks) => (*blocks).clone(),
+    };
+    let replaced = serde_json::to_value(&*message).ok().and_then(|mut value| {
+        value.as_object_mut()?.insert("content".to_owned(), content);
+        Message::from_json(&value.to_string()).ok()
+    });
+    Some(replaced.map_or(message, Arc::new))
+}

@@ -1,0 +1,102 @@
+//! The crate's one error type. Damage inside a session file is not an error; see `damage`.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Result of everything here.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
+/// Why a session could not be opened, written or found.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is no file at the path.
+    #[error("session file not found: {}", path.display())]
+    Missing {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// A file that should be new is there already.
+    #[error("file exists already: {}", path.display())]
+    AlreadyExists {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// A directory, FIFO, device or socket.
+    #[error("not a regular file: {}", path.display())]
+    NotAFile {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// Something else than a session; it was left untouched.
+    #[error("not a session file: {}", path.display())]
+    NotASession {
+        /// The path asked for.
+        path: PathBuf,
+    },
+    /// Another writer has the session open.
+    #[error("session is open in another process{}: {}", pid.map(|p| format!(" (pid {p})")).unwrap_or_default(), path.display())]
+    Locked {
+        /// The session file.
+        path: PathBuf,
+        /// The other process, where the system tells; it can be this process too.
+        pid: Option<u32>,
+    },
+    /// The file was shortened or replaced by somebody else; nothing was written. Open it again to go on.
+    #[error("session file was changed by another program: {}", path.display())]
+    Changed {
+        /// The session file.
+        path: PathBuf,
+    },
+    /// The file may be read but not written.
+    #[error("session file is read-only: {}", path.display())]
+    ReadOnly {
+        /// The session file.
+        path: PathBuf,
+    },
+    /// The file is larger than [`crate::limits::MAX_FILE`].
+    #[error("session file too large ({bytes} bytes): {}", path.display())]
+    TooLarge {
+        /// The session file.
+        path: PathBuf,
+        /// Its size in bytes.
+        bytes: u64,
+    },
+    /// The entry is larger than [`crate::limits::MAX_LINE`]; it was not kept.
+    #[error("session entry too large ({bytes} bytes)")]
+    EntryTooLarge {
+        /// Its size in bytes.
+        bytes: usize,
+    },
+    /// No entry has this id.
+    #[error("Entry {id} not found")]
+    NoEntry {
+        /// The id asked for.
+        id: String,
+    },
+    /// An entry could not be written as JSON.
+    #[error("session entry cannot be written: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The system refused; no entry of the failed call was kept.
+    #[error("{action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, for example `cannot write`.
+        action: &'static str,
+        /// On which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    /// Wraps a system error; the kinds with a name of their own here get it.
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        let path = path.to_path_buf();
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::Missing { path },
+            io::ErrorKind::AlreadyExists => Self::AlreadyExists { path },
+            _ => Self::Io { action, path, source },
+        }
+    }
+}

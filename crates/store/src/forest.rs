@@ -1,0 +1,123 @@
+//! The entries of a session in memory: file order, links to parents, index by id, labels and name. No files here; what a
+//! caller asks of the tree lives in `tree`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wire::{Entry, EntryBody};
+
+/// Where a line is: in the file, or in the lines still to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Bytes from the start of the file.
+    pub(crate) offset: u64,
+    /// Bytes without the line feed.
+    pub(crate) len: usize,
+}
+
+/// What became of an entry that was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Added {
+    /// It has this position now.
+    New(usize),
+    /// It was there before, word for word, at this position.
+    Known(usize),
+}
+
+/// Entries in file order with their links. A parent always comes before its children, so no walk can go round in circles.
+#[derive(Debug, Default)]
+pub(crate) struct Forest {
+    entries: Vec<Arc<Entry>>,
+    parents: Vec<Option<usize>>,
+    spans: Vec<Span>,
+    index: HashMap<Box<str>, usize>,
+    /// Target id to label and the time it was set.
+    labels: HashMap<String, (String, String)>,
+    name: Option<String>,
+}
+
+impl Forest {
+    /// All entries in file order.
+    pub(crate) fn entries(&self) -> &[Arc<Entry>] {
+        &self.entries
+    }
+
+    /// Position of an entry; of the later one when two share the id.
+    pub(crate) fn position(&self, id: &str) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    /// The entry at a position.
+    pub(crate) fn at(&self, position: usize) -> Option<&Arc<Entry>> {
+        self.entries.get(position)
+    }
+
+    /// Position of the parent; none for roots and orphans.
+    pub(crate) fn parent(&self, position: usize) -> Option<usize> {
+        self.parents.get(position).copied().flatten()
+    }
+
+    /// Where the entry's line is.
+    pub(crate) fn span(&self, position: usize) -> Option<Span> {
+        self.spans.get(position).copied()
+    }
+
+    /// Label of an entry and the time it was set.
+    pub(crate) fn label(&self, id: &str) -> Option<(&str, &str)> {
+        self.labels
+            .get(id)
+            .map(|(label, time)| (label.as_str(), time.as_str()))
+    }
+
+    /// The name in the last `session_info` entry; none when that is empty.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.name.as_deref().filter(|name| !name.is_empty())
+    }
+
+    /// Did any `session_info` entry say something about the name, be it that there is none?
+    pub(crate) fn name_was_set(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// Is its parent named but not there?
+    pub(crate) fn is_orphan(&self, position: usize) -> bool {
+        self.at(position).is_some_and(|e| e.parent_id.is_some()) && self.parent(position).is_none()
+    }
+
+    /// Adds an entry at the end. A copy of an entry that is there is not added again.
+    pub(crate) fn add(&mut self, entry: Arc<Entry>, span: Span) -> Added {
+        if let Some(known) = self.position(&entry.id)
+            && self.at(known).is_some_and(|e| **e == *entry)
+        {
+            return Added::Known(known);
+        }
+        let position = self.entries.len();
+        self.note(&entry);
+        let parent = entry
+            .parent_id
+            .as_deref()
+            .filter(|id| *id != entry.id)
+            .and_then(|id| self.position(id));
+        self.index.insert(entry.id.as_str().into(), position);
+        self.parents.push(parent);
+        self.spans.push(span);
+        self.entries.push(entry);
+        Added::New(position)
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        match &entry.body {
+            EntryBody::Label(body) => match body.label.as_deref() {
+                Some(label) if !label.is_empty() => {
+                    let value = (label.to_owned(), entry.timestamp.clone());
+                    self.labels.insert(body.target_id.clone(), value);
+                }
+                _ => {
+                    self.labels.remove(&body.target_id);
+                }
+            },
+            EntryBody::SessionInfo(body) => self.name = Some(body.name.trim().to_owned()),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The agent's memory: session files in pi's own format (pi-core.md 2).
+//!
+//! What lives here: where session files are, opening one with recovery of damage, appending to it so that what was
+//! acknowledged is on disk, migration of old versions, the tree of entries, the context of a leaf, forks and the listing of
+//! sessions. What does not: when a session is first written (the caller says so with [`SessionLog::ensure_on_disk`]), what
+//! goes into a model request (`core`), HTML export, tokio. All calls are plain and synchronous.
+
+mod append;
+mod context;
+mod damage;
+mod error;
+mod forest;
+mod fork;
+mod header;
+pub mod limits;
+mod list;
+mod load;
+mod lock;
+mod log;
+mod medium;
+mod migrate;
+mod parse;
+pub mod paths;
+mod repair;
+mod scan;
+mod stamp;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+pub use context::Context;
+pub use damage::{Damage, SkipReason, SkippedLine};
+pub use error::{Result, StoreError};
+pub use fork::ForkScope;
+pub use header::new_header;
+pub use list::{FoundSession, Listing, find_by_id_prefix, list, list_all, most_recent};
+pub use log::{Durability, SessionLog};
+pub use medium::{FileMedium, Medium, Presence};
+pub use scan::{SessionSummary, summarize};
+pub use stamp::{iso_to_ms, now_iso};
+pub use tree::{Tree, TreeNode};

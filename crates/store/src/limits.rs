@@ -1,0 +1,54 @@
+//! Every number that bounds what this crate reads, writes or keeps. No logic here.
+
+use std::time::Duration;
+
+/// Pause between two looks at a torn last line, which another writer may still be writing.
+pub const SETTLE_PAUSE: Duration = Duration::from_millis(2);
+
+/// Looks in a row without change after which a torn line is taken for one.
+pub const SETTLE_QUIET: usize = 5;
+
+/// Most looks at a torn line in all.
+pub const SETTLE_TRIES: usize = 500;
+
+/// Longest line, in bytes without its line feed, that is read or written. Longer lines are skipped and reported.
+pub const MAX_LINE: usize = 256 << 20;
+
+/// Largest session file, in bytes, that is opened.
+pub const MAX_FILE: u64 = 4 << 30;
+
+/// Most skipped lines that a damage report names one by one; the rest is only counted.
+pub const REPORTED_LINES: usize = 100;
+
+/// Lines at the start of a file in which a session header or an entry must turn up.
+pub const PROBE_LINES: usize = 64;
+
+/// Most bytes of a damaged first line that are searched for remains of a header.
+pub const HEADER_REMAINS: usize = 64 << 10;
+
+/// Random 8-digit entry ids tried before a full UUID is taken (pi-core.md 2.3).
+pub const ID_TRIES: usize = 100;
+
+/// Times the path is looked up again when the file was replaced between opening and locking it.
+pub const LOCK_TRIES: usize = 8;
+
+/// Names tried for a migration's backup (`.bak`, `.bak2`, ...).
+pub const BACKUP_NAMES: usize = 1000;
+
+/// Session files scanned at the same time when listing.
+pub const SCAN_THREADS: usize = 4;
+
+/// Bytes read at once while a file is scanned for the listing.
+pub const SCAN_CHUNK: usize = 256 << 10;
+
+/// Most bytes of a first line that are read when only the header is wanted.
+pub const HEADER_LINE: usize = 64 << 10;
+
+/// Most bytes of message text kept per session by a listing with texts.
+pub const ALL_TEXT: usize = 4 << 20;
+
+/// Longest directory name made from a working directory, in bytes; longer ones are cut and get a hash.
+pub const DIR_NAME: usize = 250;
+
+/// Longest part of a file name made from a session id, in bytes.
+pub const ID_IN_NAME: usize = 120;

@@ -1,0 +1,306 @@
+//! What a session log is written on: a locked file, or something else that can fail or forget on purpose in tests. Opening
+//! checks live here; what the bytes mean lives in `load`.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Result, StoreError};
+use crate::limits::{BACKUP_NAMES, LOCK_TRIES};
+use crate::lock;
+
+/// Is the file behind a medium still the one at its path?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Yes.
+    Same,
+    /// Nothing is at the path any more.
+    Missing,
+    /// Something else is at the path.
+    Replaced,
+}
+
+/// Something that bytes can be appended to. [`FileMedium`] is the real one.
+pub trait Medium: Send + std::fmt::Debug {
+    /// Present size in bytes; more than was appended here when others write too.
+    fn size(&self) -> io::Result<u64>;
+    /// Is it still what the path leads to?
+    fn presence(&self) -> io::Result<Presence>;
+    /// All bytes from `offset` to the end.
+    fn read_from(&self, offset: u64) -> io::Result<Vec<u8>>;
+    /// Exactly `len` bytes from `offset`.
+    fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>>;
+    /// Appends at the end, wherever that is now, in one system call; gives the number of bytes taken.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
+    /// Cuts everything after `len` bytes.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+    /// Returns when everything would survive a power failure.
+    fn sync(&mut self) -> io::Result<()>;
+    /// Replaces the whole content at once, all or nothing; gives where a copy of the old content is.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<Option<PathBuf>>;
+    /// Puts the content back at the path after somebody removed it from there.
+    fn restore(&mut self) -> io::Result<()>;
+}
+
+/// A session file that is open and locked. The lock is `flock` on the file itself: no second file is left behind, it ends with
+/// the process however that ends, and programs that know nothing of it can read and append as before (on Unix, where such locks
+/// bind only those who ask for them).
+#[derive(Debug)]
+pub struct FileMedium {
+    file: File,
+    path: PathBuf,
+    read_only: bool,
+    /// Is it known that the directory knows of the file for good?
+    dir_synced: bool,
+}
+
+impl FileMedium {
+    /// Opens and locks an existing regular file; a link to one is followed, anything else refused without opening it. A
+    /// file that may not be written is opened for reading; appending to it then fails.
+    ///
+    /// # Errors
+    /// [`StoreError::Missing`], [`StoreError::NotAFile`], [`StoreError::Locked`] or [`StoreError::Io`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let failed = |e| StoreError::io("cannot open", path, e);
+        let path = fs::canonicalize(path).map_err(failed)?;
+        for _ in 0..LOCK_TRIES {
+            let (file, read_only) = open_regular(&path)?;
+            lock::try_lock(&file, &path)?;
+            // Between opening and locking the former owner may have put a new file in its place.
+            if presence(&file, &path).map_err(failed)? == Presence::Same {
+                return Ok(Self {
+                    file,
+                    path,
+                    read_only,
+                    dir_synced: false,
+                });
+            }
+        }
+        Err(StoreError::Changed { path })
+    }
+
+    /// Makes and locks a new file, readable by the owner only (0600), in a directory that is made when missing (0700).
+    ///
+    /// # Errors
+    /// [`StoreError::AlreadyExists`] when anything at all is at the path, a dangling link included.
+    pub fn create(path: &Path) -> Result<Self> {
+        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            crate::paths::ensure_private_dir(dir)?;
+        }
+        let file = create_new(path).map_err(|e| StoreError::io("cannot create", path, e))?;
+        lock::try_lock(&file, path)?;
+        Ok(Self {
+            file,
+            path: path.to_path_buf(),
+            read_only: false,
+            dir_synced: false,
+        })
+    }
+
+    /// A new locked file next to the old one, put at its path when it is complete and on disk.
+    fn publish(&mut self, bytes: &[u8], backup: Option<&Path>) -> io::Result<()> {
+        let name = self
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let temporary = self.path.with_file_name(format!(".{name}.new"));
+        // Left by a process that was killed: nobody else can be at it, since the session file is locked.
+        if fs::symlink_metadata(&temporary).is_ok() {
+            fs::remove_file(&temporary)?;
+        }
+        let mut file = create_new(&temporary)?;
+        let written = (|| {
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            file.try_lock().map_err(io::Error::from)?;
+            if let Some(backup) = backup {
+                fs::hard_link(&self.path, backup).or_else(|_| copy_new(&self.path, backup))?;
+            }
+            fs::rename(&temporary, &self.path)
+        })();
+        if let Err(error) = written {
+            // The error that counts is the first one; what is left is removed by the next try.
+            drop(fs::remove_file(&temporary));
+            return Err(error);
+        }
+        self.file = file;
+        sync_dir(&self.path)
+    }
+
+    fn writable(&self) -> io::Result<()> {
+        if self.read_only {
+            Err(io::ErrorKind::PermissionDenied.into())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn backup_name(&self) -> io::Result<PathBuf> {
+        let name = self
+            .path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        (1..=BACKUP_NAMES)
+            .map(|n| {
+                if n == 1 {
+                    format!("{name}.bak")
+                } else {
+                    format!("{name}.bak{n}")
+                }
+            })
+            .map(|name| self.path.with_file_name(name))
+            .find(|path| fs::symlink_metadata(path).is_err())
+            .ok_or_else(|| io::Error::new(io::ErrorKind::AlreadyExists, "too many backups"))
+    }
+}
+
+impl Medium for FileMedium {
+    fn size(&self) -> io::Result<u64> {
+        self.file.metadata().map(|m| m.len())
+    }
+
+    fn presence(&self) -> io::Result<Presence> {
+        presence(&self.file, &self.path)
+    }
+
+    fn read_from(&self, offset: u64) -> io::Result<Vec<u8>> {
+        let expected = self.size()?.saturating_sub(offset);
+        let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or_default() + 1);
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; len];
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))?;
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writable()?;
+        self.file.write(bytes)
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.writable()?;
+        self.file.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()?;
+        if !self.dir_synced {
+            sync_dir(&self.path)?;
+            self.dir_synced = true;
+        }
+        Ok(())
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<Option<PathBuf>> {
+        self.writable()?;
+        let backup = self.backup_name()?;
+        self.publish(bytes, Some(&backup))?;
+        Ok(Some(backup))
+    }
+
+    fn restore(&mut self) -> io::Result<()> {
+        let bytes = self.read_from(0)?;
+        let mut file = create_new(&self.path)?;
+        if let Err(error) = file
+            .write_all(&bytes)
+            .and_then(|()| file.try_lock().map_err(io::Error::from))
+        {
+            drop(fs::remove_file(&self.path));
+            return Err(error);
+        }
+        self.file = file;
+        self.dir_synced = false;
+        Ok(())
+    }
+}
+
+/// Opens a regular file and nothing else: looked at before (opening a device can do things), opened without blocking (a FIFO
+/// may have been put there meanwhile) and looked at again through the handle. Second: may it only be read?
+pub(crate) fn open_regular(path: &Path) -> Result<(File, bool)> {
+    let failed = |e| StoreError::io("cannot open", path, e);
+    let not_a_file = || StoreError::NotAFile {
+        path: path.to_path_buf(),
+    };
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(not_a_file());
+    }
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default(),
+    );
+    let refused = |e: &io::Error| {
+        matches!(
+            e.kind(),
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem
+        )
+    };
+    let (file, read_only) = match options.clone().append(true).open(path) {
+        Err(e) if refused(&e) => (options.open(path).map_err(failed)?, true),
+        other => (other.map_err(failed)?, false),
+    };
+    if file.metadata().map_err(failed)?.is_file() {
+        Ok((file, read_only))
+    } else {
+        Err(not_a_file())
+    }
+}
+
+fn create_new(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn copy_new(from: &Path, to: &Path) -> io::Result<()> {
+    let mut target = create_new(to)?;
+    io::copy(&mut File::open(from)?, &mut target)?;
+    target.sync_all()
+}
+
+#[cfg(unix)]
+fn presence(file: &File, path: &Path) -> io::Result<Presence> {
+    use std::os::unix::fs::MetadataExt;
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => Ok(Presence::Same),
+        Ok(_) => Ok(Presence::Replaced),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Presence::Missing),
+        Err(e) => Err(e),
+    }
+}
+
+#[cfg(not(unix))]
+fn presence(_file: &File, path: &Path) -> io::Result<Presence> {
+    Ok(if path.exists() {
+        Presence::Same
+    } else {
+        Presence::Missing
+    })
+}
+
+/// Makes the directory entry of a file durable.
+fn sync_dir(path: &Path) -> io::Result<()> {
+    if cfg!(unix)
+        && let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty())
+    {
+        File::open(dir)?.sync_all()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! One line of a session file to a header or an entry. Splitting a file into lines lives in `load`, mending in `repair`.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use wire::entry::MessageEntry;
+use wire::{Entry, EntryBody, Message};
+
+use crate::damage::SkipReason;
+use crate::header::{self, HeaderLine};
+use crate::limits::MAX_LINE;
+use crate::repair;
+
+/// What a line is.
+#[derive(Debug)]
+pub(crate) enum Line {
+    /// White space only.
+    Blank,
+    /// A session header.
+    Header(Box<HeaderLine>),
+    /// An entry.
+    Entry(Box<Parsed>),
+    /// Nothing that can be used.
+    Bad(SkipReason),
+}
+
+/// An entry and how well it could be read.
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) entry: Entry,
+    /// Does the line say what its parent is (null included)?
+    pub(crate) parent_known: bool,
+    pub(crate) quality: Quality,
+}
+
+/// How well an entry could be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quality {
+    /// As it stands.
+    Clean,
+    /// After mending.
+    Mended,
+    /// Whole, but not of the shape its type asks for.
+    Opaque,
+}
+
+/// The members every entry has; a message is kept as text and parsed once its role is known.
+#[derive(Deserialize)]
+struct Head<'a> {
+    r#type: Option<String>,
+    id: Option<String>,
+    #[serde(rename = "parentId", default, deserialize_with = "present")]
+    parent: Option<Option<String>>,
+    timestamp: Option<String>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::<String>::deserialize(deserializer).map(Some)
+}
+
+/// Reads one line, mending what can be mended.
+pub(crate) fn line(bytes: &[u8]) -> Line {
+    let bytes = bytes.trim_ascii();
+    if bytes.is_empty() {
+        return Line::Blank;
+    }
+    if bytes.len() > MAX_LINE {
+        return Line::Bad(SkipReason::TooLong);
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let quality = if matches!(text, Cow::Borrowed(_)) {
+        Quality::Clean
+    } else {
+        Quality::Mended
+    };
+    if let Ok(line) = typed(&text, quality) {
+        return line;
+    }
+    if let Some(line) = repair::replace_lone_surrogates(&text).and_then(|t| typed(&t, Quality::Mended).ok()) {
+        return line;
+    }
+    loose(&text)
+}
+
+/// Reads a line whose members all have the types they should have.
+fn typed(text: &str, quality: Quality) -> Result<Line, serde_json::Error> {
+    if !text.starts_with('{') {
+        return Ok(Line::Bad(SkipReason::NotJson));
+    }
+    let head: Head<'_> = serde_json::from_str(text)?;
+    let kind = head.r#type.as_deref().unwrap_or("");
+    if kind == "session" {
+        let map: Map<String, Value> = serde_json::from_str(text)?;
+        return Ok(header::from_map(&map).map_or(Line::Bad(SkipReason::NoId), |h| Line::Header(Box::new(h))));
+    }
+    let Some(id) = head.id.filter(|id| !id.is_empty()) else {
+        return Ok(Line::Bad(SkipReason::NoId));
+    };
+    let body = match head.message {
+        Some(raw) if kind == "message" => EntryBody::Message(MessageEntry {
+            message: Arc::new(message(raw.get())?),
+        }),
+        _ => Entry::from_json(text)?.body,
+    };
+    let parent_known = head.parent.is_some();
+    let entry = Entry {
+        id,
+        parent_id: head.parent.flatten(),
+        timestamp: head.timestamp.unwrap_or_default(),
+        body,
+    };
+    Ok(Line::Entry(Box::new(Parsed {
+        entry,
+        parent_known,
+        quality,
+    })))
+}
+
+/// Parses a message. Every agent of the family writes the role first; then it need not be searched for.
+fn message(raw: &str) -> Result<Message, serde_json::Error> {
+    let role = raw
+        .strip_prefix("{\"role\":\"")
+        .and_then(|rest| rest.split_once('"'))
+        .map(|(role, _)| role);
+    Ok(match role {
+        Some("user") => Message::User(serde_json::from_str(raw)?),
+        Some("assistant") => Message::Assistant(serde_json::from_str(raw)?),
+        Some("toolResult") => Message::ToolResult(serde_json::from_str(raw)?),
+        _ => Message::from_json(raw)?,
+    })
+}
+
+/// Reads a line of which at least the JSON is right, so that its children keep their place in the tree.
+fn loose(text: &str) -> Line {
+    let mended = repair::replace_lone_surrogates(text);
+    let text = mended.as_deref().unwrap_or(text);
+    let Ok(mut map) = serde_json::from_str::<Map<String, Value>>(text) else {
+        // Nested too deeply for a value; the members on top can still be had.
+        return serde_json::from_str::<Head<'_>>(text).map_or(Line::Bad(SkipReason::NotJson), bare);
+    };
+    if let Some(message) = map.get_mut("message") {
+        repair::drop_nulls(message);
+        let again = serde_json::to_string(&map)
+            .ok()
+            .and_then(|t| typed(&t, Quality::Mended).ok());
+        if let Some(line) = again {
+            return line;
+        }
+    }
+    opaque(map)
+}
+
+fn opaque(map: Map<String, Value>) -> Line {
+    let text = |key: &str| map.get(key).and_then(Value::as_str).map(str::to_owned);
+    let Some(id) = text("id").filter(|id| !id.is_empty()) else {
+        return Line::Bad(SkipReason::NoId);
+    };
+    let (parent_id, timestamp) = (text("parentId"), text("timestamp").unwrap_or_default());
+    let parent_known = map.contains_key("parentId");
+    let body = match (map.get("type").and_then(Value::as_str), map.get("message")) {
+        (Some("message"), Some(message @ Value::Object(_))) => {
+            EntryBody::message(Arc::new(Message::Other(message.clone())))
+        }
+        _ => EntryBody::Other(map),
+    };
+    let entry = Entry {
+        id,
+        parent_id,
+        timestamp,
+        body,
+    };
+    Line::Entry(Box::new(Parsed {
+        entry,
+        parent_known,
+        quality: Quality::Opaque,
+    }))
+}
+
+fn bare(head: Head<'_>) -> Line {
+    let Some(id) = head.id.filter(|id| !id.is_empty()) else {
+        return Line::Bad(SkipReason::NoId);
+    };
+    let (parent_known, parent_id) = (head.parent.is_some(), head.parent.flatten());
+    let timestamp = head.timestamp.unwrap_or_default();
+    let mut map = Map::new();
+    map.insert("type".to_owned(), head.r#type.unwrap_or_default().into());
+    map.insert("id".to_owned(), id.clone().into());
+    map.insert(
+        "parentId".to_owned(),
+        parent_id.clone().map_or(Value::Null, Value::from),
+    );
+    map.insert("timestamp".to_owned(), timestamp.clone().into());
+    let entry = Entry {
+        id,
+        parent_id,
+        timestamp,
+        body: EntryBody::Other(map),
+    };
+    Line::Entry(Box::new(Parsed {
+        entry,
+        parent_known,
+        quality: Quality::Opaque,
+    }))
+}

@@ -1,0 +1,256 @@
+//! Disks that are full, that fail, that write half and that forget (QUALITY R1, R3, R4).
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use super::fixtures::*;
+use crate::{Durability, Medium, Presence, SessionLog, StoreError};
+
+/// A disk in memory. Clones share it, as two processes share a file.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Memory(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    bytes: Vec<u8>,
+    synced: usize,
+    capacity: Option<usize>,
+    fail_append: Option<io::ErrorKind>,
+    fail_truncate: bool,
+    fail_sync: bool,
+    appends: usize,
+    /// What another writer adds once somebody has looked at the size this many times.
+    arrives: Option<(usize, Vec<u8>)>,
+}
+
+impl Memory {
+    pub(super) fn holding(content: &[u8]) -> Self {
+        let disk = Self::default();
+        disk.with(|s| (s.bytes, s.synced) = (content.to_vec(), content.len()));
+        disk
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
+        look(&mut self.0.lock().unwrap())
+    }
+}
+
+impl Medium for Memory {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.with(|s| {
+            match s.arrives.take() {
+                Some((0, bytes)) => s.bytes.extend(bytes),
+                Some((looks, bytes)) => s.arrives = Some((looks - 1, bytes)),
+                None => {}
+            }
+            s.bytes.len() as u64
+        }))
+    }
+    fn presence(&self) -> io::Result<Presence> {
+        Ok(Presence::Same)
+    }
+    fn read_from(&self, offset: u64) -> io::Result<Vec<u8>> {
+        Ok(self.with(|s| s.bytes[offset as usize..].to_vec()))
+    }
+    fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        Ok(self.with(|s| s.bytes[offset as usize..][..len].to_vec()))
+    }
+    fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.with(|s| {
+            s.appends += 1;
+            if let Some(kind) = s.fail_append.take() {
+                return Err(kind.into());
+            }
+            let room = s
+                .capacity
+                .map_or(usize::MAX, |c| c - s.bytes.len())
+                .min(bytes.len());
+            if room == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            s.bytes.extend_from_slice(&bytes[..room]);
+            Ok(room)
+        })
+    }
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.with(|s| {
+            if s.fail_truncate {
+                return Err(io::ErrorKind::Other.into());
+            }
+            s.bytes.truncate(len as usize);
+            s.synced = s.synced.min(len as usize);
+            Ok(())
+        })
+    }
+    fn sync(&mut self) -> io::Result<()> {
+        self.with(|s| {
+            if s.fail_sync {
+                return Err(io::ErrorKind::Other.into());
+            }
+            s.synced = s.bytes.len();
+            Ok(())
+        })
+    }
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<Option<PathBuf>> {
+        self.with(|s| (s.bytes, s.synced) = (bytes.to_vec(), bytes.len()));
+        Ok(None)
+    }
+    fn restore(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn open(disk: &Memory) -> SessionLog {
+    SessionLog::open_on(Box::new(disk.clone()), Path::new("s.jsonl"), "/")
+        .unwrap()
+        .0
+}
+
+fn bytes(disk: &Memory) -> Vec<u8> {
+    disk.with(|s| s.bytes.clone())
+}
+
+#[test]
+fn one_batch_is_one_write() {
+    let disk = Memory::holding(text(&all_entries()).as_bytes());
+    let mut log = open(&disk);
+    log.append_batch(vec![user("1"), answer("2"), user("3")]).unwrap();
+    log.append(user("4")).unwrap();
+    assert_eq!(disk.with(|s| s.appends), 2);
+}
+
+#[test]
+fn a_full_disk_leaves_the_file_whole_and_works_again_later() {
+    let content = text(&all_entries()).into_bytes();
+    // At every fill level of the disk, from no room at all to just one byte too little.
+    let line = {
+        let disk = Memory::holding(&content);
+        open(&disk).append(user("x")).unwrap();
+        bytes(&disk).len() - content.len()
+    };
+    for room in 0..line {
+        let disk = Memory::holding(&content);
+        disk.with(|s| s.capacity = Some(content.len() + room));
+        let mut log = open(&disk);
+        let error = log.append(user("x")).unwrap_err();
+        assert!(matches!(error, StoreError::Io { .. }), "{error}");
+        assert_eq!(bytes(&disk), content, "room {room}");
+        assert_eq!(
+            (log.entries().len(), log.leaf_id()),
+            (12, Some("aaaa0013")),
+            "room {room}"
+        );
+        disk.with(|s| s.capacity = None);
+        let added = log.append(user("x")).unwrap();
+        drop(log);
+        let log = open(&disk);
+        assert!(log.damage().is_none());
+        assert_eq!(log.leaf_id(), Some(added.id.as_str()));
+    }
+}
+
+#[test]
+fn a_batch_is_kept_whole_or_not_at_all() {
+    let content = text(&all_entries()).into_bytes();
+    let disk = Memory::holding(&content);
+    disk.with(|s| s.capacity = Some(content.len() + 300));
+    let mut log = open(&disk);
+    log.append_batch(vec![user("1"), user("2"), user("3")])
+        .unwrap_err();
+    assert_eq!(bytes(&disk), content);
+    assert_eq!(log.entries().len(), 12);
+}
+
+#[test]
+fn a_torn_write_that_cannot_be_taken_back_is_cut_by_the_next_append() {
+    let content = text(&all_entries()).into_bytes();
+    let disk = Memory::holding(&content);
+    disk.with(|s| (s.capacity, s.fail_truncate) = (Some(content.len() + 20), true));
+    let mut log = open(&disk);
+    log.append(user("x")).unwrap_err();
+    assert_eq!(bytes(&disk).len(), content.len() + 20);
+    log.append(user("x")).unwrap_err();
+    disk.with(|s| (s.capacity, s.fail_truncate) = (None, false));
+    let added = log.append(user("y")).unwrap();
+    let (fresh, damage) = SessionLog::open_on(Box::new(disk), Path::new("s.jsonl"), "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    assert_eq!(fresh.entries().len(), 13);
+    assert_eq!(fresh.leaf_id(), Some(added.id.as_str()));
+}
+
+#[test]
+fn a_line_that_another_writer_is_in_the_middle_of_is_not_cut() {
+    let line = user_line("ffff0001", Some("aaaa0013"), "theirs") + "\n";
+    let (half, rest) = line.split_at(60);
+    for looks in 1..4 {
+        let disk = Memory::holding((text(&all_entries()) + half).as_bytes());
+        let mut log = open(&disk);
+        disk.with(|s| s.arrives = Some((looks, rest.as_bytes().to_vec())));
+        log.append(user("ours")).unwrap();
+        assert_eq!(log.entries().len(), 14, "after {looks} looks");
+        let log = open(&disk);
+        assert!(log.damage().is_none(), "after {looks} looks: {}", log.damage());
+        assert_eq!(log.entries().len(), 14, "after {looks} looks");
+    }
+}
+
+#[test]
+fn interrupted_calls_are_repeated_and_other_errors_told() {
+    let disk = Memory::holding(text(&all_entries()).as_bytes());
+    let mut log = open(&disk);
+    disk.with(|s| s.fail_append = Some(io::ErrorKind::Interrupted));
+    log.append(user("1")).unwrap();
+    disk.with(|s| s.fail_append = Some(io::ErrorKind::Other));
+    log.append(user("2")).unwrap_err();
+    disk.with(|s| s.fail_append = Some(io::ErrorKind::PermissionDenied));
+    assert!(matches!(
+        log.append(user("3")).unwrap_err(),
+        StoreError::ReadOnly { .. }
+    ));
+    log.append(user("4")).unwrap();
+    assert_eq!(open(&disk).entries().len(), 14);
+}
+
+#[test]
+fn a_first_write_that_fails_is_tried_again() {
+    let disk = Memory::default();
+    let mut log = open(&disk);
+    log.append(user("1")).unwrap();
+    disk.with(|s| s.capacity = Some(30));
+    log.ensure_on_disk().unwrap_err();
+    assert_eq!(bytes(&disk), b"");
+    assert!(!log.is_on_disk());
+    log.append(user("2")).unwrap();
+    disk.with(|s| s.capacity = None);
+    log.ensure_on_disk().unwrap();
+    log.append(answer("3")).unwrap();
+    assert_eq!(open(&disk).entries().len(), 3);
+}
+
+#[test]
+fn with_power_durability_nothing_acknowledged_is_forgotten() {
+    let disk = Memory::default();
+    let mut log = open(&disk);
+    log.set_durability(Durability::Power);
+    log.ensure_on_disk().unwrap();
+    let mut random = 7_u64;
+    let mut acknowledged = Vec::new();
+    for round in 0..10_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        disk.with(|s| s.fail_sync = (random >> 33).is_multiple_of(5));
+        if let Ok(entry) = log.append(user(&round.to_string())) {
+            acknowledged.push(entry.id.clone());
+        }
+        if (random >> 40).is_multiple_of(50) {
+            // Power fails: what was not synced is gone.
+            disk.with(|s| s.bytes.truncate(s.synced));
+            drop(log);
+            log = open(&disk);
+            log.set_durability(Durability::Power);
+        }
+    }
+    disk.with(|s| s.bytes.truncate(s.synced));
+    assert!(acknowledged.len() > 5_000);
+    assert_eq!(ids(&open(&disk)), acknowledged);
+}

@@ -1,0 +1,122 @@
+//! Forks and clones (pi-core.md 2.9).
+
+use std::fs;
+
+use super::fixtures::*;
+use crate::{ForkScope, SessionLog, StoreError, new_header};
+
+#[test]
+fn a_fork_takes_the_path_with_ids_and_unknown_members_and_makes_labels_anew() {
+    let mut lines = all_entries();
+    // A member of a later version, and a branch that must not come along.
+    lines[4] = lines[4].replacen(
+        "\"timestamp\":1761991202000}",
+        "\"timestamp\":1761991202000,\"thinkingLevel\":\"high\"}",
+        1,
+    );
+    lines.push(user_line("bbbb0001", Some("aaaa0003"), "other branch"));
+    let (dir, path) = on_disk(text(&lines));
+    let (log, _) = SessionLog::open(&path, "/").unwrap();
+    let new = dir.path().join("fork.jsonl");
+    let header = new_header("/home/u/app", path.to_str());
+    let mut fork = log
+        .fork(Some(new.clone()), header, ForkScope::Path("aaaa0013"))
+        .unwrap();
+    assert!(!new.exists());
+    fork.ensure_on_disk().unwrap();
+    let added = fork.append(user("next")).unwrap();
+    drop(fork);
+    let (fork, damage) = SessionLog::open(&new, "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    let got = ids(&fork);
+    let path_ids: Vec<&str> = lines[1..13]
+        .iter()
+        .map(|l| l.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap())
+        .collect();
+    let kept: Vec<&str> = path_ids.into_iter().filter(|id| *id != "aaaa0009").collect();
+    assert_eq!(got[..kept.len()], kept[..]);
+    assert_eq!(got.len(), kept.len() + 2);
+    assert_eq!(fork.label("aaaa0003"), Some("mark"));
+    assert_eq!(
+        fork.tree().nodes[2].label_timestamp.as_deref(),
+        Some("2025-11-01T10:00:07.000Z")
+    );
+    assert_eq!(
+        fork.branch(Some(&added.id)).len(),
+        got.len(),
+        "the label left a gap in the chain"
+    );
+    assert_eq!(fork.header().parent_session.as_deref(), path.to_str());
+    let content = fs::read_to_string(&new).unwrap();
+    assert!(content.contains("\"thinkingLevel\":\"high\""));
+    assert!(
+        content.lines().any(|line| line == lines[4]),
+        "untouched lines are copied as they are"
+    );
+}
+
+#[test]
+fn a_fork_of_an_unwritten_session_and_of_a_fork() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut log = SessionLog::create(Some(dir.path().join("a.jsonl")), new_header("/", None)).unwrap();
+    let first = log.append(user("1")).unwrap();
+    log.append(answer("2")).unwrap();
+    let fork = log
+        .fork(
+            Some(dir.path().join("b.jsonl")),
+            new_header("/", None),
+            ForkScope::Path(&first.id),
+        )
+        .unwrap();
+    assert_eq!(fork.entries(), [first]);
+    let mut again = fork
+        .fork(
+            Some(dir.path().join("c.jsonl")),
+            new_header("/", None),
+            ForkScope::All,
+        )
+        .unwrap();
+    again.append(user("3")).unwrap();
+    again.ensure_on_disk().unwrap();
+    let count = again.entries().len();
+    drop(again);
+    assert_eq!(
+        SessionLog::open(&dir.path().join("c.jsonl"), "/")
+            .unwrap()
+            .0
+            .entries()
+            .len(),
+        count
+    );
+    let memory = log.fork(None, new_header("/", None), ForkScope::All).unwrap();
+    assert_eq!(memory.entries(), log.entries());
+    assert!(matches!(
+        log.fork(None, new_header("/", None), ForkScope::Path("nope"))
+            .unwrap_err(),
+        StoreError::NoEntry { .. }
+    ));
+}
+
+#[test]
+fn a_copy_of_everything_is_line_for_line_the_same() {
+    let mut lines = all_entries();
+    lines.push(user_line("bbbb0001", Some("aaaa0003"), "other branch"));
+    let (dir, path) = on_disk(text(&lines));
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    log.append(user("written by us")).unwrap();
+    let new = dir.path().join("copy.jsonl");
+    let mut copy = log
+        .fork(Some(new.clone()), new_header("/", None), ForkScope::All)
+        .unwrap();
+    copy.ensure_on_disk().unwrap();
+    let body = |path| {
+        fs::read_to_string(path)
+            .unwrap()
+            .split_once('\n')
+            .unwrap()
+            .1
+            .to_owned()
+    };
+    assert_eq!(body(&new), body(&path));
+    assert_eq!(copy.leaf_id(), log.leaf_id());
+}

@@ -1,0 +1,139 @@
+//! Listings, `--continue` and ids by prefix.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::fixtures::*;
+use crate::{Listing, find_by_id_prefix, list, list_all, most_recent, summarize};
+
+fn put(path: &Path, content: &str, age: u64) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, content).unwrap();
+    let time = SystemTime::now() - Duration::from_secs(age);
+    fs::File::options()
+        .append(true)
+        .open(path)
+        .unwrap()
+        .set_modified(time)
+        .unwrap();
+}
+
+fn session(id: &str, cwd: &str, lines: &[String]) -> String {
+    let header = HEADER.replace(SESSION_ID, id).replace("/home/u/app", cwd);
+    text(&[header]) + &text(lines)
+}
+
+#[test]
+fn a_summary_says_what_pi_says() {
+    let mut lines = all_entries();
+    lines.insert(2, "{broken".into());
+    lines[0] = lines[0].replace("}", ",\"parentSession\":\"/p.jsonl\"}");
+    let (_dir, path) = on_disk(text(&lines));
+    let summary = summarize(&path, true).unwrap().unwrap();
+    assert_eq!(
+        (summary.id.as_str(), summary.cwd.as_str()),
+        (SESSION_ID, "/home/u/app")
+    );
+    assert_eq!(summary.name.as_deref(), Some("named session"));
+    assert_eq!(summary.parent_session_path.as_deref(), Some("/p.jsonl"));
+    assert_eq!(
+        (summary.created, summary.modified),
+        (1_761_991_200_000, 1_761_991_210_000)
+    );
+    assert_eq!(
+        (summary.message_count, summary.first_message.as_str()),
+        (5, "Old question")
+    );
+    let all = summary.all_messages_text.unwrap();
+    assert_eq!(all, "Old question Old answer String content Old answer");
+    assert_eq!(summarize(&path, false).unwrap().unwrap().all_messages_text, None);
+}
+
+#[test]
+fn a_name_can_be_cleared_and_an_empty_session_has_words_for_it() {
+    let cleared = r#"{"type":"session_info","id":"i2","parentId":null,"timestamp":"t","name":" "}"#;
+    let named = cleared.replace("\" \"", "\"x\"");
+    let (_dir, path) = on_disk(text(&[HEADER, &named, cleared]));
+    let summary = summarize(&path, false).unwrap().unwrap();
+    assert_eq!(
+        (summary.name, summary.first_message.as_str()),
+        (None, "(no messages)")
+    );
+    assert_eq!(summary.modified, summary.created);
+}
+
+#[test]
+fn lists_are_newest_first_and_leave_out_what_is_no_session() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join("--a--").join(name);
+    let later = user_line("e1", None, "later").replace("1761991212000", "1761999999000");
+    put(
+        &at("1_one.jsonl"),
+        &session("one", "/a", &[user_line("e1", None, "early")]),
+        10,
+    );
+    put(&at("2_two.jsonl"), &session("two", "/a", &[later]), 20);
+    put(&at("notes.txt"), &session("txt", "/a", &[]), 1);
+    put(&at("foreign.jsonl"), "{\"type\":\"message\"}\n", 1);
+    put(&at("empty.jsonl"), "", 1);
+    put(
+        &at("lost.jsonl"),
+        &session("lost", "/a", &[]).replace("\"id\":\"", "\"iX\":\""),
+        30,
+    );
+    put(
+        &root.path().join("--b--/3_three.jsonl"),
+        &session("three", "/b", &[]),
+        5,
+    );
+    let ids = |list: Vec<crate::SessionSummary>| {
+        list.into_iter()
+            .map(|s| s.path.file_stem().unwrap().to_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        ids(list(&root.path().join("--a--"), Listing::Plain).unwrap()),
+        ["2_two", "1_one", "lost"]
+    );
+    assert_eq!(
+        ids(list_all(root.path(), Listing::Plain).unwrap()),
+        ["2_two", "1_one", "3_three", "lost"]
+    );
+    assert!(
+        list(&root.path().join("none"), Listing::Plain)
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn the_most_recent_is_the_file_changed_last_also_with_a_long_header() {
+    let root = tempfile::tempdir().unwrap();
+    let long = format!("/{}", "d/".repeat(2000));
+    put(&root.path().join("a.jsonl"), &session("aa-1", "/a", &[]), 50);
+    put(&root.path().join("b.jsonl"), &session("aa-2", &long, &[]), 10);
+    put(&root.path().join("c.jsonl"), "garbage\n", 1);
+    let name = |cwd| {
+        most_recent(root.path(), cwd)
+            .unwrap()
+            .map(|p| p.file_name().unwrap().to_owned())
+    };
+    assert_eq!(name(None).unwrap(), "b.jsonl");
+    assert_eq!(name(Some("/a")).unwrap(), "a.jsonl");
+    assert_eq!(name(Some("/zzz")), None);
+    let found = find_by_id_prefix(root.path(), "aa-").unwrap();
+    assert_eq!(
+        found.iter().map(|s| s.id.as_str()).collect::<Vec<_>>(),
+        ["aa-2", "aa-1"]
+    );
+    assert!(find_by_id_prefix(root.path(), "b").unwrap().is_empty());
+}
+
+#[test]
+fn an_open_session_can_be_listed() {
+    let (dir, path) = on_disk(text(&all_entries()));
+    let (mut log, _) = crate::SessionLog::open(&path, "/").unwrap();
+    log.append(user("sixth")).unwrap();
+    assert_eq!(list(dir.path(), Listing::Plain).unwrap()[0].message_count, 6);
+}

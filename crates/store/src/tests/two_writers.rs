@@ -1,0 +1,150 @@
+//! Two openers of one file, and writers that know nothing of our lock (QUALITY R20).
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+
+use super::fixtures::*;
+use crate::{SessionLog, StoreError};
+
+#[test]
+fn the_second_opener_is_told_who_has_it() {
+    let (_dir, path) = on_disk(text(&all_entries()));
+    let (log, _) = SessionLog::open(&path, "/").unwrap();
+    match SessionLog::open(&path, "/").unwrap_err() {
+        StoreError::Locked { pid, .. } => {
+            assert!(pid.is_none_or(|pid| pid == std::process::id()), "{pid:?}");
+            #[cfg(target_os = "linux")]
+            assert!(pid.is_some() || !std::path::Path::new("/proc/locks").exists());
+        }
+        other => panic!("{other}"),
+    }
+    drop(log);
+    SessionLog::open(&path, "/").unwrap();
+    assert_eq!(
+        fs::read_dir(path.parent().unwrap()).unwrap().count(),
+        1,
+        "a lock must leave nothing behind"
+    );
+}
+
+#[test]
+fn a_new_session_is_locked_from_its_first_write() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a/b/s.jsonl");
+    let mut log = SessionLog::create(Some(path.clone()), crate::new_header("/", None)).unwrap();
+    log.ensure_on_disk().unwrap();
+    assert!(matches!(
+        SessionLog::open(&path, "/").unwrap_err(),
+        StoreError::Locked { .. }
+    ));
+    assert!(matches!(
+        SessionLog::create(Some(path), crate::new_header("/", None)).unwrap_err(),
+        StoreError::AlreadyExists { .. }
+    ));
+}
+
+#[test]
+fn lines_of_a_foreign_writer_become_entries_and_our_leaf_stays() {
+    let (_dir, path) = on_disk(text(&all_entries()));
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    let ours = log.append(user("ours")).unwrap();
+    let mut foreign = OpenOptions::new().append(true).open(&path).unwrap();
+    writeln!(foreign, "{}", user_line("ffff0001", Some("aaaa0013"), "theirs")).unwrap();
+    write!(foreign, "{{\"type\":\"mess").unwrap();
+    let next = log.append(user("ours again")).unwrap();
+    assert_eq!(next.parent_id.as_deref(), Some(ours.id.as_str()));
+    assert!(log.entry("ffff0001").is_some());
+    assert_eq!(log.damage().torn_bytes, 13);
+    let seen = ids(&log);
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    assert_eq!(ids(&log), seen);
+    assert_eq!(log.children(Some("aaaa0013")).len(), 2);
+}
+
+#[test]
+fn a_foreign_writer_after_a_last_line_without_line_feed_is_understood() {
+    for glue in ["", "\n"] {
+        let (_dir, path) = on_disk(text(&all_entries()).trim_end());
+        let (mut log, damage) = SessionLog::open(&path, "/").unwrap();
+        assert!(damage.unterminated);
+        let mut foreign = OpenOptions::new().append(true).open(&path).unwrap();
+        writeln!(
+            foreign,
+            "{glue}{}",
+            user_line("ffff0001", Some("aaaa0013"), "theirs")
+        )
+        .unwrap();
+        log.append(user("ours")).unwrap();
+        assert_eq!(log.entries().len(), 14, "{glue:?}");
+        drop(log);
+        assert_eq!(
+            SessionLog::open(&path, "/").unwrap().0.entries().len(),
+            14,
+            "{glue:?}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_was_shortened_or_replaced_is_not_written_to() {
+    let content = text(&all_entries());
+    let (dir, path) = on_disk(&content);
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    fs::write(&path, &content[..content.len() / 2]).unwrap();
+    assert!(matches!(
+        log.append(user("x")).unwrap_err(),
+        StoreError::Changed { .. }
+    ));
+    assert_eq!(log.entries().len(), 12);
+    let other = dir.path().join("other");
+    fs::write(&other, &content).unwrap();
+    fs::rename(&other, &path).unwrap();
+    assert!(matches!(
+        log.append(user("x")).unwrap_err(),
+        StoreError::Changed { .. }
+    ));
+    assert_eq!(fs::read_to_string(&path).unwrap(), content);
+}
+
+#[test]
+fn a_file_that_was_removed_comes_back_with_everything() {
+    let (_dir, path) = on_disk(text(&all_entries()));
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    fs::remove_file(&path).unwrap();
+    log.append(user("x")).unwrap();
+    assert!(matches!(
+        SessionLog::open(&path, "/").unwrap_err(),
+        StoreError::Locked { .. }
+    ));
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none());
+    assert_eq!(log.entries().len(), 13);
+}
+
+#[test]
+fn appends_of_two_threads_with_and_without_lock_never_mix() {
+    let (_dir, path) = on_disk(text(&[HEADER]));
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    let other = path.clone();
+    let foreign = std::thread::spawn(move || {
+        for n in 0..3_000 {
+            let mut file = OpenOptions::new().append(true).open(&other).unwrap();
+            let line = user_line(&format!("f{n:07}"), None, &"f".repeat(n % 700)) + "\n";
+            file.write_all(line.as_bytes()).unwrap();
+        }
+    });
+    for n in 0..3_000 {
+        log.append(user(&"o".repeat(n % 700))).unwrap();
+    }
+    foreign.join().unwrap();
+    log.catch_up().unwrap();
+    assert_eq!(log.entries().len(), 6_000);
+    assert_eq!(log.branch(log.leaf_id()).len(), 3_000);
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    assert_eq!(log.entries().len(), 6_000);
+}

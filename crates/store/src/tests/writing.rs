@@ -1,0 +1,200 @@
+//! What new sessions look like on disk, and when.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use wire::EntryBody;
+use wire::entry::{Label, ModelChange, SessionInfo, ThinkingLevelChange};
+
+use super::fixtures::*;
+use crate::{SessionLog, StoreError, iso_to_ms, new_header, paths};
+
+fn first_entries() -> Vec<EntryBody> {
+    vec![
+        EntryBody::ModelChange(ModelChange {
+            provider: "mock-anthropic".into(),
+            model_id: "claude-mock".into(),
+            model: None,
+        }),
+        EntryBody::ThinkingLevelChange(ThinkingLevelChange {
+            thinking_level: Some("medium".into()),
+        }),
+    ]
+}
+
+#[test]
+fn a_session_is_written_whole_when_asked_for_and_line_by_line_after() {
+    let dir = tempfile::tempdir().unwrap();
+    let header = new_header("/home/u/app", Some("/old.jsonl"));
+    let path =
+        paths::session_dir(dir.path(), &header.cwd).join(paths::file_name(&header.timestamp, &header.id));
+    let mut log = SessionLog::create(Some(path.clone()), header).unwrap();
+    log.append_batch(first_entries()).unwrap();
+    log.append(user("First.")).unwrap();
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        0,
+        "written before the commit point"
+    );
+    log.ensure_on_disk().unwrap();
+    log.ensure_on_disk().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 4);
+    log.append(answer("One.")).unwrap();
+    let content = fs::read_to_string(&path).unwrap();
+    let lines: Vec<Value> = content
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let keys = |n: usize| {
+        lines[n]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(keys(0), "type version id timestamp cwd parentSession");
+    assert_eq!(keys(1), "type id parentId timestamp provider modelId");
+    assert_eq!(keys(2), "type id parentId timestamp thinkingLevel");
+    assert_eq!(keys(3), "type id parentId timestamp message");
+    assert_eq!(lines[1]["parentId"], Value::Null);
+    for n in 2..5 {
+        assert_eq!(lines[n]["parentId"], lines[n - 1]["id"]);
+        let id = lines[n]["id"].as_str().unwrap();
+        assert!(id.len() == 8 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{id}");
+        assert!(iso_to_ms(lines[n]["timestamp"].as_str().unwrap()).is_some());
+    }
+    let seen = log.entries().to_vec();
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none(), "{damage}");
+    assert_eq!(log.entries(), seen);
+}
+
+#[cfg(unix)]
+#[test]
+fn files_and_directories_are_private() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sessions/--a--/s.jsonl");
+    let mut log = SessionLog::create(Some(path.clone()), new_header("/a", None)).unwrap();
+    log.ensure_on_disk().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(
+        (
+            mode(&path),
+            mode(path.parent().unwrap()),
+            mode(&dir.path().join("sessions"))
+        ),
+        (0o600, 0o700, 0o700)
+    );
+}
+
+#[test]
+fn a_session_in_memory_never_touches_the_disk() {
+    let mut log = SessionLog::create(None, new_header("/a", None)).unwrap();
+    log.append(user("1")).unwrap();
+    log.ensure_on_disk().unwrap();
+    log.append(answer("2")).unwrap();
+    assert_eq!(
+        (log.path(), log.is_on_disk(), log.entries().len()),
+        (None, false, 2)
+    );
+    assert_eq!(log.context(log.leaf_id()).messages.len(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn creating_never_goes_through_what_is_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("target");
+    let link = dir.path().join("link.jsonl");
+    std::os::unix::fs::symlink(&target, &link).unwrap();
+    assert!(matches!(
+        SessionLog::create(Some(link), new_header("/", None)).unwrap_err(),
+        StoreError::AlreadyExists { .. }
+    ));
+    // Put there after `create` and before the first write.
+    let late = dir.path().join("late.jsonl");
+    let mut log = SessionLog::create(Some(late.clone()), new_header("/", None)).unwrap();
+    log.append(user("1")).unwrap();
+    std::os::unix::fs::symlink(&target, &late).unwrap();
+    assert!(matches!(
+        log.ensure_on_disk().unwrap_err(),
+        StoreError::AlreadyExists { .. }
+    ));
+    assert!(!target.exists());
+    fs::remove_file(&late).unwrap();
+    log.ensure_on_disk().unwrap();
+    assert_eq!(fs::read_to_string(&late).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn acknowledged_entries_are_in_the_file_without_closing_it() {
+    let (_dir, path) = on_disk(text(&[HEADER]));
+    let (mut log, _) = SessionLog::open(&path, "/").unwrap();
+    for n in 1..=500 {
+        let entry = log.append(user(&n.to_string())).unwrap();
+        let content = fs::read_to_string(&path).unwrap();
+        assert_eq!(content.lines().count(), n + 1);
+        assert!(content.lines().last().unwrap().contains(&entry.id));
+    }
+    // As if killed: nothing is dropped, nothing flushed.
+    std::mem::forget(log);
+    let copy = path.with_extension("copy");
+    fs::copy(&path, &copy).unwrap();
+    assert_eq!(SessionLog::open(&copy, "/").unwrap().0.entries().len(), 500);
+}
+
+#[test]
+fn names_and_labels_follow_the_last_word() {
+    let mut log = SessionLog::create(None, new_header("/", None)).unwrap();
+    let first = log.append(user("1")).unwrap();
+    let name = |name: &str| EntryBody::SessionInfo(SessionInfo { name: name.into() });
+    let label = |label: Option<&str>| {
+        EntryBody::Label(Label {
+            target_id: first.id.clone(),
+            label: label.map(str::to_owned),
+        })
+    };
+    log.append(name("  a name ")).unwrap();
+    assert_eq!(log.session_name(), Some("a name"));
+    log.append(name("")).unwrap();
+    assert_eq!(log.session_name(), None);
+    log.append(label(Some("x"))).unwrap();
+    log.append(label(Some("y"))).unwrap();
+    assert_eq!(log.label(&first.id), Some("y"));
+    log.append(label(None)).unwrap();
+    assert_eq!(log.label(&first.id), None);
+}
+
+#[test]
+fn directory_and_file_names_are_pis() {
+    assert_eq!(paths::encode_cwd("/home/u/my.app"), "--home-u-my.app--");
+    assert_eq!(paths::encode_cwd("C:\\work\\x"), "--C--work-x--");
+    assert_eq!(paths::encode_cwd("/"), "----");
+    let name = paths::file_name("2026-11-20T23:46:11.841Z", "01a1fb5a-7501-7c62-bc5c-cebc5d52d56c");
+    assert_eq!(
+        name,
+        "2026-11-20T23-46-11-841Z_01a1fb5a-7501-7c62-bc5c-cebc5d52d56c.jsonl"
+    );
+    assert_eq!(
+        paths::id_of_file_name(Path::new(&name)),
+        Some("01a1fb5a-7501-7c62-bc5c-cebc5d52d56c")
+    );
+    for hostile in ["../../x", "a/b", "a\0b", "..", "\u{202e}x"] {
+        let name = paths::file_name("t", hostile);
+        assert!(
+            !name.contains(['/', '\0', '\u{202e}']) && !name.contains(".."),
+            "{name}"
+        );
+    }
+    let (one, two) = (
+        format!("/{}", "é".repeat(3000)),
+        format!("/{}x", "é".repeat(3000)),
+    );
+    assert!(paths::encode_cwd(&one).len() <= 255);
+    assert_ne!(paths::encode_cwd(&one), paths::encode_cwd(&two));
+}

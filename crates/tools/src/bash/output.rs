@@ -1,0 +1,240 @@
+//! Collects a command's output: counts all of it, keeps the end, logs the whole once it is long (pi-core.md 5.4).
+
+use std::path::{Path, PathBuf};
+
+use super::log::Log;
+use crate::limits::{self, MAX_BYTES, MAX_LINES};
+use crate::text::truncate::{Totals, Truncation, tail};
+
+/// The output so far.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    tmp_dir: PathBuf,
+    tail: Vec<u8>,
+    /// Has the tail lost its beginning?
+    trimmed: bool,
+    totals: Totals,
+    /// Bytes of the last line and of the one before it.
+    line_bytes: (u64, u64),
+    log: Option<Log>,
+    log_failed: bool,
+}
+
+impl Collector {
+    /// Nothing yet; a log would go to `tmp_dir`.
+    pub(crate) fn new(tmp_dir: &Path) -> Self {
+        Self {
+            tmp_dir: tmp_dir.to_path_buf(),
+            tail: Vec::new(),
+            trimmed: false,
+            totals: Totals::default(),
+            line_bytes: (0, 0),
+            log: None,
+            log_failed: false,
+        }
+    }
+
+    /// Takes the next bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        self.count(bytes);
+        self.tail.extend_from_slice(bytes);
+        match &mut self.log {
+            Some(log) => log.push(bytes),
+            None if !self.log_failed && !self.totals.fits(MAX_LINES) => match Log::create(&self.tmp_dir) {
+                Ok(mut log) => {
+                    // Nothing has been trimmed yet, so the tail is everything.
+                    log.push(&self.tail);
+                    self.log = Some(log);
+                }
+                Err(_) => self.log_failed = true,
+            },
+            None => {}
+        }
+        if self.tail.len() > limits::TAIL_TRIM {
+            self.tail.drain(..self.tail.len() - limits::TAIL_KEEP);
+            self.trimmed = true;
+        }
+    }
+
+    fn count(&mut self, bytes: &[u8]) {
+        let newlines = memchr::memchr_iter(b'\n', bytes).count() as u64;
+        self.totals.bytes += bytes.len() as u64;
+        self.totals.newlines += newlines;
+        self.totals.ends_in_newline = bytes.last() == Some(&b'\n');
+        let Some(last) = memchr::memrchr(b'\n', bytes) else {
+            self.line_bytes.0 += bytes.len() as u64;
+            return;
+        };
+        let (head, rest) = bytes.split_at_checked(last).unwrap_or_default();
+        let before = match memchr::memrchr(b'\n', head) {
+            Some(first) => (last - first - 1) as u64,
+            None => self.line_bytes.0 + last as u64,
+        };
+        self.line_bytes = (rest.len() as u64 - 1, before);
+    }
+
+    /// Writes the log if it is due, or in any case.
+    pub(crate) async fn flush(&mut self, all: bool) {
+        if let Some(log) = self.log.as_mut().filter(|log| all || log.is_due()) {
+            log.flush().await;
+        }
+    }
+
+    /// The end of the output, cut to the limits. A character whose rest is still to come is left out unless `done`.
+    pub(crate) fn snapshot(&self, done: bool) -> Truncation {
+        // Decoding never makes bytes fewer, so this much is enough for the limit and to see that it is passed.
+        let from = if self.totals.fits(MAX_LINES) {
+            0
+        } else {
+            self.tail.len().saturating_sub(MAX_BYTES + 8)
+        };
+        let bytes = self.tail.get(from..).unwrap_or_default();
+        let bytes = if from > 0 || self.trimmed {
+            whole_from(bytes)
+        } else {
+            bytes
+        };
+        let text = String::from_utf8_lossy(if done { bytes } else { whole_to(bytes) });
+        // When all of it is at hand, count what is shown: a broken byte takes three once it is replaced.
+        let totals = if from == 0 && !self.trimmed {
+            Totals::of(&text)
+        } else {
+            self.totals
+        };
+        tail(&text, totals, MAX_LINES)
+    }
+
+    /// Where the whole output is, if it was logged.
+    pub(crate) fn path(&self) -> Option<String> {
+        self.log
+            .as_ref()
+            .map(|log| log.path().to_string_lossy().into_owned())
+    }
+
+    /// The notice under a cut output (pi-core.md 5.4).
+    pub(crate) fn notice(&self, cut: &Truncation) -> String {
+        let place = match self.path() {
+            Some(path) => format!("Full output: {path}"),
+            None => "The full output could not be saved".to_owned(),
+        };
+        let last = cut.total_lines;
+        if cut.last_line_partial {
+            let (line, bytes) = match self.totals.ends_in_newline {
+                true => (last.saturating_sub(1), self.line_bytes.1),
+                false => (last, self.line_bytes.0),
+            };
+            let (shown, full) = (
+                crate::text::format_size(cut.output_bytes),
+                crate::text::format_size(bytes),
+            );
+            return format!("[Showing last {shown} of line {line} (line is {full}). {place}]");
+        }
+        let first = last + 1 - cut.output_lines.min(last);
+        let limit = match cut.truncated_by {
+            Some(crate::text::truncate::TruncatedBy::Bytes) => {
+                format!(" ({} limit)", crate::text::format_size(MAX_BYTES as u64))
+            }
+            _ => String::new(),
+        };
+        format!("[Showing lines {first}-{last} of {last}{limit}. {place}]")
+    }
+}
+
+/// Without the rest of a character whose beginning was cut off.
+fn whole_from(bytes: &[u8]) -> &[u8] {
+    let skip = bytes
+        .iter()
+        .take(3)
+        .take_while(|byte| (**byte & 0xc0) == 0x80)
+        .count();
+    bytes.get(skip..).unwrap_or_default()
+}
+
+/// Without the beginning of a character whose end has not come.
+fn whole_to(bytes: &[u8]) -> &[u8] {
+    let open = bytes.utf8_chunks().last().map_or(0, |chunk| {
+        let invalid = chunk.invalid();
+        let cut = std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+        if cut { invalid.len() } else { 0 }
+    });
+    bytes.get(..bytes.len() - open).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn collect(parts: &[&[u8]]) -> (Collector, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let mut collector = Collector::new(dir.path());
+        for part in parts {
+            collector.push(part);
+            collector.flush(false).await;
+        }
+        collector.flush(true).await;
+        (collector, dir)
+    }
+
+    #[tokio::test]
+    async fn short_output_has_no_log() {
+        let (c, dir) = collect(&[b"a\xff", b"\xe2\x82"]).await;
+        assert_eq!(c.snapshot(false).content, "a\u{fffd}");
+        assert_eq!(c.snapshot(true).content, "a\u{fffd}\u{fffd}");
+        assert_eq!(
+            (c.path(), std::fs::read_dir(dir.path()).unwrap().count()),
+            (None, 0)
+        );
+    }
+
+    #[tokio::test]
+    async fn long_output_is_logged_whole_in_any_cut() {
+        let text: String = (1..=60_000).map(|i| format!("line {i} \u{e9}\n")).collect();
+        for size in [7, 4096, 1 << 20] {
+            let parts: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
+            let (c, _dir) = collect(&parts).await;
+            let cut = c.snapshot(true);
+            assert!(text.ends_with(&cut.content) && cut.content.starts_with("line 5"));
+            assert_eq!((cut.total_lines, cut.total_bytes), (60_001, text.len() as u64));
+            let path = c.path().unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+            let limit = if cut.truncated_by == Some(crate::text::truncate::TruncatedBy::Bytes) {
+                " (50.0KB limit)"
+            } else {
+                ""
+            };
+            let first = 60_002 - cut.output_lines;
+            let notice = format!("[Showing lines {first}-60001 of 60001{limit}. Full output: {path}]");
+            assert_eq!(c.notice(&cut), notice);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_huge_last_line() {
+        for (end, line) in [("", 2), ("\n", 2)] {
+            let text = format!("first\n{}{end}", "q".repeat(200_000));
+            let parts: Vec<&[u8]> = text.as_bytes().chunks(999).collect();
+            let (c, _dir) = collect(&parts).await;
+            let notice = c.notice(&c.snapshot(true));
+            assert!(
+                notice.starts_with(&format!(
+                    "[Showing last 50.0KB of line {line} (line is 195.3KB). Full"
+                )),
+                "{notice}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn no_place_for_a_log() {
+        let mut c = Collector::new(Path::new("/no/such/dir"));
+        c.push(&b"x\n".repeat(3000));
+        let notice = c.notice(&c.snapshot(true));
+        assert_eq!(
+            notice,
+            "[Showing lines 1002-3001 of 3001. The full output could not be saved]"
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! The `bash` tool (pi-core.md 5.4): results, notices and progress updates.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::time::Instant;
+use wire::{ToolResult, UserBlock};
+
+use super::Shell;
+use super::drive::{Sink, Stop, drive};
+use super::output::Collector;
+use crate::args::Args;
+use crate::config::{Progress, ToolContext};
+use crate::limits;
+use crate::reaper::{Ended, Reaper};
+use crate::text::truncate::Truncation;
+
+/// Runs the tool. The error is the text the model sees.
+pub(crate) async fn run(
+    args: &Args,
+    ctx: &ToolContext,
+    shell: &Shell,
+    reaper: &Reaper,
+    tmp_dir: &std::path::Path,
+) -> Result<ToolResult, String> {
+    let command = args.str("command");
+    let seconds = args.number("timeout").filter(|seconds| *seconds > 0.0);
+    let limit = seconds.map(|s| Duration::try_from_secs_f64(s).unwrap_or(limits::TIMEOUT_MAX));
+    if command.contains('\0') {
+        return Err("The command must not contain null bytes".to_owned());
+    }
+    let spec = shell
+        .spec(command, &ctx.cwd, &ctx.env)
+        .map_err(|error| error.to_string())?;
+    ctx.progress.put(ToolResult {
+        content: Vec::new(),
+        details: None,
+        terminate: None,
+    });
+    let (child, pipe) = tokio::select! {
+        biased;
+        () = ctx.cancel.cancelled() => return Err("Command aborted".to_owned()),
+        started = reaper.spawn(spec) => started.map_err(|error| error.to_string())?,
+    };
+    let mut sink = Updates::new(&ctx.progress, Collector::new(tmp_dir));
+    let stop = drive(child, pipe, limit, &ctx.cancel, &mut sink).await;
+    let collector = sink.finish().await;
+    conclude(&collector, stop, seconds)
+}
+
+/// The tool's result for an output and the way the command stopped.
+fn conclude(collector: &Collector, stop: Stop, seconds: Option<f64>) -> Result<ToolResult, String> {
+    let cut = collector.snapshot(true);
+    let mut text = cut.content.clone();
+    if cut.truncated {
+        let _ = write!(text, "\n\n{}", collector.notice(&cut));
+    }
+    let quiet = text.is_empty();
+    let or_none = |text: String| if quiet { "(no output)".to_owned() } else { text };
+    match stop {
+        Stop::Ended(Ended::Code(0)) => {
+            let mut result = ToolResult::text(or_none(text));
+            result.details = cut.truncated.then(|| details(&cut, collector.path()));
+            Ok(result)
+        }
+        Stop::Ended(Ended::Code(code)) => {
+            Err(format!("{}\n\nCommand exited with code {code}", or_none(text)))
+        }
+        Stop::Ended(Ended::Signal(number)) => Err(format!(
+            "{}\n\nCommand was killed by signal {}",
+            or_none(text),
+            signal_name(number)
+        )),
+        Stop::Ended(Ended::Lost) => Err(format!(
+            "{}\n\n{}",
+            or_none(text),
+            crate::error::ToolsError::GuardianLost
+        )),
+        Stop::TimedOut => {
+            let seconds = seconds.unwrap_or_default();
+            Err(under(text, &format!("Command timed out after {seconds} seconds")))
+        }
+        Stop::Aborted => Err(under(text, "Command aborted")),
+    }
+}
+
+fn under(text: String, line: &str) -> String {
+    if text.is_empty() {
+        line.to_owned()
+    } else {
+        format!("{text}\n\n{line}")
+    }
+}
+
+/// `9 (SIGKILL)`; signals without a common name are numbers only.
+fn signal_name(number: i32) -> String {
+    let name = match number {
+        1 => "SIGHUP",
+        2 => "SIGINT",
+        3 => "SIGQUIT",
+        4 => "SIGILL",
+        5 => "SIGTRAP",
+        6 => "SIGABRT",
+        8 => "SIGFPE",
+        9 => "SIGKILL",
+        11 => "SIGSEGV",
+        13 => "SIGPIPE",
+        14 => "SIGALRM",
+        15 => "SIGTERM",
+        _ => return number.to_string(),
+    };
+    format!("{number} ({name})")
+}
+
+fn details(cut: &Truncation, path: Option<String>) -> Value {
+    let mut details = Map::new();
+    if cut.truncated {
+        details.insert("truncation".to_owned(), cut.to_value());
+    }
+    if let Some(path) = path {
+        details.insert("fullOutputPath".to_owned(), json!(path));
+    }
+    Value::Object(details)
+}
+
+/// Sends the current tail at most every [`limits::UPDATE_EVERY`], at once when nothing was sent lately.
+struct Updates<'a> {
+    progress: &'a Progress,
+    collector: Collector,
+    sent: Option<Instant>,
+    dirty: bool,
+}
+
+impl<'a> Updates<'a> {
+    fn new(progress: &'a Progress, collector: Collector) -> Self {
+        Self {
+            progress,
+            collector,
+            sent: None,
+            dirty: false,
+        }
+    }
+
+    fn send(&mut self, done: bool) {
+        let cut = self.collector.snapshot(done);
+        let details = details(&cut, self.collector.path());
+        let content = vec![UserBlock::text(cut.content)];
+        self.progress.put(ToolResult {
+            content,
+            details: Some(details),
+            terminate: None,
+        });
+        self.sent = Some(Instant::now());
+        self.dirty = false;
+    }
+
+    /// Sends what has not been sent and completes the log.
+    async fn finish(mut self) -> Collector {
+        self.collector.flush(true).await;
+        if self.dirty {
+            self.send(true);
+        }
+        self.collector
+    }
+}
+
+impl Sink for Updates<'_> {
+    async fn data(&mut self, bytes: &[u8]) {
+        self.collector.push(bytes);
+        self.collector.flush(false).await;
+        self.dirty = true;
+        if self.due().is_some_and(|due| due <= Instant::now()) {
+            self.tick();
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let last = || {
+            self.sent
+                .map_or_else(Instant::now, |sent| sent + limits::UPDATE_EVERY)
+        };
+        self.dirty.then(last)
+    }
+
+    fn tick(&mut self) {
+        self.send(false);
+    }
+}

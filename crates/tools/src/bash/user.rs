@@ -1,0 +1,144 @@
+//! The user's `bash` command (pi-core.md 1.13): cleaned output, in full to whoever listens, its end to the record.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Shell;
+use super::drive::{Sink, Stop, drive};
+use super::output::Collector;
+use crate::error::ToolsError;
+use crate::reaper::{Ended, Reaper};
+use crate::text::clean::Cleaner;
+
+/// A command of the user.
+#[derive(Debug)]
+pub struct UserBash {
+    /// The command line.
+    pub command: String,
+    /// Working directory, absolute.
+    pub cwd: PathBuf,
+    /// Cancelled by `abort_bash`.
+    pub cancel: CancellationToken,
+    /// Takes the cleaned output as it comes. While it is full, the command waits.
+    pub deltas: Option<mpsc::Sender<String>>,
+    /// Variables added to the environment.
+    pub env: Vec<(OsString, OsString)>,
+}
+
+/// What a command of the user came to; the `data` of the `bash` response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BashRun {
+    /// The end of the cleaned output.
+    pub output: String,
+    /// None when it was aborted or killed by a signal.
+    pub exit_code: Option<i32>,
+    /// Was it aborted?
+    pub cancelled: bool,
+    /// Is `output` not all of it?
+    pub truncated: bool,
+    /// Where all of it is, when truncated.
+    pub full_output_path: Option<String>,
+}
+
+/// Runs a command of the user.
+pub(crate) async fn run(
+    request: UserBash,
+    shell: &Shell,
+    reaper: &Reaper,
+    tmp_dir: &Path,
+) -> Result<BashRun, ToolsError> {
+    let UserBash {
+        command,
+        cwd,
+        cancel,
+        deltas,
+        env,
+    } = request;
+    let spec = shell.spec(&command.replace('\0', ""), &cwd, &env)?;
+    let started = tokio::select! {
+        biased;
+        () = cancel.cancelled() => None,
+        started = reaper.spawn(spec) => Some(started?),
+    };
+    let collector = Collector::new(tmp_dir);
+    let mut sink = Clean {
+        cleaner: Cleaner::default(),
+        text: String::new(),
+        collector,
+        deltas,
+        cancel: &cancel,
+    };
+    let stop = match started {
+        Some((child, pipe)) => drive(child, pipe, None, &cancel, &mut sink).await,
+        None => Stop::Aborted,
+    };
+    sink.finish().await;
+    let cut = sink.collector.snapshot(true);
+    Ok(BashRun {
+        exit_code: match stop {
+            Stop::Ended(Ended::Code(code)) => Some(code),
+            _ => None,
+        },
+        cancelled: stop == Stop::Aborted,
+        truncated: cut.truncated,
+        full_output_path: if cut.truncated {
+            sink.collector.path()
+        } else {
+            None
+        },
+        output: cut.content,
+    })
+}
+
+struct Clean<'a> {
+    cleaner: Cleaner,
+    text: String,
+    collector: Collector,
+    deltas: Option<mpsc::Sender<String>>,
+    cancel: &'a CancellationToken,
+}
+
+impl Clean<'_> {
+    async fn pass_on(&mut self) {
+        if self.text.is_empty() {
+            return;
+        }
+        self.collector.push(self.text.as_bytes());
+        self.collector.flush(false).await;
+        match &self.deltas {
+            Some(deltas) => {
+                let delta = std::mem::take(&mut self.text);
+                // A reader that has stopped reading must not hold up an abort.
+                tokio::select! {
+                    biased;
+                    sent = deltas.send(delta) => if sent.is_err() { self.deltas = None },
+                    () = self.cancel.cancelled() => {}
+                }
+            }
+            None => self.text.clear(),
+        }
+    }
+
+    async fn finish(&mut self) {
+        self.cleaner.finish(&mut self.text);
+        self.pass_on().await;
+        self.collector.flush(true).await;
+    }
+}
+
+impl Sink for Clean<'_> {
+    async fn data(&mut self, bytes: &[u8]) {
+        self.cleaner.push(bytes, &mut self.text);
+        self.pass_on().await;
+    }
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn tick(&mut self) {}
+}

@@ -1,0 +1,135 @@
+//! The `edit` tool (pi-core.md 5.5): argument repair, reading and writing. Matching lives in `plan`, endings in
+//! `endings`, the normal form in `fuzzy`, the diff for clients in `diff`.
+
+mod diff;
+mod endings;
+mod fuzzy;
+mod plan;
+
+use std::fs::OpenOptions;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use wire::ToolResult;
+
+use crate::config::FuzzyEdit;
+use crate::limits;
+use crate::text::{format_size, system_error};
+use endings::Endings;
+pub(crate) use plan::Edit;
+
+/// Parses `edits` where a model wrote them as a JSON text. This part of the repair shows in the recorded arguments.
+pub(crate) fn parse_text_edits(args: &mut Map<String, Value>) {
+    let parsed = match args.get("edits") {
+        Some(Value::String(text)) => serde_json::from_str::<Value>(text).ok(),
+        _ => None,
+    };
+    if let Some(edits @ (Value::Array(_) | Value::Object(_))) = parsed {
+        args.insert("edits".to_owned(), edits);
+    }
+}
+
+/// Brings the shapes models use into the one of the schema: JSON text, one object, top-level `oldText`/`newText`.
+pub(crate) fn prepare(args: &mut Map<String, Value>) {
+    parse_text_edits(args);
+    if let Some(Value::Object(_)) = args.get("edits") {
+        let one = args.remove("edits").unwrap_or_default();
+        args.insert("edits".to_owned(), Value::Array(vec![one]));
+    }
+    let texts = (args.get("oldText"), args.get("newText"));
+    if let (Some(Value::String(old)), Some(Value::String(new))) = texts {
+        let legacy = json!({ "oldText": old, "newText": new });
+        match args.entry("edits").or_insert_with(|| Value::Array(Vec::new())) {
+            Value::Array(edits) => edits.push(legacy),
+            other => *other = Value::Array(vec![legacy]),
+        }
+        args.remove("oldText");
+        args.remove("newText");
+    }
+    // Extra keys of an edit are harmless; the schema would refuse them.
+    if let Some(Value::Array(edits)) = args.get_mut("edits") {
+        for edit in edits.iter_mut().filter_map(Value::as_object_mut) {
+            edit.retain(|key, _| key == "oldText" || key == "newText");
+        }
+    }
+}
+
+/// The edits of validated arguments.
+pub(crate) fn edits(value: Option<&Value>) -> Vec<Edit> {
+    let text = |edit: &Value, name| {
+        edit.get(name)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let list = value
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    list.iter()
+        .map(|edit| Edit {
+            old: text(edit, "oldText"),
+            new: text(edit, "newText"),
+        })
+        .collect()
+}
+
+/// Applies edits to a file. `shown` is the path as the model wrote it.
+pub(crate) fn edit(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<ToolResult, String> {
+    if edits.is_empty() {
+        return Err("Edit tool input is invalid. edits must contain at least one replacement.".to_owned());
+    }
+    let bytes = read(path, shown)?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        format!("Could not edit file: {shown}. It is not valid UTF-8, so editing would damage it.")
+    })?;
+    let (bom, text) = match text.strip_prefix('\u{feff}') {
+        Some(rest) => ("\u{feff}", rest),
+        None => ("", text.as_str()),
+    };
+    let (text, endings) = Endings::split(text);
+    let done = plan::apply(&text, &endings, shown, edits, mode)?;
+    let diff = diff::diff(&done.before, &done.after);
+    let out = format!("{bom}{}", done.endings.join(&done.after));
+    crate::write::put(path, out.as_bytes())?;
+    let mut result = ToolResult::text(format!(
+        "Successfully replaced {} block(s) in {shown}.",
+        edits.len()
+    ));
+    result.details = Some(json!({ "diff": diff.text, "firstChangedLine": diff.first_changed_line }));
+    Ok(result)
+}
+
+fn read(path: &Path, shown: &str) -> Result<Vec<u8>, String> {
+    let failed = |error: &io::Error| {
+        let (code, _) = system_error::describe(error);
+        format!("Could not edit file: {shown}. Error code: {code}.")
+    };
+    if path.is_dir() {
+        return Err("EISDIR: illegal operation on a directory, read".to_owned());
+    }
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(|error| failed(&error))?;
+    let meta = file.metadata().map_err(|error| failed(&error))?;
+    if !meta.is_file() {
+        return Err(format!("Could not edit file: {shown}. It is not a regular file."));
+    }
+    let mut bytes = Vec::new();
+    file.take(limits::EDIT_FILE_MAX + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| failed(&error))?;
+    if bytes.len() as u64 > limits::EDIT_FILE_MAX {
+        let max = format_size(limits::EDIT_FILE_MAX);
+        return Err(format!("Could not edit file: {shown}. It is larger than {max}."));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,106 @@
+//! Tests of sniffing and shrinking on images made here.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use image::{DynamicImage, ImageFormat, RgbImage};
+
+use super::*;
+
+const DOT_PNG: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+const DOT_GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+
+fn make(width: u32, height: u32, format: ImageFormat, noise: bool) -> Vec<u8> {
+    let mut seed = 1_u32;
+    let image = RgbImage::from_fn(width, height, |x, y| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        if noise {
+            image::Rgb(seed.to_be_bytes()[..3].try_into().unwrap())
+        } else {
+            image::Rgb([x as u8, y as u8, 7])
+        }
+    });
+    let mut out = std::io::Cursor::new(Vec::new());
+    DynamicImage::ImageRgb8(image).write_to(&mut out, format).unwrap();
+    out.into_inner()
+}
+
+#[test]
+fn sniffing() {
+    let png = make(2, 2, ImageFormat::Png, false);
+    let mut animated = png.clone();
+    animated.splice(33..33, *b"\0\0\0\x08acTL\0\0\0\x01\0\0\0\0\0\0\0\0");
+    for (bytes, mime) in [
+        (png.as_slice(), Some("image/png")),
+        (&animated, None),
+        (b"\x89PNG\r\n\x1a\n", None),
+        (&make(2, 2, ImageFormat::Jpeg, false), Some("image/jpeg")),
+        (b"\xff\xd8\xff\xf7", None),
+        (b"GIF89a", Some("image/gif")),
+        (b"GIF87a", Some("image/gif")),
+        (b"GIFs are fun", None),
+        (&make(2, 2, ImageFormat::WebP, false), Some("image/webp")),
+        (b"RIFF1234WAVE", None),
+        (b"", None),
+    ] {
+        assert_eq!(sniff(bytes), mime);
+    }
+}
+
+#[test]
+fn results_as_recorded() {
+    // tool-read-image, tool-read-image-gif
+    for (data, mime) in [(DOT_PNG, "image/png"), (DOT_GIF, "image/gif")] {
+        let bytes = STANDARD.decode(data).unwrap();
+        let result = result(&bytes, sniff(&bytes).unwrap(), true, true);
+        assert_eq!(result.joined_text(), format!("Read image file [{mime}]"));
+        let image = UserBlock::Image(ImageContent {
+            data: data.to_owned(),
+            mime_type: mime.to_owned(),
+        });
+        assert_eq!((result.content.len(), result.content.last()), (2, Some(&image)));
+    }
+    let blind = result(&STANDARD.decode(DOT_PNG).unwrap(), "image/png", true, false);
+    assert!(blind.joined_text().ends_with(
+        "\n[Current model does not support images. The image will be omitted from this request.]"
+    ));
+    let broken = result(b"\xff\xd8\xff broken", "image/jpeg", true, true);
+    assert_eq!(
+        (broken.joined_text().as_str(), broken.content.len()),
+        (
+            "Read image file [image/jpeg]\n[Image omitted: could not be resized below the inline image size limit.]",
+            1
+        )
+    );
+}
+
+#[test]
+fn large_images_are_shrunk() {
+    let wide = resize(&make(3000, 1000, ImageFormat::Png, false), "image/png").unwrap();
+    assert_eq!(wide.mime_type, "image/png");
+    assert_eq!(
+        wide.note.unwrap(),
+        "[Image: original 3000x1000, displayed at 2000x667. Multiply coordinates by 1.50 to map to original image.]"
+    );
+    let decoded = image::load_from_memory(&STANDARD.decode(wide.data).unwrap()).unwrap();
+    assert_eq!((decoded.width(), decoded.height()), (2000, 667));
+    let gif = resize(&make(2001, 3, ImageFormat::Gif, false), "image/gif").unwrap();
+    assert_eq!(gif.mime_type, "image/png");
+}
+
+#[test]
+fn noise_becomes_jpeg() {
+    let noise = resize(&make(2200, 2200, ImageFormat::Jpeg, true), "image/jpeg").unwrap();
+    assert_eq!(noise.mime_type, "image/jpeg");
+    assert!(
+        noise.note.unwrap().contains("displayed at 2000x2000") && noise.data.len() < limits::IMAGE_BASE64_MAX
+    );
+}
+
+#[test]
+fn a_bomb_is_refused_by_its_head() {
+    // 30000 x 30000 pixels in a few bytes.
+    let mut png = STANDARD.decode(DOT_PNG).unwrap();
+    png.splice(16..24, [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
+    assert_eq!(resize(&png, "image/png"), None);
+}

@@ -1,0 +1,32 @@
+//! The hands of the agent: read, bash, edit, write, grep, find and ls, and the reaper that every child belongs to.
+//!
+//! What lives here: what the tools do, the texts they answer with, argument validation, and the processes they start.
+//! What does not: which tools are active, who may call them (`host`), what is put on the wire (`wire`). This crate reads
+//! no environment, changes no working directory and writes nothing to the standard streams.
+
+mod args;
+mod bash;
+mod config;
+mod edit;
+pub mod error;
+pub mod image;
+mod info;
+pub mod limits;
+mod path;
+mod queue;
+mod read;
+pub mod reaper;
+mod search;
+pub mod text;
+mod toolbox;
+pub mod validate;
+mod write;
+
+pub use bash::{BashRun, UserBash};
+pub use config::{FuzzyEdit, Progress, ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
+pub use error::ToolsError;
+pub use info::{ToolInfo, infos};
+#[cfg(target_os = "linux")]
+pub use reaper::guardian;
+pub use reaper::{GuardianLaunch, Reaper};
+pub use toolbox::Toolbox;

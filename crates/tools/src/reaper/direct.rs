@@ -1,0 +1,77 @@
+//! Commands as children of the agent itself: for systems without a guardian, and for tests. Kills reach process groups.
+
+use std::collections::HashSet;
+use std::os::fd::OwnedFd;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::watch;
+
+use super::{Ended, SpawnSpec, kill_group};
+use crate::error::ToolsError;
+
+/// The groups that still run; they are killed when this is dropped.
+#[derive(Debug, Default)]
+pub(super) struct Direct {
+    running: Arc<Mutex<HashSet<u32>>>,
+}
+
+impl Direct {
+    /// Starts a command and watches for its end.
+    pub(super) fn spawn(
+        &self,
+        spec: &SpawnSpec,
+        output: OwnedFd,
+    ) -> Result<(u32, watch::Receiver<Option<Ended>>), ToolsError> {
+        let failed = |source| ToolsError::Spawn {
+            program: spec.program.to_string_lossy().into_owned(),
+            source,
+        };
+        let errors = output.try_clone().map_err(failed)?;
+        let mut child = tokio::process::Command::new(&spec.program)
+            .args(&spec.args)
+            .env_clear()
+            .envs(spec.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&spec.cwd)
+            .stdin(Stdio::null())
+            .stdout(Stdio::from(output))
+            .stderr(Stdio::from(errors))
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let pid = child.id().unwrap_or_default();
+        let (tell, ended) = watch::channel(None);
+        let running = Arc::clone(&self.running);
+        running.lock().unwrap_or_else(PoisonError::into_inner).insert(pid);
+        tokio::spawn(async move {
+            use std::os::unix::process::ExitStatusExt as _;
+            let end = match child.wait().await {
+                Ok(status) => status
+                    .code()
+                    .map(Ended::Code)
+                    .or_else(|| status.signal().map(Ended::Signal))
+                    .unwrap_or(Ended::Lost),
+                Err(_) => Ended::Lost,
+            };
+            running
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&pid);
+            let _ = tell.send(Some(end));
+        });
+        Ok((pid, ended))
+    }
+
+    /// Kills the groups of all commands that still run.
+    pub(super) fn shutdown(&self) {
+        for pid in self.running.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            kill_group(*pid);
+        }
+    }
+}
+
+impl Drop for Direct {
+    fn drop(&mut self) {
+        self.shutdown();
+    }
+}

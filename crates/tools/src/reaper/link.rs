@@ -1,0 +1,380 @@
+//! The agent's side of the guardian's socket: starting it, asking it, handing its reports to whoever waits.
+//!
+//! One task writes (so that frames and descriptors stay in order), one reads. When the guardian goes away, everybody
+//! who waits is told, what it had started is killed by group, and the next command starts a new one.
+
+use std::collections::HashMap;
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream as StdStream;
+use std::process::{Child as Process, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use tokio::io::{AsyncReadExt as _, Interest};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::frame::{Report, Request, SpawnSpec, take_frame};
+use super::{Ended, GuardianLaunch, kill_group};
+use crate::error::ToolsError;
+use crate::limits;
+
+/// A guardian that is started when it is first needed.
+#[derive(Debug)]
+pub(super) struct Guardian {
+    launch: GuardianLaunch,
+    link: tokio::sync::Mutex<Option<Link>>,
+}
+
+#[derive(Debug)]
+struct Link {
+    remote: Remote,
+    pid: u32,
+    gone: watch::Receiver<bool>,
+}
+
+/// A way to reach the guardian that runs a command.
+#[derive(Debug, Clone)]
+pub(super) struct Remote {
+    requests: mpsc::WeakSender<Outgoing>,
+    table: Table,
+    /// Kept by the `Guardian` only: dropping it closes the socket, which is the order to end everything.
+    hold: Option<mpsc::Sender<Outgoing>>,
+}
+
+#[derive(Debug)]
+struct Outgoing {
+    frame: Vec<u8>,
+    fd: Option<OwnedFd>,
+}
+
+type Table = Arc<Mutex<Book>>;
+
+/// The commands somebody waits for; once closed, nobody can be added.
+#[derive(Debug, Default)]
+struct Book {
+    slots: HashMap<u64, Slot>,
+    closed: bool,
+}
+
+/// Who waits for what of one command.
+#[derive(Debug)]
+struct Slot {
+    pid: u32,
+    spawned: Option<oneshot::Sender<Result<u32, i32>>>,
+    ended: watch::Sender<Option<Ended>>,
+    killed: Vec<oneshot::Sender<()>>,
+}
+
+fn lock(table: &Table) -> MutexGuard<'_, Book> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Guardian {
+    pub(super) fn new(launch: GuardianLaunch) -> Self {
+        Self {
+            launch,
+            link: tokio::sync::Mutex::new(None),
+        }
+    }
+
+    /// Has the guardian start a command.
+    pub(super) async fn spawn(
+        &self,
+        id: u64,
+        spec: SpawnSpec,
+        output: OwnedFd,
+        marker: Vec<u8>,
+    ) -> Result<(u32, watch::Receiver<Option<Ended>>, Remote), ToolsError> {
+        let program = spec.program.to_string_lossy().into_owned();
+        let (tell, spawned) = oneshot::channel();
+        let (end, ended) = watch::channel(None);
+        let slot = Slot {
+            pid: 0,
+            spawned: Some(tell),
+            ended: end,
+            killed: Vec::new(),
+        };
+        let (sender, remote) = self.reach(id, slot).await?;
+        let mut forget = Forget {
+            id,
+            marker,
+            remote: Some(remote.clone()),
+        };
+        let frame = Request::Spawn { id, spec }.encode();
+        sender
+            .send(Outgoing {
+                frame,
+                fd: Some(output),
+            })
+            .await
+            .map_err(|_| ToolsError::GuardianLost)?;
+        match spawned.await {
+            Ok(Ok(pid)) => {
+                forget.remote = None;
+                Ok((pid, ended, remote))
+            }
+            Ok(Err(errno)) => {
+                forget.remote = None;
+                let source = std::io::Error::from_raw_os_error(errno);
+                Err(ToolsError::Spawn { program, source })
+            }
+            Err(_) => Err(ToolsError::GuardianLost),
+        }
+    }
+
+    /// Enters a command with the guardian that runs, or with a new one.
+    async fn reach(&self, id: u64, slot: Slot) -> Result<(mpsc::Sender<Outgoing>, Remote), ToolsError> {
+        let mut link = self.link.lock().await;
+        let alive = link.as_ref().filter(|link| !lock(&link.remote.table).closed);
+        let current = match alive {
+            Some(current) => current,
+            None => link.insert(Link::open(&self.launch).map_err(ToolsError::Guardian)?),
+        };
+        if !enter(&current.remote.table, id, slot) {
+            return Err(ToolsError::GuardianLost);
+        }
+        let sender = current.remote.hold.clone().ok_or(ToolsError::GuardianLost)?;
+        Ok((
+            sender,
+            Remote {
+                hold: None,
+                ..current.remote.clone()
+            },
+        ))
+    }
+
+    pub(super) async fn pid(&self) -> Option<u32> {
+        self.link
+            .lock()
+            .await
+            .as_ref()
+            .filter(|link| !lock(&link.remote.table).closed)
+            .map(|link| link.pid)
+    }
+
+    /// Closes the socket and waits for the guardian to have killed everything.
+    pub(super) async fn shutdown(&self) {
+        let Some(Link { remote, mut gone, .. }) = self.link.lock().await.take() else {
+            return;
+        };
+        drop(remote);
+        let _ = tokio::time::timeout(limits::SHUTDOWN_WAIT, gone.wait_for(|gone| *gone)).await;
+    }
+}
+
+/// Kills a command whose starter gave up waiting, and forgets one that did not start.
+struct Forget {
+    id: u64,
+    marker: Vec<u8>,
+    remote: Option<Remote>,
+}
+
+impl Drop for Forget {
+    fn drop(&mut self) {
+        if let Some(remote) = self.remote.take() {
+            let pid = lock(&remote.table)
+                .slots
+                .remove(&self.id)
+                .map_or(0, |slot| slot.pid);
+            remote.abandon(self.id, pid, std::mem::take(&mut self.marker));
+        }
+    }
+}
+
+impl Remote {
+    /// Asks for a kill; `done` is told when nothing is left, or dropped when the guardian is gone.
+    pub(super) async fn kill(&self, id: u64, pid: u32, marker: Vec<u8>, done: oneshot::Sender<()>) {
+        {
+            let mut book = lock(&self.table);
+            if book.closed {
+                return;
+            }
+            // The first process may have ended long ago, and its slot with it.
+            let (ended, _) = watch::channel(Some(Ended::Lost));
+            let fresh = || Slot {
+                pid,
+                spawned: None,
+                ended,
+                killed: Vec::new(),
+            };
+            book.slots.entry(id).or_insert_with(fresh).killed.push(done);
+        }
+        let frame = Request::Kill { id, pid, marker }.encode();
+        let sent = match self.requests.upgrade() {
+            Some(requests) => requests.send(Outgoing { frame, fd: None }).await.is_ok(),
+            None => false,
+        };
+        if !sent {
+            lock(&self.table).slots.remove(&id);
+        }
+    }
+
+    /// Asks for a kill without waiting.
+    pub(super) fn abandon(&self, id: u64, pid: u32, marker: Vec<u8>) {
+        let outgoing = Outgoing {
+            frame: Request::Kill { id, pid, marker }.encode(),
+            fd: None,
+        };
+        let sent = self
+            .requests
+            .upgrade()
+            .is_some_and(|requests| requests.try_send(outgoing).is_ok());
+        if !sent && pid != 0 {
+            kill_group(pid);
+        }
+    }
+}
+
+/// Enters a command; false when the guardian is gone.
+fn enter(table: &Table, id: u64, slot: Slot) -> bool {
+    let mut book = lock(table);
+    if !book.closed {
+        book.slots.insert(id, slot);
+    }
+    !book.closed
+}
+
+impl Link {
+    fn open(launch: &GuardianLaunch) -> std::io::Result<Self> {
+        let (ours, theirs) = StdStream::pair()?;
+        let process = Command::new(&launch.program)
+            .args(&launch.args)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        ours.set_nonblocking(true)?;
+        let (reader, writer) = UnixStream::from_std(ours)?.into_split();
+        let table = Table::default();
+        let (hold, requests) = mpsc::channel(limits::REAPER_QUEUE);
+        let (tell, gone) = watch::channel(false);
+        let pid = process.id();
+        tokio::spawn(write(writer, requests));
+        tokio::spawn(read(reader, process, Arc::clone(&table), tell));
+        let remote = Remote {
+            requests: hold.downgrade(),
+            table,
+            hold: Some(hold),
+        };
+        Ok(Self { remote, pid, gone })
+    }
+}
+
+/// Writes frames in order; ends when nobody can ask any more. Dropping the half closes the direction.
+async fn write(writer: OwnedWriteHalf, mut requests: mpsc::Receiver<Outgoing>) {
+    while let Some(Outgoing { frame, fd }) = requests.recv().await {
+        let mut rest = frame.as_slice();
+        let mut fd = fd;
+        while !rest.is_empty() {
+            let Ok(sent) = send_some(&writer, rest, fd.as_ref()).await else {
+                return;
+            };
+            // The descriptor has gone out with the first byte.
+            fd = None;
+            rest = rest.get(sent..).unwrap_or_default();
+        }
+    }
+}
+
+async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fd: Option<&OwnedFd>) -> std::io::Result<usize> {
+    let socket: &UnixStream = writer.as_ref();
+    socket
+        .async_io(Interest::WRITABLE, || {
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut control = SendAncillaryBuffer::new(&mut space);
+            let fds = fd.map(AsFd::as_fd);
+            if let Some(fd) = &fds {
+                control.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(fd)));
+            }
+            Ok(sendmsg(
+                socket,
+                &[IoSlice::new(bytes)],
+                &mut control,
+                SendFlags::NOSIGNAL,
+            )?)
+        })
+        .await
+}
+
+/// Hands out reports until the guardian is gone; then tells everybody and reaps it.
+async fn read(mut reader: OwnedReadHalf, mut process: Process, table: Table, gone: watch::Sender<bool>) {
+    let mut buffer = Vec::new();
+    'open: loop {
+        match reader.read_buf(&mut buffer).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        loop {
+            match take_frame(&mut buffer).and_then(|frame| frame.map(|f| Report::decode(&f)).transpose()) {
+                Ok(Some(report)) => deliver(&table, report),
+                Ok(None) => break,
+                Err(_) => break 'open,
+            }
+        }
+    }
+    let left: Vec<Slot> = {
+        let mut book = lock(&table);
+        book.closed = true;
+        book.slots.drain().map(|(_, slot)| slot).collect()
+    };
+    for slot in left {
+        if slot.pid != 0 && slot.ended.borrow().is_none() {
+            kill_group(slot.pid);
+        }
+        slot.ended.send_replace(Some(Ended::Lost));
+    }
+    let _ = tokio::task::spawn_blocking(move || {
+        let _ = process.kill();
+        process.wait()
+    })
+    .await;
+    gone.send_replace(true);
+}
+
+fn deliver(table: &Table, report: Report) {
+    let table = &mut lock(table).slots;
+    match report {
+        Report::Spawned { id, pid } => {
+            if let Some(slot) = table.get_mut(&id) {
+                slot.pid = pid;
+                if let Some(tell) = slot.spawned.take() {
+                    let _ = tell.send(Ok(pid));
+                }
+            }
+        }
+        Report::Failed { id, errno } => {
+            if let Some(tell) = table.remove(&id).and_then(|slot| slot.spawned) {
+                let _ = tell.send(Err(errno));
+            }
+        }
+        Report::Exited { id, code, signal } => {
+            let end = code
+                .map(Ended::Code)
+                .or(signal.map(Ended::Signal))
+                .unwrap_or(Ended::Lost);
+            if let Some(slot) = table.get(&id) {
+                slot.ended.send_replace(Some(end));
+            }
+            // A slot that waits for the report of a kill stays until then.
+            if table.get(&id).is_some_and(|slot| slot.killed.is_empty()) {
+                table.remove(&id);
+            }
+        }
+        Report::Killed { id, .. } => {
+            if let Some(slot) = table.get_mut(&id) {
+                for done in slot.killed.drain(..) {
+                    let _ = done.send(());
+                }
+                if slot.ended.borrow().is_some() || slot.pid == 0 {
+                    table.remove(&id);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The `grep` tool (pi-core.md 5.7): file contents by regular expression, gitignored files left out inside repositories.
+
+use std::io;
+use std::path::Path;
+
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkMatch};
+use ignore::overrides::OverrideBuilder;
+use serde_json::{Map, json};
+use tokio_util::sync::CancellationToken;
+use wire::ToolResult;
+
+use crate::args::Args;
+use crate::limits;
+use crate::path::relative;
+
+/// What a call asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct Query {
+    pattern: String,
+    glob: Option<String>,
+    ignore_case: bool,
+    literal: bool,
+    context: usize,
+    limit: usize,
+}
+
+impl Query {
+    /// From validated arguments.
+    pub(crate) fn of(args: &Args) -> Self {
+        Self {
+            pattern: args.str("pattern").to_owned(),
+            glob: args
+                .opt_str("glob")
+                .filter(|glob| !glob.is_empty())
+                .map(str::to_owned),
+            ignore_case: args.flag("ignoreCase"),
+            literal: args.flag("literal"),
+            context: args
+                .count("context", 0)
+                .unwrap_or(0)
+                .min(limits::GREP_CONTEXT_MAX),
+            limit: args.limit("limit", limits::GREP_LIMIT),
+        }
+    }
+
+    fn matcher(&self) -> Result<RegexMatcher, String> {
+        let mut builder = RegexMatcherBuilder::new();
+        builder
+            .case_insensitive(self.ignore_case)
+            .fixed_strings(self.literal)
+            .multi_line(true)
+            .line_terminator(Some(b'\n'))
+            .size_limit(limits::GREP_PATTERN_SIZE);
+        builder
+            .build(&self.pattern)
+            .map_err(|error| format!("Invalid search pattern: {error}"))
+    }
+}
+
+/// Searches a file or everything below a directory. Blocks.
+pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Result<ToolResult, String> {
+    let meta = root
+        .metadata()
+        .map_err(|_| format!("Path not found: {}", root.display()))?;
+    let matcher = query.matcher()?;
+    let base = if meta.is_dir() {
+        root
+    } else {
+        root.parent().unwrap_or(root)
+    };
+    let mut walk = super::walk(root, false);
+    if let Some(glob) = &query.glob {
+        let mut overrides = OverrideBuilder::new(base);
+        let added = overrides.add(glob).and_then(|overrides| overrides.build());
+        walk.overrides(added.map_err(|error| format!("Invalid glob pattern: {error}"))?);
+    }
+    // A file with a null byte is binary: what was found before it does not count as text, but is kept.
+    let mut searcher = SearcherBuilder::new()
+        .line_number(true)
+        .before_context(query.context)
+        .after_context(query.context)
+        .binary_detection(BinaryDetection::quit(0))
+        .heap_limit(Some(limits::GREP_HEAP))
+        .build();
+    let mut found = Found::new(query.limit, cancel);
+    for entry in walk.build() {
+        if cancel.is_cancelled() {
+            return Err(super::ABORTED.to_owned());
+        }
+        let Ok(entry) = entry else { continue };
+        // Pipes and devices would make the search wait.
+        let regular = entry.file_type().is_some_and(|kind| kind.is_file());
+        let named = entry.depth() == 0 && meta.is_file();
+        if !regular && !named {
+            continue;
+        }
+        found.name = relative(entry.path(), base);
+        found.after = 0;
+        let _ = searcher.search_path(&matcher, entry.path(), &mut found);
+        if found.full() {
+            break;
+        }
+    }
+    if cancel.is_cancelled() {
+        return Err(super::ABORTED.to_owned());
+    }
+    Ok(found.result())
+}
+
+/// The lines found so far.
+struct Found<'a> {
+    name: String,
+    lines: Vec<String>,
+    bytes: usize,
+    matches: usize,
+    limit: usize,
+    cut: bool,
+    /// Context lines that still belong to the last match of the limit.
+    after: usize,
+    cancel: &'a CancellationToken,
+}
+
+impl<'a> Found<'a> {
+    fn new(limit: usize, cancel: &'a CancellationToken) -> Self {
+        Self {
+            name: String::new(),
+            lines: Vec::new(),
+            bytes: 0,
+            matches: 0,
+            limit,
+            cut: false,
+            after: 0,
+            cancel,
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.matches >= self.limit || self.bytes > limits::GREP_OUTPUT_MAX
+    }
+
+    fn add(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let number = number.unwrap_or_default();
+        let mut line = format!("{}{mark}{number}{mark} ", self.name);
+        match text.char_indices().nth(limits::GREP_LINE_CHARS) {
+            Some((end, _)) => {
+                line.push_str(text.get(..end).unwrap_or_default());
+                line.push_str("... [truncated]");
+                self.cut = true;
+            }
+            None => line.push_str(text),
+        }
+        self.bytes += line.len();
+        self.lines.push(line);
+    }
+
+    fn result(self) -> ToolResult {
+        if self.lines.is_empty() {
+            return ToolResult::text("No matches found");
+        }
+        let (mut notices, mut details) = (Vec::new(), Map::new());
+        if self.matches >= self.limit {
+            let more = self.limit * 2;
+            notices.push(format!(
+                "{} matches limit reached. Use limit={more} for more, or refine pattern",
+                self.limit
+            ));
+            details.insert("matchLimitReached".to_owned(), json!(self.limit));
+        }
+        let notice = format!(
+            "Some lines truncated to {} chars. Use read tool to see full lines",
+            limits::GREP_LINE_CHARS
+        );
+        let late = self.cut.then_some((notice.as_str(), "linesTruncated"));
+        super::result(&self.lines, notices, details, late)
+    }
+}
+
+impl Sink for Found<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, searcher: &Searcher, hit: &SinkMatch<'_>) -> Result<bool, io::Error> {
+        if self.full() {
+            return Ok(false);
+        }
+        self.add(':', hit.line_number(), hit.bytes());
+        self.matches += 1;
+        self.after = searcher.after_context();
+        // At the limit the context after the match still has to come.
+        Ok(!self.cancel.is_cancelled() && (!self.full() || self.after > 0))
+    }
+
+    fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> Result<bool, io::Error> {
+        if self.full() {
+            if self.after == 0 {
+                return Ok(false);
+            }
+            self.after -= 1;
+        }
+        self.add('-', context.line_number(), context.bytes());
+        Ok(!self.cancel.is_cancelled())
+    }
+}

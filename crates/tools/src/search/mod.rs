@@ -1,0 +1,59 @@
+//! The tools that look around: grep, find, ls. They search in this process and read only.
+
+pub(crate) mod find;
+pub(crate) mod grep;
+pub(crate) mod ls;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use ignore::WalkBuilder;
+use serde_json::{Map, Value};
+use wire::ToolResult;
+
+use crate::limits::{self, MAX_BYTES};
+use crate::text::format_size;
+use crate::text::truncate::{self, Totals};
+
+/// Text for the model when a search was aborted.
+pub(crate) const ABORTED: &str = "Operation aborted";
+
+/// A walk in name order that sees hidden files, but not inside `.git`.
+fn walk(root: &Path, gitignore_everywhere: bool) -> WalkBuilder {
+    let mut walk = WalkBuilder::new(root);
+    walk.hidden(false)
+        .require_git(!gitignore_everywhere)
+        .follow_links(false)
+        .max_depth(Some(limits::WALK_DEPTH))
+        .sort_by_file_name(OsStr::cmp)
+        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+    walk
+}
+
+/// Cuts the lines to the byte limit and puts the notices under them (pi-core.md 5.7).
+fn result(
+    lines: &[String],
+    mut notices: Vec<String>,
+    mut details: Map<String, Value>,
+    late: Option<(&str, &str)>,
+) -> ToolResult {
+    let text = lines.join("\n");
+    let cut = truncate::head(&text, Totals::of(&text), usize::MAX);
+    if cut.truncated {
+        notices.push(format!("{} limit reached", format_size(MAX_BYTES as u64)));
+        details.insert("truncation".to_owned(), cut.to_value());
+    }
+    if let Some((notice, key)) = late {
+        notices.push(notice.to_owned());
+        details.insert(key.to_owned(), Value::Bool(true));
+    }
+    let mut text = cut.content;
+    if !notices.is_empty() {
+        text = format!("{text}\n\n[{}]", notices.join(". "));
+    }
+    let mut result = ToolResult::text(text);
+    result.details = (!details.is_empty()).then_some(Value::Object(details));
+    result
+}

@@ -1,0 +1,270 @@
+//! Tests of grep, find and ls on a small tree, with the recorded transcripts' texts.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::args::Args;
+use tokio_util::sync::CancellationToken;
+
+struct Tree(tempfile::TempDir);
+
+impl Tree {
+    /// The files of tool-grep and tool-find.
+    fn new() -> Self {
+        Self::with(&[
+            ("src/a.js", "const foo = 1;\nlet bar = foo;\nFOO upper\n"),
+            ("src/b.txt", "nothing\nfoo in text\n"),
+            (".hidden", "foo hidden\n"),
+            (".gitignore", "ignored.txt\n"),
+            ("ignored.txt", "foo ignored\n"),
+            ("node_modules/x.js", "foo dep\n"),
+        ])
+    }
+
+    fn with(files: &[(&str, &str)]) -> Self {
+        let tree = Self(tempfile::tempdir().unwrap());
+        for (name, content) in files {
+            let path = tree.at(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        tree
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn grep(&self, args: Value) -> Result<ToolResult, String> {
+        let args = Args::new(args.as_object().unwrap().clone());
+        let root = args
+            .opt_str("path")
+            .map_or(self.0.path().to_path_buf(), |path| self.at(path));
+        grep::grep(&root, &grep::Query::of(&args), &CancellationToken::new())
+    }
+
+    fn find(&self, root: &str, pattern: &str, limit: usize) -> Result<ToolResult, String> {
+        find::find(&self.at(root), pattern, limit, &CancellationToken::new())
+    }
+
+    fn ls(&self, path: &str, limit: usize) -> Result<ToolResult, String> {
+        ls::ls(&self.at(path), limit, &CancellationToken::new())
+    }
+}
+
+#[test]
+fn grep_as_recorded() {
+    let tree = Tree::new();
+    for (args, text) in [
+        (
+            json!({ "pattern": "bar", "path": "src" }),
+            "a.js:2: let bar = foo;",
+        ),
+        (json!({ "pattern": "zzz" }), "No matches found"),
+        (
+            json!({ "pattern": "foo", "path": "src/a.js", "ignoreCase": true }),
+            "a.js:1: const foo = 1;\na.js:2: let bar = foo;\na.js:3: FOO upper",
+        ),
+        (
+            json!({ "pattern": "foo", "glob": "*.txt", "path": "src" }),
+            "b.txt:2: foo in text",
+        ),
+        (
+            json!({ "pattern": "let bar", "path": "src/a.js", "context": 1 }),
+            "a.js-1- const foo = 1;\na.js:2: let bar = foo;\na.js-3- FOO upper",
+        ),
+        (
+            json!({ "pattern": "= 1;", "literal": true, "path": "src/a.js" }),
+            "a.js:1: const foo = 1;",
+        ),
+    ] {
+        let result = tree.grep(args.clone()).unwrap();
+        assert_eq!(
+            (result.joined_text().as_str(), &result.details),
+            (text, &None),
+            "{args}"
+        );
+    }
+    let limited = tree
+        .grep(json!({ "pattern": "foo", "path": "src/a.js", "limit": 1 }))
+        .unwrap();
+    assert_eq!(
+        limited.joined_text(),
+        "a.js:1: const foo = 1;\n\n[1 matches limit reached. Use limit=2 for more, or refine pattern]"
+    );
+    assert_eq!(limited.details, Some(json!({ "matchLimitReached": 1 })));
+    let missing = tree
+        .grep(json!({ "pattern": "foo", "path": "nodir" }))
+        .unwrap_err();
+    assert_eq!(missing, format!("Path not found: {}", tree.at("nodir").display()));
+}
+
+#[test]
+fn grep_sees_hidden_files_and_gitignore_only_in_a_repository() {
+    let tree = Tree::new();
+    let names = |tree: &Tree| -> Vec<String> {
+        let text = tree.grep(json!({ "pattern": "foo" })).unwrap().joined_text();
+        let mut names: Vec<_> = text
+            .lines()
+            .map(|line| line.split(':').next().unwrap().to_owned())
+            .collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(
+        names(&tree),
+        [
+            ".hidden",
+            "ignored.txt",
+            "node_modules/x.js",
+            "src/a.js",
+            "src/b.txt"
+        ]
+    );
+    std::fs::create_dir(tree.at(".git")).unwrap();
+    std::fs::write(tree.at(".git/config"), "foo").unwrap();
+    assert_eq!(
+        names(&tree),
+        [".hidden", "node_modules/x.js", "src/a.js", "src/b.txt"]
+    );
+}
+
+#[test]
+fn grep_limits_and_oddities() {
+    let long = format!("\u{e9}{}\r\n", "x".repeat(600));
+    let tree = Tree::with(&[
+        ("long", &long),
+        ("bin", "foo\0bar\n"),
+        ("many", &"hit\n".repeat(300)),
+        ("ctx", "1\nhit\n3\nhit\n5\n6\n"),
+    ]);
+    let cut = tree.grep(json!({ "pattern": "x", "path": "long" })).unwrap();
+    let expected = format!(
+        "long:1: \u{e9}{}... [truncated]\n\n[Some lines truncated to 500 chars. Use read tool to see full lines]",
+        "x".repeat(499)
+    );
+    assert_eq!(
+        (cut.joined_text(), cut.details),
+        (expected, Some(json!({ "linesTruncated": true })))
+    );
+    assert_eq!(
+        tree.grep(json!({ "pattern": "foo" })).unwrap().joined_text(),
+        "No matches found"
+    );
+    let many = tree
+        .grep(json!({ "pattern": "hit", "path": "many" }))
+        .unwrap()
+        .joined_text();
+    assert!(many.ends_with(
+        "many:100: hit\n\n[100 matches limit reached. Use limit=200 for more, or refine pattern]"
+    ));
+    let context = tree
+        .grep(json!({ "pattern": "hit", "path": "ctx", "context": 1 }))
+        .unwrap()
+        .joined_text();
+    assert_eq!(context, "ctx-1- 1\nctx:2: hit\nctx-3- 3\nctx:4: hit\nctx-5- 5");
+    let one = tree
+        .grep(json!({ "pattern": "hit", "path": "ctx", "context": 1, "limit": 1 }))
+        .unwrap()
+        .joined_text();
+    assert!(
+        one.starts_with("ctx-1- 1\nctx:2: hit\nctx-3- 3\n\n[1 matches"),
+        "{one}"
+    );
+    assert!(
+        tree.grep(json!({ "pattern": "(" }))
+            .unwrap_err()
+            .starts_with("Invalid search pattern: ")
+    );
+    assert!(
+        tree.grep(json!({ "pattern": "x", "glob": "[" }))
+            .unwrap_err()
+            .starts_with("Invalid glob pattern: ")
+    );
+    let wide = Tree::with(&[("w", &format!("{}\n", "y".repeat(400)).repeat(200))]);
+    let wide = wide.grep(json!({ "pattern": "y", "limit": 1000 })).unwrap();
+    assert!(wide.joined_text().ends_with("\n\n[50.0KB limit reached]"));
+    assert_eq!(wide.details.unwrap()["truncation"]["truncatedBy"], "bytes");
+}
+
+#[test]
+fn find_as_recorded() {
+    let tree = Tree::new();
+    for (root, pattern, text) in [
+        ("", "a.js", "src/a.js"),
+        ("", "*.zzz", "No files found matching pattern"),
+        ("src", "*.txt", "b.txt"),
+        ("", "src/**/*.js", "src/a.js"),
+        ("", "*.txt", "src/b.txt"),
+        ("", "SRC", "No files found matching pattern"),
+        ("", "s*c", "src/"),
+        ("", ".h*", ".hidden"),
+    ] {
+        let result = tree.find(root, pattern, 1000).unwrap();
+        assert_eq!(
+            (result.joined_text().as_str(), &result.details),
+            (text, &None),
+            "{pattern}"
+        );
+    }
+    assert_eq!(
+        tree.find("nodir", "x", 9).unwrap_err(),
+        format!("Path not found: {}", tree.at("nodir").display())
+    );
+    let limited = tree.find("", "*.js", 2).unwrap();
+    assert_eq!(
+        limited.joined_text(),
+        "node_modules/x.js\nsrc/a.js\n\n[2 results limit reached. Use limit=4 for more, or refine pattern]"
+    );
+    assert_eq!(limited.details, Some(json!({ "resultLimitReached": 2 })));
+}
+
+#[test]
+fn ls_as_recorded() {
+    let tree = Tree::with(&[
+        ("b.txt", "b"),
+        ("A.txt", "a"),
+        (".dot", "d"),
+        ("sub/x", "x"),
+        ("sub/inner/y", "y"),
+    ]);
+    std::fs::create_dir(tree.at("empty")).unwrap();
+    std::os::unix::fs::symlink("nowhere", tree.at("dangling")).unwrap();
+    for (path, text) in [
+        ("", ".dot\nA.txt\nb.txt\nempty/\nsub/"),
+        ("sub", "inner/\nx"),
+        ("empty", "(empty directory)"),
+    ] {
+        assert_eq!(tree.ls(path, 500).unwrap(), ToolResult::text(text));
+    }
+    assert_eq!(
+        tree.ls("nodir", 9).unwrap_err(),
+        format!("Path not found: {}", tree.at("nodir").display())
+    );
+    assert_eq!(
+        tree.ls("b.txt", 9).unwrap_err(),
+        format!("Not a directory: {}", tree.at("b.txt").display())
+    );
+    let limited = tree.ls("", 2).unwrap();
+    assert_eq!(
+        limited.joined_text(),
+        ".dot\nA.txt\n\n[2 entries limit reached. Use limit=4 for more]"
+    );
+    assert_eq!(limited.details, Some(json!({ "entryLimitReached": 2 })));
+    assert_eq!(tree.ls("", 5).unwrap().details, None);
+}
+
+#[test]
+fn searches_can_be_aborted() {
+    let (tree, cancel) = (Tree::new(), CancellationToken::new());
+    cancel.cancel();
+    let args = Args::new(json!({ "pattern": "foo" }).as_object().unwrap().clone());
+    assert_eq!(
+        grep::grep(tree.0.path(), &grep::Query::of(&args), &cancel).unwrap_err(),
+        ABORTED
+    );
+    assert_eq!(find::find(tree.0.path(), "*", 9, &cancel).unwrap_err(), ABORTED);
+    assert_eq!(ls::ls(tree.0.path(), 9, &cancel).unwrap_err(), ABORTED);
+}

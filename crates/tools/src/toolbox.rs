@@ -1,0 +1,220 @@
+//! The toolbox: one entry for all tools. Repairs and validates arguments, then hands them to the tool.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use wire::ToolResult;
+
+use crate::args::Args;
+use crate::bash::{self, BashRun, Shell, UserBash};
+use crate::config::{ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
+use crate::error::ToolsError;
+use crate::info::{ToolInfo, infos};
+use crate::path::Resolver;
+use crate::queue::FileQueue;
+use crate::read::{ImageRules, Window};
+use crate::reaper::Reaper;
+use crate::search::{find, grep, ls};
+use crate::validate::{NullText, validate_with};
+use crate::{edit, limits, read, write};
+
+const ABORTED: &str = "Operation aborted";
+
+/// The seven tools with what they share. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Toolbox {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: ToolsConfig,
+    shell: Shell,
+    reaper: Reaper,
+    queue: FileQueue,
+}
+
+impl Toolbox {
+    /// A toolbox whose commands belong to `reaper`.
+    #[must_use]
+    pub fn new(config: ToolsConfig, reaper: Reaper) -> Self {
+        let shell = Shell::new(&config);
+        Self {
+            shared: Arc::new(Shared {
+                config,
+                shell,
+                reaper,
+                queue: FileQueue::default(),
+            }),
+        }
+    }
+
+    /// The seven tools in their order.
+    #[must_use]
+    pub fn infos() -> &'static [ToolInfo] {
+        infos()
+    }
+
+    /// The part of argument repair that shows in `tool_execution_start` and in the message: `edits` as JSON text.
+    pub fn repair_args(name: &str, args: &mut Map<String, Value>) {
+        if name == "edit" {
+            edit::parse_text_edits(args);
+        }
+    }
+
+    /// Brings a call's arguments into the schema's types; this is what hooks see and [`Self::run_validated`] takes.
+    ///
+    /// # Errors
+    /// The text for the model: unknown tool or invalid arguments (pi-core.md 1.5, 1.6).
+    pub fn prepare(name: &str, args: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+        let Some(info) = infos().iter().find(|info| info.spec.name == name) else {
+            return Err(format!("Tool {name} not found"));
+        };
+        let schema = &info.spec.parameters;
+        let mut prepared = args.clone();
+        if name == "edit" {
+            edit::prepare(&mut prepared);
+        }
+        // Models write null for "not given".
+        let required = schema.get("required").and_then(Value::as_array);
+        let is_required = |key: &str| required.is_some_and(|list| list.iter().any(|one| one == key));
+        prepared.retain(|key, value| !value.is_null() || is_required(key));
+        validate_with(name, schema, &prepared, NullText::Word)
+    }
+
+    /// Runs a call from the model's arguments. When the future is dropped, a running command is killed.
+    pub async fn run(&self, call: ToolRequest, ctx: ToolContext) -> ToolOutcome {
+        match Self::prepare(&call.name, &call.args) {
+            Ok(args) => self.run_validated(ToolRequest { args, ..call }, ctx).await,
+            Err(text) => ToolOutcome::error(text),
+        }
+    }
+
+    /// Runs a call whose arguments have been prepared, and perhaps changed by a hook since.
+    pub async fn run_validated(&self, call: ToolRequest, ctx: ToolContext) -> ToolOutcome {
+        let args = Args::new(call.args);
+        if call.name != "bash" && ctx.cancel.is_cancelled() {
+            return ToolOutcome::error(ABORTED);
+        }
+        let shared = &self.shared;
+        let done = match call.name.as_str() {
+            "bash" => {
+                bash::tool::run(&args, &ctx, &shared.shell, &shared.reaper, &shared.config.tmp_dir).await
+            }
+            "read" => self.read(args, &ctx).await,
+            "edit" => self.edit(args, &ctx).await,
+            "write" => self.write(args, &ctx).await,
+            "grep" => self.grep(args, &ctx).await,
+            "find" => self.find(args, &ctx).await,
+            "ls" => self.ls(args, &ctx).await,
+            name => Err(format!("Tool {name} not found")),
+        };
+        ToolOutcome::from(done)
+    }
+
+    /// Runs a command of the user (pi-core.md 1.13). Any number may run at once.
+    ///
+    /// # Errors
+    /// When the command could not be started.
+    pub async fn user_bash(&self, request: UserBash) -> Result<BashRun, ToolsError> {
+        let shared = &self.shared;
+        bash::user::run(request, &shared.shell, &shared.reaper, &shared.config.tmp_dir).await
+    }
+
+    fn resolver<'a>(&'a self, ctx: &'a ToolContext) -> Resolver<'a> {
+        Resolver {
+            cwd: &ctx.cwd,
+            home: self.shared.config.home.as_deref(),
+        }
+    }
+
+    async fn read(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let path = self.resolver(ctx).resolve_existing(args.str("path"))?;
+        let images = ImageRules {
+            resize: self.shared.config.auto_resize_images,
+            seen: ctx.sees_images,
+        };
+        blocking(&ctx.cancel, move |cancel| {
+            read::read(&path, args.str("path"), Window::of(&args), images, &cancel)
+        })
+        .await
+    }
+
+    async fn edit(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let path = self.resolver(ctx).resolve(args.str("path"))?;
+        let mode = self.shared.config.fuzzy_edit;
+        let turn = self.turn(&path, ctx).await?;
+        blocking(&ctx.cancel, move |_| {
+            let _turn = turn;
+            edit::edit(&path, args.str("path"), &edit::edits(args.get("edits")), mode)
+        })
+        .await
+    }
+
+    async fn write(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let path = self.resolver(ctx).resolve(args.str("path"))?;
+        let turn = self.turn(&path, ctx).await?;
+        blocking(&ctx.cancel, move |_| {
+            let _turn = turn;
+            write::write(&path, args.str("path"), args.str("content"))
+        })
+        .await
+    }
+
+    async fn turn(
+        &self,
+        path: &std::path::Path,
+        ctx: &ToolContext,
+    ) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
+        tokio::select! {
+            biased;
+            () = ctx.cancel.cancelled() => Err(ABORTED.to_owned()),
+            turn = self.shared.queue.turn(path) => Ok(turn),
+        }
+    }
+
+    /// The directory or file a search starts at.
+    fn root(&self, args: &Args, ctx: &ToolContext) -> Result<PathBuf, String> {
+        self.resolver(ctx).resolve(
+            args.opt_str("path")
+                .filter(|path| !path.is_empty())
+                .unwrap_or("."),
+        )
+    }
+
+    async fn grep(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let (root, query) = (self.root(&args, ctx)?, grep::Query::of(&args));
+        blocking(&ctx.cancel, move |cancel| grep::grep(&root, &query, &cancel)).await
+    }
+
+    async fn find(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let root = self.root(&args, ctx)?;
+        let limit = args.limit("limit", limits::FIND_LIMIT);
+        blocking(&ctx.cancel, move |cancel| {
+            find::find(&root, args.str("pattern"), limit, &cancel)
+        })
+        .await
+    }
+
+    async fn ls(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
+        let root = self.root(&args, ctx)?;
+        let limit = args.limit("limit", limits::LS_LIMIT);
+        blocking(&ctx.cancel, move |cancel| ls::ls(&root, limit, &cancel)).await
+    }
+}
+
+/// Runs blocking work off the runtime's thread. An abort is answered at once; the work sees it and ends soon after. A
+/// write that has begun is completed.
+async fn blocking(
+    cancel: &CancellationToken,
+    work: impl FnOnce(CancellationToken) -> Result<ToolResult, String> + Send + 'static,
+) -> Result<ToolResult, String> {
+    let token = cancel.clone();
+    let task = tokio::task::spawn_blocking(move || work(token));
+    tokio::select! {
+        done = task => done.unwrap_or_else(|error| Err(format!("The tool failed: {error}"))),
+        () = cancel.cancelled() => Err(ABORTED.to_owned()),
+    }
+}

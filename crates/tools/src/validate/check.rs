@@ -1,0 +1,238 @@
+//! The rules of JSON Schema that tools use, with the messages models have come to know. Changes nothing.
+
+use serde_json::{Map, Value};
+
+use super::{Budget, Problem, is_reference, is_type, types};
+use crate::limits;
+
+/// Does a schema take a value?
+pub(super) fn accepts(schema: &Value, value: &Value, budget: &mut Budget) -> bool {
+    let mut problems = Vec::new();
+    check(schema, value, &mut Vec::new(), budget, &mut problems);
+    problems.is_empty()
+}
+
+/// Lists what is wrong with a value.
+pub(super) fn check(
+    schema: &Value,
+    value: &Value,
+    path: &mut Vec<String>,
+    budget: &mut Budget,
+    problems: &mut Vec<Problem>,
+) {
+    if problems.len() >= limits::SCHEMA_ERRORS {
+        return;
+    }
+    match schema {
+        Value::Bool(false) => add(problems, path, "schema is false".to_owned()),
+        Value::Object(schema) if !is_reference(schema) => {
+            budget.enter(|budget| {
+                Check {
+                    path,
+                    budget,
+                    problems,
+                }
+                .schema(schema, value);
+            });
+        }
+        _ => {}
+    }
+}
+
+fn add(problems: &mut Vec<Problem>, path: &[String], message: String) {
+    let path = if path.is_empty() {
+        "root".to_owned()
+    } else {
+        path.join(".")
+    };
+    problems.push(Problem { path, message });
+}
+
+struct Check<'a> {
+    path: &'a mut Vec<String>,
+    budget: &'a mut Budget,
+    problems: &'a mut Vec<Problem>,
+}
+
+impl Check<'_> {
+    fn fail(&mut self, message: impl Into<String>) {
+        add(self.problems, self.path, message.into());
+    }
+
+    fn inside(&mut self, key: String, schema: &Value, value: &Value) {
+        self.path.push(key);
+        check(schema, value, self.path, self.budget, self.problems);
+        self.path.pop();
+    }
+
+    fn schema(&mut self, schema: &Map<String, Value>, value: &Value) {
+        let types = types(schema);
+        if !types.is_empty() && !types.iter().any(|name| is_type(value, name)) {
+            return match types.as_slice() {
+                [one] => self.fail(format!("must be {one}")),
+                many => self.fail(format!("must be either {}", many.join(" or "))),
+            };
+        }
+        if schema.get("const").is_some_and(|constant| !same(constant, value)) {
+            self.fail("must be equal to constant");
+        }
+        if let Some(Value::Array(allowed)) = schema.get("enum")
+            && !allowed.iter().any(|one| same(one, value))
+        {
+            self.fail("must be equal to one of the allowed values");
+        }
+        match value {
+            Value::Number(number) => self.number(schema, number.as_f64().unwrap_or_default()),
+            Value::String(text) => self.text(schema, text),
+            Value::Array(list) => self.array(schema, list),
+            Value::Object(map) => self.object(schema, map),
+            Value::Null | Value::Bool(_) => {}
+        }
+        self.combined(schema, value);
+    }
+
+    fn combined(&mut self, schema: &Map<String, Value>, value: &Value) {
+        for part in schema
+            .get("allOf")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            check(part, value, self.path, self.budget, self.problems);
+        }
+        let mut matching = |key| {
+            let choices = schema.get(key)?.as_array()?;
+            Some(
+                choices
+                    .iter()
+                    .filter(|choice| accepts(choice, value, self.budget))
+                    .count(),
+            )
+        };
+        let (any, one) = (matching("anyOf"), matching("oneOf"));
+        let not = schema
+            .get("not")
+            .is_some_and(|not| accepts(not, value, self.budget));
+        if any == Some(0) {
+            self.fail("must match a schema in anyOf");
+        }
+        if one.is_some_and(|count| count != 1) {
+            self.fail("must match exactly one schema in oneOf");
+        }
+        if not {
+            self.fail("must not be valid");
+        }
+    }
+
+    fn number(&mut self, schema: &Map<String, Value>, number: f64) {
+        let limit = |key: &str| schema.get(key).and_then(Value::as_f64);
+        let shown = |key: &str| schema.get(key).map(Value::to_string).unwrap_or_default();
+        if limit("minimum").is_some_and(|min| number < min) {
+            self.fail(format!("must be >= {}", shown("minimum")));
+        }
+        if limit("maximum").is_some_and(|max| number > max) {
+            self.fail(format!("must be <= {}", shown("maximum")));
+        }
+        if limit("exclusiveMinimum").is_some_and(|min| number <= min) {
+            self.fail(format!("must be > {}", shown("exclusiveMinimum")));
+        }
+        if limit("exclusiveMaximum").is_some_and(|max| number >= max) {
+            self.fail(format!("must be < {}", shown("exclusiveMaximum")));
+        }
+        if limit("multipleOf").is_some_and(|step| step > 0.0 && (number / step).fract() != 0.0) {
+            self.fail(format!("must be multiple of {}", shown("multipleOf")));
+        }
+    }
+
+    /// `min…` and `max…` of a count.
+    fn size(&mut self, schema: &Map<String, Value>, what: &str, unit: &str, count: usize) {
+        let limit = |side: &str| schema.get(&format!("{side}{what}")).and_then(Value::as_u64);
+        if let Some(min) = limit("min").filter(|min| (count as u64) < *min) {
+            self.fail(format!("must not have fewer than {min} {unit}"));
+        }
+        if let Some(max) = limit("max").filter(|max| (count as u64) > *max) {
+            self.fail(format!("must not have more than {max} {unit}"));
+        }
+    }
+
+    fn text(&mut self, schema: &Map<String, Value>, text: &str) {
+        self.size(schema, "Length", "characters", text.chars().count());
+        if let Some(pattern) = schema.get("pattern").and_then(Value::as_str) {
+            let regex = regex::RegexBuilder::new(pattern)
+                .size_limit(limits::SCHEMA_PATTERN_SIZE)
+                .build();
+            // A pattern in a dialect that cannot be read here refuses nobody.
+            if regex.is_ok_and(|regex| !regex.is_match(text)) {
+                self.fail(format!("must match pattern \"{pattern}\""));
+            }
+        }
+    }
+
+    fn array(&mut self, schema: &Map<String, Value>, list: &[Value]) {
+        self.size(schema, "Items", "items", list.len());
+        if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
+            let mut seen = std::collections::HashSet::new();
+            if !list.iter().all(|item| seen.insert(item.to_string())) {
+                self.fail("must not have duplicate items");
+            }
+        }
+        let first = schema
+            .get("prefixItems")
+            .and_then(Value::as_array)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let items = schema.get("items");
+        for (i, value) in list.iter().enumerate() {
+            if let Some(part) = first.get(i).or(items) {
+                self.inside(i.to_string(), part, value);
+            }
+        }
+    }
+
+    fn object(&mut self, schema: &Map<String, Value>, map: &Map<String, Value>) {
+        self.size(schema, "Properties", "properties", map.len());
+        self.required(schema, map);
+        let empty = Map::new();
+        let properties = schema
+            .get("properties")
+            .and_then(Value::as_object)
+            .unwrap_or(&empty);
+        let rest = schema.get("additionalProperties");
+        let closed = rest == Some(&Value::Bool(false)) && !schema.contains_key("patternProperties");
+        if closed && map.keys().any(|key| !properties.contains_key(key)) {
+            self.fail("must not have additional properties");
+        }
+        for (key, value) in map {
+            match (properties.get(key), rest) {
+                (Some(part), _) => self.inside(key.clone(), part, value),
+                (None, Some(part @ Value::Object(_))) => self.inside(key.clone(), part, value),
+                _ => {}
+            }
+        }
+    }
+
+    fn required(&mut self, schema: &Map<String, Value>, map: &Map<String, Value>) {
+        let Some(Value::Array(required)) = schema.get("required") else {
+            return;
+        };
+        let missing: Vec<&str> = required
+            .iter()
+            .filter_map(Value::as_str)
+            .filter(|key| !map.contains_key(*key))
+            .collect();
+        if let Some(first) = missing.first() {
+            // The first missing property counts as the place.
+            self.path.push((*first).to_owned());
+            self.fail(format!("must have required properties {}", missing.join(", ")));
+            self.path.pop();
+        }
+    }
+}
+
+/// Equal as JSON values: `1` and `1.0` are the same number.
+fn same(a: &Value, b: &Value) -> bool {
+    match (a.as_f64(), b.as_f64()) {
+        (Some(a), Some(b)) => a.total_cmp(&b).is_eq(),
+        _ => a == b,
+    }
+}

@@ -1,0 +1,117 @@
+//! Checks a model's arguments against a tool's JSON Schema, forgiving what models commonly get wrong (pi-core.md 1.6,
+//! pi-1.5-delta.md 7). Conversions live in `coerce`, the rules in `check`. A schema that cannot be followed (`$ref`,
+//! not an object) accepts everything; depth, steps and the number of problems are bounded.
+
+mod check;
+mod coerce;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Map, Value};
+
+use crate::limits;
+pub(crate) use coerce::NullText;
+
+/// Returns the arguments in the schema's types.
+///
+/// # Errors
+/// The whole failure text for the model.
+pub fn validate(tool: &str, schema: &Value, args: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    validate_with(tool, schema, args, NullText::Empty)
+}
+
+/// As [`validate`], with a choice of what `null` becomes where a text is wanted.
+pub(crate) fn validate_with(
+    tool: &str,
+    schema: &Value,
+    args: &Map<String, Value>,
+    null: NullText,
+) -> Result<Map<String, Value>, String> {
+    let mut budget = Budget::default();
+    let coerced = coerce::coerce(schema, Value::Object(args.clone()), null, &mut budget);
+    let mut problems = Vec::new();
+    check::check(schema, &coerced, &mut Vec::new(), &mut budget, &mut problems);
+    match coerced {
+        Value::Object(map) if problems.is_empty() => Ok(map),
+        _ => Err(failure(tool, &problems, args)),
+    }
+}
+
+fn failure(tool: &str, problems: &[Problem], args: &Map<String, Value>) -> String {
+    let mut text = format!("Validation failed for tool \"{tool}\":\n");
+    for problem in problems {
+        text.push_str(&format!("  - {}: {}\n", problem.path, problem.message));
+    }
+    let received = serde_json::to_string_pretty(args).unwrap_or_default();
+    text + "\nReceived arguments:\n" + &received
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Problem {
+    /// Where, with dots; `root` for the whole.
+    path: String,
+    message: String,
+}
+
+/// How far a validation may go.
+#[derive(Debug)]
+struct Budget {
+    depth: usize,
+    steps: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self {
+            depth: limits::SCHEMA_DEPTH,
+            steps: limits::SCHEMA_STEPS,
+        }
+    }
+}
+
+impl Budget {
+    /// Goes one level down; none when that is too far.
+    fn enter<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.depth == 0 || self.steps == 0 {
+            return None;
+        }
+        self.depth -= 1;
+        self.steps -= 1;
+        let done = work(self);
+        self.depth += 1;
+        Some(done)
+    }
+}
+
+/// The types a schema allows; none when it does not say.
+fn types(schema: &Map<String, Value>) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Value::String(one)) => vec![one.as_str()],
+        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn is_type(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => {
+            value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|number| number.fract() == 0.0)
+        }
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        // A type nobody knows is no reason to refuse a call.
+        _ => true,
+    }
+}
+
+/// A schema that only points elsewhere is not followed.
+fn is_reference(schema: &Map<String, Value>) -> bool {
+    ["$ref", "$dynamicRef", "$recursiveRef"]
+        .iter()
+        .any(|key| schema.contains_key(*key))
+}

@@ -1,0 +1,219 @@
+//! Tables of conversions and messages.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn property(schema: Value, value: Value) -> Result<Value, String> {
+    let schema = json!({ "type": "object", "properties": { "x": schema } });
+    validate("t", &schema, &map(json!({ "x": value }))).map(|args| args["x"].clone())
+}
+
+#[test]
+fn texts_as_recorded() {
+    // tool-invalid-args, tool-write-errors
+    let schema =
+        json!({ "type": "object", "required": ["path"], "properties": { "path": { "type": "string" } } });
+    let failed = validate("read", &schema, &Map::new()).unwrap_err();
+    assert_eq!(
+        failed,
+        "Validation failed for tool \"read\":\n  - path: must have required properties path\n\nReceived arguments:\n{}"
+    );
+    let schema = json!({ "type": "object", "required": ["command"], "properties": { "command": { "type": "string" } } });
+    let failed = validate("bash", &schema, &map(json!({ "command": ["ls"] }))).unwrap_err();
+    assert_eq!(
+        failed,
+        "Validation failed for tool \"bash\":\n  - command: must be string\n\nReceived arguments:\n{\n  \"command\": [\n    \"ls\"\n  ]\n}"
+    );
+}
+
+#[test]
+fn conversions() {
+    for (schema, given, wanted) in [
+        (json!({ "type": "number" }), json!("1"), json!(1)),
+        (json!({ "type": "number" }), json!(" 2.5 "), json!(2.5)),
+        (json!({ "type": "number" }), json!(true), json!(1)),
+        (json!({ "type": "number" }), json!(null), json!(0)),
+        (json!({ "type": "integer" }), json!("3"), json!(3)),
+        (json!({ "type": "boolean" }), json!("true"), json!(true)),
+        (json!({ "type": "boolean" }), json!(0), json!(false)),
+        (json!({ "type": "boolean" }), json!(null), json!(false)),
+        (json!({ "type": "string" }), json!(42), json!("42")),
+        (json!({ "type": "string" }), json!(true), json!("true")),
+        (json!({ "type": "string" }), json!(null), json!("")),
+        (json!({ "type": "null" }), json!(""), json!(null)),
+        (
+            json!({ "type": "array", "items": { "type": "string" } }),
+            json!("one"),
+            json!(["one"]),
+        ),
+        (
+            json!({ "type": "array", "items": { "type": "number" } }),
+            json!(["1", 2]),
+            json!([1, 2]),
+        ),
+        (json!({ "type": ["number", "null"] }), json!("7"), json!(7)),
+        (json!({ "type": ["string", "null"] }), json!(null), json!(null)),
+        (
+            json!({ "anyOf": [{ "type": "number" }, { "type": "string" }] }),
+            json!("7"),
+            json!("7"),
+        ),
+        (
+            json!({ "anyOf": [{ "type": "number" }, { "type": "null" }] }),
+            json!("7"),
+            json!(7),
+        ),
+        (
+            json!({ "allOf": [{ "type": "number" }, { "minimum": 3 }] }),
+            json!("7"),
+            json!(7),
+        ),
+        (
+            json!({ "type": "object", "additionalProperties": { "type": "number" } }),
+            json!({ "a": "1" }),
+            json!({ "a": 1 }),
+        ),
+        (
+            json!({ "$ref": "#/x" }),
+            json!({ "anything": [] }),
+            json!({ "anything": [] }),
+        ),
+        (json!(true), json!(1), json!(1)),
+    ] {
+        assert_eq!(
+            property(schema.clone(), given.clone()),
+            Ok(wanted),
+            "{schema} {given}"
+        );
+    }
+    let word = validate_with(
+        "write",
+        &json!({ "properties": { "path": { "type": "string" } } }),
+        &map(json!({ "path": null })),
+        NullText::Word,
+    );
+    assert_eq!(word.unwrap()["path"], "null");
+}
+
+#[test]
+fn messages() {
+    for (schema, given, message) in [
+        (json!({ "type": "number" }), json!("x"), "x: must be number"),
+        (json!({ "type": "number" }), json!("inf"), "x: must be number"),
+        (json!({ "type": "integer" }), json!(1.5), "x: must be integer"),
+        (
+            json!({ "type": ["number", "boolean"] }),
+            json!("x"),
+            "x: must be either number or boolean",
+        ),
+        (
+            json!({ "enum": ["a", "b"] }),
+            json!("c"),
+            "x: must be equal to one of the allowed values",
+        ),
+        (json!({ "const": 1 }), json!(2), "x: must be equal to constant"),
+        (json!({ "minimum": 3 }), json!(2), "x: must be >= 3"),
+        (json!({ "maximum": 1.5 }), json!(2), "x: must be <= 1.5"),
+        (json!({ "exclusiveMinimum": 2 }), json!(2), "x: must be > 2"),
+        (json!({ "exclusiveMaximum": 2 }), json!(2), "x: must be < 2"),
+        (json!({ "multipleOf": 2 }), json!(3), "x: must be multiple of 2"),
+        (
+            json!({ "minLength": 2 }),
+            json!("\u{1f600}"),
+            "x: must not have fewer than 2 characters",
+        ),
+        (
+            json!({ "maxLength": 1 }),
+            json!("ab"),
+            "x: must not have more than 1 characters",
+        ),
+        (
+            json!({ "pattern": "^a" }),
+            json!("b"),
+            "x: must match pattern \"^a\"",
+        ),
+        (
+            json!({ "maxItems": 1 }),
+            json!([1, 2]),
+            "x: must not have more than 1 items",
+        ),
+        (
+            json!({ "uniqueItems": true }),
+            json!([1, 1]),
+            "x: must not have duplicate items",
+        ),
+        (
+            json!({ "items": { "type": "number" } }),
+            json!([1, "b"]),
+            "x.1: must be number",
+        ),
+        (
+            json!({ "additionalProperties": false }),
+            json!({ "a": 1 }),
+            "x: must not have additional properties",
+        ),
+        (
+            json!({ "required": ["a", "b"] }),
+            json!({}),
+            "x.a: must have required properties a, b",
+        ),
+        (
+            json!({ "anyOf": [{ "type": "number" }, { "type": "null" }] }),
+            json!("q"),
+            "x: must match a schema in anyOf",
+        ),
+        (
+            json!({ "oneOf": [{ "type": "number" }, { "minimum": 0 }] }),
+            json!(1),
+            "x: must match exactly one schema in oneOf",
+        ),
+        (
+            json!({ "not": { "type": "number" } }),
+            json!(1),
+            "x: must not be valid",
+        ),
+        (json!(false), json!(1), "x: schema is false"),
+    ] {
+        let failed = property(schema.clone(), given).unwrap_err();
+        assert!(
+            failed.contains(&format!(":\n  - {message}\n\nReceived")),
+            "{schema}: {failed}"
+        );
+    }
+    // A pattern that only another dialect can read refuses nobody.
+    assert!(property(json!({ "pattern": "(?=a)b" }), json!("x")).is_ok());
+}
+
+#[test]
+fn hostile_depth_and_breadth_end() {
+    let (mut schema, mut value) = (json!({ "type": "string" }), json!(1));
+    // As deep as parsed JSON can be.
+    for _ in 0..120 {
+        schema = json!({ "type": "array", "items": schema });
+        value = json!([value]);
+    }
+    let _ = property(schema, value);
+    let choices: Vec<Value> = (0..50)
+        .map(|_| json!({ "type": "object", "properties": {} }))
+        .collect();
+    let mut bomb = json!({ "anyOf": choices });
+    for _ in 0..6 {
+        bomb = json!({ "anyOf": [bomb, bomb] });
+    }
+    let _ = property(bomb, json!(1));
+}
+
+proptest::proptest! {
+    #[test]
+    fn valid_arguments_pass_unchanged(text in ".*", number: i64, flag: bool) {
+        let schema = json!({ "type": "object", "properties": {
+            "t": { "type": "string" }, "n": { "type": "number" }, "f": { "type": "boolean" } } });
+        let args = map(json!({ "t": text, "n": number, "f": flag, "extra": [null] }));
+        assert_eq!(validate("t", &schema, &args).unwrap(), args);
+    }
+}

@@ -1,0 +1,127 @@
+//! The `write` tool (pi-core.md 5.6), and putting text on disk for `edit`.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use wire::ToolResult;
+
+use crate::limits;
+use crate::text::{format_size, system_error};
+
+/// Writes a file whole, with its parent directories. `shown` is the path as the model wrote it.
+pub(crate) fn write(path: &Path, shown: &str, content: &str) -> Result<ToolResult, String> {
+    if let Some(parent) = path.parent() {
+        make_dirs(parent)?;
+    }
+    put(path, content.as_bytes())?;
+    // The count is in UTF-16 units: clients have always been told that one.
+    let units: usize = content.chars().map(char::len_utf16).sum();
+    Ok(ToolResult::text(format!(
+        "Successfully wrote {units} bytes to {shown}"
+    )))
+}
+
+/// Replaces a file's content in place, so that links, owner and mode stay.
+pub(crate) fn put(path: &Path, content: &[u8]) -> Result<(), String> {
+    if content.len() > limits::WRITE_MAX {
+        return Err(format!(
+            "The content is larger than {}",
+            format_size(limits::WRITE_MAX as u64)
+        ));
+    }
+    let failed = |error: &io::Error| system_error::text(error, "open", path);
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        // Opening a pipe without a reader would wait for ever.
+        .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+        .map_err(|error| failed(&error))?;
+    let meta = file.metadata().map_err(|error| failed(&error))?;
+    if !meta.is_file() {
+        return Err(format!("Not a regular file: {}", path.display()));
+    }
+    let written = file.set_len(0).and_then(|()| file.write_all(content));
+    written.map_err(|error| system_error::text_open(&error, "write"))
+}
+
+fn make_dirs(dir: &Path) -> Result<(), String> {
+    let Err(error) = DirBuilder::new().recursive(true).create(dir) else {
+        return Ok(());
+    };
+    // Name the part that is in the way, not the whole path.
+    let stop = dir
+        .ancestors()
+        .find(|part| part.symlink_metadata().is_ok())
+        .map(Path::to_path_buf);
+    match stop {
+        Some(stop) if stop == dir && !stop.is_dir() => Err(blocked("EEXIST: file already exists", stop)),
+        Some(stop) if !stop.is_dir() => Err(blocked("ENOTDIR: not a directory", dir.to_path_buf())),
+        _ => Err(system_error::text(&error, "mkdir", dir)),
+    }
+}
+
+fn blocked(words: &str, path: PathBuf) -> String {
+    format!("{words}, mkdir '{}'", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_as_recorded() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let run = |name: &str, content| write(&at(name), name, content).map(|r| r.joined_text());
+        for (content, n) in [("hello\n", 6), ("\u{e9}\u{1f600}", 3), ("", 0)] {
+            assert_eq!(
+                run("new/deep/f", content).unwrap(),
+                format!("Successfully wrote {n} bytes to new/deep/f")
+            );
+            assert_eq!(std::fs::read_to_string(at("new/deep/f")).unwrap(), content);
+        }
+        std::fs::create_dir(at("dir")).unwrap();
+        let is_dir = format!(
+            "EISDIR: illegal operation on a directory, open '{}'",
+            at("dir").display()
+        );
+        assert_eq!(run("dir", "x").unwrap_err(), is_dir);
+        std::fs::write(at("file.txt"), "f").unwrap();
+        let exists = format!(
+            "EEXIST: file already exists, mkdir '{}'",
+            at("file.txt").display()
+        );
+        assert_eq!(run("file.txt/sub.txt", "x").unwrap_err(), exists);
+        let not_dir = format!("ENOTDIR: not a directory, mkdir '{}'", at("file.txt/a").display());
+        assert_eq!(run("file.txt/a/b", "x").unwrap_err(), not_dir);
+        let long = "x".repeat(300);
+        assert!(
+            run(&long, "x")
+                .unwrap_err()
+                .starts_with("ENAMETOOLONG: name too long, open '")
+        );
+    }
+
+    #[test]
+    fn devices_and_pipes_are_refused_without_waiting() {
+        let dir = tempfile::tempdir().unwrap();
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
+        assert!(put(&fifo, b"x").unwrap_err().starts_with("ENXIO"));
+        assert_eq!(
+            put(Path::new("/dev/null"), b"x").unwrap_err(),
+            "Not a regular file: /dev/null"
+        );
+    }
+}

@@ -1,0 +1,405 @@
+//! Nothing is left behind: abort, timeout, end of the agent, `kill -9` of the agent and of the guardian, with children that
+//! detach themselves in every way (QUALITY.md R9).
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a failing helper is meant to stop its test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pinion_tools::{
+    GuardianLaunch, Reaper, ToolContext, ToolOutcome, ToolRequest, Toolbox, ToolsConfig, UserBash,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+/// Long enough that only a kill ends it; the number finds our own processes again.
+struct Mark(String);
+
+impl Mark {
+    fn new() -> Self {
+        Self(format!("{}.{}", 900_000 + std::process::id() % 90_000, fresh()))
+    }
+
+    /// A command with children in the group, in another session, and orphaned by a double fork.
+    fn family(&self) -> String {
+        let sleep = format!("sleep {}", self.0);
+        format!(
+            "{sleep} & setsid {sleep} & (setsid -f {sleep}); (setsid {sleep} &) ; env -i setsid {sleep} & sh -c 'trap \"\" TERM HUP INT; {sleep} & wait' & wait"
+        )
+    }
+
+    fn alive(&self) -> usize {
+        let wanted = format!("sleep\0{}\0", self.0).into_bytes();
+        processes()
+            .filter(|dir| std::fs::read(dir.join("cmdline")).is_ok_and(|line| line == wanted))
+            .count()
+    }
+
+    /// As [`Self::gone`], while the runtime goes on.
+    async fn gone_soon(&self) {
+        let start = Instant::now();
+        while self.alive() > 0 {
+            assert!(
+                start.elapsed() < Duration::from_secs(2),
+                "{} processes are alive",
+                self.alive()
+            );
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        self.gone();
+    }
+
+    fn wait_for(&self, count: impl Fn(usize) -> bool) {
+        let start = Instant::now();
+        while !count(self.alive()) {
+            assert!(
+                start.elapsed() < Duration::from_secs(20),
+                "{} processes are alive",
+                self.alive()
+            );
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// All gone within two seconds, and staying so.
+    fn gone(&self) {
+        let start = Instant::now();
+        self.wait_for(|alive| alive == 0);
+        assert!(start.elapsed() < Duration::from_secs(2));
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(self.alive(), 0);
+    }
+}
+
+fn fresh() -> u32 {
+    static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+    NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+}
+
+fn processes() -> impl Iterator<Item = PathBuf> {
+    let is_pid = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .to_str()
+            .is_some_and(|n| n.parse::<u32>().is_ok())
+    };
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(is_pid)
+}
+
+/// The example that stands for the agent's binary; cargo builds it along with the tests.
+fn probe() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let path = tests
+        .parent()
+        .and_then(Path::parent)
+        .unwrap()
+        .join("examples/reaper_probe");
+    assert!(
+        path.exists(),
+        "{} is missing: run the tests with the examples",
+        path.display()
+    );
+    path
+}
+
+fn reaper() -> Reaper {
+    Reaper::new(GuardianLaunch {
+        program: probe(),
+        args: vec!["__guardian".into()],
+    })
+}
+
+fn toolbox(reaper: Reaper) -> Toolbox {
+    let env = vec![("PATH".into(), std::env::var_os("PATH").unwrap())];
+    Toolbox::new(
+        ToolsConfig {
+            tmp_dir: std::env::temp_dir(),
+            env,
+            ..ToolsConfig::default()
+        },
+        reaper,
+    )
+}
+
+async fn bash(toolbox: &Toolbox, args: serde_json::Value, cancel: &CancellationToken) -> ToolOutcome {
+    let request = ToolRequest {
+        name: "bash".into(),
+        args: args.as_object().unwrap().clone(),
+    };
+    let ctx = ToolContext {
+        cwd: "/".into(),
+        cancel: cancel.clone(),
+        ..ToolContext::default()
+    };
+    toolbox.run(request, ctx).await
+}
+
+#[tokio::test]
+async fn abort_leaves_nothing() {
+    let (toolbox, mark, cancel) = (toolbox(reaper()), Mark::new(), CancellationToken::new());
+    let command = format!("echo started; {}", mark.family());
+    let run = bash(&toolbox, json!({ "command": command }), &cancel);
+    let stop = async {
+        while mark.alive() < 6 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        cancel.cancel();
+    };
+    let (outcome, ()) = tokio::join!(run, stop);
+    assert_eq!(
+        (outcome.result.joined_text().as_str(), outcome.is_error),
+        ("started\n\n\nCommand aborted", true)
+    );
+    mark.gone();
+}
+
+#[tokio::test]
+async fn timeout_leaves_nothing() {
+    let (toolbox, mark) = (toolbox(reaper()), Mark::new());
+    let command = json!({ "command": mark.family(), "timeout": 1 });
+    let outcome = bash(&toolbox, command, &CancellationToken::new()).await;
+    assert_eq!(outcome.result.joined_text(), "Command timed out after 1 seconds");
+    mark.gone();
+}
+
+#[tokio::test]
+async fn a_dropped_call_is_killed() {
+    let (toolbox, mark) = (toolbox(reaper()), Mark::new());
+    let cancel = CancellationToken::new();
+    let call = bash(&toolbox, json!({ "command": mark.family() }), &cancel);
+    let _ = tokio::time::timeout(Duration::from_millis(500), call).await;
+    mark.gone_soon().await;
+}
+
+#[tokio::test]
+async fn background_children_live_until_the_agent_ends() {
+    let (reaper, mark) = (reaper(), Mark::new());
+    let toolbox = toolbox(reaper.clone());
+    let command = format!("sleep {} & setsid -f sleep {}; echo bg", mark.0, mark.0);
+    let outcome = bash(&toolbox, json!({ "command": command }), &CancellationToken::new()).await;
+    assert_eq!(
+        (outcome.result.joined_text().as_str(), outcome.is_error),
+        ("bg\n", false)
+    );
+    mark.wait_for(|alive| alive == 2);
+    let guardian = reaper.guardian_pid().await.unwrap();
+    reaper.shutdown().await;
+    mark.gone();
+    assert!(!Path::new(&format!("/proc/{guardian}")).exists());
+    // And it goes on with a new guardian.
+    let outcome = bash(
+        &toolbox,
+        json!({ "command": "echo again" }),
+        &CancellationToken::new(),
+    )
+    .await;
+    assert_eq!(outcome.result.joined_text(), "again\n");
+}
+
+struct Agent(Child);
+
+impl Agent {
+    fn start(command: &str) -> Self {
+        Self(
+            Command::new(probe())
+                .args(["run", command])
+                .stdin(Stdio::piped())
+                .spawn()
+                .unwrap(),
+        )
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn kill_9_of_the_agent_leaves_nothing() {
+    for _ in 0..5 {
+        let mark = Mark::new();
+        let mut agent = Agent::start(&mark.family());
+        mark.wait_for(|alive| alive >= 6);
+        agent.0.kill().unwrap();
+        mark.gone();
+    }
+}
+
+#[test]
+fn end_of_the_agent_leaves_nothing() {
+    let mark = Mark::new();
+    let mut agent = Agent::start(&mark.family());
+    mark.wait_for(|alive| alive >= 6);
+    drop(agent.0.stdin.take());
+    agent.0.wait().unwrap();
+    mark.gone();
+}
+
+#[tokio::test]
+async fn a_killed_guardian_fails_the_call_and_is_replaced() {
+    let (reaper, mark) = (reaper(), Mark::new());
+    let toolbox = toolbox(reaper.clone());
+    let cancel = CancellationToken::new();
+    let args = json!({ "command": format!("sleep {}", mark.0) });
+    let run = bash(&toolbox, args, &cancel);
+    let kill = async {
+        while mark.alive() < 1 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let guardian = reaper.guardian_pid().await.unwrap().to_string();
+        Command::new("kill").args(["-9", &guardian]).status().unwrap();
+    };
+    let (outcome, ()) = tokio::join!(run, kill);
+    assert!(
+        outcome.is_error
+            && outcome
+                .result
+                .joined_text()
+                .contains("guardian ended unexpectedly")
+    );
+    mark.gone();
+    let outcome = bash(
+        &toolbox,
+        json!({ "command": "echo again" }),
+        &CancellationToken::new(),
+    )
+    .await;
+    assert_eq!(outcome.result.joined_text(), "again\n");
+}
+
+#[tokio::test]
+async fn the_guardian_ignores_polite_signals() {
+    let reaper = reaper();
+    let toolbox = toolbox(reaper.clone());
+    bash(&toolbox, json!({ "command": "true" }), &CancellationToken::new()).await;
+    let guardian = reaper.guardian_pid().await.unwrap().to_string();
+    for signal in ["-INT", "-TERM", "-HUP", "-QUIT"] {
+        Command::new("kill").args([signal, &guardian]).status().unwrap();
+    }
+    // The commands do not inherit the deafness.
+    let outcome = bash(
+        &toolbox,
+        json!({ "command": "kill -TERM $$" }),
+        &CancellationToken::new(),
+    )
+    .await;
+    assert!(
+        outcome
+            .result
+            .joined_text()
+            .ends_with("Command was killed by signal 15 (SIGTERM)")
+    );
+    assert_eq!(reaper.guardian_pid().await.unwrap().to_string(), guardian);
+}
+
+#[tokio::test]
+async fn no_zombies_after_many_commands() {
+    let reaper = reaper();
+    let toolbox = toolbox(reaper.clone());
+    for _ in 0..200 {
+        let outcome = bash(
+            &toolbox,
+            json!({ "command": "(true &) ; true" }),
+            &CancellationToken::new(),
+        )
+        .await;
+        assert!(!outcome.is_error);
+    }
+    let guardian = reaper.guardian_pid().await.unwrap();
+    let children = || {
+        let parent = format!(" {guardian} ");
+        let is_child = |dir: &PathBuf| {
+            let stat = std::fs::read_to_string(dir.join("stat")).unwrap_or_default();
+            stat.rsplit_once(')')
+                .is_some_and(|(_, rest)| rest.get(2..).is_some_and(|r| r.starts_with(&parent)))
+        };
+        processes().filter(is_child).count()
+    };
+    let start = Instant::now();
+    while children() > 0 {
+        assert!(
+            start.elapsed() < Duration::from_secs(2),
+            "{} children left",
+            children()
+        );
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let fds = std::fs::read_dir(format!("/proc/{guardian}/fd")).unwrap().count();
+    assert!(fds < 20, "{fds} descriptors are open in the guardian");
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_start_is_an_error() {
+    let reaper = reaper();
+    let config = ToolsConfig {
+        shell_path: Some("/etc/passwd".into()),
+        ..ToolsConfig::default()
+    };
+    let toolbox = Toolbox::new(config, reaper);
+    let outcome = bash(&toolbox, json!({ "command": "true" }), &CancellationToken::new()).await;
+    assert!(outcome.is_error);
+    assert!(
+        outcome
+            .result
+            .joined_text()
+            .starts_with("Failed to start /etc/passwd: ")
+    );
+    let missing = Reaper::new(GuardianLaunch {
+        program: "/no/such/guardian".into(),
+        args: Vec::new(),
+    });
+    let toolbox = self::toolbox(missing);
+    let outcome = bash(&toolbox, json!({ "command": "true" }), &CancellationToken::new()).await;
+    assert!(
+        outcome
+            .result
+            .joined_text()
+            .starts_with("The process guardian is not available: ")
+    );
+}
+
+#[tokio::test]
+async fn user_commands_run_side_by_side_and_each_is_aborted_alone() {
+    let (toolbox, mark) = (toolbox(reaper()), Mark::new());
+    let first = CancellationToken::new();
+    let start = |command: String, cancel: &CancellationToken| {
+        let request = UserBash {
+            command,
+            cwd: "/".into(),
+            cancel: cancel.clone(),
+            deltas: None,
+            env: Vec::new(),
+        };
+        toolbox.user_bash(request)
+    };
+    let long = start(format!("echo partial; sleep {}", mark.0), &first);
+    let short = async {
+        while mark.alive() < 1 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let done = start("echo side; exit 7".to_owned(), &CancellationToken::new())
+            .await
+            .unwrap();
+        first.cancel();
+        done
+    };
+    let (long, short) = tokio::join!(long, short);
+    assert_eq!(
+        (short.output.as_str(), short.exit_code, short.cancelled),
+        ("side\n", Some(7), false)
+    );
+    let long = long.unwrap();
+    assert_eq!(
+        (long.output.as_str(), long.exit_code, long.cancelled),
+        ("partial\n", None, true)
+    );
+    mark.gone();
+}

@@ -1,0 +1,180 @@
+//! Parameters of the commands (dialects.md 2). The table that ties them to names, answers and lanes is in `table`.
+//!
+//! Fields are as lenient as the original agents were: what a client may leave out has a default, and unknown fields are
+//! ignored.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::content::ImageContent;
+use crate::state::{InterruptMode, QueueMode};
+
+pub use crate::table::Command;
+
+/// A command that takes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NoParams {}
+
+/// A message to the model, with images.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MessageParams {
+    /// What to say; slash commands, skills and templates are expanded.
+    pub message: String,
+    /// Images that follow the text.
+    #[serde(
+        default,
+        deserialize_with = "lenient_images",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub images: Vec<ImageContent>,
+}
+
+/// Parameters of `prompt`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PromptParams {
+    /// What to say; slash commands, skills and templates are expanded.
+    pub message: String,
+    /// Images that follow the text.
+    #[serde(
+        default,
+        deserialize_with = "lenient_images",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub images: Vec<ImageContent>,
+    /// What to do when a run is under way: `steer` or `followUp`. Without it such a prompt is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streaming_behavior: Option<String>,
+}
+
+/// Parameters of `new_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct NewSessionParams {
+    /// Recorded in the header of the new session, unchecked; empty counts as none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_session: Option<String>,
+}
+
+/// Parameters of `get_entries`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct EntriesParams {
+    /// Only entries appended after the one with this id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+}
+
+/// Parameters of `set_model`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct SetModelParams {
+    /// Provider id.
+    #[cfg_attr(feature = "schema", schemars(required, with = "String"))]
+    pub provider: Option<String>,
+    /// Model id.
+    #[cfg_attr(feature = "schema", schemars(required, with = "String"))]
+    pub model_id: Option<String>,
+}
+
+/// Parameters of `set_thinking_level`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ThinkingParams {
+    /// `off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`; clamped to what the model offers.
+    pub level: String,
+}
+
+/// Parameters of `set_steering_mode` and `set_follow_up_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueueModeParams {
+    /// How many queued messages are taken at once.
+    pub mode: QueueMode,
+}
+
+/// Parameters of `set_interrupt_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InterruptModeParams {
+    /// When steering takes effect.
+    pub mode: InterruptMode,
+}
+
+/// Parameters of `set_auto_compaction` and `set_auto_retry`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct EnabledParams {
+    /// On or off; missing counts as off, as in pi.
+    pub enabled: bool,
+}
+
+/// Parameters of `bash`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BashParams {
+    /// Command line for the shell.
+    pub command: String,
+    /// True keeps the command and its output from the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude_from_context: Option<bool>,
+}
+
+/// Parameters of `set_session_name`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SessionNameParams {
+    /// The name; white space around it is removed.
+    pub name: String,
+}
+
+/// Reads one image in any form that clients send (dialects.md 5, row 10): `{data, mimeType}`, `{source: {type: "base64",
+/// mediaType | media_type, data}}`, and `data:` URLs in either place.
+///
+/// # Errors
+/// A sentence for the client: the form is unknown, or the image is a URL that would have to be fetched.
+pub fn image_from_value(value: &Value) -> Result<ImageContent, String> {
+    let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+    let source = value.get("source").unwrap_or(value);
+    if text(source, "type").as_deref() == Some("url")
+        && !text(source, "url").unwrap_or_default().starts_with("data:")
+    {
+        return Err("Images must be sent inline as base64; URLs are not fetched".to_owned());
+    }
+    let data = text(source, "data").or_else(|| text(source, "url"));
+    let mime = ["mimeType", "mediaType", "media_type", "mime_type"]
+        .into_iter()
+        .find_map(|key| text(source, key));
+    let data = data.ok_or("Image has no data")?;
+    if let Some((head, body)) = data
+        .strip_prefix("data:")
+        .and_then(|rest| rest.split_once(";base64,"))
+    {
+        return Ok(ImageContent {
+            data: body.to_owned(),
+            mime_type: head.to_owned(),
+        });
+    }
+    Ok(ImageContent {
+        data,
+        mime_type: mime.ok_or("Image has no mimeType")?,
+    })
+}
+
+fn lenient_images<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ImageContent>, D::Error> {
+    let values = Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default();
+    values
+        .iter()
+        .map(|value| image_from_value(value).map_err(serde::de::Error::custom))
+        .collect()
+}

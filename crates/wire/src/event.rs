@@ -1,0 +1,290 @@
+//! Events: what a session tells its clients (dialects.md 3; behaviour.md 2). `message_update` is kept in its linear form here;
+//! the cumulative form that older clients need is made where lines are written, in `serve`.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::content::ToolCall;
+use crate::entry::Entry;
+use crate::message::Message;
+use crate::model::ThinkingLevel;
+use crate::tool::ToolResult;
+use crate::usage::Usage;
+
+/// One step of an answer that streams in (`assistantMessageEvent`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+pub enum StreamEvent {
+    /// A text block begins.
+    TextStart {
+        /// Position in the message's content.
+        content_index: usize,
+    },
+    /// Text arrived.
+    TextDelta {
+        /// Position in the message's content.
+        content_index: usize,
+        /// The new text.
+        delta: String,
+    },
+    /// A text block is complete.
+    TextEnd {
+        /// Position in the message's content.
+        content_index: usize,
+        /// The whole text.
+        content: String,
+    },
+    /// A reasoning block begins.
+    ThinkingStart {
+        /// Position in the message's content.
+        content_index: usize,
+    },
+    /// Reasoning arrived.
+    ThinkingDelta {
+        /// Position in the message's content.
+        content_index: usize,
+        /// The new reasoning.
+        delta: String,
+    },
+    /// A reasoning block is complete.
+    ThinkingEnd {
+        /// Position in the message's content.
+        content_index: usize,
+        /// The whole reasoning.
+        content: String,
+    },
+    /// A tool call begins.
+    ToolcallStart {
+        /// Position in the message's content.
+        content_index: usize,
+        /// The provider's call id.
+        id: String,
+        /// The tool.
+        tool_name: String,
+    },
+    /// A piece of the arguments' JSON text arrived.
+    ToolcallDelta {
+        /// Position in the message's content.
+        content_index: usize,
+        /// The new JSON text.
+        delta: String,
+    },
+    /// A tool call is complete.
+    ToolcallEnd {
+        /// Position in the message's content.
+        content_index: usize,
+        /// The whole call, as the block that it is (`type` is `toolCall`).
+        #[serde(serialize_with = "crate::content::serialize_tool_call")]
+        tool_call: ToolCall,
+    },
+}
+
+/// Why a compaction ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionReason {
+    /// A client asked for it.
+    Manual,
+    /// The context was nearly full.
+    Threshold,
+    /// The provider refused the request as too long.
+    Overflow,
+}
+
+/// What a compaction produced; also the answer of `compact`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionResult {
+    /// Stands for everything before `firstKeptEntryId`.
+    pub summary: String,
+    /// First entry that is still sent to the model.
+    pub first_kept_entry_id: String,
+    /// Tokens in the context before.
+    pub tokens_before: u64,
+    /// `readFiles` and `modifiedFiles`.
+    pub details: Value,
+    /// Estimate of the tokens in the context afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_tokens_after: Option<u64>,
+}
+
+/// Everything a session tells its clients on its own account.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[non_exhaustive]
+pub enum Event {
+    /// First line of the stream (dialects.md 1; clients of omp and xcsh wait for it, all others ignore it).
+    Ready {
+        /// Version of the agent.
+        version: String,
+    },
+    /// A run begins; a retry is a run of its own.
+    AgentStart,
+    /// A run ended.
+    AgentEnd {
+        /// Messages that this run added, prompts included.
+        messages: Vec<Arc<Message>>,
+        /// Will another run follow by itself (retry, overflow recovery)?
+        will_retry: bool,
+    },
+    /// Nothing will happen any more until a client asks for something.
+    AgentSettled {
+        /// Did the last run end in an abort?
+        aborted: bool,
+    },
+    /// A turn (one answer and its tool calls) begins.
+    TurnStart,
+    /// A turn ended.
+    TurnEnd {
+        /// The answer.
+        message: Arc<Message>,
+        /// Results of its tool calls, in call order.
+        tool_results: Vec<Arc<Message>>,
+    },
+    /// A message begins.
+    MessageStart {
+        /// The message so far.
+        message: Arc<Message>,
+    },
+    /// An answer grew.
+    MessageUpdate {
+        /// Token counts so far.
+        usage: Usage,
+        /// What arrived.
+        assistant_message_event: StreamEvent,
+    },
+    /// A message is complete; it is on disk.
+    MessageEnd {
+        /// The message.
+        message: Arc<Message>,
+    },
+    /// A tool call is about to run.
+    ToolExecutionStart {
+        /// Id of the call.
+        tool_call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// Arguments as the model wrote them.
+        args: Map<String, Value>,
+    },
+    /// A tool came further; each update replaces the one before.
+    ToolExecutionUpdate {
+        /// Id of the call.
+        tool_call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// Arguments as the model wrote them.
+        args: Map<String, Value>,
+        /// Everything so far.
+        partial_result: ToolResult,
+    },
+    /// A tool call ended.
+    ToolExecutionEnd {
+        /// Id of the call.
+        tool_call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// What it gave back.
+        result: ToolResult,
+        /// Did it fail?
+        is_error: bool,
+        /// Run time in milliseconds; absent when the tool did not run.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        duration_ms: Option<u64>,
+    },
+    /// A queue changed.
+    QueueUpdate {
+        /// Texts that wait for the next turn.
+        steering: Vec<String>,
+        /// Texts that wait for the end of the run.
+        follow_up: Vec<String>,
+    },
+    /// A compaction begins.
+    CompactionStart {
+        /// Why.
+        reason: CompactionReason,
+    },
+    /// A compaction ended.
+    CompactionEnd {
+        /// Why it ran.
+        reason: CompactionReason,
+        /// What it produced; null when it failed or was aborted.
+        result: Option<CompactionResult>,
+        /// Was it aborted?
+        aborted: bool,
+        /// Will the run that overflowed be tried again?
+        will_retry: bool,
+        /// What went wrong.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error_message: Option<String>,
+    },
+    /// A run failed and will be tried again after a wait.
+    AutoRetryStart {
+        /// 1 for the first retry.
+        attempt: u32,
+        /// How many there may be.
+        max_attempts: u32,
+        /// The wait, in milliseconds.
+        delay_ms: u64,
+        /// Why the run failed.
+        error_message: String,
+    },
+    /// Retrying is over.
+    AutoRetryEnd {
+        /// Did a retry succeed?
+        success: bool,
+        /// How many were made.
+        attempt: u32,
+        /// Why the last one failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        final_error: Option<String>,
+    },
+    /// The thinking level changed.
+    ThinkingLevelChanged {
+        /// The level from now on.
+        level: ThinkingLevel,
+    },
+    /// The session got another name.
+    SessionInfoChanged {
+        /// The name; absent when it was removed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+    },
+    /// An extension's entry was appended.
+    EntryAppended {
+        /// The entry.
+        entry: Arc<Entry>,
+    },
+    /// A `bash` command printed something.
+    BashExecutionUpdate {
+        /// Id of the command, when it had one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<Value>,
+        /// What it printed.
+        delta: String,
+    },
+    /// Something a person should know; nothing depends on it.
+    Notice {
+        /// `info`, `warning` or `error`.
+        level: String,
+        /// A sentence.
+        message: String,
+    },
+    /// A session file had damage; whole entries were kept (DESIGN.md, persistence).
+    SessionDamage {
+        /// The file.
+        path: String,
+        /// What was found, for people.
+        message: String,
+        /// Lines that were skipped, 1-based.
+        lines: Vec<u64>,
+        /// Bytes of a torn last line that were cut off.
+        torn_bytes: u64,
+    },
+}

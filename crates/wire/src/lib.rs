@@ -1,0 +1,37 @@
+//! The data of the pi agent protocol, in one vocabulary (today's pi names).
+//!
+//! What lives here: commands, responses, events, messages, session entries, models, the command table that says of every
+//! command what it takes, what it answers and in which lane it runs, and the scanner for tool arguments that are still
+//! arriving. What does not: IO, clocks, tokio, decisions. Everybody may depend on this crate; it depends on nobody.
+
+mod cast;
+pub mod command;
+pub mod content;
+pub mod entry;
+pub mod event;
+pub mod limits;
+pub mod message;
+pub mod model;
+pub mod number;
+pub mod partial_json;
+pub mod reply;
+#[cfg(feature = "schema")]
+pub mod schema;
+pub mod state;
+pub mod table;
+pub mod tool;
+pub mod usage;
+
+pub use command::Command;
+pub use content::{AssistantBlock, ImageContent, TextContent, ThinkingContent, ToolCall, UserBlock};
+pub use entry::{Entry, EntryBody, SessionHeader};
+pub use event::{Event, StreamEvent};
+pub use message::{
+    AssistantMessage, BashExecutionMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage,
+    Message, StopReason, ToolResultMessage, UserContent, UserMessage,
+};
+pub use model::{Model, ThinkingLevel};
+pub use reply::{Reply, Response};
+pub use table::{CommandSpec, Lane};
+pub use tool::{ToolResult, ToolSpec};
+pub use usage::{Cost, Usage};

@@ -1,0 +1,352 @@
+//! Messages of a conversation, one type per role (pi-core.md 1.2). How they are turned into a request lives in `core`.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::content::{AssistantBlock, ToolCall, UserBlock};
+use crate::usage::Usage;
+
+/// What a user said: plain text (old files, extensions) or blocks (what this agent writes).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum UserContent {
+    /// Plain text.
+    Text(String),
+    /// Text and images in order.
+    Blocks(Vec<UserBlock>),
+}
+
+impl UserContent {
+    /// The content as blocks; plain text becomes one text block.
+    #[must_use]
+    pub fn to_blocks(&self) -> Vec<UserBlock> {
+        match self {
+            Self::Text(text) => vec![UserBlock::text(text.clone())],
+            Self::Blocks(blocks) => blocks.clone(),
+        }
+    }
+
+    /// All text, text blocks joined by a line feed.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::Blocks(blocks) => crate::content::joined_text(blocks),
+        }
+    }
+}
+
+/// Role `user`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UserMessage {
+    /// What was said.
+    pub content: UserContent,
+    /// Unix time in milliseconds.
+    #[serde(default)]
+    pub timestamp: i64,
+}
+
+/// Why an answer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum StopReason {
+    /// The model was done.
+    #[default]
+    Stop,
+    /// The output limit was reached.
+    Length,
+    /// The model wants tools to run.
+    ToolUse,
+    /// The provider failed; see `errorMessage`.
+    Error,
+    /// Somebody aborted.
+    Aborted,
+}
+
+/// Role `assistant`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AssistantMessage {
+    /// Text, reasoning and tool calls in the order they arrived.
+    #[serde(default)]
+    pub content: Vec<AssistantBlock>,
+    /// API family that produced it.
+    #[serde(default)]
+    pub api: String,
+    /// Provider that produced it.
+    #[serde(default)]
+    pub provider: String,
+    /// Model id that was asked.
+    #[serde(default)]
+    pub model: String,
+    /// Token counts and cost.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Why it ended.
+    #[serde(default)]
+    pub stop_reason: StopReason,
+    /// Unix time in milliseconds at which the request was started.
+    #[serde(default)]
+    pub timestamp: i64,
+    /// The model that the provider says answered, when it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_model: Option<String>,
+    /// The provider's id of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+    /// The provider's own words for a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_message: Option<String>,
+}
+
+impl AssistantMessage {
+    /// An answer that has not begun: no content, stop reason `stop`, zero usage.
+    pub fn begin(api: &str, provider: &str, model: &str, timestamp: i64) -> Self {
+        Self {
+            content: Vec::new(),
+            api: api.to_owned(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            usage: Usage::default(),
+            stop_reason: StopReason::Stop,
+            timestamp,
+            response_model: None,
+            response_id: None,
+            error_message: None,
+        }
+    }
+
+    /// The tool calls, in content order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.content.iter().filter_map(AssistantBlock::as_tool_call)
+    }
+
+    /// Did it end in an error or an abort? Such answers are never sent to a model again (pi-core.md 1.8).
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        matches!(self.stop_reason, StopReason::Error | StopReason::Aborted)
+    }
+}
+
+/// Role `toolResult`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResultMessage {
+    /// Id of the call it answers.
+    pub tool_call_id: String,
+    /// Tool name.
+    #[serde(default)]
+    pub tool_name: String,
+    /// What the model sees.
+    #[serde(default)]
+    pub content: Vec<UserBlock>,
+    /// What only clients see; its shape belongs to the tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    /// Did it fail?
+    #[serde(default)]
+    pub is_error: bool,
+    /// Unix time in milliseconds.
+    #[serde(default)]
+    pub timestamp: i64,
+}
+
+/// Role `bashExecution`: a command that the user, not the model, ran.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BashExecutionMessage {
+    /// The command line.
+    #[serde(default)]
+    pub command: String,
+    /// Its output, truncated.
+    #[serde(default)]
+    pub output: String,
+    /// Absent when it was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Was it aborted?
+    #[serde(default)]
+    pub cancelled: bool,
+    /// Is `output` shorter than what it printed?
+    #[serde(default)]
+    pub truncated: bool,
+    /// Where the whole output is, when truncated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<String>,
+    /// True keeps it from the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exclude_from_context: Option<bool>,
+    /// Unix time in milliseconds.
+    #[serde(default)]
+    pub timestamp: i64,
+}
+
+/// Role `custom`: a message of an extension.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CustomMessage {
+    /// The extension's name for this kind of message.
+    #[serde(default)]
+    pub custom_type: String,
+    /// What the model sees.
+    pub content: UserContent,
+    /// Should clients show it?
+    #[serde(default)]
+    pub display: bool,
+    /// What only clients see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    /// Unix time in milliseconds.
+    #[serde(default)]
+    pub timestamp: i64,
+}
+
+/// Role `branchSummary`: what happened on a branch that was left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BranchSummaryMessage {
+    /// The summary.
+    #[serde(default)]
+    pub summary: String,
+    /// Entry id it belongs to, or `root`.
+    #[serde(default)]
+    pub from_id: String,
+    /// Unix time in milliseconds.
+    #[serde(default)]
+    pub timestamp: i64,
+}
+
+/// Role `compactionSummary`: what stands for the part of the conversation that was compacted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CompactionSummaryMessage {
+    /// The summary.
+    #[serde(default)]
+    pub summary: String,
+    /// Tokens in the context before.
+    #[serde(default)]
+    pub tokens_before: u64,
+    /// Unix time in milliseconds.
+    #[serde(default)]
+    pub timestamp: i64,
+}
+
+/// A message of any role. On the wire the role is the field `role`, first.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Message {
+    /// `user`
+    User(UserMessage),
+    /// `assistant`
+    Assistant(AssistantMessage),
+    /// `toolResult`
+    ToolResult(ToolResultMessage),
+    /// `bashExecution`
+    BashExecution(BashExecutionMessage),
+    /// `custom` (`hookMessage` in older files)
+    Custom(CustomMessage),
+    /// `branchSummary`
+    BranchSummary(BranchSummaryMessage),
+    /// `compactionSummary`
+    CompactionSummary(CompactionSummaryMessage),
+    /// A role this version does not know; kept as it is, shown to clients, never sent to a model.
+    Other(Value),
+}
+
+impl Message {
+    /// A user message of one text block.
+    pub fn user(text: impl Into<String>, timestamp: i64) -> Self {
+        Self::User(UserMessage {
+            content: UserContent::Blocks(vec![UserBlock::text(text)]),
+            timestamp,
+        })
+    }
+
+    /// The wire name of the role.
+    #[must_use]
+    pub fn role(&self) -> &str {
+        match self {
+            Self::User(_) => "user",
+            Self::Assistant(_) => "assistant",
+            Self::ToolResult(_) => "toolResult",
+            Self::BashExecution(_) => "bashExecution",
+            Self::Custom(_) => "custom",
+            Self::BranchSummary(_) => "branchSummary",
+            Self::CompactionSummary(_) => "compactionSummary",
+            Self::Other(value) => value.get("role").and_then(Value::as_str).unwrap_or(""),
+        }
+    }
+
+    /// The assistant message, if this is one.
+    #[must_use]
+    pub fn as_assistant(&self) -> Option<&AssistantMessage> {
+        match self {
+            Self::Assistant(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Parses one message from JSON text.
+    ///
+    /// # Errors
+    /// When the text is not a JSON object or a known role lacks a required field.
+    pub fn from_json(json: &str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Peek<'a> {
+            #[serde(borrow, default)]
+            role: std::borrow::Cow<'a, str>,
+        }
+        // Two passes over the text are cheaper than serde's buffering of tagged enums.
+        let peek: Peek<'_> = serde_json::from_str(json)?;
+        Ok(match peek.role.as_ref() {
+            "user" => Self::User(serde_json::from_str(json)?),
+            "assistant" => Self::Assistant(serde_json::from_str(json)?),
+            "toolResult" => Self::ToolResult(serde_json::from_str(json)?),
+            "bashExecution" => Self::BashExecution(serde_json::from_str(json)?),
+            "custom" | "hookMessage" => Self::Custom(serde_json::from_str(json)?),
+            "branchSummary" => Self::BranchSummary(serde_json::from_str(json)?),
+            "compactionSummary" => Self::CompactionSummary(serde_json::from_str(json)?),
+            _ => Self::Other(serde_json::from_str(json)?),
+        })
+    }
+}
+
+impl Serialize for Message {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Tagged<'a, T> {
+            role: &'a str,
+            #[serde(flatten)]
+            body: &'a T,
+        }
+        let role = self.role();
+        match self {
+            Self::User(body) => Tagged { role, body }.serialize(serializer),
+            Self::Assistant(body) => Tagged { role, body }.serialize(serializer),
+            Self::ToolResult(body) => Tagged { role, body }.serialize(serializer),
+            Self::BashExecution(body) => Tagged { role, body }.serialize(serializer),
+            Self::Custom(body) => Tagged { role, body }.serialize(serializer),
+            Self::BranchSummary(body) => Tagged { role, body }.serialize(serializer),
+            Self::CompactionSummary(body) => Tagged { role, body }.serialize(serializer),
+            Self::Other(value) => value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Message {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        Self::from_json(raw.get()).map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,192 @@
+//! A model as clients see it, and thinking levels (pi-core.md 8.2, behaviour.md 4). How a model is reached lives in `llm`.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// How much a model may reason before it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ThinkingLevel {
+    /// No reasoning.
+    Off,
+    /// About 1,000 tokens.
+    Minimal,
+    /// About 2,000 tokens.
+    Low,
+    /// About 8,000 tokens.
+    #[default]
+    Medium,
+    /// About 16,000 tokens.
+    High,
+    /// More than high; only models that list it.
+    Xhigh,
+    /// The most a model offers; only models that list it.
+    Max,
+}
+
+impl ThinkingLevel {
+    /// All levels, weakest first.
+    pub const ALL: [Self; 7] = [
+        Self::Off,
+        Self::Minimal,
+        Self::Low,
+        Self::Medium,
+        Self::High,
+        Self::Xhigh,
+        Self::Max,
+    ];
+
+    /// The wire name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Minimal => "minimal",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Xhigh => "xhigh",
+            Self::Max => "max",
+        }
+    }
+
+    /// The level with this wire name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|level| level.as_str() == name)
+    }
+}
+
+impl fmt::Display for ThinkingLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Prices in US dollars per million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct Prices {
+    /// Uncached input.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub input: f64,
+    /// Output.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub output: f64,
+    /// Cache reads.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub cache_read: f64,
+    /// Cache writes.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub cache_write: f64,
+}
+
+/// What a model accepts as input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Modality {
+    /// Text.
+    Text,
+    /// Images.
+    Image,
+    /// Anything newer; never sent.
+    #[serde(other)]
+    Other,
+}
+
+/// Description of a model, as `get_state` and `get_available_models` show it. Request headers are left out on purpose:
+/// they may hold keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    /// Id within the provider.
+    pub id: String,
+    /// Name for people.
+    pub name: String,
+    /// API family, for example `anthropic-messages`.
+    pub api: String,
+    /// Provider id.
+    pub provider: String,
+    /// URL that requests start with.
+    #[serde(default)]
+    pub base_url: String,
+    /// Can it reason?
+    #[serde(default)]
+    pub reasoning: bool,
+    /// Level -> value sent to the provider; null marks a level as unavailable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking_level_map: Option<Map<String, Value>>,
+    /// Input kinds.
+    #[serde(default)]
+    pub input: Vec<Modality>,
+    /// Prices.
+    #[serde(default)]
+    pub cost: Prices,
+    /// Tokens that fit in a conversation.
+    #[serde(default)]
+    pub context_window: u64,
+    /// Tokens that fit in an answer.
+    #[serde(default)]
+    pub max_tokens: u64,
+    /// Provider quirks, by flag name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compat: Option<Map<String, Value>>,
+}
+
+impl Model {
+    /// Can it see images?
+    #[must_use]
+    pub fn sees_images(&self) -> bool {
+        self.input.contains(&Modality::Image)
+    }
+
+    /// Same provider, API and id: signatures and ids of one may be sent back to the other (providers.md 2.2).
+    #[must_use]
+    pub fn is_same(&self, provider: &str, api: &str, id: &str) -> bool {
+        self.provider == provider && self.api == api && self.id == id
+    }
+
+    /// The levels this model offers, weakest first (providers.md 2.5): only `off` when it cannot reason; a level mapped to
+    /// null is missing; `xhigh` and `max` exist only when mapped to a string.
+    #[must_use]
+    pub fn thinking_levels(&self) -> Vec<ThinkingLevel> {
+        if !self.reasoning {
+            return vec![ThinkingLevel::Off];
+        }
+        ThinkingLevel::ALL
+            .into_iter()
+            .filter(|level| self.offers(*level))
+            .collect()
+    }
+
+    fn offers(&self, level: ThinkingLevel) -> bool {
+        let mapped = self
+            .thinking_level_map
+            .as_ref()
+            .and_then(|map| map.get(level.as_str()));
+        match level {
+            ThinkingLevel::Xhigh | ThinkingLevel::Max => mapped.is_some_and(Value::is_string),
+            _ => !mapped.is_some_and(Value::is_null),
+        }
+    }
+
+    /// The offered level nearest to `wanted`: itself, else the next stronger, else the next weaker (behaviour.md 4.4).
+    #[must_use]
+    pub fn clamp_thinking(&self, wanted: ThinkingLevel) -> ThinkingLevel {
+        let levels = self.thinking_levels();
+        let stronger = levels.iter().find(|level| **level >= wanted);
+        stronger.or(levels.last()).copied().unwrap_or(ThinkingLevel::Off)
+    }
+
+    /// The string this model wants for a level, when its map names one.
+    #[must_use]
+    pub fn mapped_thinking(&self, level: ThinkingLevel) -> Option<&str> {
+        self.thinking_level_map.as_ref()?.get(level.as_str())?.as_str()
+    }
+}

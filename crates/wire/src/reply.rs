@@ -1,0 +1,173 @@
+//! Answers to commands, and the response line that carries them (behaviour.md 1.2, 1.8).
+
+use std::sync::Arc;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::entry::Entry;
+use crate::message::Message;
+use crate::model::{Model, ThinkingLevel};
+use crate::state::{BashResult, SessionState, SessionStats};
+
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Disposition {
+    /// It started a run.
+    Started,
+    /// It waits in a queue.
+    Queued,
+    /// An extension dealt with it.
+    Handled,
+}
+
+/// Answer of `prompt`, `steer` and `follow_up`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Accepted {
+    /// What became of the message.
+    pub disposition: Disposition,
+}
+
+/// Answer of `clear_queue`: what was in the queues.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Queues {
+    /// Texts that waited for the next turn.
+    pub steering: Vec<String>,
+    /// Texts that waited for the end of the run.
+    pub follow_up: Vec<String>,
+}
+
+/// Answer of commands that an extension may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Cancelled {
+    /// Did an extension refuse?
+    pub cancelled: bool,
+}
+
+/// Answer of `get_messages`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Messages {
+    /// The conversation, oldest first; the answer that is streaming in is not part of it.
+    pub messages: Vec<Arc<Message>>,
+}
+
+/// Answer of `get_entries`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Entries {
+    /// Entries of all branches, in the order they were appended.
+    pub entries: Vec<Arc<Entry>>,
+    /// The entry that the next one will follow.
+    pub leaf_id: Option<String>,
+}
+
+/// Answer of `cycle_model`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CycledModel {
+    /// The model from now on.
+    pub model: Model,
+    /// The thinking level from now on.
+    pub thinking_level: ThinkingLevel,
+    /// Is cycling limited by `--models`?
+    pub is_scoped: bool,
+}
+
+/// Answer of `get_available_models`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Models {
+    /// Models with credentials.
+    pub models: Vec<Model>,
+}
+
+/// Answer of `cycle_thinking_level`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CycledThinking {
+    /// The level from now on.
+    pub level: ThinkingLevel,
+}
+
+/// Answer of `get_available_thinking_levels`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ThinkingLevels {
+    /// Levels of the current model, weakest first.
+    pub levels: Vec<ThinkingLevel>,
+}
+
+/// Answer of `get_last_assistant_text`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LastText {
+    /// Text of the newest answer, trimmed; null when there is none.
+    pub text: Option<String>,
+}
+
+/// The `data` of a successful response.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "each variant is documented by the type it holds")]
+pub enum Reply {
+    /// No `data` at all.
+    #[serde(skip)]
+    Nothing,
+    State(Box<SessionState>),
+    Stats(Box<SessionStats>),
+    Messages(Messages),
+    Entries(Entries),
+    Model(Box<Model>),
+    CycledModel(Option<Box<CycledModel>>),
+    Models(Models),
+    CycledThinking(Option<CycledThinking>),
+    ThinkingLevels(ThinkingLevels),
+    Bash(BashResult),
+    LastText(LastText),
+    Accepted(Accepted),
+    Queues(Queues),
+    Cancelled(Cancelled),
+}
+
+/// A response line. At most one is sent for each command, exactly one unless the process ends before.
+#[derive(Debug, Clone)]
+pub struct Response {
+    /// The command's `id`, whatever JSON value it was; absent when it had none.
+    pub id: Option<Box<RawValue>>,
+    /// The command's name; `parse` when the line was no command. Absent when the line had no `type`.
+    pub command: Option<Value>,
+    /// The answer, or a sentence that says what is wrong.
+    pub outcome: Result<Reply, String>,
+}
+
+impl Serialize for Response {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(id) = &self.id {
+            map.serialize_entry("id", id)?;
+        }
+        map.serialize_entry("type", "response")?;
+        if let Some(command) = &self.command {
+            map.serialize_entry("command", command)?;
+        }
+        map.serialize_entry("success", &self.outcome.is_ok())?;
+        match &self.outcome {
+            Ok(Reply::Nothing) => {}
+            Ok(reply) => map.serialize_entry("data", reply)?,
+            Err(error) => map.serialize_entry("error", error)?,
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,154 @@
+//! What `get_state` and its relatives answer (dialects.md 5, row 7): the superset that all known clients accept.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::{Model, ThinkingLevel};
+
+/// How many queued messages are taken at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum QueueMode {
+    /// All of them.
+    #[serde(rename = "all")]
+    All,
+    /// The oldest.
+    #[default]
+    #[serde(rename = "one-at-a-time")]
+    OneAtATime,
+}
+
+/// When steering takes effect (dialects.md 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum InterruptMode {
+    /// As soon as a tool finishes; the others of the turn are cancelled.
+    Immediate,
+    /// When all tools of the turn are done.
+    #[default]
+    Wait,
+}
+
+/// How full the context is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ContextUsage {
+    /// Tokens in use; null right after a compaction.
+    pub tokens: Option<u64>,
+    /// Tokens that fit.
+    pub context_window: u64,
+    /// `tokens` in percent of `contextWindow`; null when `tokens` is.
+    pub percent: Option<f64>,
+}
+
+/// Answer of `get_state`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionState {
+    /// The current model; null when there is none.
+    pub model: Option<Model>,
+    /// The current thinking level.
+    pub thinking_level: ThinkingLevel,
+    /// Is a run, a retry wait or a recovery under way?
+    pub is_streaming: bool,
+    /// Is a compaction under way?
+    pub is_compacting: bool,
+    /// Is a failed run waiting to be tried again?
+    pub is_retrying: bool,
+    /// Same as `steeringMode`, for older clients.
+    pub queue_mode: QueueMode,
+    /// How steering messages are taken.
+    pub steering_mode: QueueMode,
+    /// How follow-up messages are taken.
+    pub follow_up_mode: QueueMode,
+    /// When steering takes effect.
+    pub interrupt_mode: InterruptMode,
+    /// The session file, which may not exist yet; null without persistence.
+    pub session_file: Option<String>,
+    /// Session id.
+    pub session_id: String,
+    /// Name of the session, when it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    /// Is automatic compaction on?
+    pub auto_compaction_enabled: bool,
+    /// Messages in the conversation.
+    pub message_count: usize,
+    /// Messages that wait in both queues.
+    pub pending_message_count: usize,
+    /// Same as `pendingMessageCount`, for xcsh and older clients.
+    pub queued_message_count: usize,
+    /// Todo phases, for xcsh clients.
+    pub todo_phases: Vec<Value>,
+    /// How full the context is, when that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_usage: Option<ContextUsage>,
+}
+
+/// Token sums of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TokenStats {
+    /// Uncached input.
+    pub input: u64,
+    /// Output.
+    pub output: u64,
+    /// Cache reads.
+    pub cache_read: u64,
+    /// Cache writes.
+    pub cache_write: u64,
+    /// Sum of the four.
+    pub total: u64,
+}
+
+/// Answer of `get_session_stats`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionStats {
+    /// The session file; null without persistence.
+    pub session_file: Option<String>,
+    /// Session id.
+    pub session_id: String,
+    /// Messages of role `user`.
+    pub user_messages: usize,
+    /// Messages of role `assistant`.
+    pub assistant_messages: usize,
+    /// Tool calls in them.
+    pub tool_calls: usize,
+    /// Messages of role `toolResult`.
+    pub tool_results: usize,
+    /// All messages.
+    pub total_messages: usize,
+    /// Token sums.
+    pub tokens: TokenStats,
+    /// Cost in US dollars.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub cost: f64,
+    /// How full the context is, when that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_usage: Option<ContextUsage>,
+}
+
+/// Answer of `bash` (dialects.md 5, row 26).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct BashResult {
+    /// Output, sanitised; its tail when truncated.
+    pub output: String,
+    /// Absent when the command was killed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Was it aborted?
+    pub cancelled: bool,
+    /// Is `output` shorter than what it printed?
+    pub truncated: bool,
+    /// Where the whole output is, when truncated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_output_path: Option<String>,
+}

@@ -1,0 +1,182 @@
+//! The command table: of every command its name, what it takes, what it answers and in which lane it runs. Parser, schema,
+//! TypeScript types and the reference page all come from these rows; there is no second list.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::command::{
+    BashParams, EnabledParams, EntriesParams, InterruptModeParams, MessageParams, NewSessionParams, NoParams,
+    PromptParams, QueueModeParams, SessionNameParams, SetModelParams, ThinkingParams,
+};
+
+/// How a command is scheduled (DESIGN.md, "The house").
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Overtakes everything: aborts, answers to dialogs and host tools.
+    Control,
+    /// Starts in arrival order and runs beside the reader.
+    Task,
+    /// Runs in arrival order.
+    Ordered,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy)]
+pub struct CommandSpec {
+    /// The `type` on the wire.
+    pub name: &'static str,
+    /// What it does, for the reference page.
+    pub doc: &'static str,
+    /// How it is scheduled.
+    pub lane: Lane,
+    /// Schema of the parameters.
+    #[cfg(feature = "schema")]
+    pub params: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+    /// Schema of `data`; `()` when there is none.
+    #[cfg(feature = "schema")]
+    pub reply: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+}
+
+/// Why a line is not a command.
+#[derive(Debug, thiserror::Error)]
+pub enum BadCommand {
+    /// No row has this name.
+    #[error("Unknown command: {0}")]
+    Unknown(String),
+    /// The parameters do not fit.
+    #[error("Invalid {0} command: {1}")]
+    Params(&'static str, serde_json::Error),
+}
+
+macro_rules! commands {
+    ($( $(#[doc = $doc:literal])+ $variant:ident($params:ty) = $name:literal, $lane:ident -> $reply:ty; )+) => {
+        /// A command with its parameters.
+        #[derive(Debug, Clone, PartialEq)]
+        #[non_exhaustive]
+        pub enum Command {
+            $( $(#[doc = $doc])+ $variant($params), )+
+        }
+
+        /// All commands, in the order of the reference page.
+        pub static TABLE: &[CommandSpec] = &[
+            $( CommandSpec {
+                name: $name,
+                doc: concat!($($doc),+),
+                lane: Lane::$lane,
+                #[cfg(feature = "schema")]
+                params: |generator| generator.subschema_for::<$params>(),
+                #[cfg(feature = "schema")]
+                reply: |generator| generator.subschema_for::<$reply>(),
+            }, )+
+        ];
+
+        impl Command {
+            /// The wire name.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $( Self::$variant(_) => $name, )+ }
+            }
+
+            /// How it is scheduled.
+            #[must_use]
+            pub fn lane(&self) -> Lane {
+                match self { $( Self::$variant(_) => Lane::$lane, )+ }
+            }
+
+            /// Makes a command of its name and the whole line.
+            ///
+            /// # Errors
+            /// When no row has the name, or the line's fields do not fit the row.
+            pub fn parse(name: &str, line: &str) -> Result<Self, BadCommand> {
+                match name {
+                    $( $name => serde_json::from_str(line)
+                        .map(Self::$variant)
+                        .map_err(|error| BadCommand::Params($name, error)), )+
+                    _ => Err(BadCommand::Unknown(name.to_owned())),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(feature = "schema")]
+use crate::reply::{
+    Accepted, Cancelled, CycledModel, CycledThinking, Entries, LastText, Messages, Models, Queues,
+    ThinkingLevels,
+};
+#[cfg(feature = "schema")]
+use crate::state::{BashResult, SessionState, SessionStats};
+
+commands! {
+    /// Says something to the model and runs until it stops. The response comes before every event of the run and before any
+    /// network traffic.
+    Prompt(PromptParams) = "prompt", Task -> Accepted;
+    /// Queues a message that the model gets after the current turn.
+    Steer(MessageParams) = "steer", Ordered -> Accepted;
+    /// Queues a message that the model gets when it would stop.
+    FollowUp(MessageParams) = "follow_up", Ordered -> Accepted;
+    /// Ends the run, a retry wait or a compaction. The response comes when all is quiet; queues are kept.
+    Abort(NoParams) = "abort", Control -> ();
+    /// Ends the run, then says something.
+    AbortAndPrompt(MessageParams) = "abort_and_prompt", Control -> Accepted;
+    /// Empties both queues and answers what was in them.
+    ClearQueue(NoParams) = "clear_queue", Ordered -> Queues;
+    /// Ends the run properly and starts an empty session in a file of its own.
+    NewSession(NewSessionParams) = "new_session", Task -> Cancelled;
+    /// The session's state.
+    GetState(NoParams) = "get_state", Ordered -> SessionState;
+    /// The conversation.
+    GetMessages(NoParams) = "get_messages", Ordered -> Messages;
+    /// Entries of the session file, all branches, in the order they were appended.
+    GetEntries(EntriesParams) = "get_entries", Ordered -> Entries;
+    /// Chooses the model. A run that is under way keeps its model.
+    SetModel(SetModelParams) = "set_model", Ordered -> crate::model::Model;
+    /// Goes on to the next model; null when there is no other.
+    CycleModel(NoParams) = "cycle_model", Ordered -> Option<CycledModel>;
+    /// Models with credentials.
+    GetAvailableModels(NoParams) = "get_available_models", Ordered -> Models;
+    /// Sets the thinking level, clamped to what the model offers.
+    SetThinkingLevel(ThinkingParams) = "set_thinking_level", Ordered -> ();
+    /// Goes on to the next thinking level; null when the model cannot reason.
+    CycleThinkingLevel(NoParams) = "cycle_thinking_level", Ordered -> Option<CycledThinking>;
+    /// Thinking levels of the current model.
+    GetAvailableThinkingLevels(NoParams) = "get_available_thinking_levels", Ordered -> ThinkingLevels;
+    /// How many steering messages are taken at once.
+    SetSteeringMode(QueueModeParams) = "set_steering_mode", Ordered -> ();
+    /// How many follow-up messages are taken at once.
+    SetFollowUpMode(QueueModeParams) = "set_follow_up_mode", Ordered -> ();
+    /// When steering takes effect. Read when a run starts.
+    SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Ordered -> ();
+    /// Switches automatic compaction on or off.
+    SetAutoCompaction(EnabledParams) = "set_auto_compaction", Ordered -> ();
+    /// Switches automatic retries on or off.
+    SetAutoRetry(EnabledParams) = "set_auto_retry", Ordered -> ();
+    /// Ends a retry wait; the run has then failed for good.
+    AbortRetry(NoParams) = "abort_retry", Control -> ();
+    /// Runs a shell command on the user's behalf; the model sees it with the next prompt.
+    Bash(BashParams) = "bash", Task -> BashResult;
+    /// Kills every running `bash` command.
+    AbortBash(NoParams) = "abort_bash", Control -> ();
+    /// Text of the newest answer.
+    GetLastAssistantText(NoParams) = "get_last_assistant_text", Ordered -> LastText;
+    /// Counts, tokens and cost of the session.
+    GetSessionStats(NoParams) = "get_session_stats", Ordered -> SessionStats;
+    /// Names the session.
+    SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
+}
+
+/// What is read of a line before its type is known.
+#[derive(Debug, Deserialize)]
+pub struct LineHead<'a> {
+    /// The `id`, any JSON value.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub id: Option<&'a RawValue>,
+    /// The `type`, any JSON value.
+    #[serde(borrow, default, rename = "type", deserialize_with = "present")]
+    pub kind: Option<&'a RawValue>,
+}
+
+/// Keeps an explicit `null` apart from a missing field.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}

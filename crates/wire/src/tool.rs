@@ -1,0 +1,60 @@
+//! Tools as the model and clients see them. How tools work lives in `tools`; who may call them in `host`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::content::{UserBlock, joined_text};
+
+/// What a model is told of a tool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSpec {
+    /// Name, unique among the active tools.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of the arguments; always an object schema.
+    pub parameters: Value,
+}
+
+/// What a tool gave back, or how far it has come (`partialResult`).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResult {
+    /// What the model sees.
+    #[serde(default)]
+    pub content: Vec<UserBlock>,
+    /// What only clients see; its shape belongs to the tool. Absent when there is none, `{}` for errors (behaviour.md 2.9).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+    /// True asks the loop not to call the model again when every result of the batch says so (pi-core.md 1.3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminate: Option<bool>,
+}
+
+impl ToolResult {
+    /// A result of one text block.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![UserBlock::text(text)],
+            details: None,
+            terminate: None,
+        }
+    }
+
+    /// An error result: one text block and `details: {}`.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            details: Some(Value::Object(serde_json::Map::new())),
+            ..Self::text(text)
+        }
+    }
+
+    /// The text blocks, joined by a line feed.
+    #[must_use]
+    pub fn joined_text(&self) -> String {
+        joined_text(&self.content)
+    }
+}

@@ -1,0 +1,130 @@
+//! What was sent against what came back.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::lines::{Expect, Generator, Line};
+
+/// How many examples of one kind of problem are told.
+const TOLD: usize = 5;
+/// Longest piece of a line that is told, in bytes.
+const PIECE: usize = 200;
+
+/// What was sent.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    expect: Vec<Expect>,
+}
+
+/// What came back.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Answers by the number of the line; numbers are dense.
+    by_number: Vec<u8>,
+    /// Answers with another id, or none.
+    others: u64,
+    /// Lines that are no JSON object.
+    broken: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Head {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    id: Value,
+}
+
+impl Seen {
+    /// Takes a line of the agent; is it an answer?
+    pub(super) fn line(&mut self, line: &[u8]) -> bool {
+        let Ok(head) = serde_json::from_slice::<Head>(line) else {
+            if self.broken.len() < TOLD {
+                self.broken.push(piece(line));
+            }
+            return false;
+        };
+        if head.kind != "response" {
+            return false;
+        }
+        let number = head
+            .id
+            .as_str()
+            .and_then(|id| id.strip_prefix('f'))
+            .and_then(|id| id.parse::<usize>().ok());
+        match number.filter(|number| *number < 1 << 32) {
+            Some(number) => {
+                if self.by_number.len() <= number {
+                    self.by_number.resize(number + 1, 0);
+                }
+                if let Some(count) = self.by_number.get_mut(number) {
+                    *count = count.saturating_add(1);
+                }
+            }
+            None => self.others += 1,
+        }
+        true
+    }
+}
+
+impl Tally {
+    /// Notes a line.
+    pub(super) fn sent(&mut self, line: &Line) {
+        self.expect.push(line.expect);
+    }
+
+    /// How many answers there must be.
+    pub(super) fn expected(&self) -> u64 {
+        u64::try_from(self.expect.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Everything that does not fit. The seed gives the lines back for the messages.
+    pub(super) fn compare(&self, seen: &Seen, seed: u64) -> Vec<String> {
+        let mut problems: Vec<String> = seen
+            .broken
+            .iter()
+            .map(|line| format!("not a line of the protocol: {line}"))
+            .collect();
+        let answers = seen.others + seen.by_number.iter().map(|count| u64::from(*count)).sum::<u64>();
+        if answers != self.expected() {
+            problems.push(format!(
+                "{} lines were sent, {answers} answers came",
+                self.expected()
+            ));
+        }
+        let wrong = |(number, expect): (usize, &Expect)| {
+            let count = seen.by_number.get(number).copied().unwrap_or(0);
+            let fits = count == 1 || count == 0 && *expect == Expect::OneAnswer;
+            (!fits).then_some((number, count))
+        };
+        let wrong: BTreeMap<usize, u8> = self.expect.iter().enumerate().filter_map(wrong).collect();
+        if wrong.len() > TOLD {
+            problems.push(format!(
+                "{} lines were not answered once with their id; the first:",
+                wrong.len()
+            ));
+        }
+        let mut lines = Generator::new(seed);
+        let mut next = 0;
+        for (number, count) in wrong.into_iter().take(TOLD) {
+            let line = lines
+                .nth(number - next)
+                .map(|line| line.bytes)
+                .unwrap_or_default();
+            next = number + 1;
+            problems.push(format!(
+                "line {number} was answered {count} times: {}",
+                piece(&line)
+            ));
+        }
+        problems
+    }
+}
+
+fn piece(line: &[u8]) -> String {
+    String::from_utf8_lossy(line.get(..PIECE).unwrap_or(line))
+        .trim_end()
+        .to_owned()
+}

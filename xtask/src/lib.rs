@@ -1,0 +1,12 @@
+//! Chores of the repository, one module each. `main.rs` only picks one.
+//!
+//! What lives here: everything a maintainer or CI runs by `cargo run -p xtask -- <chore>`. What does not: anything the agent
+//! needs at run time.
+
+pub mod args;
+pub mod fuzz;
+pub mod kill9;
+pub mod models;
+pub mod out;
+pub mod protocol;
+pub mod tidy;

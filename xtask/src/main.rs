@@ -1,0 +1,57 @@
+//! `cargo run -p xtask -- <chore>`: picks a chore. What the chores do lives in the library beside this file.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use xtask::args::Args;
+use xtask::out::{complain, say};
+use xtask::{fuzz, kill9, models, protocol, tidy};
+
+const USAGE: &str = "\
+Usage: cargo run -p xtask -- <chore>
+
+  gen [--check]                                   write protocol/, or see that it is up to date
+  tidy                                            see that the house rules are kept
+  fuzz-lines --agent PATH [--count N] [--seed S]  drive an agent with broken and odd lines
+  kill9 --agent PATH [--rounds N] [--seed S]      kill an agent at random moments and see what is left
+  models SNAPSHOT [DATA]                          trim a models.dev snapshot to the catalogue of crates/llm
+";
+
+fn main() -> ExitCode {
+    match run(Args::new(std::env::args().skip(1))) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            complain(&format!("{error:#}"));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs a chore; false when it found something wrong.
+fn run(mut args: Args) -> Result<bool> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .context("xtask lies in no workspace")?;
+    match args.next().as_deref() {
+        Some("gen") => protocol::run(root, args.flag("--check")),
+        Some("tidy") => tidy::run(root),
+        Some("fuzz-lines") => fuzz::run(&fuzz::Options::parse(&mut args)?),
+        Some("kill9") => kill9::run(&kill9::Options::parse(&mut args)?),
+        Some("models") => {
+            let snapshot = args.next().context("models needs the path of a snapshot")?;
+            let data = args
+                .next()
+                .map_or_else(|| root.join("crates/llm/data"), Into::into);
+            say(&models::run(Path::new(&snapshot), &data)?);
+            Ok(true)
+        }
+        Some("help" | "--help") => {
+            say(USAGE);
+            Ok(true)
+        }
+        Some(other) => bail!("there is no chore called {other}\n\n{USAGE}"),
+        None => bail!("no chore given\n\n{USAGE}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! Which files the repository has, and what kind each is.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use super::lexer;
+
+/// Folders that are no part of the sources.
+const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
+
+/// Largest file that is looked at, in bytes.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// A Rust file.
+pub(super) struct SourceFile {
+    /// Path from the root of the repository, with forward slashes.
+    pub(super) path: String,
+    /// As it is.
+    pub(super) text: String,
+    /// With comments and the contents of literals blanked out, line by line the same.
+    pub(super) code: String,
+    /// Is all of it test code, or an example program?
+    pub(super) is_test: bool,
+}
+
+impl SourceFile {
+    /// Reads the text.
+    pub(super) fn new(path: String, text: String) -> Self {
+        let code = lexer::blank(&text);
+        let is_test = is_test(&path);
+        Self {
+            path,
+            text,
+            code,
+            is_test,
+        }
+    }
+}
+
+/// The package a path belongs to, by its folder: `wire` for `crates/wire/src/lib.rs`, `xtask` for `xtask/src/main.rs`.
+pub(super) fn package(path: &str) -> &str {
+    let rest = path.strip_prefix("crates/").unwrap_or(path);
+    rest.split_once('/').map_or(rest, |(name, _)| name)
+}
+
+fn is_test(path: &str) -> bool {
+    path.split('/')
+        .any(|part| matches!(part, "tests" | "tests.rs" | "benches" | "examples"))
+}
+
+/// Paths of all files below the root, sorted.
+///
+/// # Errors
+/// When a folder cannot be listed.
+pub(super) fn all(root: &Path) -> Result<Vec<String>> {
+    let mut paths = Vec::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        let full = root.join(&folder);
+        for entry in fs::read_dir(&full).with_context(|| format!("cannot list {}", full.display()))? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if folder.is_empty() {
+                name.clone()
+            } else {
+                format!("{folder}/{name}")
+            };
+            let kind = entry.file_type()?;
+            if kind.is_dir() && !SKIPPED.contains(&name.as_str()) {
+                folders.push(path);
+            } else if kind.is_file() {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// The text of a file; nothing for big ones and for those that are not UTF-8.
+pub(super) fn text(root: &Path, path: &str) -> Option<String> {
+    let full = root.join(path);
+    if fs::metadata(&full).ok()?.len() > MAX_BYTES {
+        return None;
+    }
+    fs::read_to_string(full).ok()
+}

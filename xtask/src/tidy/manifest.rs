@@ -1,0 +1,85 @@
+//! Who may depend on whom (ARCHITECTURE.md, "The house"), read from each `Cargo.toml`.
+
+use super::files::package;
+use super::{Finding, finding};
+
+/// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere.
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("wire", &[]),
+    ("core", &["wire"]),
+    ("llm", &["wire"]),
+    ("tools", &["wire"]),
+    ("store", &["wire"]),
+    ("host", &["wire", "core", "llm", "tools", "store"]),
+    ("serve", &["wire", "host"]),
+    (
+        "pinion",
+        &["wire", "core", "llm", "tools", "store", "host", "serve"],
+    ),
+    ("testkit", &["wire"]),
+    (
+        "xtask",
+        &[
+            "wire", "core", "llm", "tools", "store", "host", "serve", "testkit",
+        ],
+    ),
+];
+
+/// Checks one manifest; those of packages that are not ours pass.
+pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
+    let owner = package(path);
+    let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == owner) else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (line, section, name) in dependencies(text) {
+        let ours = ours(&name);
+        if ARROWS.iter().any(|(known, _)| *known == ours) {
+            let tests_only = section.contains("dev-dependencies");
+            if !(allowed.contains(&ours) || tests_only && ours == "testkit") {
+                found.push(finding(path, line, &format!("{owner} must not depend on {ours}")));
+            }
+        }
+        if matches!(owner, "wire" | "core") && name.starts_with("tokio") {
+            found.push(finding(path, line, &format!("{owner} must not depend on {name}")));
+        }
+    }
+    found
+}
+
+/// `pinion-core` and `core` are one package.
+fn ours(name: &str) -> &str {
+    name.strip_prefix("pinion-").unwrap_or(name)
+}
+
+/// Line, section and name of every dependency.
+fn dependencies(text: &str) -> Vec<(usize, String, String)> {
+    let mut found = Vec::new();
+    let mut section = String::new();
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+            section = name.to_owned();
+            // `[dependencies.tokio]` names the dependency in the heading.
+            if let Some((_, name)) = name.rsplit_once("dependencies.") {
+                found.push((index + 1, section.clone(), name.to_owned()));
+            }
+        } else if section.ends_with("dependencies") && !line.starts_with('#') {
+            let name: String = line
+                .chars()
+                .take_while(|letter| letter.is_alphanumeric() || "-_".contains(*letter))
+                .collect();
+            if !name.is_empty() {
+                let renamed = line
+                    .split_once("package = \"")
+                    .and_then(|(_, rest)| rest.split_once('"'));
+                found.push((
+                    index + 1,
+                    section.clone(),
+                    renamed.map_or(name, |(real, _)| real.to_owned()),
+                ));
+            }
+        }
+    }
+    found
+}
