@@ -4,6 +4,7 @@
 //! needs at run time.
 
 pub mod args;
+pub mod bench;
 pub mod fuzz;
 pub mod kill9;
 pub mod models;

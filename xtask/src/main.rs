@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use xtask::args::Args;
 use xtask::out::{complain, say};
-use xtask::{fuzz, kill9, models, protocol, tidy};
+use xtask::{bench, fuzz, kill9, models, protocol, tidy};
 
 const USAGE: &str = "\
 Usage: cargo run -p xtask -- <chore>
@@ -15,6 +15,8 @@ Usage: cargo run -p xtask -- <chore>
   tidy                                            see that the house rules are kept
   fuzz-lines --agent PATH [--count N] [--seed S]  drive an agent with broken and odd lines
   kill9 --agent PATH [--rounds N] [--seed S]      kill an agent at random moments and see what is left
+  bench --agent PATH [--only NAME] [--json FILE] [--peer NAME=COMMAND] [--strict]
+                                                  measure start-up, streaming, tools, floods (build with --release)
   models SNAPSHOT [DATA]                          trim a models.dev snapshot to the catalogue of crates/llm
 ";
 
@@ -39,6 +41,12 @@ fn run(mut args: Args) -> Result<bool> {
         Some("tidy") => tidy::run(root),
         Some("fuzz-lines") => fuzz::run(&fuzz::Options::parse(&mut args)?),
         Some("kill9") => kill9::run(&kill9::Options::parse(&mut args)?),
+        Some("bench") => bench::run(&bench::Options::parse(&mut args)?),
+        Some("empty") => {
+            // What `bench` compares the agent's start with: a program that only prints a line.
+            say("");
+            Ok(true)
+        }
         Some("models") => {
             let snapshot = args.next().context("models needs the path of a snapshot")?;
             let data = args

@@ -35,14 +35,14 @@ fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
         }
         Message::BranchSummary(branch) => Some(Arc::new(Message::user(
             format!(
-                "This conversation was continued from another branch, which is summarised here:\n\n<summary>\n{}</summary>",
+                "The following is a summary of a branch that this conversation came back from:\n\n<summary>\n{}</summary>",
                 branch.summary
             ),
             branch.timestamp,
         ))),
         Message::CompactionSummary(compaction) => Some(Arc::new(Message::user(
             format!(
-                "The earlier part of this conversation was compacted into this summary:\n\n<summary>\n{}\n</summary>",
+                "The conversation history before this point was compacted into the following summary:\n\n<summary>\n{}\n</summary>",
                 compaction.summary
             ),
             compaction.timestamp,

@@ -7,6 +7,7 @@
 //! wire's dialects.
 
 mod batch;
+pub mod compaction;
 pub mod convert;
 mod effect;
 mod input;

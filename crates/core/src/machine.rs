@@ -8,7 +8,7 @@ use wire::{AssistantMessage, Event, Message, StopReason};
 use crate::batch::{Batch, Refusal};
 use crate::effect::Effect;
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
-use crate::queue::{QueueKind, Queued, Queues};
+use crate::queue::{QueueKind, Queues};
 use crate::retry::RetrySettings;
 
 /// Settings of the loop; they may change at any time.
@@ -143,8 +143,8 @@ impl Machine {
         for message in prompts {
             self.say(&mut run, message, out);
         }
-        let steering = self.queues.poll(QueueKind::Steering, self.settings.steering_mode);
-        self.deliver(&mut run, steering, out);
+        let steering = self.queues.due(QueueKind::Steering, self.settings.steering_mode);
+        self.deliver(&mut run, QueueKind::Steering, steering, out);
         self.ask(run, out);
     }
 
@@ -166,13 +166,13 @@ impl Machine {
         run.added.push(message);
     }
 
-    fn deliver(&mut self, run: &mut Run, items: Vec<Queued>, out: &mut Vec<Effect>) {
-        if items.is_empty() {
-            return;
-        }
-        out.push(Effect::Emit(self.queues.event()));
-        for item in items {
-            self.say(run, item.message, out);
+    /// Says the oldest messages of a queue; the queue is told to be shorter before each begins (behaviour.md 2.11).
+    fn deliver(&mut self, run: &mut Run, kind: QueueKind, count: usize, out: &mut Vec<Effect>) {
+        for _ in 0..count {
+            if let Some(item) = self.queues.pop(kind) {
+                out.push(Effect::Emit(self.queues.event()));
+                self.say(run, item.message, out);
+            }
         }
     }
 
@@ -310,18 +310,18 @@ impl Machine {
             self.end_aborted(run, &message, now, out);
             return;
         }
-        let mut next = self.queues.poll(QueueKind::Steering, self.settings.steering_mode);
-        if next.is_empty() && !goes_on {
-            next = self
-                .queues
-                .poll(QueueKind::FollowUp, self.settings.follow_up_mode);
+        let mut kind = QueueKind::Steering;
+        let mut count = self.queues.due(kind, self.settings.steering_mode);
+        if count == 0 && !goes_on {
+            kind = QueueKind::FollowUp;
+            count = self.queues.due(kind, self.settings.follow_up_mode);
         }
-        if next.is_empty() && !goes_on {
+        if count == 0 && !goes_on {
             self.finish_run(run, false, out);
             return;
         }
         out.push(Effect::Emit(Event::TurnStart));
-        self.deliver(&mut run, next, out);
+        self.deliver(&mut run, kind, count, out);
         self.ask(run, out);
     }
 

@@ -36,14 +36,20 @@ impl Queues {
         self.of(kind).push_back(item);
     }
 
-    /// Takes one or all messages of a queue.
-    pub(crate) fn poll(&mut self, kind: QueueKind, mode: QueueMode) -> Vec<Queued> {
-        let queue = self.of(kind);
-        let count = match mode {
-            QueueMode::All => queue.len(),
-            QueueMode::OneAtATime => queue.len().min(1),
+    /// How many messages a poll takes now.
+    pub(crate) fn due(&self, kind: QueueKind, mode: QueueMode) -> usize {
+        let waiting = match kind {
+            QueueKind::Steering => self.steering.len(),
+            QueueKind::FollowUp => self.follow_up.len(),
         };
-        queue.drain(..count).collect()
+        match mode {
+            QueueMode::All => waiting,
+            QueueMode::OneAtATime => waiting.min(1),
+        }
+    }
+
+    pub(crate) fn pop(&mut self, kind: QueueKind) -> Option<Queued> {
+        self.of(kind).pop_front()
     }
 
     pub(crate) fn clear(&mut self) -> (Vec<String>, Vec<String>) {

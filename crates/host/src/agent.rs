@@ -1,7 +1,7 @@
 //! What all sessions of a process share: models and keys, tools, settings, and what the command line asked for.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -63,7 +63,10 @@ impl Agent {
     /// A model with credentials.
     #[must_use]
     pub fn available_model(&self, provider: &str, id: &str) -> Option<Model> {
-        self.registry.find(provider, id).filter(|_| self.registry.has_auth(provider)).cloned()
+        self.registry
+            .find(provider, id)
+            .filter(|_| self.registry.has_auth(provider))
+            .cloned()
     }
 
     /// The thinking level of a new session before it is fitted to a model: command line, settings, `medium`.
@@ -73,17 +76,23 @@ impl Agent {
         start.thinking.or(start.default_thinking).unwrap_or_default()
     }
 
-    /// Model, level and scope of a session with this context (pi-core.md 8.6).
+    /// Model, level and scope of a session with this context (pi-core.md 8.6). With `flags` the command line comes first;
+    /// a session that is switched to later speaks for itself.
     ///
     /// # Errors
     /// When the command line names a model that does not exist.
-    pub fn choose(&self, context: &store::Context) -> Result<Start, HostError> {
-        let request = StartRequest {
+    pub fn choose(&self, context: &store::Context, flags: bool) -> Result<Start, HostError> {
+        let mut request = StartRequest {
             session_model: context.model.clone(),
             session_thinking: context.thinking_level.as_deref().and_then(ThinkingLevel::parse),
             has_messages: !context.messages.is_empty(),
             ..self.options.start.clone()
         };
+        if !flags && request.session_model.is_some() {
+            request.provider = None;
+            request.model = None;
+            request.thinking = request.session_thinking.or(request.thinking);
+        }
         Ok(llm::registry::start(&self.registry, &request)?)
     }
 
@@ -132,19 +141,30 @@ impl Agent {
     #[must_use]
     pub fn idle_timeout(&self) -> Duration {
         let settings = &self.settings;
-        let ms = settings.retry.provider.timeout_ms.or(settings.http_idle_timeout_ms);
+        let ms = settings
+            .retry
+            .provider
+            .timeout_ms
+            .or(settings.http_idle_timeout_ms);
         ms.map_or(Duration::from_secs(86_400), Duration::from_millis)
     }
 
     /// Loads what the system prompt is made of.
     #[must_use]
-    pub fn load_resources(&self) -> Resources {
-        Resources::new(self.options.resources.clone())
+    pub fn load_resources(&self, cwd: &Path) -> Resources {
+        Resources::new(ResourceOptions {
+            cwd: cwd.to_path_buf(),
+            ..self.options.resources.clone()
+        })
     }
 
     /// Variables that tools of a session see in addition (pi-1.5-delta.md 6).
     #[must_use]
-    pub fn tool_env(session_id: &str, file: Option<&str>, model: Option<&Model>) -> Vec<(OsString, OsString)> {
+    pub fn tool_env(
+        session_id: &str,
+        file: Option<&str>,
+        model: Option<&Model>,
+    ) -> Vec<(OsString, OsString)> {
         let mut env: Vec<(OsString, OsString)> = vec![("PI_SESSION_ID".into(), session_id.into())];
         if let Some(file) = file {
             env.push(("PI_SESSION_FILE".into(), file.into()));

@@ -8,9 +8,6 @@ pub const OUTBOX: usize = 1024;
 /// Commands that wait for the session; the reader waits when there are more.
 pub const MAILBOX: usize = 1024;
 
-/// Commands of the control lane that wait for the session.
-pub const CONTROL: usize = 1024;
-
 /// Reports of tools that wait for the session.
 pub const REPORTS: usize = 256;
 

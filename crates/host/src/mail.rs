@@ -1,6 +1,10 @@
-//! What comes in: commands in their lanes, and the end of input. Lines become mail in `serve`.
+//! What comes in: commands in the order they came, and the end of input. Lines become mail in `serve`.
+//!
+//! Order is kept even for the control lane, so that `prompt` and `abort` in one write mean what they say. Only while a
+//! command waits for the run to end does urgent mail overtake what came before it.
 
 use std::any::Any;
+use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 use wire::{Command, Lane, Response};
@@ -33,29 +37,26 @@ struct Letter {
 
 /// Where mail is put in. When all clones are dropped the session ends.
 #[derive(Clone)]
-pub struct Slot {
-    urgent: mpsc::Sender<Letter>,
-    ordered: mpsc::Sender<Letter>,
-}
+pub struct Slot(mpsc::Sender<Letter>);
 
 /// Where the session takes mail out.
 pub struct Mailbox {
-    pub(crate) urgent: Urgent,
-    pub(crate) ordered: Ordered,
+    incoming: mpsc::Receiver<Letter>,
+    /// Mail that came while only urgent mail was wanted.
+    held_back: VecDeque<Letter>,
 }
 
-/// The control lane.
-pub(crate) struct Urgent(mpsc::Receiver<Letter>);
-
-/// Everything else, in arrival order.
-pub(crate) struct Ordered(mpsc::Receiver<Letter>);
-
-/// A slot and its mailbox, both bounded.
+/// A slot and its mailbox, bounded.
 #[must_use]
 pub fn mailbox() -> (Slot, Mailbox) {
-    let (urgent, urgent_out) = mpsc::channel(limits::CONTROL);
-    let (ordered, ordered_out) = mpsc::channel(limits::MAILBOX);
-    (Slot { urgent, ordered }, Mailbox { urgent: Urgent(urgent_out), ordered: Ordered(ordered_out) })
+    let (sender, incoming) = mpsc::channel(limits::MAILBOX);
+    (
+        Slot(sender),
+        Mailbox {
+            incoming,
+            held_back: VecDeque::new(),
+        },
+    )
 }
 
 impl Slot {
@@ -63,34 +64,36 @@ impl Slot {
     /// gone.
     #[must_use]
     pub fn put(&self, mail: Mail, held: impl Any + Send) -> bool {
-        let lane = self.lane(&mail);
-        lane.blocking_send(Letter { mail, _held: Some(Box::new(held)) }).is_ok()
+        self.0
+            .blocking_send(Letter {
+                mail,
+                _held: Some(Box::new(held)),
+            })
+            .is_ok()
     }
 
     /// Puts mail in from a task. False when the session is gone.
     pub async fn send(&self, mail: Mail) -> bool {
-        let lane = self.lane(&mail);
-        lane.send(Letter { mail, _held: None }).await.is_ok()
-    }
-
-    fn lane(&self, mail: &Mail) -> &mpsc::Sender<Letter> {
-        if mail.is_urgent() { &self.urgent } else { &self.ordered }
+        self.0.send(Letter { mail, _held: None }).await.is_ok()
     }
 }
 
-impl Urgent {
-    /// The next one. Never ends: the end of input is the end of the other lane.
-    pub(crate) async fn next(&mut self) -> Mail {
-        match self.0.recv().await {
-            Some(letter) => letter.mail,
-            None => std::future::pending().await,
+impl Mailbox {
+    /// The next mail, in the order it came; `None` when there will be no more. With `urgent_only` everything else is held
+    /// back, as much of it as the mailbox holds, and comes later in its order. Cancel-safe.
+    pub(crate) async fn next(&mut self, urgent_only: bool) -> Option<Mail> {
+        if !urgent_only && let Some(letter) = self.held_back.pop_front() {
+            return Some(letter.mail);
         }
-    }
-}
-
-impl Ordered {
-    /// The next one; `None` when there will be no more.
-    pub(crate) async fn next(&mut self) -> Option<Mail> {
-        self.0.recv().await.map(|letter| letter.mail)
+        loop {
+            if self.held_back.len() >= limits::MAILBOX {
+                return std::future::pending().await;
+            }
+            let letter = self.incoming.recv().await?;
+            if !urgent_only || letter.mail.is_urgent() {
+                return Some(letter.mail);
+            }
+            self.held_back.push_back(letter);
+        }
     }
 }

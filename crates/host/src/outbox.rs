@@ -87,7 +87,13 @@ impl Outbox {
     /// Answers a command.
     pub(crate) async fn respond(&self, origin: Origin, outcome: Result<Reply, String>) {
         let command = Some(origin.command.into());
-        let _gone = self.response(Response { id: origin.id, command, outcome }).await;
+        let _gone = self
+            .response(Response {
+                id: origin.id,
+                command,
+                outcome,
+            })
+            .await;
     }
 
     async fn send(&self, item: Outgoing) -> Result<(), WriterGone> {

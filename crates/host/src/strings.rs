@@ -9,7 +9,11 @@ pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
 
 /// A model that is not there, or has no credentials.
 pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> String {
-    format!("Model not found: {}/{}", provider.unwrap_or("undefined"), id.unwrap_or("undefined"))
+    format!(
+        "Model not found: {}/{}",
+        provider.unwrap_or("undefined"),
+        id.unwrap_or("undefined")
+    )
 }
 
 /// An entry that is not there.
@@ -26,3 +30,9 @@ pub(crate) fn queue_full(limit: usize) -> String {
 pub(crate) fn too_many_commands(limit: usize) -> String {
     format!("{limit} bash commands are running already; abort_bash ends them")
 }
+
+/// A fork at something that is no user message.
+pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
+
+/// A clone of an empty session.
+pub(crate) const NOTHING_TO_CLONE: &str = "Cannot clone session: no current entry selected";

@@ -81,11 +81,13 @@ impl Answer {
         self.message.usage
     }
 
-    /// Sets the token counts, computes sum and cost, and tells.
+    /// Sets the token counts, computes cost and (where the provider gives none) sum, and tells.
     pub(crate) fn set_usage(&mut self, mut usage: Usage, out: &mut Vec<ModelEvent>) {
-        usage.total_tokens = [usage.input, usage.output, usage.cache_read, usage.cache_write]
-            .into_iter()
-            .fold(0, u64::saturating_add);
+        if usage.total_tokens == 0 {
+            usage.total_tokens = [usage.input, usage.output, usage.cache_read, usage.cache_write]
+                .into_iter()
+                .fold(0, u64::saturating_add);
+        }
         usage.price(&self.prices);
         self.message.usage = usage;
         out.push(ModelEvent::Usage(usage));
@@ -138,12 +140,7 @@ impl Answer {
         delta: &str,
         out: &mut Vec<ModelEvent>,
     ) -> Result<(), Fault> {
-        self.bytes += delta.len();
-        if self.bytes > MAX_ANSWER_BYTES {
-            return Err(Fault::new(format!(
-                "The answer is larger than {MAX_ANSWER_BYTES} bytes"
-            )));
-        }
+        self.grow(delta.len())?;
         let (Some(block), Some(slot)) = (
             self.message.content.get_mut(content_index),
             self.slots.get_mut(content_index),
@@ -179,12 +176,7 @@ impl Answer {
 
     /// Adds to the signature of a reasoning block; clients are not told.
     pub(crate) fn sign(&mut self, content_index: usize, signature: &str) -> Result<(), Fault> {
-        self.bytes += signature.len();
-        if self.bytes > MAX_ANSWER_BYTES {
-            return Err(Fault::new(format!(
-                "The answer is larger than {MAX_ANSWER_BYTES} bytes"
-            )));
-        }
+        self.grow(signature.len())?;
         if let Some(AssistantBlock::Thinking(block)) = self.message.content.get_mut(content_index) {
             block
                 .thinking_signature
@@ -192,6 +184,53 @@ impl Answer {
                 .push_str(signature);
         }
         Ok(())
+    }
+
+    /// Sets the signature of a block of any kind, in place of an earlier one; clients are not told.
+    pub(crate) fn seal(&mut self, content_index: usize, signature: String) -> Result<(), Fault> {
+        self.grow(signature.len())?;
+        match self.message.content.get_mut(content_index) {
+            Some(AssistantBlock::Text(block)) => block.text_signature = Some(signature),
+            Some(AssistantBlock::Thinking(block)) => block.thinking_signature = Some(signature),
+            Some(AssistantBlock::ToolCall(call)) => call.thought_signature = Some(signature),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Takes the whole of an open block as the provider gives it when it is complete: what is still missing is told as a
+    /// delta; text that is not a continuation of what came replaces it, and clients see it with the block's end.
+    pub(crate) fn complete(
+        &mut self,
+        content_index: usize,
+        whole: &str,
+        out: &mut Vec<ModelEvent>,
+    ) -> Result<(), Fault> {
+        let (Some(block), Some(slot)) = (
+            self.message.content.get_mut(content_index),
+            self.slots.get_mut(content_index).filter(|slot| slot.open),
+        ) else {
+            return Ok(());
+        };
+        let known = match block {
+            AssistantBlock::Text(text) => &mut text.text,
+            AssistantBlock::Thinking(thinking) => &mut thinking.thinking,
+            AssistantBlock::ToolCall(_) => &mut slot.args,
+        };
+        match whole.strip_prefix(known.as_str()) {
+            Some("") => Ok(()),
+            Some(rest) => self.delta(content_index, rest, out),
+            None => {
+                whole.clone_into(known);
+                self.grow(whole.len())
+            }
+        }
+    }
+
+    /// Does the message call a tool?
+    pub(crate) fn calls_tools(&self) -> bool {
+        let is_call = |block: &AssistantBlock| matches!(block, AssistantBlock::ToolCall(_));
+        self.message.content.iter().any(is_call)
     }
 
     /// A tool call's block, to set what arrives late.
@@ -261,6 +300,17 @@ impl Answer {
         }
         let fresh = AssistantMessage::begin("", "", "", 0);
         Box::new(std::mem::replace(&mut self.message, fresh))
+    }
+
+    /// Counts bytes against the limit of an answer.
+    fn grow(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes > MAX_ANSWER_BYTES {
+            return Err(Fault::new(format!(
+                "The answer is larger than {MAX_ANSWER_BYTES} bytes"
+            )));
+        }
+        Ok(())
     }
 
     /// Appends an open block.

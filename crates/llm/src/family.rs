@@ -6,7 +6,7 @@ use crate::error::LlmError;
 use crate::event::ModelEvent;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{anthropic, openai_completions};
+use crate::{anthropic, google, openai_completions, openai_responses};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]
@@ -46,6 +46,10 @@ pub(crate) enum Family {
     Anthropic,
     /// `openai-completions`
     OpenAiCompletions,
+    /// `openai-responses`
+    OpenAiResponses,
+    /// `google-generative-ai`
+    Google,
 }
 
 impl Family {
@@ -54,6 +58,8 @@ impl Family {
         match api {
             "anthropic-messages" => Some(Self::Anthropic),
             "openai-completions" => Some(Self::OpenAiCompletions),
+            "openai-responses" => Some(Self::OpenAiResponses),
+            "google-generative-ai" => Some(Self::Google),
             _ => None,
         }
     }
@@ -63,6 +69,8 @@ impl Family {
         match self {
             Self::Anthropic => anthropic::request::build(request),
             Self::OpenAiCompletions => openai_completions::request::build(request),
+            Self::OpenAiResponses => openai_responses::request::build(request),
+            Self::Google => google::request::build(request),
         }
     }
 
@@ -71,6 +79,8 @@ impl Family {
         match self {
             Self::Anthropic => Box::new(anthropic::stream::Parser::new(request)),
             Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
+            Self::OpenAiResponses => Box::new(openai_responses::stream::Parser::new(request)),
+            Self::Google => Box::new(google::stream::Parser::new(request)),
         }
     }
 
@@ -78,7 +88,8 @@ impl Family {
     pub(crate) fn error_text(self, status: u16, body: &str) -> String {
         match self {
             Self::Anthropic => anthropic::error_text(status, body),
-            Self::OpenAiCompletions => openai_completions::error_text(status, body),
+            Self::OpenAiCompletions | Self::OpenAiResponses => openai_completions::error_text(status, body),
+            Self::Google => google::error_text(status, body),
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Tool-call ids as each family takes them (providers.md 2.2), and a stable hash for those that must be short.
 
-use crate::limits::{ANTHROPIC_ID_LEN, COMPLETIONS_ID_LEN};
+use wire::{AssistantMessage, Model};
+
+use crate::limits::{ANTHROPIC_ID_LEN, COMPLETIONS_ID_LEN, RESPONSES_ID_LEN};
 
 /// Anthropic and Bedrock: letters, digits, `_` and `-`, at most 64.
 pub(crate) fn anthropic(id: &str) -> String {
@@ -10,6 +12,46 @@ pub(crate) fn anthropic(id: &str) -> String {
 /// Chat completions: the call part of an id `call|item`, same characters, at most 40.
 pub(crate) fn completions(id: &str) -> String {
     clean(id.split('|').next().unwrap_or(id), COMPLETIONS_ID_LEN)
+}
+
+/// Responses API: ids are `call|item`, and the item part must look like one of the API's own. Servers that are not known
+/// to take such pairs get one cleaned id.
+pub(crate) fn responses(id: &str, from: &AssistantMessage, target: &Model) -> String {
+    let part = |part: &str| {
+        clean(part, RESPONSES_ID_LEN)
+            .trim_end_matches('_')
+            .to_owned()
+    };
+    let takes_pairs = ["openai", "openai-codex", "opencode", "azure", "azure-openai-responses"];
+    let pair = id
+        .split_once('|')
+        .filter(|_| takes_pairs.contains(&target.provider.as_str()));
+    let Some((call, item)) = pair else {
+        return part(id);
+    };
+    let at_home = from.provider == target.provider && from.api == target.api;
+    let item = match part(item) {
+        item if at_home && item.starts_with("fc_") => item,
+        item if at_home => part(&format!("fc_{item}")),
+        _ => format!("fc_{}", short_hash(item)),
+    };
+    format!("{}|{item}", part(call))
+}
+
+/// Google: as they are, except for the guest models that are told the ids.
+pub(crate) fn google(id: &str, target: &Model) -> String {
+    if google_sends_ids(&target.id) {
+        anthropic(id)
+    } else {
+        id.to_owned()
+    }
+}
+
+/// Models behind Google's API that want to see the ids of calls.
+pub(crate) fn google_sends_ids(model: &str) -> bool {
+    ["claude-", "gpt-oss-"]
+        .iter()
+        .any(|guest| model.starts_with(guest))
 }
 
 /// Replaces what is not allowed. An id that is too long keeps its beginning and ends in a hash of the whole, so that two
@@ -54,5 +96,34 @@ mod tests {
         assert_eq!(completions(&long("a")).len(), 40);
         assert_ne!(completions(&long("a")), completions(&long("b")));
         assert_eq!(anthropic("käse"), "k_se");
+    }
+
+    fn target(provider: &str, id: &str) -> Model {
+        let json = serde_json::json!({"id": id, "name": id, "api": "a", "provider": provider});
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn pairs_of_ids_stay_pairs_only_where_they_are_understood() {
+        let openai = target("openai", "m");
+        let at_home = AssistantMessage::begin("a", "openai", "other", 0);
+        let abroad = AssistantMessage::begin("a", "copilot", "m", 0);
+        assert_eq!(responses("c!1|fc_2", &at_home, &openai), "c_1|fc_2");
+        assert_eq!(responses("c1|item", &at_home, &openai), "c1|fc_item");
+        let hashed = responses("c1|fc_2", &abroad, &openai);
+        assert!(hashed.starts_with("c1|fc_") && hashed != "c1|fc_2", "{hashed}");
+        assert_eq!(responses("toolu_1", &abroad, &openai), "toolu_1");
+        assert_eq!(
+            responses("call_1|fc_abc", &at_home, &target("github-copilot", "m")),
+            "call_1_fc_abc"
+        );
+        let long = responses(&format!("c|{}", "x".repeat(90)), &at_home, &openai);
+        assert!(long.len() <= 66, "{long}");
+    }
+
+    #[test]
+    fn google_changes_ids_only_for_guests() {
+        assert_eq!(google("a|b", &target("google", "gemini-2.5-pro")), "a|b");
+        assert_eq!(google("a|b", &target("google", "claude-x")), "a_b");
     }
 }

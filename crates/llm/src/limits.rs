@@ -62,6 +62,9 @@ pub const ANTHROPIC_ID_LEN: usize = 64;
 /// Length of a tool-call id in chat completions.
 pub const COMPLETIONS_ID_LEN: usize = 40;
 
+/// Length of each half of an id `call|item` in the Responses API.
+pub const RESPONSES_ID_LEN: usize = 64;
+
 /// Largest script file of the offline provider, in bytes.
 pub const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 

@@ -18,15 +18,21 @@ pub(crate) const TOOL_IMAGE: &str = "(tool image omitted: model does not support
 /// Text of a tool result that has nothing but images.
 pub(crate) const ONLY_IMAGES: &str = "(see attached image)";
 
+/// Leads the images of tool results where a result cannot hold them.
+pub(crate) const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
+
 /// Result of a call that has none.
 pub(crate) const NO_RESULT: &str = "No result provided";
+
+/// Makes an id of a call that the target's API takes, given the answer of another model that the call is in.
+pub(crate) type Normalise<'a> = &'a dyn Fn(&str, &AssistantMessage) -> String;
 
 /// Gives the conversation as `target` can take it: failed answers are gone, every call has exactly one result, directly
 /// behind its answer, and what only the original model understands is plain. Messages that need no change are shared.
 pub(crate) fn transform(
     messages: &[Arc<Message>],
     target: &Model,
-    normalise: &dyn Fn(&str) -> String,
+    normalise: Normalise<'_>,
 ) -> Vec<Arc<Message>> {
     let mut pass = Pass {
         target,
@@ -56,8 +62,7 @@ pub(crate) fn transform(
 /// One pass over a conversation.
 struct Pass<'a> {
     target: &'a Model,
-    /// Makes an id that the target's API takes.
-    normalise: &'a dyn Fn(&str) -> String,
+    normalise: Normalise<'a>,
     /// Ids of another model's calls, and what they are called now.
     renamed: HashMap<String, String>,
     /// Calls of the last answer that have no result yet: id as it is now, tool.
@@ -109,7 +114,7 @@ impl Pass<'_> {
             let Some(block) = (if same {
                 own_block(block)
             } else {
-                self.foreign_block(block)
+                self.foreign_block(block, answer)
             }) else {
                 continue;
             };
@@ -133,7 +138,7 @@ impl Pass<'_> {
     }
 
     /// A block that another model wrote: without what only that model understands.
-    fn foreign_block(&mut self, block: &AssistantBlock) -> Option<AssistantBlock> {
+    fn foreign_block(&mut self, block: &AssistantBlock, answer: &AssistantMessage) -> Option<AssistantBlock> {
         match block {
             AssistantBlock::Text(text) => Some(AssistantBlock::text(text.text.clone())),
             AssistantBlock::Thinking(thinking) => {
@@ -141,7 +146,7 @@ impl Pass<'_> {
                 (!hidden).then(|| AssistantBlock::Text(TextContent::new(thinking.thinking.clone())))
             }
             AssistantBlock::ToolCall(call) => {
-                let id = (self.normalise)(&call.id);
+                let id = (self.normalise)(&call.id, answer);
                 if id != call.id {
                     self.renamed.insert(call.id.clone(), id.clone());
                 }

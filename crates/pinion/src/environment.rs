@@ -33,23 +33,35 @@ impl Environment {
             .iter()
             .filter_map(|(name, value)| Some((name.to_str()?.to_owned(), value.to_str()?.to_owned())))
             .collect();
-        let home = text.get("HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
+        let home = text
+            .get("HOME")
+            .filter(|home| !home.is_empty())
+            .map(PathBuf::from);
         let agent_dir = match text.get("PI_CODING_AGENT_DIR").filter(|dir| !dir.is_empty()) {
             Some(dir) => expand_home(dir, home.as_deref()),
-            None => home.as_deref().context("HOME is not set")?.join(".pi").join("agent"),
+            None => home
+                .as_deref()
+                .context("HOME is not set")?
+                .join(".pi")
+                .join("agent"),
         };
         let cwd = std::env::current_dir().context("The working directory is not there")?;
-        Ok(Self { all, text: Arc::new(text), home, agent_dir, cwd, tmp_dir: std::env::temp_dir() })
+        Ok(Self {
+            all,
+            text: Arc::new(text),
+            home,
+            agent_dir,
+            cwd,
+            tmp_dir: std::env::temp_dir(),
+        })
     }
 
     /// A variable; empty counts as unset.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.text.get(name).map(String::as_str).filter(|value| !value.is_empty())
-    }
-
-    /// Is a switch set (`1`, `true`, `yes`)?
-    pub(crate) fn is_on(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| ["1", "true", "yes", "on"].contains(&value.to_lowercase().as_str()))
+        self.text
+            .get(name)
+            .map(String::as_str)
+            .filter(|value| !value.is_empty())
     }
 
     /// A look-up that can be given away.
@@ -60,8 +72,16 @@ impl Environment {
 
     /// The environment of tools: everything but the variables that hold keys.
     pub(crate) fn for_tools(&self, secrets: &[String]) -> Vec<(OsString, OsString)> {
-        let hidden = |name: &OsString| name.to_str().is_some_and(|name| secrets.iter().any(|secret| secret == name));
-        let mut env: Vec<(OsString, OsString)> = self.all.iter().filter(|(name, _)| !hidden(name)).cloned().collect();
+        let hidden = |name: &OsString| {
+            name.to_str()
+                .is_some_and(|name| secrets.iter().any(|secret| secret == name))
+        };
+        let mut env: Vec<(OsString, OsString)> = self
+            .all
+            .iter()
+            .filter(|(name, _)| !hidden(name))
+            .cloned()
+            .collect();
         for (name, value) in [("PI_CODING_AGENT", "true"), ("AI_AGENT", "pinion")] {
             env.retain(|(known, _)| known != name);
             env.push((name.into(), value.into()));
@@ -71,7 +91,8 @@ impl Environment {
 
     /// Proxies.
     pub(crate) fn proxy(&self) -> ProxyConfig {
-        let either = |upper: &str, lower: &str| self.get(lower).or_else(|| self.get(upper)).map(str::to_owned);
+        let either =
+            |upper: &str, lower: &str| self.get(lower).or_else(|| self.get(upper)).map(str::to_owned);
         ProxyConfig {
             http: either("HTTP_PROXY", "http_proxy"),
             https: either("HTTPS_PROXY", "https_proxy"),

@@ -5,8 +5,8 @@ mod args;
 mod environment;
 mod modes;
 mod run_command;
-mod setup;
 mod sessions;
+mod setup;
 mod signals;
 mod version;
 
@@ -15,7 +15,10 @@ use std::process::ExitCode;
 use environment::Environment;
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
     // The reaper's helper process is this same program; it must do nothing else (tools::reaper).
     #[cfg(target_os = "linux")]
     if words.first().is_some_and(|word| word == "__guardian") {

@@ -14,10 +14,20 @@ pub(crate) fn session_dir(args: &Args, env: &Environment, setting: Option<&str>)
     if args.no_session {
         return (None, false);
     }
-    let named = args.session_dir.as_deref().or_else(|| env.get("PI_CODING_AGENT_SESSION_DIR")).or(setting);
+    let named = args
+        .session_dir
+        .as_deref()
+        .or_else(|| env.get("PI_CODING_AGENT_SESSION_DIR"))
+        .or(setting);
     match named {
         Some(dir) => (Some(env.path(dir)), false),
-        None => (Some(store::paths::session_dir(&env.agent_dir, &env.cwd.to_string_lossy())), true),
+        None => (
+            Some(store::paths::session_dir(
+                &env.agent_dir,
+                &env.cwd.to_string_lossy(),
+            )),
+            true,
+        ),
     }
 }
 
@@ -28,7 +38,9 @@ pub(crate) fn opening(
     dir: Option<&PathBuf>,
     is_own: bool,
 ) -> anyhow::Result<Opening> {
-    let new = Opening::New { id: args.session_id.clone() };
+    let new = Opening::New {
+        id: args.session_id.clone(),
+    };
     if let Some(wanted) = args.session.clone() {
         return find(&wanted, env, dir);
     }
@@ -60,7 +72,11 @@ fn find(wanted: &str, env: &Environment, dir: Option<&PathBuf>) -> anyhow::Resul
     }
     let root = store::paths::sessions_root(&env.agent_dir);
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
-        if let Some(found) = store::find_by_id_prefix(&entry.path(), wanted).unwrap_or_default().into_iter().next() {
+        if let Some(found) = store::find_by_id_prefix(&entry.path(), wanted)
+            .unwrap_or_default()
+            .into_iter()
+            .next()
+        {
             return Ok(Opening::File(found.path));
         }
     }

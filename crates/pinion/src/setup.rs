@@ -39,7 +39,12 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         env: env.lookup(),
         run: Arc::new(run_command::run),
     });
-    warnings.extend([registry.models_error(), registry.auth_error()].into_iter().flatten().map(str::to_owned));
+    warnings.extend(
+        [registry.models_error(), registry.auth_error()]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned),
+    );
     let start = start_request(args, &settings);
     if let Some(key) = &args.api_key {
         let chosen = llm::registry::start(&registry, &start)?;
@@ -74,7 +79,11 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         toolbox,
         reaper,
     };
-    Ok(Setup { agent: Arc::new(agent), own_session_dir, warnings })
+    Ok(Setup {
+        agent: Arc::new(agent),
+        own_session_dir,
+        warnings,
+    })
 }
 
 fn start_request(args: &Args, settings: &Settings) -> StartRequest {
@@ -140,7 +149,11 @@ fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
 fn resource_options(args: &Args, settings: &Settings, env: &Environment) -> ResourceOptions {
     let extra = |from_settings: &[ExtraPath], from_flags: &[String]| {
         let flags = from_flags.iter().map(|path| flag_path(env.path(path)));
-        from_settings.iter().cloned().chain(flags).collect::<Vec<ExtraPath>>()
+        from_settings
+            .iter()
+            .cloned()
+            .chain(flags)
+            .collect::<Vec<ExtraPath>>()
     };
     ResourceOptions {
         project: settings.project != ProjectAccess::None,
@@ -156,5 +169,8 @@ fn resource_options(args: &Args, settings: &Settings, env: &Environment) -> Reso
 }
 
 fn flag_path(path: PathBuf) -> ExtraPath {
-    ExtraPath { path, scope: Scope::Temporary }
+    ExtraPath {
+        path,
+        scope: Scope::Temporary,
+    }
 }

@@ -12,7 +12,10 @@ pub(crate) struct Signals {
 impl Signals {
     /// Begins to listen; needs a runtime.
     pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, hang_up: signal(SignalKind::hangup())? })
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+        })
     }
 
     /// Waits for one; gives the exit code it stands for.

@@ -13,7 +13,11 @@ const PI: &str = "1.4.0";
 /// The line for a program started as `program`.
 pub(crate) fn line(program: Option<&OsStr>) -> String {
     let name = program.and_then(|program| Path::new(program).file_stem());
-    if name == Some(OsStr::new("pi")) { PI.to_owned() } else { format!("pinion {OWN}") }
+    if name == Some(OsStr::new("pi")) {
+        PI.to_owned()
+    } else {
+        format!("pinion {OWN}")
+    }
 }
 
 #[cfg(test)]

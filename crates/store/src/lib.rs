@@ -37,5 +37,5 @@ pub use list::{FoundSession, Listing, find_by_id_prefix, list, list_all, most_re
 pub use log::{Durability, SessionLog};
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};
-pub use stamp::{iso_to_ms, now_iso};
+pub use stamp::{iso_to_ms, ms_to_iso, now_iso};
 pub use tree::{Tree, TreeNode};

@@ -16,6 +16,15 @@ pub fn iso_to_ms(iso: &str) -> Option<i64> {
     iso.parse::<Timestamp>().ok().map(Timestamp::as_millisecond)
 }
 
+/// The opposite of [`iso_to_ms`]; the beginning of time when it is out of range.
+#[must_use]
+pub fn ms_to_iso(ms: i64) -> String {
+    Timestamp::from_millisecond(ms)
+        .unwrap_or_default()
+        .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
+        .to_string()
+}
+
 /// A new session id, a UUIDv7 (pi-core.md 2.1).
 pub(crate) fn session_id() -> String {
     Uuid::now_v7().to_string()

@@ -1,16 +1,18 @@
 //! A stand-in for the agent in the reaper's tests: with `__guardian` it is a guardian, with `run COMMAND...` it starts the
-//! commands through the toolbox and waits until it is killed or its standard input ends, with `cost N` it measures.
+//! commands through the toolbox and waits until it is killed or its standard input ends, with `cost N COMMAND` and
+//! `user COMMAND` it runs commands for measurements.
 
 use std::io::Read as _;
 use std::process::ExitCode;
 
-use pinion_tools::{Reaper, ToolContext, ToolRequest, Toolbox, ToolsConfig};
+use pinion_tools::{Reaper, ToolContext, ToolRequest, Toolbox, ToolsConfig, UserBash};
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
         Some("__guardian") => pinion_tools::guardian::main(),
         Some("run") => block_on(run(args.collect())),
+        Some("user") => block_on(user(args.collect())),
         Some("cost") => block_on(cost(args.collect())),
         _ => ExitCode::FAILURE,
     }
@@ -76,4 +78,17 @@ async fn cost(args: Vec<String>) {
         let outcome = toolbox.run(request, ctx).await;
         assert!(!outcome.is_error, "{}", outcome.result.joined_text());
     }
+}
+
+/// `user COMMAND`: runs it as the user's, cleaned.
+async fn user(args: Vec<String>) {
+    let cwd = std::env::current_dir().unwrap_or_default();
+    let request = UserBash {
+        command: args.join(" "),
+        cwd,
+        cancel: Default::default(),
+        deltas: None,
+        env: Vec::new(),
+    };
+    assert!(toolbox().user_bash(request).await.is_ok());
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -136,7 +137,7 @@ impl Toolbox {
             resize: self.shared.config.auto_resize_images,
             seen: ctx.sees_images,
         };
-        blocking(&ctx.cancel, move |cancel| {
+        blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             read::read(&path, args.str("path"), Window::of(&args), images, &cancel)
         })
         .await
@@ -146,7 +147,7 @@ impl Toolbox {
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let mode = self.shared.config.fuzzy_edit;
         let turn = self.turn(&path, ctx).await?;
-        blocking(&ctx.cancel, move |_| {
+        blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
             edit::edit(&path, args.str("path"), &edit::edits(args.get("edits")), mode)
         })
@@ -156,7 +157,7 @@ impl Toolbox {
     async fn write(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let turn = self.turn(&path, ctx).await?;
-        blocking(&ctx.cancel, move |_| {
+        blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
             write::write(&path, args.str("path"), args.str("content"))
         })
@@ -186,13 +187,16 @@ impl Toolbox {
 
     async fn grep(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let (root, query) = (self.root(&args, ctx)?, grep::Query::of(&args));
-        blocking(&ctx.cancel, move |cancel| grep::grep(&root, &query, &cancel)).await
+        blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
+            grep::grep(&root, &query, &cancel)
+        })
+        .await
     }
 
     async fn find(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let root = self.root(&args, ctx)?;
         let limit = args.limit("limit", limits::FIND_LIMIT);
-        blocking(&ctx.cancel, move |cancel| {
+        blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             find::find(&root, args.str("pattern"), limit, &cancel)
         })
         .await
@@ -201,20 +205,29 @@ impl Toolbox {
     async fn ls(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let root = self.root(&args, ctx)?;
         let limit = args.limit("limit", limits::LS_LIMIT);
-        blocking(&ctx.cancel, move |cancel| ls::ls(&root, limit, &cancel)).await
+        blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
+            ls::ls(&root, limit, &cancel)
+        })
+        .await
     }
 }
 
-/// Runs blocking work off the runtime's thread. An abort is answered at once; the work sees it and ends soon after. A
-/// write that has begun is completed.
+/// Runs blocking work off the runtime's thread. After an abort the work has `grace` to end with a true result; searches
+/// have none, since they see the token themselves and change nothing.
 async fn blocking(
     cancel: &CancellationToken,
+    grace: Duration,
     work: impl FnOnce(CancellationToken) -> Result<ToolResult, String> + Send + 'static,
 ) -> Result<ToolResult, String> {
     let token = cancel.clone();
-    let task = tokio::task::spawn_blocking(move || work(token));
+    let mut task = tokio::task::spawn_blocking(move || work(token));
+    let too_long = async {
+        cancel.cancelled().await;
+        tokio::time::sleep(grace).await;
+    };
     tokio::select! {
-        done = task => done.unwrap_or_else(|error| Err(format!("The tool failed: {error}"))),
-        () = cancel.cancelled() => Err(ABORTED.to_owned()),
+        biased;
+        done = &mut task => done.unwrap_or_else(|error| Err(format!("The tool failed: {error}"))),
+        () = too_long => Err(ABORTED.to_owned()),
     }
 }

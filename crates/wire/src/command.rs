@@ -110,12 +110,18 @@ pub struct InterruptModeParams {
 }
 
 /// Parameters of `set_auto_compaction` and `set_auto_retry`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct EnabledParams {
-    /// On or off; missing counts as off, as in pi.
+    /// On or off; missing means on, the default.
     pub enabled: bool,
+}
+
+impl Default for EnabledParams {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
 }
 
 /// Parameters of `bash`.
@@ -136,6 +142,46 @@ pub struct BashParams {
 pub struct SessionNameParams {
     /// The name; white space around it is removed.
     pub name: String,
+}
+
+/// Parameters of `switch_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SwitchParams {
+    /// The session file; relative paths start at the working directory.
+    pub session_path: String,
+}
+
+/// Parameters of `fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ForkParams {
+    /// A user message; the new session holds what came before it. What is no text is no entry's id.
+    #[serde(deserialize_with = "text_or_nothing")]
+    pub entry_id: String,
+}
+
+/// Which sessions `list_sessions` looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum ListScope {
+    /// Those of every working directory.
+    #[default]
+    All,
+    /// Those of the session's working directory.
+    Cwd,
+}
+
+/// Parameters of `list_sessions`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ListParams {
+    /// Which sessions.
+    pub scope: ListScope,
 }
 
 /// Reads one image in any form that clients send (dialects.md 5, row 10): `{data, mimeType}`, `{source: {type: "base64",
@@ -169,6 +215,11 @@ pub fn image_from_value(value: &Value) -> Result<ImageContent, String> {
         data,
         mime_type: mime.ok_or("Image has no mimeType")?,
     })
+}
+
+fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(value.as_str().unwrap_or_default().to_owned())
 }
 
 fn lenient_images<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ImageContent>, D::Error> {

@@ -137,12 +137,19 @@ pub fn joined_text(blocks: &[UserBlock]) -> String {
 }
 
 /// Writes a tool call with the `type` that it has as a block.
-pub(crate) fn serialize_tool_call<S: serde::Serializer>(call: &ToolCall, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_tool_call<S: serde::Serializer>(
+    call: &ToolCall,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     #[derive(Serialize)]
     struct Block<'a> {
         r#type: &'a str,
         #[serde(flatten)]
         call: &'a ToolCall,
     }
-    Block { r#type: "toolCall", call }.serialize(serializer)
+    Block {
+        r#type: "toolCall",
+        call,
+    }
+    .serialize(serializer)
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::entry::Entry;
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
-use crate::state::{BashResult, SessionState, SessionStats};
+use crate::state::{BashResult, ContextUsage, SessionState, SessionStats};
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -116,8 +116,103 @@ pub struct LastText {
     pub text: Option<String>,
 }
 
-/// The `data` of a successful response.
+/// Answer of `fork`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Forked {
+    /// Text of the message that was forked at, for the user to change.
+    pub text: String,
+    /// Did an extension refuse?
+    pub cancelled: bool,
+}
+
+/// A user message that `fork` takes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ForkMessage {
+    /// Its entry.
+    pub entry_id: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Answer of `get_fork_messages`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForkMessages {
+    /// In the order they were said.
+    pub messages: Vec<ForkMessage>,
+}
+
+/// Answer of `get_tree`.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionTree {
+    /// The roots: `{entry, children, label?, labelTimestamp?}`, children of the same shape.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Value>"))]
+    pub tree: Box<RawValue>,
+    /// The entry that the next one will follow.
+    pub leaf_id: Option<String>,
+}
+
+/// A session on disk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ListedSession {
+    /// The file.
+    pub path: String,
+    /// Session id.
+    pub id: String,
+    /// Its working directory.
+    pub cwd: String,
+    /// Its name, when it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The session it came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_session_path: Option<String>,
+    /// ISO 8601.
+    pub created: String,
+    /// Time of the newest message, ISO 8601.
+    pub modified: String,
+    /// Messages in it.
+    pub message_count: u64,
+    /// What the user said first.
+    pub first_message: String,
+    /// All text, to search in; empty unless the scope is `cwd`.
+    pub all_messages_text: String,
+}
+
+/// Answer of `list_sessions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Sessions {
+    /// Newest first.
+    pub sessions: Vec<ListedSession>,
+}
+
+/// Answer of `get_commands`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Commands {
+    /// `{name, description?, source, sourceInfo, ...}` each.
+    pub commands: Vec<Value>,
+}
+
+/// Answer of `get_context_usage`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ContextUsageReply {
+    /// Absent when the model's window is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usage: Option<ContextUsage>,
+}
+
+/// The `data` of a successful response.
+#[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is documented by the type it holds")]
@@ -139,6 +234,12 @@ pub enum Reply {
     Accepted(Accepted),
     Queues(Queues),
     Cancelled(Cancelled),
+    Forked(Forked),
+    ForkMessages(ForkMessages),
+    Tree(SessionTree),
+    Sessions(Sessions),
+    Commands(Commands),
+    ContextUsage(ContextUsageReply),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

@@ -52,11 +52,11 @@ pub struct SessionState {
     pub model: Option<Model>,
     /// The current thinking level.
     pub thinking_level: ThinkingLevel,
-    /// Is a run, a retry wait or a recovery under way?
+    /// Is a run under way? False during a retry wait, as in pi; see `isRetrying`.
     pub is_streaming: bool,
     /// Is a compaction under way?
     pub is_compacting: bool,
-    /// Is a failed run waiting to be tried again?
+    /// Is a failed run waiting to be tried again? The session is busy then, too.
     pub is_retrying: bool,
     /// Same as `steeringMode`, for older clients.
     pub queue_mode: QueueMode,

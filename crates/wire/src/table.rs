@@ -5,8 +5,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::command::{
-    BashParams, EnabledParams, EntriesParams, InterruptModeParams, MessageParams, NewSessionParams, NoParams,
-    PromptParams, QueueModeParams, SessionNameParams, SetModelParams, ThinkingParams,
+    BashParams, EnabledParams, EntriesParams, ForkParams, InterruptModeParams, ListParams, MessageParams,
+    NewSessionParams, NoParams, PromptParams, QueueModeParams, SessionNameParams, SetModelParams,
+    SwitchParams, ThinkingParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -101,8 +102,8 @@ macro_rules! commands {
 
 #[cfg(feature = "schema")]
 use crate::reply::{
-    Accepted, Cancelled, CycledModel, CycledThinking, Entries, LastText, Messages, Models, Queues,
-    ThinkingLevels,
+    Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, ForkMessages,
+    Forked, LastText, Messages, Models, Queues, SessionTree, Sessions, ThinkingLevels,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -161,6 +162,22 @@ commands! {
     GetLastAssistantText(NoParams) = "get_last_assistant_text", Ordered -> LastText;
     /// Counts, tokens and cost of the session.
     GetSessionStats(NoParams) = "get_session_stats", Ordered -> SessionStats;
+    /// Ends the run properly and goes on in another session file. A file that is missing becomes a new session.
+    SwitchSession(SwitchParams) = "switch_session", Task -> Cancelled;
+    /// Ends the run properly and goes on in a new session that holds what came before a user message.
+    Fork(ForkParams) = "fork", Task -> Forked;
+    /// Ends the run properly and goes on in a copy of the current branch.
+    Clone(NoParams) = "clone", Task -> Cancelled;
+    /// User messages that `fork` takes, of all branches.
+    GetForkMessages(NoParams) = "get_fork_messages", Ordered -> ForkMessages;
+    /// The session's tree of entries.
+    GetTree(NoParams) = "get_tree", Ordered -> SessionTree;
+    /// Sessions on disk, newest first.
+    ListSessions(ListParams) = "list_sessions", Task -> Sessions;
+    /// Slash commands that a prompt may begin with.
+    GetCommands(NoParams) = "get_commands", Ordered -> Commands;
+    /// How full the context is.
+    GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
     /// Names the session.
     SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
 }

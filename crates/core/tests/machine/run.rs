@@ -182,7 +182,15 @@ fn what_was_queued_while_idle_joins_the_next_prompt() {
     all.prompt("go");
     assert_eq!(
         all.take()[4..],
-        ["user go", "queue [] []", "user one", "user two", "CALL"].map(String::from)
+        [
+            "user go",
+            "queue [\"two\"] []",
+            "user one",
+            "queue [] []",
+            "user two",
+            "CALL"
+        ]
+        .map(String::from)
     );
 }
 

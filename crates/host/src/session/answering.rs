@@ -39,11 +39,16 @@ impl Answering {
                 Ok(stream) => self.source = Source::Open(stream),
                 Err(message) => {
                     self.source = Source::Closed;
-                    return Some(vec![ModelEvent::Error { message, retry_after: None }]);
+                    return Some(vec![ModelEvent::Error {
+                        message,
+                        retry_after: None,
+                    }]);
                 }
             }
         }
-        let Source::Open(stream) = &mut self.source else { return std::future::pending().await };
+        let Source::Open(stream) = &mut self.source else {
+            return std::future::pending().await;
+        };
         let mut events = Vec::new();
         stream.next_batch(&mut events).await.then_some(events)
     }
@@ -56,7 +61,9 @@ impl Answering {
 impl Session {
     /// Sends the conversation to the model of the run.
     pub(super) fn ask_model(&mut self) {
-        let Some((model, thinking)) = self.run_model.clone() else { return };
+        let Some((model, thinking)) = self.run_model.clone() else {
+            return;
+        };
         let now = now_ms();
         let system_prompt = self.system_prompt();
         let settings = &self.agent.settings;
@@ -72,12 +79,19 @@ impl Session {
         request.provider_retries = settings.retry.provider.max_retries.unwrap_or(0);
         let cancel = CancellationToken::new();
         let source = Source::Opening(Box::pin(open(Arc::clone(&self.agent), request, cancel.clone())));
-        self.answering = Some(Answering { source, cancel, model, usage: Usage::default() });
+        self.answering = Some(Answering {
+            source,
+            cancel,
+            model,
+            usage: Usage::default(),
+        });
     }
 
     pub(super) async fn on_model(&mut self, events: Vec<ModelEvent>) {
         for event in events {
-            let Some(answering) = &mut self.answering else { return };
+            let Some(answering) = &mut self.answering else {
+                return;
+            };
             let input = match event {
                 ModelEvent::Start(message) => {
                     answering.usage = message.usage;
@@ -109,7 +123,11 @@ impl Session {
 fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>) -> Verdict {
     let text = message.error_message.as_deref().unwrap_or("");
     let hopeless = message.stop_reason != StopReason::Error || llm::is_context_overflow(message, window);
-    if !hopeless && llm::is_retryable(text) { Verdict::Retry(asked) } else { Verdict::Final }
+    if !hopeless && llm::is_retryable(text) {
+        Verdict::Retry(asked)
+    } else {
+        Verdict::Final
+    }
 }
 
 /// Looks up keys and headers for each request anew (short-lived tokens), then begins it. `!command` values may take
@@ -124,8 +142,12 @@ async fn open(
     let registry = Arc::clone(&agent.registry);
     let looked_up = tokio::task::spawn_blocking(move || {
         let now = u64::try_from(timestamp).unwrap_or(0);
-        let key = registry.resolve_key(&model.provider, now).map_err(|error| error.to_string())?;
-        let headers = registry.headers(&model, key.as_ref()).map_err(|error| error.to_string())?;
+        let key = registry
+            .resolve_key(&model.provider, now)
+            .map_err(|error| error.to_string())?;
+        let headers = registry
+            .headers(&model, key.as_ref())
+            .map_err(|error| error.to_string())?;
         let base_url = registry.base_url(&model).map_err(|error| error.to_string())?;
         Ok::<_, String>((key, headers, base_url))
     });
@@ -144,8 +166,16 @@ async fn open(
         Err(error) => {
             let mut message = AssistantMessage::begin(&model.api, &model.provider, &model.id, timestamp);
             let aborted = cancel.is_cancelled();
-            message.stop_reason = if aborted { StopReason::Aborted } else { StopReason::Error };
-            message.error_message = Some(if aborted { "Request was aborted.".to_owned() } else { error });
+            message.stop_reason = if aborted {
+                StopReason::Aborted
+            } else {
+                StopReason::Error
+            };
+            message.error_message = Some(if aborted {
+                "Request was aborted.".to_owned()
+            } else {
+                error
+            });
             Err(Box::new(message))
         }
     }

@@ -34,7 +34,13 @@ pub(super) struct Calls {
 impl Calls {
     pub(super) fn new() -> Self {
         let (sender, reports) = mpsc::channel(limits::REPORTS);
-        Self { reports, sender, cancel: CancellationToken::new(), prepared: HashMap::new(), batch: 0 }
+        Self {
+            reports,
+            sender,
+            cancel: CancellationToken::new(),
+            prepared: HashMap::new(),
+            batch: 0,
+        }
     }
 
     /// Stops what runs. Reports still come.
@@ -71,11 +77,13 @@ impl Session {
 
     /// Runs a prepared call beside the session.
     pub(super) fn run_call(&mut self, slot: usize) {
-        let Some(request) = self.calls.prepared.remove(&slot) else { return };
+        let Some(request) = self.calls.prepared.remove(&slot) else {
+            return;
+        };
         let file = self.log.path().map(|path| path.to_string_lossy().into_owned());
         let model = self.run_model.as_ref().map(|(model, _)| model);
         let context = ToolContext {
-            cwd: self.agent.cwd.clone(),
+            cwd: self.cwd.clone(),
             cancel: self.calls.cancel.clone(),
             progress: Progress::default(),
             sees_images: model.is_some_and(wire::Model::sees_images),
@@ -127,7 +135,11 @@ async fn run(
         let _gone = report(ToolInput::Progress(partial)).await;
     }
     let duration_ms = millis(started.elapsed());
-    let done = ToolInput::Done { result: outcome.result, is_error: outcome.is_error, duration_ms };
+    let done = ToolInput::Done {
+        result: outcome.result,
+        is_error: outcome.is_error,
+        duration_ms,
+    };
     let _gone = report(done).await;
 }
 

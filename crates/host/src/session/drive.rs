@@ -60,16 +60,22 @@ impl Session {
     pub(super) async fn persist(&mut self, message: Arc<Message>) {
         let begins = matches!(message.as_ref(), Message::User(_) | Message::Assistant(_));
         let appended = self.log.append(EntryBody::message(message)).map(drop);
-        let done = if begins { appended.and_then(|()| self.log.ensure_on_disk()) } else { appended };
+        let done = if begins {
+            appended.and_then(|()| self.log.ensure_on_disk())
+        } else {
+            appended
+        };
         if let Err(error) = done {
-            self.notice("error", format!("The session file could not be written: {error}")).await;
+            self.notice("error", format!("The session file could not be written: {error}"))
+                .await;
         }
     }
 
     /// Appends an entry that is no message.
     pub(super) async fn record(&mut self, body: EntryBody) {
         if let Err(error) = self.log.append(body) {
-            self.notice("error", format!("The session file could not be written: {error}")).await;
+            self.notice("error", format!("The session file could not be written: {error}"))
+                .await;
         }
     }
 }

@@ -11,7 +11,9 @@ use super::Session;
 impl Session {
     /// The active tools, in their fixed order.
     fn active(&self) -> impl Iterator<Item = &'static ToolInfo> {
-        Toolbox::infos().iter().filter(|info| self.active_tools.contains(&info.spec.name))
+        Toolbox::infos()
+            .iter()
+            .filter(|info| self.active_tools.contains(&info.spec.name))
     }
 
     /// What the model is told of its tools.
@@ -26,7 +28,11 @@ impl Session {
         }
         let hints: Vec<ToolHint<'_>> = self
             .active()
-            .map(|info| ToolHint { name: &info.spec.name, snippet: Some(info.snippet), guidelines: info.guidelines })
+            .map(|info| ToolHint {
+                name: &info.spec.name,
+                snippet: Some(info.snippet),
+                guidelines: info.guidelines,
+            })
             .collect();
         let date = Zoned::now().date().to_string();
         let prompt = self.resources.system_prompt(&hints, &date);

@@ -20,23 +20,17 @@ pub(super) enum Happening {
 }
 
 impl Session {
-    /// Waits for whatever comes first. Urgent mail comes before everything; ordered mail waits while a session change does.
+    /// Waits for whatever comes first. Ordinary mail waits while a session change waits for the run to end.
     pub(super) async fn next(&mut self, mailbox: &mut Mailbox) -> Happening {
-        let hold = self.holds_mail();
+        let urgent_only = self.holds_mail();
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
+        // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
-            biased;
-            mail = mailbox.urgent.next() => Happening::Mail(mail),
+            mail = mailbox.next(urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
             Some(report) = self.calls.reports.recv() => Happening::Call(report),
             Some(report) = self.shells.reports.recv() => Happening::Shell(report),
-            happening = async {
-                // In turns, so that neither a flood of commands nor one of deltas keeps the other waiting.
-                tokio::select! {
-                    mail = mailbox.ordered.next(), if !hold => mail.map_or(Happening::Closed, Happening::Mail),
-                    events = next_events(answering) => Happening::Model(events),
-                    () = due(timer) => Happening::RetryDue,
-                }
-            } => happening,
+            events = next_events(answering) => Happening::Model(events),
+            () = due(timer) => Happening::RetryDue,
         }
     }
 }

@@ -1,19 +1,18 @@
 //! Beginning: a new session, an opened one, one that follows another in the same process; names.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinion_core::Machine;
 use store::{Damage, SessionLog};
-use wire::command::{NewSessionParams, SessionNameParams};
+use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
-use wire::reply::Cancelled;
 use wire::{EntryBody, Event, Model, Reply, SessionHeader};
 
 use crate::agent::Agent;
 use crate::error::HostError;
-use crate::outbox::{Origin, Outbox};
+use crate::outbox::Outbox;
 use crate::strings;
 
 use super::Session;
@@ -29,7 +28,7 @@ pub enum Opening {
         id: Option<String>,
     },
     /// The one in this file; a file that is missing becomes a new session at that path.
-    File(std::path::PathBuf),
+    File(PathBuf),
 }
 
 impl Session {
@@ -38,21 +37,22 @@ impl Session {
     /// # Errors
     /// When the file cannot be opened; it is untouched then.
     pub fn start(agent: Arc<Agent>, outbox: Outbox, opening: &Opening) -> Result<Self, HostError> {
-        let log = match opening {
-            Opening::New { id } => new_log(&agent, None, id.as_deref())?,
-            Opening::File(path) if path.exists() => SessionLog::open(path, &cwd_text(&agent.cwd))?.0,
-            Opening::File(path) => {
-                SessionLog::create(Some(path.clone()), store::new_header(&cwd_text(&agent.cwd), None))?
-            }
+        let (log, cwd) = match opening {
+            Opening::New { id } => (
+                new_log(&agent, &agent.cwd, None, id.as_deref())?,
+                agent.cwd.clone(),
+            ),
+            Opening::File(path) => open_log(path, &agent.cwd)?,
         };
         let context = log.context(log.leaf_id());
         let has_messages = !context.messages.is_empty();
-        let start = agent.choose(&context)?;
+        let start = agent.choose(&context, true)?;
         let compacted_at = compacted_at(&context);
         let has_level = context.thinking_level.is_some();
         let machine = Machine::new(agent.loop_settings(), context.messages);
         let mut session = Self {
-            resources: agent.load_resources(),
+            resources: agent.load_resources(&cwd),
+            cwd,
             system_prompt: None,
             scope: start.scope,
             warnings: start.warnings,
@@ -71,6 +71,7 @@ impl Session {
             retry_timer: None,
             shells: Shells::new(),
             parked: Vec::new(),
+            unheard: Vec::new(),
             later: VecDeque::new(),
         };
         if !has_messages || !has_level {
@@ -121,43 +122,20 @@ impl Session {
     }
 
     /// First entries of a session: model and thinking level (pi-core.md 2.4). A session with messages keeps its model.
-    fn note_start(&mut self, has_messages: bool) -> Result<(), HostError> {
+    pub(super) fn note_start(&mut self, has_messages: bool) -> Result<(), HostError> {
         if !has_messages {
             let (provider, model_id) = (self.model.provider.clone(), self.model.id.clone());
-            self.log.append(EntryBody::ModelChange(ModelChange { provider, model_id, model: None }))?;
+            self.log.append(EntryBody::ModelChange(ModelChange {
+                provider,
+                model_id,
+                model: None,
+            }))?;
         }
         let thinking_level = Some(self.thinking.as_str().to_owned());
-        self.log.append(EntryBody::ThinkingLevelChange(ThinkingLevelChange { thinking_level }))?;
-        Ok(())
-    }
-
-    /// An empty session takes the place of this one; the run has ended.
-    pub(super) async fn begin_anew(&mut self, origin: Origin, params: &NewSessionParams) {
-        let parent = params.parent_session.as_deref().filter(|parent| !parent.is_empty());
-        let outcome = match new_log(&self.agent, parent, None) {
-            Ok(log) => self.replace(log).and_then(|()| self.note_start(false)),
-            Err(error) => Err(error),
-        };
-        let outcome = outcome.map_err(|error| error.to_string()).map(|()| Reply::Cancelled(Cancelled { cancelled: false }));
-        self.outbox.respond(origin, outcome).await;
-    }
-
-    /// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew.
-    fn replace(&mut self, log: SessionLog) -> Result<(), HostError> {
-        let context = log.context(log.leaf_id());
-        let start = self.agent.choose(&context)?;
-        self.compacted_at = compacted_at(&context);
-        self.machine = Machine::new(self.machine.settings, context.messages);
-        self.log = log;
-        self.model = start.model;
-        self.thinking = start.thinking;
-        self.scope = start.scope;
-        self.run_model = None;
-        self.shells.cancel();
-        self.parked.clear();
-        self.calls.reset();
-        self.resources = self.agent.load_resources();
-        self.system_prompt = None;
+        self.log
+            .append(EntryBody::ThinkingLevelChange(ThinkingLevelChange {
+                thinking_level,
+            }))?;
         Ok(())
     }
 
@@ -166,8 +144,11 @@ impl Session {
         if name.is_empty() {
             return Err(strings::EMPTY_NAME.to_owned());
         }
-        self.record(EntryBody::SessionInfo(SessionInfo { name: name.clone() })).await;
-        self.outbox.tell(Event::SessionInfoChanged { name: Some(name) }).await;
+        self.record(EntryBody::SessionInfo(SessionInfo { name: name.clone() }))
+            .await;
+        self.outbox
+            .tell(Event::SessionInfoChanged { name: Some(name) })
+            .await;
         Ok(Reply::Nothing)
     }
 
@@ -177,7 +158,11 @@ impl Session {
             return;
         }
         let event = Event::SessionDamage {
-            path: self.log.path().map(|path| path.to_string_lossy().into_owned()).unwrap_or_default(),
+            path: self
+                .log
+                .path()
+                .map(|path| path.to_string_lossy().into_owned())
+                .unwrap_or_default(),
             message: damage.to_string(),
             lines: damage.skipped.iter().map(|skipped| skipped.line).collect(),
             torn_bytes: damage.torn_bytes,
@@ -186,23 +171,46 @@ impl Session {
     }
 }
 
-fn cwd_text(cwd: &Path) -> String {
-    cwd.to_string_lossy().into_owned()
-}
-
-fn new_log(agent: &Agent, parent: Option<&str>, id: Option<&str>) -> Result<SessionLog, HostError> {
-    let mut header = store::new_header(&cwd_text(&agent.cwd), parent);
+/// A new session, in a file of its own unless sessions are not kept.
+pub(super) fn new_log(
+    agent: &Agent,
+    cwd: &Path,
+    parent: Option<&str>,
+    id: Option<&str>,
+) -> Result<SessionLog, HostError> {
+    let mut header = store::new_header(&cwd.to_string_lossy(), parent);
     if let Some(id) = id {
         id.clone_into(&mut header.id);
     }
-    let path = agent
-        .options
-        .session_dir
-        .as_ref()
-        .map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+    let dir = agent.options.session_dir.as_ref();
+    let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
     Ok(SessionLog::create(path, header)?)
 }
 
-fn compacted_at(context: &store::Context) -> Option<i64> {
-    context.compaction.as_ref().and_then(|entry| store::iso_to_ms(&entry.timestamp))
+/// The session in a file, and the directory it works in. A missing file becomes a new session at that path.
+pub(super) fn open_log(path: &Path, cwd: &Path) -> Result<(SessionLog, PathBuf), HostError> {
+    let text = cwd.to_string_lossy();
+    if !path.exists() {
+        let header = store::new_header(&text, None);
+        return Ok((
+            SessionLog::create(Some(path.to_path_buf()), header)?,
+            cwd.to_path_buf(),
+        ));
+    }
+    let (log, _damage) = SessionLog::open(path, &text)?;
+    let stored = &log.header().cwd;
+    let stored = if stored.is_empty() {
+        cwd.to_path_buf()
+    } else {
+        PathBuf::from(stored)
+    };
+    Agent::check_cwd(&stored, path, cwd)?;
+    Ok((log, stored))
+}
+
+pub(super) fn compacted_at(context: &store::Context) -> Option<i64> {
+    context
+        .compaction
+        .as_ref()
+        .and_then(|entry| store::iso_to_ms(&entry.timestamp))
 }

@@ -3,6 +3,7 @@
 //! follows what in a run.
 
 mod answering;
+mod browsing;
 mod calls;
 mod commands;
 mod drive;
@@ -13,8 +14,10 @@ mod modelling;
 mod prompting;
 mod reading;
 mod shell;
+mod switching;
 
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -22,7 +25,7 @@ use llm::registry::Scoped;
 use pinion_core::Machine;
 use store::SessionLog;
 use tokio::time::Sleep;
-use wire::{BashExecutionMessage, Event, Model, ThinkingLevel};
+use wire::{BashExecutionMessage, Event, Message, Model, ThinkingLevel};
 
 use crate::agent::Agent;
 use crate::mail::Mailbox;
@@ -43,6 +46,8 @@ pub struct Session {
     outbox: Outbox,
     machine: Machine,
     log: SessionLog,
+    /// The directory that tools work in.
+    cwd: PathBuf,
     resources: Resources,
     /// Put together for the first request.
     system_prompt: Option<String>,
@@ -65,8 +70,10 @@ pub struct Session {
     calls: Calls,
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
-    /// User shell commands that ended during a run; they join the conversation after it.
+    /// User shell commands that ended during the run that is under way; written down after it.
     parked: Vec<BashExecutionMessage>,
+    /// Those that are written down and join the conversation with the next prompt.
+    unheard: Vec<Arc<Message>>,
     /// What waits for the session to be idle, in order.
     later: VecDeque<Later>,
 }
@@ -93,12 +100,21 @@ impl Session {
     }
 
     async fn greet(&mut self) {
-        self.outbox.tell(Event::Ready { version: self.agent.version.clone() }).await;
+        self.outbox
+            .tell(Event::Ready {
+                version: self.agent.version.clone(),
+            })
+            .await;
         self.report_damage().await;
     }
 
     /// Tells people something that no client depends on.
     async fn notice(&self, level: &str, message: String) {
-        self.outbox.tell(Event::Notice { level: level.to_owned(), message }).await;
+        self.outbox
+            .tell(Event::Notice {
+                level: level.to_owned(),
+                message,
+            })
+            .await;
     }
 }

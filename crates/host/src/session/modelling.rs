@@ -13,7 +13,9 @@ use super::Session;
 impl Session {
     pub(super) async fn set_model(&mut self, params: &SetModelParams) -> Result<Reply, String> {
         let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
-        let found = provider.zip(id).and_then(|(provider, id)| self.agent.available_model(provider, id));
+        let found = provider
+            .zip(id)
+            .and_then(|(provider, id)| self.agent.available_model(provider, id));
         let model = found.ok_or_else(|| strings::model_not_found(provider, id))?;
         self.use_model(model.clone(), None).await;
         Ok(Reply::Model(Box::new(model)))
@@ -21,14 +23,27 @@ impl Session {
 
     pub(super) async fn cycle_model(&mut self) -> Reply {
         let next = llm::registry::cycle(&self.agent.registry, &self.scope, &self.model);
-        let Some(Cycled { model, level, is_scoped }) = next else { return Reply::CycledModel(None) };
+        let Some(Cycled {
+            model,
+            level,
+            is_scoped,
+        }) = next
+        else {
+            return Reply::CycledModel(None);
+        };
         self.use_model(model.clone(), level).await;
         let thinking_level = self.thinking;
-        Reply::CycledModel(Some(Box::new(CycledModel { model, thinking_level, is_scoped })))
+        Reply::CycledModel(Some(Box::new(CycledModel {
+            model,
+            thinking_level,
+            is_scoped,
+        })))
     }
 
     pub(super) fn available_models(&self) -> Reply {
-        Reply::Models(Models { models: self.agent.available_models() })
+        Reply::Models(Models {
+            models: self.agent.available_models(),
+        })
     }
 
     pub(super) async fn set_thinking_level(&mut self, params: &ThinkingParams) -> Result<Reply, String> {
@@ -44,7 +59,9 @@ impl Session {
         }
         let levels = self.model.thinking_levels();
         let at = levels.iter().position(|level| *level == self.thinking);
-        let next = levels.get(at.map_or(0, |at| (at + 1) % levels.len().max(1))).copied();
+        let next = levels
+            .get(at.map_or(0, |at| (at + 1) % levels.len().max(1)))
+            .copied();
         let level = next.unwrap_or(ThinkingLevel::Off);
         self.use_thinking(level).await;
         Reply::CycledThinking(Some(CycledThinking { level }))

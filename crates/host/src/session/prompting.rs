@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
-use wire::command::{MessageParams, NewSessionParams, PromptParams};
+use wire::command::{MessageParams, PromptParams};
 use wire::message::UserContent;
 use wire::reply::{Accepted, Disposition, Queues};
 use wire::{ImageContent, Message, Reply, UserBlock, UserMessage};
@@ -14,6 +14,7 @@ use crate::strings;
 
 use super::Session;
 use super::drive::now_ms;
+use super::switching::Change;
 
 /// What waits for the session to be idle.
 pub(super) enum Later {
@@ -21,12 +22,16 @@ pub(super) enum Later {
     Respond(Origin),
     /// A prompt that ends the run before it.
     Prompt(Origin, PromptParams),
-    /// A new session.
-    NewSession(Origin, NewSessionParams),
+    /// Another session.
+    Change(Origin, Change),
 }
 
-const STARTED: Reply = Reply::Accepted(Accepted { disposition: Disposition::Started });
-const QUEUED: Reply = Reply::Accepted(Accepted { disposition: Disposition::Queued });
+const STARTED: Reply = Reply::Accepted(Accepted {
+    disposition: Disposition::Started,
+});
+const QUEUED: Reply = Reply::Accepted(Accepted {
+    disposition: Disposition::Queued,
+});
 
 impl Session {
     pub(super) async fn prompt(&mut self, origin: Origin, params: PromptParams) {
@@ -45,6 +50,7 @@ impl Session {
             return;
         }
         self.outbox.respond(origin, Ok(STARTED)).await;
+        self.hear();
         self.run_model = Some((self.model.clone(), self.thinking));
         let message = Arc::new(user_message(text, params.images));
         self.drive(Input::Prompt(vec![message])).await;
@@ -55,7 +61,12 @@ impl Session {
         self.push(kind, text, params.images).await
     }
 
-    async fn push(&mut self, kind: QueueKind, text: String, images: Vec<ImageContent>) -> Result<Reply, String> {
+    async fn push(
+        &mut self,
+        kind: QueueKind,
+        text: String,
+        images: Vec<ImageContent>,
+    ) -> Result<Reply, String> {
         if self.machine.queued() >= limits::QUEUED {
             return Err(strings::queue_full(limits::QUEUED));
         }
@@ -78,12 +89,14 @@ impl Session {
     pub(super) async fn abort_and_prompt(&mut self, origin: Origin, params: MessageParams) {
         let MessageParams { message, images } = params;
         self.drive(Input::Abort).await;
-        self.later.push_back(Later::Prompt(origin, PromptParams { message, images, streaming_behavior: None }));
-    }
-
-    pub(super) async fn new_session(&mut self, origin: Origin, params: NewSessionParams) {
-        self.drive(Input::Abort).await;
-        self.later.push_back(Later::NewSession(origin, params));
+        self.later.push_back(Later::Prompt(
+            origin,
+            PromptParams {
+                message,
+                images,
+                streaming_behavior: None,
+            },
+        ));
     }
 
     /// Carries out skill and template calls in what the user typed.
@@ -98,7 +111,9 @@ impl Session {
     /// Must ordered mail wait? While a session change or a prompt waits for the run before it, what came after it must not
     /// overtake it.
     pub(super) fn holds_mail(&self) -> bool {
-        self.later.iter().any(|later| matches!(later, Later::Prompt(..) | Later::NewSession(..)))
+        self.later
+            .iter()
+            .any(|later| matches!(later, Later::Prompt(..) | Later::Change(..)))
     }
 
     /// Does what waited for the session to be idle.
@@ -109,7 +124,7 @@ impl Session {
                 None => break,
                 Some(Later::Respond(origin)) => self.outbox.respond(origin, Ok(Reply::Nothing)).await,
                 Some(Later::Prompt(origin, params)) => self.prompt(origin, params).await,
-                Some(Later::NewSession(origin, params)) => self.begin_anew(origin, &params).await,
+                Some(Later::Change(origin, change)) => self.carry_out(origin, change).await,
             }
         }
     }
@@ -119,5 +134,8 @@ impl Session {
 pub(super) fn user_message(text: String, images: Vec<ImageContent>) -> Message {
     let mut blocks = vec![UserBlock::text(text)];
     blocks.extend(images.into_iter().map(UserBlock::Image));
-    Message::User(UserMessage { content: UserContent::Blocks(blocks), timestamp: now_ms() })
+    Message::User(UserMessage {
+        content: UserContent::Blocks(blocks),
+        timestamp: now_ms(),
+    })
 }

@@ -17,14 +17,14 @@ impl Session {
         Reply::State(Box::new(SessionState {
             model: Some(self.model.clone()),
             thinking_level: self.thinking,
-            is_streaming: !self.machine.is_idle(),
+            is_streaming: !self.machine.is_idle() && !self.machine.is_waiting_to_retry(),
             is_compacting: false,
             is_retrying: self.machine.is_waiting_to_retry(),
             queue_mode: settings.steering_mode,
             steering_mode: settings.steering_mode,
             follow_up_mode: settings.follow_up_mode,
             interrupt_mode: settings.interrupt_mode,
-            session_file: self.session_file(),
+            session_file: self.file_text(),
             session_id: self.log.header().id.clone(),
             session_name: self.log.session_name().map(str::to_owned),
             auto_compaction_enabled: self.auto_compaction,
@@ -37,7 +37,9 @@ impl Session {
     }
 
     pub(super) fn get_messages(&self) -> Reply {
-        Reply::Messages(Messages { messages: self.machine.messages().to_vec() })
+        Reply::Messages(Messages {
+            messages: self.machine.messages().to_vec(),
+        })
     }
 
     pub(super) fn get_entries(&self, params: &EntriesParams) -> Result<Reply, String> {
@@ -51,12 +53,20 @@ impl Session {
                 .ok_or_else(|| strings::entry_not_found(id))?,
         };
         let entries = entries.iter().skip(from).cloned().collect();
-        Ok(Reply::Entries(Entries { entries, leaf_id: self.log.leaf_id().map(str::to_owned) }))
+        Ok(Reply::Entries(Entries {
+            entries,
+            leaf_id: self.log.leaf_id().map(str::to_owned),
+        }))
     }
 
     /// Text of the newest answer; an aborted one without content does not count (dialects.md 2).
     pub(super) fn last_text(&self) -> Reply {
-        let answers = self.machine.messages().iter().rev().filter_map(|message| message.as_assistant());
+        let answers = self
+            .machine
+            .messages()
+            .iter()
+            .rev()
+            .filter_map(|message| message.as_assistant());
         let newest = answers
             .into_iter()
             .find(|answer| !(answer.stop_reason == StopReason::Aborted && answer.content.is_empty()));
@@ -67,14 +77,16 @@ impl Session {
             });
             texts.collect::<String>().trim().to_owned()
         });
-        Reply::LastText(LastText { text: text.filter(|text| !text.is_empty()) })
+        Reply::LastText(LastText {
+            text: text.filter(|text| !text.is_empty()),
+        })
     }
 
     pub(super) fn stats(&self) -> Reply {
         let messages = self.machine.messages();
         let counts = pinion_core::stats::count(messages);
         Reply::Stats(Box::new(SessionStats {
-            session_file: self.session_file(),
+            session_file: self.file_text(),
             session_id: self.log.header().id.clone(),
             user_messages: counts.user,
             assistant_messages: counts.assistant,
@@ -87,11 +99,7 @@ impl Session {
         }))
     }
 
-    fn session_file(&self) -> Option<String> {
-        self.log.path().map(|path| path.to_string_lossy().into_owned())
-    }
-
-    fn context_usage(&self) -> Option<ContextUsage> {
+    pub(super) fn context_usage(&self) -> Option<ContextUsage> {
         let window = self.model.context_window;
         pinion_core::stats::context_usage(self.machine.messages(), window, self.compacted_at)
     }

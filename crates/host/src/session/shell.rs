@@ -35,7 +35,12 @@ pub(super) struct Shells {
 impl Shells {
     pub(super) fn new() -> Self {
         let (sender, reports) = mpsc::channel(limits::REPORTS);
-        Self { reports, sender, cancel: CancellationToken::new(), running: 0 }
+        Self {
+            reports,
+            sender,
+            cancel: CancellationToken::new(),
+            running: 0,
+        }
     }
 
     /// Kills all that run; later ones are not touched.
@@ -55,12 +60,20 @@ impl Session {
         self.shells.running += 1;
         let (sender, cancel) = (self.shells.sender.clone(), self.shells.cancel.clone());
         let toolbox = self.agent.toolbox.clone();
-        let cwd = self.agent.cwd.clone();
-        let id = origin.id.as_ref().and_then(|id| serde_json::from_str(id.get()).ok());
+        let cwd = self.cwd.clone();
+        let id = origin
+            .id
+            .as_ref()
+            .and_then(|id| serde_json::from_str(id.get()).ok());
         tokio::spawn(async move {
             let (output, mut pieces) = mpsc::channel(limits::REPORTS);
-            let request =
-                UserBash { command: params.command.clone(), cwd, cancel, deltas: Some(output), env: Vec::new() };
+            let request = UserBash {
+                command: params.command.clone(),
+                cwd,
+                cancel,
+                deltas: Some(output),
+                env: Vec::new(),
+            };
             let running = toolbox.user_bash(request);
             tokio::pin!(running);
             let outcome = loop {
@@ -76,7 +89,9 @@ impl Session {
                 let _gone = sender.send(ShellReport::Output(id.clone(), piece)).await;
             }
             let outcome = outcome.map_err(|error| error.to_string());
-            let _gone = sender.send(ShellReport::Done(Box::new(origin), params, outcome)).await;
+            let _gone = sender
+                .send(ShellReport::Done(Box::new(origin), params, outcome))
+                .await;
         });
     }
 
@@ -94,6 +109,7 @@ impl Session {
                 self.parked.push(message(&params, &run));
                 if self.machine.is_idle() {
                     self.unpark().await;
+                    self.hear();
                 }
                 Ok(Reply::Bash(answer(run)))
             }
@@ -102,12 +118,19 @@ impl Session {
         self.outbox.respond(origin, outcome).await;
     }
 
-    /// Takes commands that ended during a run into the conversation. Not before: a tool call and its result must stay
-    /// next to each other.
+    /// Writes down commands that ended during a run. Not before the run is over: a tool call and its result must stay next
+    /// to each other.
     pub(super) async fn unpark(&mut self) {
         for bash in std::mem::take(&mut self.parked) {
             let message = Arc::new(Message::BashExecution(bash));
             self.persist(Arc::clone(&message)).await;
+            self.unheard.push(message);
+        }
+    }
+
+    /// Commands that ended during a run become part of the conversation with the next prompt (behaviour.md 10).
+    pub(super) fn hear(&mut self) {
+        for message in std::mem::take(&mut self.unheard) {
             self.machine.add_message(message);
         }
     }

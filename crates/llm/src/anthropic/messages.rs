@@ -13,7 +13,7 @@ use crate::transform::{ONLY_IMAGES, transform};
 
 /// The `messages` of a request.
 pub(super) fn write(request: &ModelRequest, cache: Option<&Value>) -> Vec<Value> {
-    let history = transform(&request.messages, &request.model, &ids::anthropic);
+    let history = transform(&request.messages, &request.model, &|id, _| ids::anthropic(id));
     let mut out: Vec<Value> = Vec::new();
     let mut results: Vec<Value> = Vec::new();
     for message in &history {

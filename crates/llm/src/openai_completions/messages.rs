@@ -11,10 +11,7 @@ use wire::{
 use super::dialect::Dialect;
 use crate::ids;
 use crate::request::{CacheRetention, ModelRequest};
-use crate::transform::{ONLY_IMAGES, transform};
-
-/// Leads the images of tool results, which a tool message cannot hold.
-const IMAGES_FOLLOW: &str = "Attached image(s) from tool result:";
+use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
 
 /// Stands between a tool result and a user message for servers that want an answer there.
 const BRIDGE: &str = "I have processed the tool results.";
@@ -24,7 +21,7 @@ pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning"
 
 /// The `messages` of a request.
 pub(super) fn write(request: &ModelRequest, dialect: &Dialect) -> Vec<Value> {
-    let history = transform(&request.messages, &request.model, &ids::completions);
+    let history = transform(&request.messages, &request.model, &|id, _| ids::completions(id));
     let mut writer = Writer {
         dialect,
         out: Vec::new(),

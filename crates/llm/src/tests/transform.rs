@@ -11,7 +11,7 @@ use crate::transform::transform;
 
 fn given(messages: Value, target: &Model) -> Vec<Value> {
     let messages: Vec<Arc<Message>> = serde_json::from_value(messages).unwrap();
-    transform(&messages, target, &ids::anthropic)
+    transform(&messages, target, &|id, _| ids::anthropic(id))
         .iter()
         .map(|message| serde_json::to_value(&**message).unwrap())
         .collect()

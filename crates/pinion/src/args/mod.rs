@@ -16,8 +16,7 @@ use std::collections::BTreeMap;
 
 use wire::ThinkingLevel;
 
-pub(crate) use error::UsageError;
-pub(crate) use files::{FileParts, read_files};
+pub(crate) use files::read_files;
 pub(crate) use help::help;
 pub(crate) use parse::parse;
 

@@ -16,8 +16,8 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain, say, stdin_is_terminal};
-use crate::setup::{Setup, build};
 use crate::sessions;
+use crate::setup::{Setup, build};
 
 /// Does what the command line asks for.
 pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
@@ -28,16 +28,23 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         bail!("{feature} is not available in this version");
     }
     // Before anything can print: from here on the protocol's stdout is ours alone.
-    let stdout = (args.list_models.is_none()).then(serve::take_stdout).transpose()?;
+    let stdout = (args.list_models.is_none())
+        .then(serve::take_stdout)
+        .transpose()?;
     let setup = build(&args, env)?;
     for warning in &setup.warnings {
         complain(&format!("Warning: {warning}"));
     }
     if let Some(search) = &args.list_models {
-        say(&llm::registry::list_models(&setup.agent.registry, search.as_deref()));
+        say(&llm::registry::list_models(
+            &setup.agent.registry,
+            search.as_deref(),
+        ));
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(stdout) = stdout else { bail!("stdout is gone") };
+    let Some(stdout) = stdout else {
+        bail!("stdout is gone")
+    };
     match args.mode {
         Some(Mode::Rpc) => rpc::run(args, env, &setup, stdout),
         _ => oneshot::run(args, env, &setup, stdout),
@@ -53,7 +60,9 @@ fn missing(args: &Args) -> Option<&'static str> {
         (args.record.is_some(), "--record"),
         (args.replay.is_some(), "--replay"),
     ];
-    asked.into_iter().find_map(|(is_asked, name)| is_asked.then_some(name))
+    asked
+        .into_iter()
+        .find_map(|(is_asked, name)| is_asked.then_some(name))
 }
 
 /// One thread carries everything: waking a second one for each delta would cost more than the work itself.

@@ -20,7 +20,12 @@ use super::text::Printer;
 use super::{open, runtime};
 
 /// Runs it to its end. The exit code is 1 when the last answer failed, was aborted or, in text mode, hit the output limit.
-pub(crate) fn run(mut args: Args, env: &Environment, setup: &Setup, stdout: File) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(
+    mut args: Args,
+    env: &Environment,
+    setup: &Setup,
+    stdout: File,
+) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
         let (session, outgoing) = open(&mut args, env, setup)?;
@@ -79,8 +84,19 @@ async fn talk(
     prompt: Prompt,
     screen: &mut Screen,
 ) -> anyhow::Result<u8> {
-    let params = PromptParams { message: prompt.text, images: prompt.images, streaming_behavior: None };
-    slot.send(Mail::Command(Origin { id: None, command: "prompt" }, Command::Prompt(params))).await;
+    let params = PromptParams {
+        message: prompt.text,
+        images: prompt.images,
+        streaming_behavior: None,
+    };
+    slot.send(Mail::Command(
+        Origin {
+            id: None,
+            command: "prompt",
+        },
+        Command::Prompt(params),
+    ))
+    .await;
     let mut last = StopReason::Stop;
     let mut error = None;
     while let Some(item) = outgoing.recv().await {
@@ -127,7 +143,7 @@ async fn talk(
 /// Where events go.
 enum Screen {
     Text(Printer),
-    Json(tokio::sync::mpsc::Sender<Outgoing>, StdoutWriter),
+    Json(tokio::sync::mpsc::Sender<Outgoing>),
 }
 
 impl Screen {
@@ -137,23 +153,29 @@ impl Screen {
         let header = serde_json::to_string(session.header())?;
         std::io::Write::write_all(&mut stdout, format!("{header}\n").as_bytes())?;
         let (sender, receiver) = tokio::sync::mpsc::channel(host::limits::OUTBOX);
-        let writer = StdoutWriter::spawn(receiver, Encoder::new(Form::Cumulative), Sink::open(stdout)?);
-        Ok(Self::Json(sender, writer))
+        // The task lives as long as it has something to write.
+        drop(StdoutWriter::spawn(
+            receiver,
+            Encoder::new(Form::Cumulative),
+            Sink::open(stdout)?,
+        ));
+        Ok(Self::Json(sender))
     }
 
     async fn show(&mut self, event: std::sync::Arc<Event>) -> anyhow::Result<()> {
         match self {
             Self::Text(printer) => printer.show(&event)?,
-            Self::Json(sender, _) if matches!(*event, Event::Ready { .. }) => drop(sender.reserve().await?),
-            Self::Json(sender, _) => sender.send(Outgoing::Event(event)).await?,
+            // The session's header is the first line here.
+            Self::Json(_) if matches!(*event, Event::Ready { .. }) => {}
+            Self::Json(sender) => sender.send(Outgoing::Event(event)).await?,
         }
         Ok(())
     }
 
-    async fn close(self: &mut Self) -> anyhow::Result<()> {
+    async fn close(&mut self) -> anyhow::Result<()> {
         match self {
             Self::Text(printer) => printer.finish()?,
-            Self::Json(sender, _) => {
+            Self::Json(sender) => {
                 let (done, wait) = tokio::sync::oneshot::channel();
                 sender.send(Outgoing::Flush(done)).await?;
                 wait.await?;

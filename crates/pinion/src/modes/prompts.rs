@@ -23,7 +23,10 @@ pub(crate) struct Prompt {
 pub(crate) fn collect(args: &Args, env: &Environment) -> anyhow::Result<Vec<Prompt>> {
     let mut first = String::new();
     if is_piped() {
-        std::io::stdin().take(STDIN_BYTES).read_to_string(&mut first).context("stdin is not readable as text")?;
+        std::io::stdin()
+            .take(STDIN_BYTES)
+            .read_to_string(&mut first)
+            .context("stdin is not readable as text")?;
         first = first.trim().to_owned();
     }
     let files = read_files(&args.files, &env.cwd, env.home.as_deref())?;
@@ -36,8 +39,14 @@ pub(crate) fn collect(args: &Args, env: &Environment) -> anyhow::Result<Vec<Prom
     }
     let mut prompts = Vec::new();
     if !first.is_empty() || !files.images.is_empty() {
-        prompts.push(Prompt { text: first, images: files.images });
+        prompts.push(Prompt {
+            text: first,
+            images: files.images,
+        });
     }
-    prompts.extend(messages.map(|text| Prompt { text: text.clone(), images: Vec::new() }));
+    prompts.extend(messages.map(|text| Prompt {
+        text: text.clone(),
+        images: Vec::new(),
+    }));
     Ok(prompts)
 }

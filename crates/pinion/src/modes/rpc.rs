@@ -13,7 +13,12 @@ use crate::signals::Signals;
 use super::{open, runtime};
 
 /// Runs it to its end.
-pub(crate) fn run(mut args: Args, env: &Environment, setup: &Setup, stdout: File) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(
+    mut args: Args,
+    env: &Environment,
+    setup: &Setup,
+    stdout: File,
+) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
         let (session, outgoing) = open(&mut args, env, setup)?;

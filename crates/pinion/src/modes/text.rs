@@ -26,7 +26,13 @@ pub(crate) struct Printer {
 impl Printer {
     pub(crate) fn new(out: File) -> Self {
         let is_terminal = out.is_terminal();
-        Self { out, is_terminal, waiting: false, at_line_start: true, last: None }
+        Self {
+            out,
+            is_terminal,
+            waiting: false,
+            at_line_start: true,
+            last: None,
+        }
     }
 
     pub(crate) fn show(&mut self, event: &Event) -> std::io::Result<()> {
@@ -36,14 +42,27 @@ impl Printer {
                     self.last = Some(answer.clone());
                 }
             }
-            Event::AutoRetryStart { attempt, max_attempts, delay_ms, error_message } => {
-                self.note(&format!("retry {attempt} of {max_attempts} in {delay_ms} ms: {error_message}"))?;
+            Event::AutoRetryStart {
+                attempt,
+                max_attempts,
+                delay_ms,
+                error_message,
+            } => {
+                self.note(&format!(
+                    "retry {attempt} of {max_attempts} in {delay_ms} ms: {error_message}"
+                ))?;
             }
-            Event::Notice { level, message } if level != "info" => self.note(&format!("{level}: {message}"))?,
+            Event::Notice { level, message } if level != "info" => {
+                self.note(&format!("{level}: {message}"))?
+            }
             Event::SessionDamage { path, message, .. } => self.note(&format!("{path}: {message}"))?,
             _ => {}
         }
-        if self.is_terminal { self.stream(event) } else { Ok(()) }
+        if self.is_terminal {
+            self.stream(event)
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes what is left to write.
@@ -68,7 +87,10 @@ impl Printer {
                 self.waiting = true;
                 write!(self.out, "{WAITING}")?;
             }
-            Event::MessageUpdate { assistant_message_event: StreamEvent::TextDelta { delta, .. }, .. } => {
+            Event::MessageUpdate {
+                assistant_message_event: StreamEvent::TextDelta { delta, .. },
+                ..
+            } => {
                 self.erase()?;
                 write!(self.out, "{delta}")?;
                 self.at_line_start = delta.ends_with('\n');
@@ -76,11 +98,17 @@ impl Printer {
             Event::ToolExecutionStart { tool_name, args, .. } => {
                 self.erase()?;
                 self.end_line()?;
-                let about = ["command", "path", "pattern"].into_iter().find_map(|key| args.get(key)?.as_str());
+                let about = ["command", "path", "pattern"]
+                    .into_iter()
+                    .find_map(|key| args.get(key)?.as_str());
                 let about = about.unwrap_or("").lines().next().unwrap_or("");
                 writeln!(self.out, "\u{1b}[2m▸ {tool_name} {about}\u{1b}[0m")?;
             }
-            Event::ToolExecutionEnd { is_error: true, tool_name, .. } => {
+            Event::ToolExecutionEnd {
+                is_error: true,
+                tool_name,
+                ..
+            } => {
                 writeln!(self.out, "\u{1b}[31m✗ {tool_name} failed\u{1b}[0m")?;
             }
             _ => {}

@@ -43,19 +43,23 @@ impl Collector {
         self.tail.extend_from_slice(bytes);
         match &mut self.log {
             Some(log) => log.push(bytes),
-            None if !self.log_failed && !self.totals.fits(MAX_LINES) => match Log::create(&self.tmp_dir) {
-                Ok(mut log) => {
-                    // Nothing has been trimmed yet, so the tail is everything.
-                    log.push(&self.tail);
-                    self.log = Some(log);
-                }
-                Err(_) => self.log_failed = true,
-            },
+            None if !self.log_failed && !self.totals.fits(MAX_LINES) => self.open_log(),
             None => {}
         }
         if self.tail.len() > limits::TAIL_TRIM {
             self.tail.drain(..self.tail.len() - limits::TAIL_KEEP);
             self.trimmed = true;
+        }
+    }
+
+    /// Begins the log. Nothing has been trimmed by then, so the tail is everything.
+    fn open_log(&mut self) {
+        match Log::create(&self.tmp_dir) {
+            Ok(mut log) => {
+                log.push(&self.tail);
+                self.log = Some(log);
+            }
+            Err(_) => self.log_failed = true,
         }
     }
 
@@ -78,6 +82,10 @@ impl Collector {
 
     /// Writes the log if it is due, or in any case.
     pub(crate) async fn flush(&mut self, all: bool) {
+        // Broken bytes take more room once they are replaced, so that less than the limit can be too much.
+        if all && self.log.is_none() && !self.log_failed && self.snapshot(true).truncated {
+            self.open_log();
+        }
         if let Some(log) = self.log.as_mut().filter(|log| all || log.is_due()) {
             log.flush().await;
         }
@@ -225,6 +233,14 @@ mod tests {
                 "{notice}"
             );
         }
+    }
+
+    #[tokio::test]
+    async fn binary_output_that_grows_by_decoding_is_logged() {
+        let raw = [0xff_u8; 30_000];
+        let (c, _dir) = collect(&[&raw]).await;
+        assert!(c.snapshot(true).truncated);
+        assert_eq!(std::fs::read(c.path().unwrap()).unwrap(), raw);
     }
 
     #[tokio::test]

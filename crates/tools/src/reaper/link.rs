@@ -98,13 +98,17 @@ impl Guardian {
             ended: end,
             killed: Vec::new(),
         };
+        let frame = Request::Spawn { id, spec }.encode();
+        if frame.len() > limits::FRAME_MAX {
+            let source = std::io::Error::from(std::io::ErrorKind::ArgumentListTooLong);
+            return Err(ToolsError::Spawn { program, source });
+        }
         let (sender, remote) = self.reach(id, slot).await?;
         let mut forget = Forget {
             id,
             marker,
             remote: Some(remote.clone()),
         };
-        let frame = Request::Spawn { id, spec }.encode();
         sender
             .send(Outgoing {
                 frame,

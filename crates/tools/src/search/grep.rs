@@ -1,6 +1,8 @@
 //! The `grep` tool (pi-core.md 5.7): file contents by regular expression, gitignored files left out inside repositories.
 
+use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -97,7 +99,10 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
         }
         found.name = relative(entry.path(), base);
         found.after = 0;
-        let _ = searcher.search_path(&matcher, entry.path(), &mut found);
+        // What cannot be read is passed over, as a search over many files must.
+        if let Ok(file) = open(entry.path()) {
+            let _ = searcher.search_reader(&matcher, Watched { file, cancel }, &mut found);
+        }
         if found.full() {
             break;
         }
@@ -106,6 +111,28 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
         return Err(super::ABORTED.to_owned());
     }
     Ok(found.result())
+}
+
+/// Opens a file; one that became a pipe since it was listed does not make the search wait.
+fn open(path: &Path) -> io::Result<File> {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    OpenOptions::new().read(true).custom_flags(flags).open(path)
+}
+
+/// A file that ends when the search is aborted, however long it is.
+struct Watched<'a> {
+    file: File,
+    cancel: &'a CancellationToken,
+}
+
+impl io::Read for Watched<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancel.is_cancelled() {
+            Ok(0)
+        } else {
+            self.file.read(buffer)
+        }
+    }
 }
 
 /// The lines found so far.

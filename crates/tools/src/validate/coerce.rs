@@ -121,7 +121,7 @@ fn convert(value: &Value, name: &str, null: NullText) -> Option<Value> {
             _ => None,
         },
         ("boolean", Value::Null) => Some(Value::Bool(false)),
-        ("string", Value::Number(number)) => Some(Value::String(number.to_string())),
+        ("string", Value::Number(number)) => Some(Value::String(plain_number(number))),
         ("string", Value::Bool(bool)) => Some(Value::String(bool.to_string())),
         ("string", Value::Null) => Some(Value::String(
             if null == NullText::Word { "null" } else { "" }.to_owned(),
@@ -132,6 +132,12 @@ fn convert(value: &Value, name: &str, null: NullText) -> Option<Value> {
         ("array", single) if !single.is_null() => Some(Value::Array(vec![single.clone()])),
         _ => None,
     }
+}
+
+/// A number as JavaScript writes it: no fraction where there is none.
+fn plain_number(number: &Number) -> String {
+    let text = number.to_string();
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// A number written as text.

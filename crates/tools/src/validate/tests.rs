@@ -43,6 +43,7 @@ fn conversions() {
         (json!({ "type": "boolean" }), json!(0), json!(false)),
         (json!({ "type": "boolean" }), json!(null), json!(false)),
         (json!({ "type": "string" }), json!(42), json!("42")),
+        (json!({ "type": "string" }), json!(42.0), json!("42")),
         (json!({ "type": "string" }), json!(true), json!("true")),
         (json!({ "type": "string" }), json!(null), json!("")),
         (json!({ "type": "null" }), json!(""), json!(null)),

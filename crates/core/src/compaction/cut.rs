@@ -1,0 +1,138 @@
+//! Where a branch is cut (pi-core.md 3.4). What becomes of the parts lives in `plan`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use wire::entry::Compaction;
+use wire::{Entry, EntryBody, Message};
+
+use super::said::weight;
+
+/// Positions on a branch; `from <= turn_start <= first_kept`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// First entry that no earlier summary covers.
+    pub(super) from: usize,
+    /// Beginning of the turn that the cut splits; equal to `first_kept` when it splits none.
+    pub(super) turn_start: usize,
+    /// First entry that is kept.
+    pub(super) first_kept: usize,
+}
+
+/// The newest compaction of a branch and where it is.
+pub(super) fn newest_compaction(branch: &[Arc<Entry>]) -> Option<(usize, &Compaction)> {
+    let mut newest_first = branch.iter().enumerate().rev();
+    newest_first.find_map(|(at, entry)| match &entry.body {
+        EntryBody::Compaction(body) => Some((at, body)),
+        _ => None,
+    })
+}
+
+/// Where the part begins that a model still sees word for word: at the first entry the newest compaction kept, or right
+/// after that compaction when it kept nothing that is on the branch.
+pub(super) fn region_start(branch: &[Arc<Entry>]) -> usize {
+    newest_compaction(branch).map_or(0, |(at, body)| {
+        let kept = branch
+            .iter()
+            .take(at)
+            .position(|e| e.id == body.first_kept_entry_id);
+        kept.unwrap_or(at + 1)
+    })
+}
+
+/// Finds the cut that keeps about `keep` tokens; `said` holds what each entry says. None when less than that is there, or
+/// when no entry may come first.
+pub(super) fn find(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], keep: u64) -> Option<Cut> {
+    let from = region_start(branch);
+    let reached = budget_reached(said, from, keep)?;
+    let allowed = cut_points(said, from);
+    // After the budget first, so that no more than it is kept. A huge tool result at the end leaves no such place; then
+    // the answer that asked for it is kept with it.
+    let speaking = allowed
+        .iter()
+        .find(|at| **at >= reached)
+        
+        .copied()?;
+    let first_kept = before_settings(branch, said, from, speaking);
+    let turn_start = if begins_turn(said.get(speaking)?.as_deref()) {
+        None
+    } else {
+        let earlier = said.iter().enumerate().take(speaking).skip(from);
+        earlier
+            .rev()
+            .find(|(_, message)| begins_turn(message.as_deref()))
+            .map(|(at, _)| at)
+    };
+    Some(Cut {
+        from,
+        turn_start: turn_start.unwrap_or(first_kept),
+        first_kept,
+    })
+}
+
+/// The newest position from which on at least `keep` tokens are said. Tool results and extensions' messages count.
+fn budget_reached(said: &[Option<Arc<Message>>], from: usize, keep: u64) -> Option<usize> {
+    let mut sum = 0_u64;
+    let region = said.iter().enumerate().skip(from).rev();
+    region
+        .filter_map(|(at, message)| Some((at, message.as_ref()?)))
+        .find(|(_, message)| {
+            sum = sum.saturating_add(weight(message));
+            sum >= keep
+        })
+        .map(|(at, _)| at)
+}
+
+/// Positions at which the kept part may begin, ascending: at a message that is no tool result, and never between a tool
+/// call and its result, where an extension or a user may have said something.
+fn cut_points(said: &[Option<Arc<Message>>], from: usize) -> Vec<usize> {
+    let mut asked_at: HashMap<&str, usize> = HashMap::new();
+    let mut answered_at: HashMap<usize, usize> = HashMap::new();
+    for (at, message) in said.iter().enumerate().skip(from) {
+        match message.as_deref() {
+            Some(Message::Assistant(answer)) => {
+                asked_at.extend(answer.tool_calls().map(|call| (call.id.as_str(), at)));
+            }
+            Some(Message::ToolResult(result)) => {
+                if let Some(asked) = asked_at.get(result.tool_call_id.as_str()) {
+                    answered_at.insert(*asked, at);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut points = Vec::new();
+    let mut open_until = None;
+    for (at, message) in said.iter().enumerate().skip(from) {
+        let open = open_until.is_some_and(|until| at <= until);
+        let speaks = message
+            .as_deref()
+            .is_some_and(|m| !matches!(m, Message::ToolResult(_)));
+        if speaks && !open {
+            points.push(at);
+        }
+        open_until = open_until.max(answered_at.get(&at).copied());
+    }
+    points
+}
+
+/// Moves a cut back over settings, labels and data right before it: they belong to what follows.
+fn before_settings(
+    branch: &[Arc<Entry>],
+    said: &[Option<Arc<Message>>],
+    from: usize,
+    speaking: usize,
+) -> usize {
+    let before = branch.iter().zip(said).take(speaking).skip(from).rev();
+    let settings = before.take_while(|(entry, message)| {
+        message.is_none() && !matches!(entry.body, EntryBody::Compaction(_) | EntryBody::Message(_))
+    });
+    speaking - settings.count()
+}
+
+fn begins_turn(message: Option<&Message>) -> bool {
+    matches!(
+        message,
+        Some(Message::User(_) | Message::BashExecution(_) | Message::Custom(_) | Message::BranchSummary(_))
+    )
+}

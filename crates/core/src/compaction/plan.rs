@@ -1,0 +1,134 @@
+//! The plan of a compaction: what is summarised, what is kept (pi-core.md 3.4, 3.6). The cut itself is found in `cut`.
+
+use std::sync::Arc;
+
+use wire::{Entry, EntryBody, Message};
+
+use super::cut;
+use super::files::{FileLists, without_lists};
+use super::refusal::Refusal;
+use super::said::{Edits, total};
+use super::serialise::says_something;
+use super::trigger::context_tokens;
+
+/// Settings `compaction.*` that a plan depends on, in tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// Kept free for the answer; also decides how long a summary may get.
+    pub reserve_tokens: u64,
+    /// Kept word for word at the end, about.
+    pub keep_recent_tokens: u64,
+}
+
+impl Settings {
+    /// The settings for a context window of that many tokens. The defaults suppose a large one: in a small one they would
+    /// reserve everything and keep more than there is room for, so that each answer led to a compaction and none of them
+    /// made room. At most half the window is reserved, and at most half of the rest kept. 0 means unknown.
+    #[must_use]
+    pub fn fitted(self, window: u64) -> Self {
+        if window == 0 {
+            return self;
+        }
+        let reserve_tokens = self.reserve_tokens.min(window / 2);
+        Self {
+            reserve_tokens,
+            keep_recent_tokens: self.keep_recent_tokens.min((window - reserve_tokens) / 2),
+        }
+    }
+}
+
+/// What a compaction is going to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// First entry that is still sent to the model.
+    pub first_kept_entry_id: String,
+    /// Tokens in the context now.
+    pub tokens_before: u64,
+    /// The summary that stands at the beginning now, without its file lists.
+    pub previous_summary: Option<String>,
+    /// Messages to summarise, up to the turn that the cut splits if it splits one.
+    pub history: Vec<Arc<Message>>,
+    /// The head of the turn that the cut splits; empty when it splits none.
+    pub turn_prefix: Vec<Arc<Message>>,
+    /// Files that the summarised part touched, earlier summaries included.
+    pub files: FileLists,
+    /// Estimated tokens of what is kept.
+    pub kept_tokens: u64,
+    /// The settings it was made with.
+    pub settings: Settings,
+}
+
+impl Plan {
+    /// Does the cut fall inside a turn?
+    #[must_use]
+    pub fn splits_turn(&self) -> bool {
+        !self.turn_prefix.is_empty()
+    }
+
+    /// Is there history that a model must summarise?
+    pub(super) fn asks_history(&self) -> bool {
+        says_something(&self.history)
+    }
+
+    /// Is there a turn's head that a model must summarise?
+    pub(super) fn asks_prefix(&self) -> bool {
+        says_something(&self.turn_prefix)
+    }
+}
+
+/// Plans the compaction of a branch (root first).
+///
+/// # Errors
+/// [`Refusal::AlreadyCompacted`] when it ends with a compaction, [`Refusal::NothingToCompact`] when all of it would be kept
+/// or what would be summarised says nothing.
+pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> {
+    if let Some(EntryBody::Compaction(_)) = branch.last().map(|entry| &entry.body) {
+        return Err(Refusal::AlreadyCompacted);
+    }
+    let said = Edits::of(branch).messages(branch);
+    let cut = cut::find(branch, &said, settings.keep_recent_tokens).ok_or(Refusal::NothingToCompact)?;
+    let first_kept = branch.get(cut.first_kept).ok_or(Refusal::NothingToCompact)?;
+    let part = |from: usize, to: usize| -> Vec<Arc<Message>> {
+        said.iter()
+            .take(to)
+            .skip(from)
+            .flatten()
+            .map(Arc::clone)
+            .collect()
+    };
+    let mut files = FileLists::default();
+    let previous = cut::newest_compaction(branch).map(|(_, body)| body);
+    let previous_summary = previous.and_then(|body| {
+        let listed = files.add_details(body.details.as_ref(), body.from_hook);
+        let summary = if listed {
+            without_lists(&body.summary)
+        } else {
+            &body.summary
+        };
+        (!summary.trim().is_empty()).then(|| summary.to_owned())
+    });
+    let plan = Plan {
+        first_kept_entry_id: first_kept.id.clone(),
+        tokens_before: context_tokens(branch),
+        previous_summary,
+        history: part(cut.from, cut.turn_start),
+        turn_prefix: part(cut.turn_start, cut.first_kept),
+        files,
+        kept_tokens: total(said.get(cut.first_kept..).unwrap_or_default()),
+        settings,
+    };
+    if plan.asks_history() || plan.asks_prefix() {
+        Ok(plan.with_files())
+    } else {
+        Err(Refusal::NothingToCompact)
+    }
+}
+
+impl Plan {
+    fn with_files(mut self) -> Self {
+        for message in self.history.iter().chain(&self.turn_prefix) {
+            self.files.add_calls(message);
+        }
+        self
+    }
+}

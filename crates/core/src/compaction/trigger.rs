@@ -1,0 +1,77 @@
+//! When a branch should be compacted (pi-core.md 3.2). Which failures mean an overflow is told by `llm`.
+
+use std::sync::Arc;
+
+use wire::{AssistantMessage, Entry, EntryBody, Message, StopReason};
+
+use super::cut::{newest_compaction, region_start};
+use super::said::{Edits, text_tokens, total, weight};
+
+/// When somebody looks whether the context is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Between two turns of a run, or at its end. Whoever has just aborted does not want anything to start.
+    Run,
+    /// Before a prompt.
+    Prompt,
+}
+
+/// Does a context of `context_tokens` leave less than `reserve` of a window free? Strict; a window of 0 is unknown and never
+/// full.
+#[must_use]
+pub fn should_compact(context_tokens: u64, window: u64, reserve: u64) -> bool {
+    window > 0 && context_tokens > window.saturating_sub(reserve)
+}
+
+/// The newest answer of a branch, unless a compaction came after it: what happened before a compaction never triggers
+/// another one. This is the answer to look at for an overflow.
+#[must_use]
+pub fn answer_under_test(branch: &[Arc<Entry>]) -> Option<&AssistantMessage> {
+    let since = branch
+        .iter()
+        .rev()
+        .take_while(|entry| !matches!(entry.body, EntryBody::Compaction(_)));
+    since
+        .filter_map(|entry| match &entry.body {
+            EntryBody::Message(body) => Some(body.message.as_ref()),
+            _ => None,
+        })
+        .find_map(Message::as_assistant)
+}
+
+/// Tokens to hold against the window, if this is a moment to do so: there is an answer newer than the newest compaction,
+/// and no run has just been aborted.
+#[must_use]
+pub fn pressure(branch: &[Arc<Entry>], moment: Moment) -> Option<u64> {
+    let answer = answer_under_test(branch)?;
+    let aborted = answer.stop_reason == StopReason::Aborted && moment == Moment::Run;
+    (!aborted).then(|| context_tokens(branch))
+}
+
+/// Tokens in the context of a branch: what the newest good answer reported plus an estimate of what follows it. Answers
+/// older than the newest compaction still carry the size of the context back then and are not asked; when no other
+/// reported anything, everything is estimated.
+#[must_use]
+pub fn context_tokens(branch: &[Arc<Entry>]) -> u64 {
+    let edits = Edits::of(branch);
+    let compaction = newest_compaction(branch);
+    let since = compaction.map_or(0, |(at, _)| at + 1);
+    let mut after = 0_u64;
+    for entry in branch.iter().skip(since).rev() {
+        let Some(message) = edits.message(entry) else {
+            continue;
+        };
+        if let Some(answer) = message.as_assistant().filter(|answer| !answer.failed()) {
+            let reported = answer.usage.context_tokens();
+            if reported > 0 {
+                return reported.saturating_add(after);
+            }
+        }
+        after = after.saturating_add(weight(&message));
+    }
+    let kept = branch.get(region_start(branch)..since).unwrap_or_default();
+    let summary = compaction.map_or(0, |(_, body)| text_tokens(&body.summary));
+    after
+        .saturating_add(total(&edits.messages(kept)))
+        .saturating_add(summary)
+}

@@ -1,0 +1,8 @@
+//! Compaction and branch summaries: tables for the rules, chance for what must always hold.
+
+mod branches;
+mod chance;
+mod common;
+mod cuts;
+mod summaries;
+mod triggers;

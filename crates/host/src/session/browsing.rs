@@ -1,0 +1,167 @@
+//! Looking at the tree of a session, at other sessions, and at what can be called (dialects.md 2).
+
+use std::path::PathBuf;
+
+use serde_json::value::RawValue;
+use store::{Listing, SessionSummary, Tree};
+use wire::command::{ListParams, ListScope};
+use wire::reply::{
+    Commands, ContextUsageReply, ForkMessage, ForkMessages, ListedSession, SessionTree, Sessions,
+};
+use wire::{EntryBody, Message, Reply};
+
+use crate::outbox::Origin;
+
+use super::Session;
+
+impl Session {
+    /// User messages with text, of all branches.
+    pub(super) fn fork_messages(&self) -> Reply {
+        let messages = self.log.entries().iter().filter_map(|entry| match &entry.body {
+            EntryBody::Message(body) => match body.message.as_ref() {
+                Message::User(user) => {
+                    let text = user.content.text();
+                    (!text.is_empty()).then(|| ForkMessage {
+                        entry_id: entry.id.clone(),
+                        text,
+                    })
+                }
+                _ => None,
+            },
+            _ => None,
+        });
+        Reply::ForkMessages(ForkMessages {
+            messages: messages.collect(),
+        })
+    }
+
+    pub(super) fn tree(&self) -> Result<Reply, String> {
+        let text = nested(&self.log.tree()).map_err(|error| error.to_string())?;
+        let tree = RawValue::from_string(text).map_err(|error| error.to_string())?;
+        Ok(Reply::Tree(SessionTree {
+            tree,
+            leaf_id: self.log.leaf_id().map(str::to_owned),
+        }))
+    }
+
+    pub(super) fn commands(&self) -> Reply {
+        let commands = self.resources.commands();
+        let commands = commands
+            .iter()
+            .filter_map(|command| serde_json::to_value(command).ok());
+        Reply::Commands(Commands {
+            commands: commands.collect(),
+        })
+    }
+
+    pub(super) fn get_context_usage(&self) -> Reply {
+        Reply::ContextUsage(ContextUsageReply {
+            usage: self.context_usage(),
+        })
+    }
+
+    /// Lists sessions beside the session: two thousand files must not hold up a stream.
+    pub(super) fn list_sessions(&self, origin: Origin, params: ListParams) {
+        let outbox = self.outbox.clone();
+        let own = self.session_dir();
+        let cwd = self.cwd.to_string_lossy().into_owned();
+        let root = store::paths::sessions_root(&self.agent.agent_dir);
+        tokio::spawn(async move {
+            let listing = tokio::task::spawn_blocking(move || match params.scope {
+                ListScope::All => all(&root, own),
+                ListScope::Cwd => {
+                    let mut found = store::list(&own, Listing::WithTexts)?;
+                    found.retain(|session| session.cwd.is_empty() || session.cwd == cwd);
+                    Ok(found)
+                }
+            });
+            let outcome = match listing.await {
+                Ok(Ok(found)) => Ok(Reply::Sessions(Sessions {
+                    sessions: found.into_iter().map(listed).collect(),
+                })),
+                Ok(Err(error)) => Err(store::StoreError::to_string(&error)),
+                Err(error) => Err(error.to_string()),
+            };
+            outbox.respond(origin, outcome).await;
+        });
+    }
+
+    /// Where the sessions of this working directory are.
+    fn session_dir(&self) -> PathBuf {
+        let named = self.agent.options.session_dir.clone();
+        named.unwrap_or_else(|| store::paths::session_dir(&self.agent.agent_dir, &self.cwd.to_string_lossy()))
+    }
+}
+
+/// The sessions of every directory in the usual place, and those of a directory elsewhere.
+fn all(root: &std::path::Path, own: PathBuf) -> Result<Vec<SessionSummary>, store::StoreError> {
+    let mut found = store::list_all(root, Listing::Plain)?;
+    if !own.starts_with(root) {
+        found.extend(store::list(&own, Listing::Plain)?);
+        found.sort_by_key(|session| std::cmp::Reverse(session.modified));
+    }
+    Ok(found)
+}
+
+fn listed(found: SessionSummary) -> ListedSession {
+    ListedSession {
+        path: found.path.to_string_lossy().into_owned(),
+        id: found.id,
+        cwd: found.cwd,
+        name: found.name,
+        parent_session_path: found.parent_session_path,
+        created: store::ms_to_iso(found.created),
+        modified: store::ms_to_iso(found.modified),
+        message_count: found.message_count,
+        first_message: found.first_message,
+        all_messages_text: found.all_messages_text.unwrap_or_default(),
+    }
+}
+
+/// What is left to write of a tree.
+enum Step {
+    Node(usize),
+    Text(&'static str),
+    Tail(usize),
+}
+
+/// Writes a tree as nested JSON without recursion: a conversation is a chain of thousands of nodes.
+fn nested(tree: &Tree) -> serde_json::Result<String> {
+    let mut out = String::from("[");
+    let mut steps = vec![Step::Text("]")];
+    push_siblings(&mut steps, &tree.roots);
+    while let Some(step) = steps.pop() {
+        match step {
+            Step::Text(text) => out.push_str(text),
+            Step::Node(at) => {
+                let Some(node) = tree.nodes.get(at) else { continue };
+                out.push_str("{\"entry\":");
+                out.push_str(&serde_json::to_string(&node.entry)?);
+                out.push_str(",\"children\":[");
+                steps.push(Step::Tail(at));
+                push_siblings(&mut steps, &node.children);
+            }
+            Step::Tail(at) => {
+                out.push(']');
+                if let Some(node) = tree.nodes.get(at) {
+                    for (key, value) in [("label", &node.label), ("labelTimestamp", &node.label_timestamp)] {
+                        if let Some(value) = value {
+                            out.push_str(&format!(",\"{key}\":{}", serde_json::to_string(value)?));
+                        }
+                    }
+                }
+                out.push('}');
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn push_siblings(steps: &mut Vec<Step>, nodes: &[usize]) {
+    for (index, node) in nodes.iter().enumerate().rev() {
+        steps.push(Step::Node(*node));
+        if index > 0 {
+            steps.push(Step::Text(","));
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Going on in another session: a new one, an opened file, a fork, a clone (pi-core.md 2.9). The run of the old one ends
+//! properly first; its messages are on disk before the answer leaves.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinion_core::{Input, Machine};
+use store::{ForkScope, SessionLog};
+use wire::command::{ForkParams, NewSessionParams, SwitchParams};
+use wire::reply::{Cancelled, Forked};
+use wire::{EntryBody, Message, Reply};
+
+use crate::agent::Agent;
+use crate::error::HostError;
+use crate::outbox::Origin;
+use crate::strings;
+
+use super::Session;
+use super::lifecycle::{compacted_at, new_log, open_log};
+use super::prompting::Later;
+
+/// What takes the place of the session.
+pub(super) enum Change {
+    /// An empty session.
+    New(NewSessionParams),
+    /// The session in a file.
+    Switch(PathBuf),
+    /// A new session with what came before an entry; the text is the answer's.
+    Fork { before: Option<String>, text: String },
+    /// A copy of the branch that ends here.
+    Clone(String),
+}
+
+const NOT_CANCELLED: Reply = Reply::Cancelled(Cancelled { cancelled: false });
+
+impl Session {
+    pub(super) async fn new_session(&mut self, origin: Origin, params: NewSessionParams) {
+        self.change(origin, Change::New(params)).await;
+    }
+
+    pub(super) async fn switch_session(&mut self, origin: Origin, params: SwitchParams) {
+        let path = self.cwd.join(params.session_path);
+        self.change(origin, Change::Switch(path)).await;
+    }
+
+    pub(super) async fn fork(&mut self, origin: Origin, params: ForkParams) {
+        let entry = self.log.entry(&params.entry_id).cloned();
+        let user = entry.as_ref().and_then(|entry| match &entry.body {
+            EntryBody::Message(body) => match body.message.as_ref() {
+                Message::User(user) => Some((entry.parent_id.clone(), user.content.text())),
+                _ => None,
+            },
+            _ => None,
+        });
+        match user {
+            Some((before, text)) => self.change(origin, Change::Fork { before, text }).await,
+            None => {
+                self.outbox
+                    .respond(origin, Err(strings::BAD_FORK.to_owned()))
+                    .await
+            }
+        }
+    }
+
+    pub(super) async fn clone_session(&mut self, origin: Origin) {
+        match self.log.leaf_id().map(str::to_owned) {
+            Some(leaf) if !self.machine.messages().is_empty() => {
+                self.change(origin, Change::Clone(leaf)).await
+            }
+            _ => {
+                self.outbox
+                    .respond(origin, Err(strings::NOTHING_TO_CLONE.to_owned()))
+                    .await
+            }
+        }
+    }
+
+    async fn change(&mut self, origin: Origin, change: Change) {
+        self.drive(Input::Abort).await;
+        self.later.push_back(Later::Change(origin, change));
+    }
+
+    /// The run has ended: makes the change and answers.
+    pub(super) async fn carry_out(&mut self, origin: Origin, change: Change) {
+        let outcome = match change {
+            Change::New(params) => {
+                let parent = params.parent_session.filter(|parent| !parent.is_empty());
+                self.begin_anew(parent.as_deref()).map(|()| NOT_CANCELLED)
+            }
+            Change::Switch(path) => self.switch_to(&path).map(|()| NOT_CANCELLED),
+            Change::Fork { before, text } => {
+                let forked = match before {
+                    Some(before) => self.branch_off(&before),
+                    None => self.begin_anew(self.file_text().as_deref()),
+                };
+                forked.map(|()| {
+                    Reply::Forked(Forked {
+                        text,
+                        cancelled: false,
+                    })
+                })
+            }
+            // The leaf may have moved while the run ended.
+            Change::Clone(leaf) => {
+                let leaf = self.log.leaf_id().map_or(leaf, str::to_owned);
+                self.branch_off(&leaf).map(|()| NOT_CANCELLED)
+            }
+        };
+        if outcome.is_ok() {
+            self.report_damage().await;
+        }
+        self.outbox
+            .respond(origin, outcome.map_err(|error| error.to_string()))
+            .await;
+    }
+
+    fn begin_anew(&mut self, parent: Option<&str>) -> Result<(), HostError> {
+        let log = new_log(&self.agent, &self.cwd, parent, None)?;
+        self.replace(log, true)?;
+        self.note_start(false)
+    }
+
+    fn branch_off(&mut self, leaf: &str) -> Result<(), HostError> {
+        let header = store::new_header(&self.cwd.to_string_lossy(), self.file_text().as_deref());
+        let dir = self.agent.options.session_dir.as_ref();
+        let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+        let mut log = self.log.fork(path, header, ForkScope::Path(leaf))?;
+        let answered = |entry: &Arc<wire::Entry>| matches!(&entry.body, EntryBody::Message(body) if body.message.as_assistant().is_some());
+        if log.entries().iter().any(answered) {
+            log.ensure_on_disk()?;
+        }
+        self.replace(log, false)
+    }
+
+    fn switch_to(&mut self, path: &Path) -> Result<(), HostError> {
+        let is_current = self.log.path().is_some_and(|current| same_file(current, path));
+        if is_current {
+            // Our own lock would be in the way.
+            let header = self.log.header().clone();
+            self.log = SessionLog::create(None, header)?;
+        }
+        let (log, cwd) = open_log(path, &self.cwd)?;
+        self.cwd = cwd;
+        self.replace(log, false)
+    }
+
+    /// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew: from the
+    /// command line for an empty session, else from what the session says.
+    fn replace(&mut self, log: SessionLog, is_new: bool) -> Result<(), HostError> {
+        let context = log.context(log.leaf_id());
+        let start = self.agent.choose(&context, is_new)?;
+        let has_level = context.thinking_level.is_some();
+        let has_messages = !context.messages.is_empty();
+        self.compacted_at = compacted_at(&context);
+        self.machine = Machine::new(self.machine.settings, context.messages);
+        self.log = log;
+        self.model = start.model;
+        self.thinking = start.thinking;
+        self.scope = start.scope;
+        self.run_model = None;
+        self.shells.cancel();
+        self.parked.clear();
+        self.unheard.clear();
+        self.calls.reset();
+        self.resources = self.agent.load_resources(&self.cwd);
+        self.system_prompt = None;
+        if has_messages && !has_level {
+            self.note_start(true)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn file_text(&self) -> Option<String> {
+        self.log.path().map(|path| path.to_string_lossy().into_owned())
+    }
+}
+
+fn same_file(a: &Path, b: &Path) -> bool {
+    a == b
+        || a.canonicalize()
+            .is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+}
+
+impl Agent {
+    /// May a session work in this directory?
+    pub(crate) fn check_cwd(stored: &Path, file: &Path, current: &Path) -> Result<(), HostError> {
+        if stored.is_dir() {
+            return Ok(());
+        }
+        Err(HostError::MissingCwd {
+            stored: stored.to_path_buf(),
+            file: file.to_path_buf(),
+            current: current.to_path_buf(),
+        })
+    }
+}

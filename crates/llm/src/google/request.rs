@@ -1,0 +1,58 @@
+//! Writes a request for the Gemini API (providers.md 6). The conversation is written in `messages`.
+
+use serde_json::{Map, Value, json};
+use wire::ToolSpec;
+
+use super::{generation, messages};
+use crate::error::LlmError;
+use crate::http::{Headers, HttpRequest, join_url};
+use crate::request::ModelRequest;
+
+/// Writes a request.
+pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
+    let body = body(request);
+    let path = format!("models/{}:streamGenerateContent?alt=sse", request.model.id);
+    let mut headers = Headers::json();
+    headers.set("accept", "*/*")?;
+    if let Some(key) = &request.api_key {
+        headers.set("x-goog-api-key", key.expose())?;
+    }
+    Ok(HttpRequest {
+        url: join_url(&request.model.base_url, &path),
+        headers: headers.finish(&request.headers)?,
+        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+    })
+}
+
+/// The body. There are no cache parameters: the provider caches by itself.
+fn body(request: &ModelRequest) -> Value {
+    let mut body = Map::new();
+    body.insert("contents".into(), messages::write(request).into());
+    if !request.system_prompt.trim().is_empty() {
+        let parts = json!([{"text": request.system_prompt}]);
+        body.insert("systemInstruction".into(), json!({"parts": parts, "role": "user"}));
+    }
+    if !request.tools.is_empty() {
+        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        body.insert("tools".into(), json!([{"functionDeclarations": tools}]));
+    }
+    let mut generation = Map::new();
+    if let Some(limit) = request.output_limit() {
+        generation.insert("maxOutputTokens".into(), json!(limit));
+    }
+    if let Some(config) = generation::thinking_config(request) {
+        generation.insert("thinkingConfig".into(), config);
+    }
+    if !generation.is_empty() {
+        body.insert("generationConfig".into(), Value::Object(generation));
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parametersJsonSchema": tool.parameters,
+    })
+}

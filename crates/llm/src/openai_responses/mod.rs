@@ -1,0 +1,60 @@
+//! The Responses API of OpenAI (providers.md 5): requests in `request` and `messages`, answers in `stream`. HTTP errors have
+//! the words of `openai_completions`.
+
+mod messages;
+pub(crate) mod request;
+pub(crate) mod stream;
+
+use serde_json::{Map, Value, json};
+
+/// What is kept of a message item as the signature of its text: its id, and the phase of the answer it belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct TextSignature {
+    id: String,
+    phase: Option<String>,
+}
+
+impl TextSignature {
+    /// The JSON that goes into `textSignature`.
+    fn write(&self) -> String {
+        let mut fields = Map::new();
+        fields.insert("v".into(), json!(1));
+        fields.insert("id".into(), json!(self.id));
+        if let Some(phase) = &self.phase {
+            fields.insert("phase".into(), json!(phase));
+        }
+        Value::Object(fields).to_string()
+    }
+
+    /// Reads what [`Self::write`] wrote; anything else is an id itself, as older sessions have it.
+    fn read(text: &str) -> Option<Self> {
+        let json: Option<Value> = serde_json::from_str(text).ok().filter(Value::is_object);
+        let Some(json) = json else {
+            let id = (!text.is_empty()).then(|| text.to_owned())?;
+            return Some(Self { id, phase: None });
+        };
+        let word = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            id: word("id")?,
+            phase: word("phase"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TextSignature;
+
+    #[test]
+    fn text_signatures_are_read_back_and_plain_ids_too() {
+        let signature = TextSignature {
+            id: "msg_1".to_owned(),
+            phase: Some("commentary".to_owned()),
+        };
+        assert_eq!(signature.write(), r#"{"v":1,"id":"msg_1","phase":"commentary"}"#);
+        assert_eq!(TextSignature::read(&signature.write()), Some(signature));
+        assert_eq!(TextSignature::read("msg_old").unwrap().id, "msg_old");
+        assert_eq!(TextSignature::read("{\"v\":1}"), None);
+        assert_eq!(TextSignature::read(""), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Writes a request for the Responses API (providers.md 5). The conversation is written in `messages`.
+
+use serde_json::{Map, Value, json};
+use wire::{ThinkingLevel, ToolSpec};
+
+use super::messages;
+use crate::compat::flag;
+use crate::copilot;
+use crate::error::LlmError;
+use crate::http::{Headers, HttpRequest, join_url};
+use crate::request::{CacheRetention, ModelRequest};
+
+/// Writes a request.
+pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
+    let body = body(request);
+    Ok(HttpRequest {
+        url: join_url(&request.model.base_url, "responses"),
+        headers: headers(request)?.finish(&request.headers)?,
+        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+    })
+}
+
+/// Key, Copilot's and session headers.
+fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
+    let mut headers = Headers::json();
+    if let Some(key) = &request.api_key {
+        let name = match request.model.provider.as_str() {
+            "cloudflare-ai-gateway" => "cf-aig-authorization",
+            _ => "authorization",
+        };
+        headers.set(name, &format!("Bearer {}", key.expose()))?;
+    }
+    copilot::headers(request, &mut headers)?;
+    if let Some(session) = request.affinity() {
+        if flag(&request.model, "sendSessionIdHeader", true) {
+            headers.set("session_id", session)?;
+        }
+        headers.set("x-client-request-id", session)?;
+    }
+    Ok(headers)
+}
+
+/// The body, in the field order of the original agent.
+fn body(request: &ModelRequest) -> Value {
+    let model = &request.model;
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    set("model", json!(model.id));
+    set("input", messages::write(request).into());
+    set("stream", json!(true));
+    if let Some(session) = request.affinity() {
+        set("prompt_cache_key", json!(session));
+    }
+    if request.cache_retention == CacheRetention::Long && flag(model, "supportsLongCacheRetention", true) {
+        set("prompt_cache_retention", json!("24h"));
+    }
+    set("store", json!(false));
+    if let Some(limit) = request.output_limit() {
+        set("max_output_tokens", json!(limit));
+    }
+    if !request.tools.is_empty() {
+        set("tools", request.tools.iter().map(tool).collect());
+    }
+    if let Some(reasoning) = reasoning(request) {
+        let asks = reasoning.get("summary").is_some();
+        set("reasoning", reasoning);
+        if asks {
+            // Nothing is stored at the provider, so what was thought must come along to be sent back.
+            set("include", json!(["reasoning.encrypted_content"]));
+        }
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": false,
+    })
+}
+
+/// How much to reason. Off is said in the model's word for it, unless it has none or the provider takes none.
+fn reasoning(request: &ModelRequest) -> Option<Value> {
+    let model = &request.model;
+    if !model.reasoning {
+        return None;
+    }
+    let level = match request.thinking {
+        ThinkingLevel::Off => ThinkingLevel::Off,
+        level => model.clamp_thinking(level),
+    };
+    if level != ThinkingLevel::Off {
+        let effort = model.mapped_thinking(level).unwrap_or(level.as_str());
+        return Some(json!({"effort": effort, "summary": "auto"}));
+    }
+    let off = model.thinking_level_map.as_ref().and_then(|map| map.get("off"));
+    if off.is_some_and(Value::is_null) || model.provider == "github-copilot" {
+        return None;
+    }
+    Some(json!({"effort": off.and_then(Value::as_str).unwrap_or("none")}))
+}

@@ -1,0 +1,144 @@
+//! What must hold of everything the program prints and of every session file it leaves (GUARANTEES.md 1 to 4).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use testkit::driver::Line;
+
+/// Where in a run the output is.
+#[derive(Default)]
+struct Place {
+    run: bool,
+    turn: bool,
+    /// A run has ended and `agent_settled` or another run must follow.
+    unsettled: bool,
+    message: Option<Value>,
+    /// Deltas of the open message by block.
+    deltas: BTreeMap<u64, String>,
+    tools: BTreeSet<String>,
+}
+
+/// Checks the output of a process that was idle when its stdin was closed. `sent` are the ids of its commands.
+pub(crate) fn output(lines: &[Line], sent: &[String]) {
+    let mut place = Place::default();
+    let mut answered: BTreeMap<String, usize> = BTreeMap::new();
+    for (number, line) in lines.iter().enumerate() {
+        let value = line.value.as_ref();
+        assert!(line.json && value.is_object(), "no JSON object: {value}");
+        let kind = value["type"].as_str().unwrap_or_else(|| panic!("no type: {value}"));
+        assert_eq!(kind == "ready", number == 0, "ready is the first line, once: {value}");
+        if kind == "response" {
+            let keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
+            assert!(keys.contains(&"success"), "{value}");
+            if let Some(id) = value["id"].as_str() {
+                *answered.entry(id.to_owned()).or_default() += 1;
+            }
+        } else {
+            place.event(kind, value);
+        }
+    }
+    let once: BTreeMap<String, usize> = sent.iter().map(|id| (id.clone(), 1)).collect();
+    assert_eq!(answered, once, "each id is answered once");
+    let Place { run, turn, unsettled, message, tools, .. } = place;
+    assert!(!run && !turn && !unsettled && message.is_none() && tools.is_empty(), "something was left open");
+}
+
+impl Place {
+    fn event(&mut self, kind: &str, value: &Value) {
+        let inside = ["turn_", "message_", "tool_execution_"].iter().any(|start| kind.starts_with(start));
+        assert!(self.run || !inside, "outside of a run: {value}");
+        match kind {
+            "agent_start" => {
+                assert!(!self.run, "a run inside a run");
+                self.run = true;
+                self.unsettled = false;
+            }
+            "agent_end" => {
+                assert!(self.run && !self.turn && self.message.is_none() && self.tools.is_empty(), "{value}");
+                self.run = false;
+                self.unsettled = true;
+            }
+            "agent_settled" => {
+                assert!(!self.run && value["aborted"].is_boolean(), "{value}");
+                self.unsettled = false;
+            }
+            "turn_start" => assert!(!std::mem::replace(&mut self.turn, true), "{value}"),
+            "turn_end" => assert!(std::mem::take(&mut self.turn), "{value}"),
+            "message_start" => {
+                assert!(self.message.is_none(), "a message inside a message: {value}");
+                self.message = Some(value["message"].clone());
+                self.deltas.clear();
+            }
+            "message_update" => self.update(&value["assistantMessageEvent"]),
+            "message_end" => self.message_end(&value["message"]),
+            "tool_execution_start" => {
+                let id = value["toolCallId"].as_str().unwrap().to_owned();
+                assert!(self.tools.insert(id), "started twice: {value}");
+            }
+            "tool_execution_update" => assert!(self.tools.contains(value["toolCallId"].as_str().unwrap())),
+            "tool_execution_end" => {
+                assert!(self.tools.remove(value["toolCallId"].as_str().unwrap()), "not started: {value}");
+                assert!(value["isError"].is_boolean(), "{value}");
+            }
+            _ => {}
+        }
+    }
+
+    fn update(&mut self, event: &Value) {
+        let open = self.message.as_ref().unwrap_or_else(|| panic!("no open message: {event}"));
+        assert_eq!(open["role"], "assistant");
+        let index = event["contentIndex"].as_u64().unwrap();
+        let so_far = self.deltas.entry(index).or_default();
+        match event["type"].as_str().unwrap() {
+            "text_delta" | "thinking_delta" | "toolcall_delta" => so_far.push_str(event["delta"].as_str().unwrap()),
+            "text_end" | "thinking_end" => assert_eq!(*so_far, event["content"].as_str().unwrap(), "deltas and end differ"),
+            _ => {}
+        }
+    }
+
+    fn message_end(&mut self, message: &Value) {
+        let open = self.message.take().unwrap_or_else(|| panic!("never started: {message}"));
+        assert_eq!(open["role"], message["role"]);
+        for (index, deltas) in &self.deltas {
+            let block = &message["content"][usize::try_from(*index).unwrap()];
+            if let Some(whole) = block["text"].as_str().or_else(|| block["thinking"].as_str()) {
+                assert_eq!(whole, deltas, "deltas and message differ");
+            }
+        }
+    }
+}
+
+/// Checks a session file, and that it holds the messages that were told, in their order.
+pub(crate) fn file(path: &Path, lines: &[Value]) {
+    let entries = entries(path);
+    let name = path.display();
+    let mut known = BTreeSet::new();
+    for entry in &entries {
+        let parent = entry["parentId"].as_str();
+        assert!(parent.is_none_or(|parent| known.contains(parent)), "{name}: no such parent: {entry}");
+        assert!(known.insert(entry["id"].as_str().unwrap()), "{name}: id used twice: {entry}");
+        assert!(entry["timestamp"].is_string(), "{name}: {entry}");
+    }
+    let mut held = entries.iter().filter(|entry| entry["type"] == "message").map(|entry| &entry["message"]);
+    for line in lines.iter().filter(|line| line["type"] == "message_end") {
+        // Files of earlier sessions of the same process hold the rest (`new_session`).
+        if !entries.iter().any(|entry| entry["message"] == line["message"]) {
+            assert!(lines.iter().any(|line| line["command"] == "new_session"), "{name}: not on disk: {line}");
+            continue;
+        }
+        assert!(held.any(|message| *message == line["message"]), "{name}: in another order: {line}");
+    }
+}
+
+/// The entries of a session file, after a proper header.
+pub(crate) fn entries(path: &Path) -> Vec<Value> {
+    let content = std::fs::read_to_string(path).unwrap();
+    assert!(content.ends_with('\n'), "torn: {}", path.display());
+    let mut values = content.lines().map(|line| Value::Object(serde_json::from_str::<Map<_, _>>(line).unwrap()));
+    let header = values.next().unwrap();
+    assert_eq!(header["type"], "session");
+    assert_eq!(header["version"], 3);
+    assert!(header["id"].is_string() && header["cwd"].is_string() && header["timestamp"].is_string(), "{header}");
+    values.collect()
+}

@@ -1,0 +1,229 @@
+//! Arguments: what is printed, what is refused, what the flags do.
+
+use std::path::Path;
+
+use serde_json::json;
+use testkit::llm::Reply;
+
+use crate::kit::{PROGRAM, Pi, World};
+
+#[test]
+fn version() {
+    let world = World::new([]);
+    for flag in ["--version", "-v"] {
+        let done = world.run(&[flag], "");
+        assert_eq!((done.code, done.err.as_str()), (Some(0), ""));
+        assert_eq!(done.out, format!("pinion {}\n", env!("CARGO_PKG_VERSION")));
+    }
+}
+
+#[test]
+fn under_the_name_of_pi() {
+    let world = World::new([Reply::text(["ok"])]);
+    let link = world.dir.root().join("pi");
+    std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
+    let done = world.run_as(&link, &["--version"], "");
+    assert_eq!(done.code, Some(0));
+    let parts: Vec<u32> = done.out.trim().split('.').map(|part| part.parse().unwrap()).collect();
+    assert_eq!(parts.len(), 3, "{}", done.out);
+    let mut config = world.config();
+    config.program = link;
+    let pi = Pi::spawn(config);
+    pi.data(json!({"type": "bash", "command": "true"}));
+    pi.say("Hi");
+    pi.finish();
+}
+
+#[test]
+fn help() {
+    let world = World::new([]);
+    for flag in ["--help", "-h"] {
+        let done = world.run(&[flag], "");
+        assert_eq!(done.code, Some(0));
+        for word in ["--mode", "--model", "--session", "--no-tools", "--offline"] {
+            assert!(done.out.contains(word), "{word}");
+        }
+    }
+}
+
+#[test]
+fn list_models() {
+    let world = World::new([]);
+    let done = world.run(&["--list-models"], "");
+    assert_eq!(done.code, Some(0));
+    assert!(done.out.contains("claude-mock") && done.out.contains("gpt-mock"), "{}", done.out);
+    let done = world.run(&["--list-models", "plain"], "");
+    assert!(done.out.contains("claude-plain") && !done.out.contains("gpt-mock"), "{}", done.out);
+}
+
+#[test]
+fn unknown_flags_are_kept_for_extensions() {
+    let world = World::new([Reply::text(["ok"])]);
+    let pi = world.start_with(&["--some-extension-flag", "its value", "--another=1"]);
+    pi.say("Hi");
+    assert!(pi.agent.stderr().contains("--some-extension-flag"), "{}", pi.agent.stderr());
+    pi.finish();
+}
+
+#[test]
+fn mistakes_are_errors() {
+    let world = World::new([]);
+    for (args, word) in [
+        (&["-x"][..], "-x"),
+        (&["--mode", "rpc", "-x"], "-x"),
+        (&["--mode", "sideways"], "sideways"),
+        (&["--model"], "--model"),
+        (&["--mode", "rpc", "--thinking", "enormous"], "enormous"),
+        (&["--mode", "rpc", "--model", "no-such-model-anywhere"], "no-such-model-anywhere"),
+        (&["--mode", "rpc", "@file.txt"], "@file"),
+        (&["--mode", "rpc", "--session", "a", "--session-id", "b"], "--session"),
+    ] {
+        let done = world.run(args, "");
+        assert_eq!(done.code, Some(1), "{args:?}: {}{}", done.out, done.err);
+        assert_eq!(done.out, "", "{args:?}");
+        assert!(done.err.contains(word), "{args:?}: {}", done.err);
+    }
+}
+
+#[test]
+fn the_prompt_of_the_system() {
+    let world = World::new([Reply::text(["ok"]), Reply::text(["ok"]), Reply::text(["ok"])]);
+    world.dir.write("AGENTS.md", "Speak like a pirate.").unwrap();
+    let system = |number: usize| world.server.requests()[number].body["system"].to_string();
+    let pi = world.start();
+    pi.say("Hi");
+    pi.finish();
+    assert!(system(0).contains("Speak like a pirate."));
+    world.dir.write("extra.md", "From a file.").unwrap();
+    let pi = world.start_with(&["--system-prompt", "You are a fish.", "--append-system-prompt", "./extra.md", "--append-system-prompt", "Be brief."]);
+    pi.say("Hi");
+    pi.finish();
+    let prompt = system(1);
+    assert!(["You are a fish.", "From a file.", "Be brief."].iter().all(|part| prompt.contains(part)), "{prompt}");
+    let pi = world.start_with(&["--no-context-files"]);
+    pi.say("Hi");
+    pi.finish();
+    assert!(!system(2).contains("Speak like a pirate."));
+}
+
+#[test]
+fn the_tools_of_the_model() {
+    let cases: [(&[&str], &[&str]); 4] = [
+        (&[], &["read", "bash", "edit", "write"]),
+        (&["--tools", "read,grep"], &["read", "grep"]),
+        (&["--exclude-tools", "bash"], &["read", "edit", "write"]),
+        (&["--no-tools"], &[]),
+    ];
+    for (args, expected) in cases {
+        let world = World::new([Reply::text(["ok"])]);
+        let pi = world.start_with(args);
+        pi.say("Hi");
+        pi.finish();
+        let body = world.server.requests()[0].body.clone();
+        let tools = body["tools"].as_array().cloned().unwrap_or_default();
+        let mut names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        names.sort_unstable();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(names, expected, "{args:?}");
+    }
+}
+
+#[test]
+fn a_tool_that_is_switched_off_does_not_run() {
+    let world = World::new([crate::kit::bash("c1", "touch must-not-run"), Reply::text(["ok"])]);
+    let pi = world.start_with(&["--tools", "read"]);
+    pi.say("Hi");
+    pi.finish();
+    assert!(!world.dir.cwd().join("must-not-run").exists());
+}
+
+#[test]
+fn models_by_pattern_and_level() {
+    let world = World::new([]);
+    for (args, id, level) in [
+        (&["--model", "mock-openai/gpt-mock"][..], "gpt-mock", "medium"),
+        (&["--model", "claude-mock:high"], "claude-mock", "high"),
+        (&["--provider", "mock-openai", "--model", "gpt"], "gpt-mock", "medium"),
+        (&["--model", "claude-plain", "--thinking", "high"], "claude-plain", "off"),
+    ] {
+        let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc"]).args(args.iter().copied()));
+        let state = pi.state();
+        assert_eq!((&state["model"]["id"], &state["thinkingLevel"]), (&json!(id), &json!(level)), "{args:?}");
+        pi.finish();
+    }
+}
+
+#[test]
+fn the_key_of_the_command_line_wins() {
+    let world = World::new([Reply::text(["ok"])]);
+    let pi = world.start_with(&["--api-key", "from-the-command-line"]);
+    pi.say("Hi");
+    pi.finish();
+    assert_eq!(world.server.requests()[0].header("x-api-key"), Some("from-the-command-line"));
+}
+
+#[test]
+fn without_a_key_it_says_so() {
+    let world = World::new([]);
+    std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
+    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc", "--provider", "anthropic", "--model", "claude-sonnet-4-5"]));
+    let error = pi.error(json!({"type": "prompt", "message": "Hi"}));
+    assert!(error.contains("anthropic"), "{error}");
+    assert!(crate::kit::of_type(&pi.lines(), "agent_start").is_empty());
+    pi.finish();
+}
+
+#[test]
+fn without_anything_the_offline_model_answers() {
+    let world = World::new([]);
+    std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
+    world.dir.write("a-file.txt", "x").unwrap();
+    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc"]));
+    let lines = pi.say("List the files in this directory");
+    assert!(crate::kit::of_type(&lines, "tool_execution_end")[0].to_string().contains("a-file.txt"));
+    assert!(pi.agent.stderr().contains("not an AI"), "{}", pi.agent.stderr());
+    pi.finish();
+}
+
+#[test]
+fn scripted_replies() {
+    let world = World::new([]);
+    let script = json!([
+        {"stream": [{"text": ["I ", "look."]}, {"tool": {"name": "bash", "args": {"command": "echo scripted"}}}]},
+        {"error": {"kind": "overloaded"}},
+        {"stream": [{"text": "Done."}], "usage": {"input": 7, "output": 2}},
+    ]);
+    world.dir.write("replies.json", script.to_string()).unwrap();
+    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc", "--model", "offline/script", "--script", "replies.json"]));
+    let lines = pi.say("Go");
+    assert!(crate::kit::of_type(&lines, "tool_execution_end")[0].to_string().contains("scripted"));
+    assert_eq!(crate::kit::of_type(&lines, "auto_retry_start").len(), 1);
+    assert_eq!(crate::kit::answers(&lines).last().unwrap()["usage"]["input"], 7);
+    assert_eq!(pi.get("get_last_assistant_text")["text"], "Done.");
+    pi.finish();
+    assert!(world.server.requests().is_empty());
+}
+
+#[test]
+fn broken_configuration_is_told_and_survived() {
+    let world = World::new([Reply::text(["ok"])]);
+    std::fs::write(world.dir.agent_dir().join("settings.json"), "{ this is not JSON").unwrap();
+    let pi = world.start();
+    pi.say("Hi");
+    assert!(pi.agent.stderr().contains("settings.json"), "{}", pi.agent.stderr());
+    pi.finish();
+    let content = std::fs::read_to_string(world.dir.agent_dir().join("settings.json")).unwrap();
+    assert_eq!(content, "{ this is not JSON");
+}
+
+#[test]
+fn it_writes_nothing_where_it_works() {
+    let world = World::new([Reply::text(["ok"])]);
+    let pi = world.start();
+    pi.say("Hi");
+    pi.finish();
+    let left: Vec<_> = std::fs::read_dir(world.dir.cwd()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+    assert!(!Path::new(&world.dir.home()).join(".pi").exists());
+}

@@ -1,0 +1,168 @@
+//! The promises of GUARANTEES.md that only the whole program can show.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::Error;
+use testkit::llm::{Before, CutHow, Reply};
+
+use crate::kit::{LONG, Pi, World, answers, bash, memory_kb, of_type, text, until};
+
+/// Longest line, in bytes without its end.
+const LINE: usize = 32 << 20;
+
+#[test]
+fn noisy_tools_do_not_reach_stdout() {
+    let world = World::new([]);
+    let mut models = testkit::workspace::default_models(&world.server.url());
+    models["providers"]["mock-anthropic"]["apiKey"] = json!("!echo NOISE >&2; echo key-from-a-command");
+    world.dir.write_models(&models).unwrap();
+    let pi = world.start();
+    let noise = format!(
+        "echo NOISE; echo NOISE >&2; for fd in 3 4 5 6 7 8 9 10 11 12; do echo NOISE >&$fd; done; \
+         echo NOISE > /proc/{0}/fd/1; echo NOISE > /proc/{0}/fd/2; echo NOISE > /proc/$PPID/fd/1; true",
+        pi.agent.pid()
+    );
+    world.server.push(bash("c1", &noise));
+    world.server.push(Reply::text(["done"]));
+    pi.say("Go");
+    assert_eq!(world.server.requests()[0].header("x-api-key"), Some("key-from-a-command"));
+    pi.data(json!({"type": "bash", "command": noise}));
+    // Only inside of JSON; `finish` looks at every line.
+    let lines = pi.lines();
+    assert!(lines.iter().any(|line| line.to_string().contains("NOISE")));
+    assert!(pi.agent.lines().iter().all(|line| line.json), "{lines:?}");
+    pi.finish();
+}
+
+#[test]
+fn monster_line() {
+    let world = World::new([]);
+    let pi = world.start();
+    pi.state();
+    let before = memory_kb(pi.agent.pid(), "VmRSS");
+    let piece = vec![b'x'; 1 << 20];
+    pi.agent.send_raw(b"{\"id\":\"monster\",\"type\":\"prompt\",\"message\":\"").unwrap();
+    for _ in 0..64 {
+        pi.agent.send_raw(&piece).unwrap();
+    }
+    pi.agent.send_raw(b"\"}\n").unwrap();
+    let refused = pi.wait("response");
+    assert_eq!((&refused["success"], &refused["command"]), (&json!(false), &json!("parse")));
+    assert!(refused["error"].as_str().unwrap().contains("33554432"), "{refused}");
+    pi.state();
+    let most = memory_kb(pi.agent.pid(), "VmHWM") - before;
+    let limit = u64::try_from(LINE >> 10).unwrap() + 20 * 1024;
+    assert!(most < limit, "{most} kB more memory");
+    pi.finish();
+}
+
+#[test]
+fn the_longest_line_is_taken() {
+    let world = World::new([]);
+    let pi = world.start();
+    for (over, success) in [(0, true), (1, false)] {
+        let head = "{\"id\":\"long\",\"type\":\"get_state\",\"pad\":\"";
+        let line = format!("{head}{}\"}}\n", "x".repeat(LINE + over - head.len() - 2));
+        pi.agent.skip();
+        pi.agent.send_raw(line.as_bytes()).unwrap();
+        let response = pi.wait("response");
+        assert_eq!(response["success"], success, "{over}: {}", response["error"]);
+    }
+}
+
+#[test]
+fn unread_stdout() {
+    let world = World::new([]);
+    let mut config = world.config().paused();
+    config.write_timeout = Duration::from_millis(1_500);
+    let pi = Pi::spawn(config);
+    let pad = "x".repeat(1_000);
+    let line = |number: usize| format!("{{\"id\":\"n{number}\",\"type\":\"get_messages\",\"pad\":\"{pad}\"}}\n").into_bytes();
+    let mut sent = 0;
+    let rest = loop {
+        match pi.agent.send_raw(&line(sent)) {
+            Ok(()) => sent += 1,
+            Err(Error::StdinBlocked { written, .. }) => break line(sent).split_off(written),
+            Err(error) => panic!("{error}"),
+        }
+        assert!(sent < 500_000, "it reads on and on although nobody reads what it says");
+    };
+    let memory = memory_kb(pi.agent.pid(), "VmHWM");
+    assert!(memory < 96 * 1024, "{memory} kB");
+    pi.agent.resume_stdout();
+    pi.agent.send_raw(&rest).unwrap();
+    pi.response(&format!("n{sent}"));
+    let lines = pi.lines();
+    let ids: Vec<&str> = of_type(&lines, "response").into_iter().map(|line| line["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, (0..=sent).map(|number| format!("n{number}")).collect::<Vec<_>>(), "nothing lost, nothing reordered");
+}
+
+#[test]
+fn an_unread_answer_waits() {
+    let world = World::new([Reply::text_deltas(60_000, 100).batch(65_536), Reply::text(["next"])]);
+    let pi = Pi::spawn(world.config().paused());
+    pi.send(json!({"type": "prompt", "message": "Go"}));
+    world.server.wait_requests(1, LONG).unwrap();
+    // The provider cannot get rid of its answer while nobody reads ours.
+    assert!(world.server.wait_ended(1, Duration::from_millis(1_500)).is_err());
+    let memory = memory_kb(pi.agent.pid(), "VmHWM");
+    assert!(memory < 96 * 1024, "{memory} kB");
+    pi.agent.resume_stdout();
+    pi.settled();
+    assert_eq!(text(answers(&pi.lines())[0]).len(), 6_000_000);
+    pi.finish();
+}
+
+#[test]
+fn silent_provider() {
+    let silent = Before { drop: Some(CutHow::Stall), ..Before::default() };
+    let world = World::new([
+        Reply::text(["x"]).before(silent),
+        Reply::text(["half"]).drop_here(CutHow::Stall),
+        Reply::text(["whole"]),
+    ]);
+    world.settings(json!({"httpIdleTimeoutMs": 250}));
+    let pi = world.start();
+    let lines = pi.say("Go");
+    assert_eq!(of_type(&lines, "auto_retry_start").len(), 2);
+    let reasons: Vec<&Value> = answers(&lines).into_iter().map(|answer| &answer["stopReason"]).collect();
+    assert_eq!(reasons, ["error", "error", "stop"]);
+    assert_eq!(text(answers(&lines)[2]), "whole");
+    pi.finish();
+}
+
+#[test]
+fn tools_do_not_see_keys() {
+    let world = World::new([bash("c1", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"), Reply::text(["done"])]);
+    let mut models = testkit::workspace::default_models(&world.server.url());
+    models["providers"]["mock-anthropic"]["apiKey"] = json!("MY_OWN_KEY");
+    world.dir.write_models(&models).unwrap();
+    let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "MY_OWN_KEY"];
+    let mut config = world.config().env("HARMLESS", "seen");
+    for key in keys {
+        config = config.env(key, "sk-secret-value");
+    }
+    let pi = Pi::spawn(config);
+    let lines = pi.say("Go");
+    assert_eq!(world.server.requests()[0].header("x-api-key"), Some("sk-secret-value"));
+    let result = of_type(&lines, "tool_execution_end")[0].to_string();
+    assert!(result.contains("HARMLESS=seen") && !result.contains("sk-secret-value"), "{result}");
+    let own = pi.data(json!({"type": "bash", "command": "env"}))["output"].to_string();
+    assert!(own.contains("HARMLESS=seen") && !own.contains("sk-secret-value"), "{own}");
+    let file = std::fs::read_to_string(pi.file()).unwrap();
+    assert!(!file.contains("sk-secret-value"));
+    pi.finish();
+}
+
+#[test]
+fn a_closed_stdout_ends_it() {
+    let world = World::new([]);
+    let mut command = std::process::Command::new(crate::kit::PROGRAM);
+    command.args(["--mode", "rpc", "--model", "offline/echo"]).env_clear().envs(world.dir.env()).current_dir(world.dir.cwd());
+    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    let mut child = command.spawn().unwrap();
+    drop(child.stdout.take());
+    until("its end", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}

@@ -1,0 +1,291 @@
+//! Starting the program next to a scripted provider, talking to it, waiting for it. What must hold of every output is in
+//! `check`.
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::driver::{Agent, AgentConfig};
+use testkit::llm::{Reply, ScriptedServer};
+use testkit::workspace::Workspace;
+
+use crate::check;
+
+/// Longest wait for anything; only reached when a test fails.
+pub(crate) const LONG: Duration = Duration::from_secs(40);
+
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_pinion");
+
+/// A provider and the folders of an agent that asks it.
+pub(crate) struct World {
+    pub(crate) server: ScriptedServer,
+    pub(crate) dir: Workspace,
+}
+
+/// How a one-shot run ended.
+pub(crate) struct Done {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl World {
+    /// A provider that says `replies`; retries come fast.
+    pub(crate) fn new(replies: impl IntoIterator<Item = Reply>) -> Self {
+        let server = ScriptedServer::start(replies).unwrap();
+        let dir = Workspace::new(&server.url()).unwrap();
+        let world = Self { server, dir };
+        world.settings(json!({}));
+        world
+    }
+
+    /// Replaces the settings; the fast retries stay unless `retry` is given.
+    pub(crate) fn settings(&self, more: Value) {
+        let mut settings = json!({"retry": {"baseDelayMs": 10, "provider": {"maxRetries": 0}}});
+        for (key, value) in more.as_object().unwrap() {
+            settings[key] = value.clone();
+        }
+        self.dir.write_settings(&settings).unwrap();
+    }
+
+    /// Retries never.
+    pub(crate) fn without_retries(self) -> Self {
+        self.settings(json!({"retry": {"enabled": false, "provider": {"maxRetries": 0}}}));
+        self
+    }
+
+    /// `--mode rpc` with the Anthropic model of the provider.
+    pub(crate) fn config(&self) -> AgentConfig {
+        let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
+        self.dir.agent(PROGRAM).args(["--mode", "rpc"]).args(model)
+    }
+
+    pub(crate) fn start(&self) -> Pi {
+        Pi::spawn(self.config())
+    }
+
+    pub(crate) fn start_with(&self, args: &[&str]) -> Pi {
+        Pi::spawn(self.config().args(args.iter().copied()))
+    }
+
+    /// The same with the model of the provider that speaks chat completions.
+    pub(crate) fn start_openai(&self) -> Pi {
+        let model = ["--provider", "mock-openai", "--model", "gpt-mock"];
+        Pi::spawn(self.dir.agent(PROGRAM).args(["--mode", "rpc"]).args(model))
+    }
+
+    /// Runs the program to its end.
+    pub(crate) fn run(&self, args: &[&str], stdin: &str) -> Done {
+        self.run_as(Path::new(PROGRAM), args, stdin)
+    }
+
+    /// The same under another name.
+    pub(crate) fn run_as(&self, program: &Path, args: &[&str], stdin: &str) -> Done {
+        let folder = tempfile::tempdir_in(self.dir.root()).unwrap();
+        let (out, err) = (folder.path().join("out"), folder.path().join("err"));
+        let mut command = Command::new(program);
+        command.args(args).env_clear().envs(self.dir.env()).current_dir(self.dir.cwd());
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.stdin(Stdio::piped()).stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        let mut child = command.spawn().unwrap();
+        // Nobody has to read it; a program that ends early is no failure of the test.
+        let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
+        let end = Instant::now() + LONG;
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            if Instant::now() > end {
+                child.kill().unwrap();
+                panic!("{args:?} does not end");
+            }
+            std::thread::sleep(Duration::from_millis(3));
+        };
+        let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+        Done { code: status.code(), out: text(&out), err: text(&err) }
+    }
+
+    /// Session files, oldest first.
+    pub(crate) fn session_files(&self) -> Vec<PathBuf> {
+        files_below(&self.dir.agent_dir().join("sessions"))
+    }
+}
+
+/// All files below a folder, by name.
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path) }
+    }
+    found.sort();
+    found
+}
+
+/// A running `--mode rpc`.
+pub(crate) struct Pi {
+    pub(crate) agent: Agent,
+    next: Cell<u32>,
+    sent: RefCell<Vec<String>>,
+}
+
+impl Pi {
+    pub(crate) fn spawn(config: AgentConfig) -> Self {
+        Self { agent: Agent::spawn(config).unwrap(), next: Cell::new(0), sent: RefCell::default() }
+    }
+
+    /// Sends a command under a new id, unless it has one.
+    pub(crate) fn send(&self, mut command: Value) -> String {
+        if command.get("id").is_none() {
+            self.next.set(self.next.get() + 1);
+            command["id"] = format!("t{}", self.next.get()).into();
+        }
+        let id = command["id"].as_str().unwrap().to_owned();
+        self.sent.borrow_mut().push(id.clone());
+        self.agent.send(&command).unwrap();
+        id
+    }
+
+    /// Sends a command and waits for its response.
+    pub(crate) fn ask(&self, command: Value) -> Value {
+        let id = self.send(command);
+        self.response(&id)
+    }
+
+    pub(crate) fn response(&self, id: &str) -> Value {
+        self.agent.response(id, LONG).unwrap()
+    }
+
+    /// Sends a command that must succeed; gives its data.
+    pub(crate) fn data(&self, command: Value) -> Value {
+        let response = self.ask(command);
+        assert_eq!(response["success"], true, "{response}");
+        response["data"].clone()
+    }
+
+    /// Sends a command by its name alone; it must succeed.
+    pub(crate) fn get(&self, kind: &str) -> Value {
+        self.data(json!({ "type": kind }))
+    }
+
+    /// Sends a command that must fail; gives the error.
+    pub(crate) fn error(&self, command: Value) -> String {
+        let response = self.ask(command);
+        assert_eq!(response["success"], false, "{response}");
+        assert!(response.get("data").is_none(), "{response}");
+        response["error"].as_str().unwrap().to_owned()
+    }
+
+    /// Sends a prompt that must start a run.
+    pub(crate) fn prompt(&self, text: &str) {
+        let data = self.data(json!({"type": "prompt", "message": text}));
+        assert_eq!(data["disposition"], "started");
+    }
+
+    /// Says something and waits until all is quiet; gives what was printed meanwhile.
+    pub(crate) fn say(&self, text: &str) -> Vec<Value> {
+        let before = self.agent.lines().len();
+        self.agent.skip();
+        self.prompt(text);
+        self.settled();
+        self.lines().split_off(before)
+    }
+
+    /// Waits for the next event of a type.
+    pub(crate) fn wait(&self, kind: &str) -> Value {
+        self.agent.wait_type(kind, LONG).unwrap()
+    }
+
+    pub(crate) fn settled(&self) -> Value {
+        self.wait("agent_settled")
+    }
+
+    /// Waits for an update whose `assistantMessageEvent` has this type.
+    pub(crate) fn wait_update(&self, kind: &str) -> Value {
+        self.agent.wait(|line| line["assistantMessageEvent"]["type"] == kind, LONG).unwrap()
+    }
+
+    /// Everything printed so far.
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.agent.lines().iter().map(|line| line.value.as_ref().clone()).collect()
+    }
+
+    pub(crate) fn state(&self) -> Value {
+        self.get("get_state")
+    }
+
+    pub(crate) fn messages(&self) -> Vec<Value> {
+        self.get("get_messages")["messages"].as_array().unwrap().clone()
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.state()["sessionFile"].as_str().unwrap().into()
+    }
+
+    /// Ends it by closing stdin, checks exit code, output and session file.
+    pub(crate) fn finish(self) {
+        let file = self.state()["sessionFile"].as_str().map(PathBuf::from);
+        self.agent.close_stdin();
+        let status = self.agent.wait_exit(LONG).unwrap();
+        assert_eq!(status.code(), Some(0), "{}", self.agent.stderr());
+        self.wait_ended();
+        check::output(&self.agent.lines(), &self.sent.borrow());
+        if let Some(file) = file.filter(|file| file.exists()) {
+            check::file(&file, &self.lines());
+        }
+    }
+
+    /// Waits until its output has been read to the end.
+    pub(crate) fn wait_ended(&self) {
+        until("the end of the output", || self.agent.ended());
+    }
+}
+
+/// Waits until something holds.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + LONG;
+    while !holds() {
+        assert!(Instant::now() < end, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(3));
+    }
+}
+
+/// The values of `type`, updates left out.
+pub(crate) fn kinds(lines: &[Value]) -> Vec<&str> {
+    let kinds = lines.iter().map(|line| line["type"].as_str().unwrap());
+    kinds.filter(|kind| *kind != "message_update" && *kind != "tool_execution_update").collect()
+}
+
+/// Lines of a type.
+pub(crate) fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter(|line| line["type"] == kind).collect()
+}
+
+/// The finished answers among the lines.
+pub(crate) fn answers(lines: &[Value]) -> Vec<&Value> {
+    let ends = of_type(lines, "message_end").into_iter().map(|line| &line["message"]);
+    ends.filter(|message| message["role"] == "assistant").collect()
+}
+
+/// The text blocks of a message, joined.
+pub(crate) fn text(message: &Value) -> String {
+    let blocks = message["content"].as_array().unwrap().iter();
+    blocks.filter_map(|block| block["text"].as_str()).collect()
+}
+
+/// A bash call of the model.
+pub(crate) fn bash(id: &str, command: &str) -> Reply {
+    Reply::tool(id, "bash", json!({ "command": command }))
+}
+
+/// Kilobytes of a line of `/proc/PID/status`.
+pub(crate) fn memory_kb(pid: u32, what: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(what)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}

@@ -1,0 +1,21 @@
+//! The program from outside: the built binary, a scripted provider, pipes and signals. Nothing here knows the crates behind
+//! it. `kit` starts things and waits, `check` holds every run to the rules that always apply; each other file is a topic.
+#![expect(clippy::unwrap_used, reason = "helpers of a test may panic")]
+#![expect(clippy::panic, reason = "helpers of a test may panic")]
+#![expect(clippy::indexing_slicing, reason = "JSON of a known form")]
+
+mod abort;
+mod check;
+mod cli;
+mod commands;
+mod events;
+mod faults;
+mod guarantees;
+mod input;
+mod kit;
+mod oneshot;
+mod processes;
+mod queues;
+mod retry;
+mod sessions;
+mod shell;

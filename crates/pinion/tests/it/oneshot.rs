@@ -1,0 +1,106 @@
+//! One answer and the end: `-p` and `--mode json`.
+
+use std::path::Path;
+
+use serde_json::Value;
+use testkit::llm::{ErrorKind, Reply};
+
+use crate::kit::{Done, World, bash};
+
+const MODEL: [&str; 4] = ["--provider", "mock-anthropic", "--model", "claude-mock"];
+
+fn run(world: &World, args: &[&str], stdin: &str) -> Done {
+    let all: Vec<&str> = MODEL.iter().chain(args).copied().collect();
+    world.run(&all, stdin)
+}
+
+#[test]
+fn the_last_answer_as_text() {
+    let world = World::new([Reply::text(["I look."]).then_tool("c", "ls", serde_json::json!({})), Reply::text(["All ", "done."])]);
+    let done = run(&world, &["-p", "Look around"], "");
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "All done.\n"), "{}", done.err);
+    assert_eq!(world.session_files().len(), 1);
+}
+
+#[test]
+fn stdin_files_and_words() {
+    let world = World::new([Reply::text(["ok"]), Reply::text(["ok again"])]);
+    world.dir.write("notes.txt", "from a file").unwrap();
+    let done = run(&world, &["-p", "@notes.txt", "First", "Second"], "from stdin\n");
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "ok again\n"), "{}", done.err);
+    let requests = world.server.requests();
+    assert_eq!(requests.len(), 2);
+    let first = requests[0].body["messages"][0]["content"].to_string();
+    for part in ["from stdin", "from a file", "notes.txt", "First"] {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    assert!(!first.contains("Second"));
+}
+
+#[test]
+fn a_piped_prompt_needs_no_flag() {
+    let world = World::new([Reply::text(["ok"])]);
+    let done = run(&world, &[], "Hello");
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{}", done.err);
+}
+
+#[test]
+fn exit_codes() {
+    let failed = |reply: Reply| {
+        let world = World::new([reply]).without_retries();
+        run(&world, &["-p", "Go"], "")
+    };
+    let done = failed(Reply::error(ErrorKind::Auth));
+    assert_eq!((done.code, done.out.as_str()), (Some(1), ""));
+    assert!(done.err.contains("401"), "{}", done.err);
+    let done = failed(Reply::text(["cut o"]).stop("length"));
+    assert_eq!((done.code, done.out.as_str()), (Some(1), "cut o\n"));
+    assert!(!done.err.is_empty());
+    let world = World::new([]);
+    let done = run(&world, &["-p"], "");
+    assert_eq!(done.code, Some(1), "nothing to say");
+    let done = run(&world, &["-p", "@no-such-file", "Go"], "");
+    assert_eq!(done.code, Some(1));
+    assert!(done.err.contains("no-such-file"), "{}", done.err);
+}
+
+#[test]
+fn a_failure_that_passes_is_no_failure() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
+    let done = run(&world, &["-p", "Go"], "");
+    assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"));
+}
+
+#[test]
+fn events_as_json() {
+    let world = World::new([bash("c", "echo hi"), Reply::text(["done"])]);
+    let done = run(&world, &["--mode", "json", "Go"], "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let lines: Vec<Value> = done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines[0]["type"], "session");
+    assert_eq!(lines[0]["version"], 3);
+    assert_eq!(lines[1]["type"], "agent_start");
+    assert!(lines.iter().any(|line| line["type"] == "tool_execution_end"));
+    assert!(lines.iter().any(|line| line["type"] == "agent_end"));
+    assert!(!lines.iter().any(|line| line["type"] == "response" || line["type"] == "ready"));
+}
+
+#[test]
+fn a_session_goes_on() {
+    let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
+    assert_eq!(run(&world, &["-p", "First"], "").out, "one\n");
+    assert_eq!(run(&world, &["-p", "--continue", "Second"], "").out, "two\n");
+    assert_eq!(world.server.requests()[1].body["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(world.session_files().len(), 1);
+}
+
+#[test]
+fn the_first_command_of_the_readme() {
+    let world = World::new([]);
+    std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
+    world.dir.write("a-file-to-list", "").unwrap();
+    let done = world.run_as(Path::new(crate::kit::PROGRAM), &["-p", "List the files in this directory"], "");
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    assert!(done.out.contains("a-file-to-list"), "{}", done.out);
+    assert!(done.err.contains("not an AI"), "{}", done.err);
+}

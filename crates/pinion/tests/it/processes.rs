@@ -1,0 +1,137 @@
+//! How the program ends, and that nothing stays behind.
+
+use serde_json::json;
+use testkit::driver::{Signal, processes_marked};
+use testkit::llm::Reply;
+
+use crate::kit::{LONG, Pi, World, bash, until};
+
+/// A tool that leaves children behind in every known way. `up` appears when all are there.
+const FAMILY: &str = "sleep 601 & (sleep 602 &) ; setsid sleep 603 & setsid sh -c 'setsid sleep 604 & sleep 605' & \
+                      nohup sh -c \"trap '' TERM HUP INT; sleep 606; sleep 607\" >/dev/null 2>&1 & \
+                      while [ $(cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c '^60[1-6]$') -lt 6 ]; do sleep 0.01; done; \
+                      touch up; sleep 608";
+
+/// An agent whose tool has started children of all kinds.
+fn with_family(as_tool: bool) -> (World, Pi) {
+    let world = World::new([bash("c1", FAMILY)]);
+    let pi = world.start();
+    if as_tool {
+        pi.prompt("Go");
+    } else {
+        pi.send(json!({"type": "bash", "command": FAMILY}));
+    }
+    until("the children", || world.dir.cwd().join("up").exists());
+    assert!(pi.agent.processes().len() >= 8, "{:?}", pi.agent.processes());
+    (world, pi)
+}
+
+fn all_gone(pi: &Pi) {
+    let mark = pi.agent.mark();
+    until("the end of all children", || processes_marked(mark).is_empty());
+}
+
+#[test]
+fn nothing_outlives_the_end_of_input() {
+    for as_tool in [true, false] {
+        let (_world, pi) = with_family(as_tool);
+        pi.agent.close_stdin();
+        assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
+        all_gone(&pi);
+    }
+}
+
+#[test]
+fn nothing_outlives_a_sigterm() {
+    let (_world, pi) = with_family(true);
+    pi.agent.signal(Signal::TERM).unwrap();
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(143));
+    all_gone(&pi);
+}
+
+#[test]
+fn nothing_outlives_a_sighup() {
+    let (_world, pi) = with_family(true);
+    pi.agent.signal(Signal::HUP).unwrap();
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(129));
+    all_gone(&pi);
+}
+
+#[test]
+fn nothing_outlives_a_sigint() {
+    let (_world, pi) = with_family(true);
+    pi.agent.signal(Signal::INT).unwrap();
+    assert!(!pi.agent.wait_exit(LONG).unwrap().success());
+    all_gone(&pi);
+}
+
+#[test]
+fn nothing_outlives_a_kill_9() {
+    for as_tool in [true, false] {
+        let (_world, pi) = with_family(as_tool);
+        pi.agent.kill9().unwrap();
+        pi.agent.wait_exit(LONG).unwrap();
+        all_gone(&pi);
+    }
+}
+
+#[test]
+fn nothing_outlives_an_abort() {
+    let (_world, pi) = with_family(true);
+    pi.data(json!({"type": "abort"}));
+    // The agent and its guardian stay.
+    until("the end of all children", || pi.agent.processes().len() <= 2);
+    pi.finish();
+}
+
+#[test]
+fn nothing_outlives_a_timeout() {
+    let world = World::new([
+        Reply::tool("c1", "bash", json!({"command": "setsid sleep 611 & sleep 612", "timeout": 0.3})),
+        Reply::text(["done"]),
+    ]);
+    let pi = world.start();
+    let lines = pi.say("Go");
+    let end = crate::kit::of_type(&lines, "tool_execution_end")[0];
+    assert_eq!(end["isError"], true);
+    assert!(end.to_string().contains("timed out"), "{end}");
+    until("the end of all children", || pi.agent.processes().len() <= 2);
+    pi.finish();
+}
+
+#[test]
+fn an_idle_agent_ends() {
+    for (signal, code) in [(None, 0), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)] {
+        let world = World::new([]);
+        let pi = world.start();
+        pi.state();
+        match signal {
+            Some(signal) => pi.agent.signal(signal).unwrap(),
+            None => pi.agent.close_stdin(),
+        }
+        assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(code));
+        all_gone(&pi);
+    }
+}
+
+#[test]
+fn the_end_of_input_does_not_wait_for_the_model() {
+    let world = World::new([Reply::text(["half"]).gate("never")]);
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait_update("text_delta");
+    pi.agent.close_stdin();
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
+    all_gone(&pi);
+}
+
+#[test]
+fn a_signal_ends_it_although_nobody_reads() {
+    let world = World::new([Reply::text_deltas(60_000, 100).batch(65_536)]);
+    let pi = Pi::spawn(world.config().paused());
+    pi.send(json!({"type": "prompt", "message": "Go"}));
+    world.server.wait_requests(1, LONG).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    pi.agent.signal(Signal::TERM).unwrap();
+    assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(143));
+}

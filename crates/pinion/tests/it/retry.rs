@@ -1,0 +1,127 @@
+//! Failures that pass, and those that do not.
+
+use serde_json::{Value, json};
+use testkit::llm::{ErrorKind, Reply};
+
+use crate::kit::{World, answers, kinds, of_type, text};
+
+#[test]
+fn a_passing_failure_is_tried_again() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::error(ErrorKind::RateLimit), Reply::text(["ok"])]);
+    let pi = world.start();
+    let lines = pi.say("Hi");
+    let starts = of_type(&lines, "auto_retry_start");
+    assert_eq!(starts.len(), 2);
+    assert_eq!((&starts[0]["attempt"], &starts[1]["attempt"]), (&json!(1), &json!(2)));
+    assert_eq!((&starts[0]["delayMs"], &starts[1]["delayMs"]), (&json!(10), &json!(20)));
+    assert_eq!(starts[0]["maxAttempts"], 3);
+    assert!(starts[0]["errorMessage"].as_str().unwrap().contains("529"), "{}", starts[0]);
+    let ends: Vec<&Value> = of_type(&lines, "agent_end").into_iter().map(|end| &end["willRetry"]).collect();
+    assert_eq!(ends, [true, true, false]);
+    let over = of_type(&lines, "auto_retry_end");
+    assert_eq!((over.len(), &over[0]["success"], &over[0]["attempt"]), (1, &json!(true), &json!(2)));
+    assert_eq!(of_type(&lines, "agent_settled").len(), 1);
+    let kinds = kinds(&lines);
+    let at = |kind: &str| kinds.iter().position(|k| *k == kind).unwrap();
+    assert!(at("agent_end") < at("auto_retry_start"));
+    let roles: Vec<Value> = pi.messages().iter().map(|message| message["role"].clone()).collect();
+    assert_eq!(roles, ["user", "assistant"], "failed answers are no part of the conversation");
+    pi.finish();
+}
+
+#[test]
+fn after_the_last_attempt_it_has_failed() {
+    let world = World::new([Reply::error(ErrorKind::Server).repeat()]);
+    let pi = world.start();
+    let lines = pi.say("Hi");
+    assert_eq!(world.server.requests().len(), 4);
+    let over = of_type(&lines, "auto_retry_end")[0];
+    assert_eq!((&over["success"], &over["attempt"]), (&json!(false), &json!(3)));
+    assert!(over["finalError"].as_str().unwrap().contains("500"), "{over}");
+    assert_eq!(answers(&lines).last().unwrap()["stopReason"], "error");
+    assert_eq!(pi.say("Hi").len(), lines.len(), "the count starts anew with the next prompt");
+    pi.finish();
+}
+
+#[test]
+fn the_provider_says_how_long() {
+    let world = World::new([Reply::error(ErrorKind::RateLimit).header("retry-after", "1"), Reply::text(["ok"])]);
+    let pi = world.start();
+    let lines = pi.say("Hi");
+    assert_eq!(of_type(&lines, "auto_retry_start")[0]["delayMs"], 1000);
+    let requests = world.server.requests();
+    assert!(requests[1].at - requests[0].at >= std::time::Duration::from_millis(990));
+    pi.finish();
+}
+
+#[test]
+fn what_will_not_pass_is_not_tried_again() {
+    for kind in [ErrorKind::Auth, ErrorKind::Invalid, ErrorKind::TooLarge] {
+        let world = World::new([Reply::error(kind), Reply::text(["ok"])]);
+        let pi = world.start();
+        let lines = pi.say("Hi");
+        assert!(of_type(&lines, "auto_retry_start").is_empty(), "{kind:?}");
+        assert_eq!(answers(&lines)[0]["stopReason"], "error");
+        assert_eq!(world.server.requests().len(), 1);
+        assert_eq!(text(answers(&pi.say("Again"))[0]), "ok");
+        pi.finish();
+    }
+}
+
+#[test]
+fn retries_can_be_switched_off() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
+    let pi = world.start();
+    pi.data(json!({"type": "set_auto_retry", "enabled": false}));
+    let lines = pi.say("Hi");
+    assert!(of_type(&lines, "auto_retry_start").is_empty());
+    assert_eq!(of_type(&lines, "agent_end")[0]["willRetry"], false);
+    pi.finish();
+}
+
+#[test]
+fn the_wait_can_be_ended() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
+    world.settings(json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}));
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("auto_retry_start");
+    pi.data(json!({"type": "abort_retry"}));
+    pi.settled();
+    assert_eq!(of_type(&pi.lines(), "auto_retry_end")[0]["success"], false);
+    pi.say("Again");
+    pi.finish();
+}
+
+#[test]
+fn a_prompt_in_the_wait_is_treated_like_one_in_the_run() {
+    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"]), Reply::text(["and ok"])]);
+    world.settings(json!({"retry": {"baseDelayMs": 300, "provider": {"maxRetries": 0}}}));
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("auto_retry_start");
+    let refused = pi.error(json!({"type": "prompt", "message": "Second"}));
+    assert!(refused.contains("already processing"), "{refused}");
+    let queued = pi.data(json!({"type": "prompt", "message": "Second", "streamingBehavior": "followUp"}));
+    assert_eq!(queued["disposition"], "queued");
+    pi.settled();
+    let lines = pi.lines();
+    assert_eq!(text(answers(&lines).last().unwrap()), "and ok");
+    assert_eq!(of_type(&lines, "agent_settled").len(), 1);
+    pi.finish();
+}
+
+#[test]
+fn a_failure_in_the_middle_of_a_tool_loop() {
+    let world = World::new([
+        Reply::tool("c1", "ls", json!({})),
+        Reply::error(ErrorKind::Overloaded),
+        Reply::text(["ok"]),
+    ]);
+    let pi = world.start();
+    let lines = pi.say("Go");
+    assert_eq!(of_type(&lines, "tool_execution_start").len(), 1, "the tool is not run again");
+    let requests = world.server.requests();
+    assert_eq!(requests[1].body["messages"], requests[2].body["messages"]);
+    pi.finish();
+}

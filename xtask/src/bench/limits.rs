@@ -1,0 +1,81 @@
+//! The sizes of the measurements and the targets they are held to. Nothing else.
+
+use std::time::Duration;
+
+/// Starts of each program in `startup`; one more comes before them, which fills caches and is not counted.
+pub(super) const STARTS: usize = 20;
+/// Repetitions of everything else.
+pub(super) const RUNS: usize = 5;
+/// Repetitions of what takes seconds.
+pub(super) const LONG_RUNS: usize = 3;
+
+/// Milliseconds from spawn to the first answer of `get_state`.
+pub(super) const START_MS: f64 = 15.0;
+/// The same, as a multiple of an empty program.
+pub(super) const START_TIMES: f64 = 3.0;
+/// Resident memory then, MB.
+pub(super) const START_MB: f64 = 12.0;
+
+/// Deltas of the long answer, and of the one that shows whether the cost is linear.
+pub(super) const DELTAS: (u64, u64) = (20_000, 2_000);
+/// Bytes of a delta.
+pub(super) const DELTA_BYTES: usize = 20;
+/// Bytes the model's server gathers for a write when it does not write each delta by itself.
+pub(super) const SERVER_BATCH: usize = 16 << 10;
+/// CPU of the long answer in the cumulative and in the delta form, ms.
+pub(super) const STREAM_CPU_MS: (f64, f64) = (500.0, 100.0);
+/// Bytes written, as a multiple of the message.
+pub(super) const STREAM_TIMES: f64 = 64.0;
+/// CPU of ten times as many deltas, as a multiple.
+pub(super) const STREAM_GROWTH: f64 = 12.0;
+
+/// Deltas of the tool call's arguments.
+pub(super) const ARGUMENT_DELTAS: u64 = 5_000;
+/// CPU of that call, ms.
+pub(super) const ARGUMENT_CPU_MS: f64 = 100.0;
+
+/// Turns with one tool call each.
+pub(super) const TURNS: usize = 500;
+/// Turns at either end that are compared.
+pub(super) const TURN_SAMPLE: usize = 50;
+/// CPU of a turn, child included, ms.
+pub(super) const TURN_CPU_MS: f64 = 3.0;
+/// Time and CPU of the last turns, as a multiple of the first; above 1 because of noise.
+pub(super) const TURN_GROWTH: f64 = 1.25;
+
+/// Bytes of output of one command.
+pub(super) const OUTPUT_BYTES: u64 = 100_000_000;
+/// CPU of the agent for them, ms, and growth of its memory, MB.
+pub(super) const OUTPUT_CPU_MS: f64 = 300.0;
+/// See [`OUTPUT_CPU_MS`].
+pub(super) const OUTPUT_MB: f64 = 16.0;
+
+/// Bytes of the line that is too long.
+pub(super) const LONG_LINE: usize = 64 << 20;
+/// Until it is refused and the next line is answered, ms.
+pub(super) const LONG_LINE_MS: f64 = 500.0;
+/// Most memory then, MB: the limit per line (32 MiB) and 20 MB.
+pub(super) const LONG_LINE_MB: f64 = 33.6 + 20.0;
+
+/// How long nobody reads stdout while requests are written.
+pub(super) const FLOOD_TIME: Duration = Duration::from_secs(4);
+/// Requests at most.
+pub(super) const FLOOD_LINES: u64 = 2_000_000;
+/// Every so many requests one asks for the whole conversation.
+pub(super) const FLOOD_BIG: u64 = 50;
+/// Growth of memory, MB.
+pub(super) const FLOOD_MB: f64 = 64.0;
+
+/// Fuzzed lines.
+pub(super) const FUZZ_LINES: u64 = 1_000_000;
+/// Lines a second.
+pub(super) const FUZZ_SPEED: f64 = 50_000.0;
+
+/// Longest wait for an answer or the end of a run.
+pub(super) const PATIENCE: Duration = Duration::from_secs(180);
+/// How long an agent may take to end by itself.
+pub(super) const EXIT: Duration = Duration::from_secs(3);
+/// Bytes kept of an output line.
+pub(super) const LINE_HEAD: u64 = 4096;
+/// A quiet moment before CPU is read, so that every thread has been accounted for.
+pub(super) const SETTLE: Duration = Duration::from_millis(30);
