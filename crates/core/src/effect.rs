@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wire::event::CompactionReason;
 use wire::{Event, Message, ToolCall};
 
 /// Something to be done by the caller, in the order given.
@@ -25,6 +26,13 @@ pub enum Effect {
     StartRetryTimer(u64),
     /// Forget the timer.
     CancelRetryTimer,
+    /// Say with `Context` whether the context is too full to go on. Asked when it matters: after an answer, before the next
+    /// request.
+    CheckContext,
+    /// Compact the conversation on disk; `Compacted` must come.
+    Compact(CompactionReason),
+    /// Stop the compaction; its `Compacted` must still come.
+    CancelCompaction,
     /// The session is idle now.
     Idle,
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use wire::event::CompactionResult;
 use wire::{AssistantMessage, Message, StreamEvent, ToolResult, Usage};
 
 use crate::queue::{QueueKind, Queued};
@@ -10,7 +11,18 @@ use crate::queue::{QueueKind, Queued};
 #[derive(Debug, Clone)]
 pub enum Input {
     /// Somebody said something while the session is idle. Ignored while it is busy: the caller queues or refuses then.
-    Prompt(Vec<Arc<Message>>),
+    Prompt {
+        /// What was said.
+        messages: Vec<Arc<Message>>,
+        /// Is the context too full to send it as it is?
+        full: bool,
+    },
+    /// A client wants the conversation compacted while the session is idle.
+    Compact,
+    /// A compaction that was asked for has ended.
+    Compacted(CompactOutcome),
+    /// Answer to `CheckContext`: is the context too full to go on?
+    Context(bool),
     /// A message for a queue, at any time.
     Enqueue(QueueKind, Queued),
     /// Both queues are to be emptied.
@@ -45,6 +57,24 @@ pub enum Verdict {
     Final,
     /// It may work in a moment; the provider may have said when (milliseconds).
     Retry(Option<u64>),
+    /// The conversation is too long for the model; compacting it may help.
+    Overflow,
+}
+
+/// How a compaction ended.
+#[derive(Debug, Clone)]
+pub enum CompactOutcome {
+    /// It is on disk; the conversation is this now.
+    Done {
+        /// What clients are told.
+        result: CompactionResult,
+        /// The conversation from now on.
+        messages: Vec<Arc<Message>>,
+    },
+    /// Nothing changed; a sentence says why.
+    Failed(String),
+    /// Somebody aborted it; nothing changed.
+    Aborted,
 }
 
 /// News from a tool call.

@@ -13,12 +13,13 @@ mod effect;
 mod input;
 pub mod limits;
 mod machine;
+mod pressure;
 mod queue;
 mod retry;
 pub mod stats;
 
 pub use effect::Effect;
-pub use input::{Input, ModelInput, Prepared, ToolInput, Verdict};
+pub use input::{CompactOutcome, Input, ModelInput, Prepared, ToolInput, Verdict};
 pub use machine::{LoopSettings, Machine};
 pub use queue::{QueueKind, Queued};
 pub use retry::RetrySettings;

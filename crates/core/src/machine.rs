@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use wire::event::CompactionReason;
 use wire::state::{InterruptMode, QueueMode};
 use wire::{AssistantMessage, Event, Message, StopReason};
 
 use crate::batch::{Batch, Refusal};
 use crate::effect::Effect;
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
+use crate::pressure::overflowed_twice;
 use crate::queue::{QueueKind, Queues};
 use crate::retry::RetrySettings;
 
@@ -26,20 +28,47 @@ pub struct LoopSettings {
 
 /// A run: from `agent_start` to `agent_end`.
 #[derive(Debug, Clone)]
-struct Run {
+pub(crate) struct Run {
     added: Vec<Arc<Message>>,
     interrupt_mode: InterruptMode,
-    aborted: bool,
+    pub(crate) aborted: bool,
+}
+
+impl Run {
+    pub(crate) fn new(interrupt_mode: InterruptMode) -> Self {
+        Self {
+            added: Vec::new(),
+            interrupt_mode,
+            aborted: false,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
-enum Phase {
+pub(crate) enum Phase {
     Idle,
     /// A request is out; `true` once its `message_start` was sent.
     Asking(Run, bool),
     Tools(Run, Batch),
     /// A failed run waits to be tried again.
     Waiting,
+    /// Somebody looks whether the context is full.
+    Checking(Next),
+    /// The conversation is being compacted.
+    Compacting(CompactionReason, Next),
+}
+
+/// What comes after looking at the context or compacting it.
+#[derive(Debug, Clone)]
+pub(crate) enum Next {
+    /// The next turn of a run that is under way.
+    Turn(Run),
+    /// A run that begins with these messages.
+    Run(Vec<Arc<Message>>),
+    /// The run that overflowed, once more.
+    Again,
+    /// Nothing, unless something was queued meanwhile: so many messages were in the queues before.
+    Rest(usize),
 }
 
 /// The machine. See the crate's page.
@@ -47,11 +76,13 @@ enum Phase {
 pub struct Machine {
     /// Settings; the caller may change them between steps.
     pub settings: LoopSettings,
-    messages: Vec<Arc<Message>>,
-    queues: Queues,
-    phase: Phase,
+    pub(crate) messages: Vec<Arc<Message>>,
+    pub(crate) queues: Queues,
+    pub(crate) phase: Phase,
     /// Retries made since the last success.
     attempt: u32,
+    /// Has this prompt overflowed before? One compaction per prompt must do.
+    overflowed: bool,
 }
 
 impl Machine {
@@ -64,6 +95,7 @@ impl Machine {
             queues: Queues::default(),
             phase: Phase::Idle,
             attempt: 0,
+            overflowed: false,
         }
     }
 
@@ -90,6 +122,21 @@ impl Machine {
         matches!(self.phase, Phase::Waiting)
     }
 
+    /// Is a run under way?
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Asking(..) | Phase::Tools(..) | Phase::Checking(Next::Turn(_))
+        )
+    }
+
+    /// Is the conversation being compacted?
+    #[must_use]
+    pub fn is_compacting(&self) -> bool {
+        matches!(self.phase, Phase::Compacting(..))
+    }
+
     /// Messages in both queues.
     #[must_use]
     pub fn queued(&self) -> usize {
@@ -105,11 +152,24 @@ impl Machine {
     /// Takes an input at a time (Unix milliseconds) and appends what is to be done.
     pub fn step(&mut self, input: Input, now: i64, out: &mut Vec<Effect>) {
         match input {
-            Input::Prompt(messages) => {
+            Input::Prompt { messages, full } => {
                 if self.is_idle() {
-                    self.start_run(messages, out);
+                    self.overflowed = false;
+                    if full {
+                        self.compact(CompactionReason::Threshold, Next::Run(messages), out);
+                    } else {
+                        self.start_run(messages, out);
+                    }
                 }
             }
+            Input::Compact => {
+                if self.is_idle() {
+                    let queued = self.queues.len();
+                    self.compact(CompactionReason::Manual, Next::Rest(queued), out);
+                }
+            }
+            Input::Compacted(outcome) => self.on_compacted(outcome, now, out),
+            Input::Context(full) => self.on_context(full, now, out),
             Input::Enqueue(kind, item) => {
                 self.queues.push(kind, item);
                 out.push(Effect::Emit(self.queues.event()));
@@ -132,12 +192,8 @@ impl Machine {
         }
     }
 
-    fn start_run(&mut self, prompts: Vec<Arc<Message>>, out: &mut Vec<Effect>) {
-        let mut run = Run {
-            added: Vec::new(),
-            interrupt_mode: self.settings.interrupt_mode,
-            aborted: false,
-        };
+    pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, out: &mut Vec<Effect>) {
+        let mut run = Run::new(self.settings.interrupt_mode);
         out.push(Effect::Emit(Event::AgentStart));
         out.push(Effect::Emit(Event::TurnStart));
         for message in prompts {
@@ -149,7 +205,7 @@ impl Machine {
     }
 
     /// A message that is complete as soon as it begins.
-    fn say(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
+    pub(crate) fn say(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
         out.push(Effect::Emit(Event::MessageStart {
             message: Arc::clone(&message),
         }));
@@ -167,7 +223,7 @@ impl Machine {
     }
 
     /// Says the oldest messages of a queue; the queue is told to be shorter before each begins (behaviour.md 2.11).
-    fn deliver(&mut self, run: &mut Run, kind: QueueKind, count: usize, out: &mut Vec<Effect>) {
+    pub(crate) fn deliver(&mut self, run: &mut Run, kind: QueueKind, count: usize, out: &mut Vec<Effect>) {
         for _ in 0..count {
             if let Some(item) = self.queues.pop(kind) {
                 out.push(Effect::Emit(self.queues.event()));
@@ -176,7 +232,7 @@ impl Machine {
         }
     }
 
-    fn ask(&mut self, run: Run, out: &mut Vec<Effect>) {
+    pub(crate) fn ask(&mut self, run: Run, out: &mut Vec<Effect>) {
         self.phase = Phase::Asking(run, false);
         out.push(Effect::CallModel);
     }
@@ -224,6 +280,9 @@ impl Machine {
             }));
         }
         self.complete(&mut run, Arc::clone(&message), out);
+        if !answer.failed() {
+            self.overflowed = false;
+        }
         if !answer.failed() && self.attempt > 0 {
             let attempt = std::mem::take(&mut self.attempt);
             out.push(Effect::Emit(Event::AutoRetryEnd {
@@ -307,18 +366,35 @@ impl Machine {
             tool_results,
         }));
         if run.aborted {
-            self.end_aborted(run, &message, now, out);
+            self.end_aborted(run, now, out);
             return;
         }
+        let steered = self.queues.due(QueueKind::Steering, self.settings.steering_mode) > 0;
+        let followed = self.queues.due(QueueKind::FollowUp, self.settings.follow_up_mode) > 0;
+        if goes_on || steered || followed {
+            self.phase = Phase::Checking(Next::Turn(run));
+        } else {
+            let queued = self.queues.len();
+            out.push(Effect::Emit(Event::AgentEnd {
+                messages: run.added,
+                will_retry: false,
+            }));
+            self.phase = Phase::Checking(Next::Rest(queued));
+        }
+        out.push(Effect::CheckContext);
+    }
+
+    /// The next turn: first steering, and only when there is nothing else to do follow-ups.
+    pub(crate) fn next_turn(&mut self, mut run: Run, out: &mut Vec<Effect>) {
+        let answered = self
+            .messages
+            .last()
+            .is_some_and(|message| message.as_assistant().is_some());
         let mut kind = QueueKind::Steering;
         let mut count = self.queues.due(kind, self.settings.steering_mode);
-        if count == 0 && !goes_on {
+        if count == 0 && answered {
             kind = QueueKind::FollowUp;
             count = self.queues.due(kind, self.settings.follow_up_mode);
-        }
-        if count == 0 && !goes_on {
-            self.finish_run(run, false, out);
-            return;
         }
         out.push(Effect::Emit(Event::TurnStart));
         self.deliver(&mut run, kind, count, out);
@@ -327,14 +403,25 @@ impl Machine {
 
     /// An abort between turns leaves its mark as an empty answer with stop reason `aborted`, as pi's clients know it; unlike
     /// in pi the queues are not touched (pi-core.md 1.8).
-    fn end_aborted(&mut self, mut run: Run, last: &Message, now: i64, out: &mut Vec<Effect>) {
-        let (api, provider, model) = last.as_assistant().map_or(("", "", ""), |m| {
-            (m.api.as_str(), m.provider.as_str(), m.model.as_str())
-        });
-        let mut answer = AssistantMessage::begin(api, provider, model, now);
+    pub(crate) fn end_aborted(&mut self, run: Run, now: i64, out: &mut Vec<Effect>) {
+        out.push(Effect::Emit(Event::TurnStart));
+        self.end_aborted_turn(run, now, out);
+    }
+
+    /// The same for a turn that has begun.
+    pub(crate) fn end_aborted_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
+        let last = self
+            .messages
+            .iter()
+            .rev()
+            .find_map(|message| message.as_assistant())
+            .cloned();
+        let mut answer = match last {
+            Some(last) => AssistantMessage::begin(&last.api, &last.provider, &last.model, now),
+            None => AssistantMessage::begin("", "", "", now),
+        };
         answer.stop_reason = StopReason::Aborted;
         answer.error_message = Some("Request was aborted.".to_owned());
-        out.push(Effect::Emit(Event::TurnStart));
         let message: Arc<Message> = answer.into();
         self.say(&mut run, Arc::clone(&message), out);
         out.push(Effect::Emit(Event::TurnEnd {
@@ -368,11 +455,24 @@ impl Machine {
                 self.phase = Phase::Waiting;
                 out.push(Effect::StartRetryTimer(delay_ms));
             }
+            Verdict::Overflow if !aborted && !self.overflowed => {
+                self.overflowed = true;
+                out.push(Effect::Emit(Event::AgentEnd {
+                    messages: run.added,
+                    will_retry: true,
+                }));
+                // As with a retry: the failed answer stays in the file but leaves the conversation.
+                self.messages.pop();
+                self.compact(CompactionReason::Overflow, Next::Again, out);
+            }
             _ => {
                 out.push(Effect::Emit(Event::AgentEnd {
                     messages: run.added,
                     will_retry: false,
                 }));
+                if verdict == Verdict::Overflow && !aborted {
+                    out.push(Effect::Emit(overflowed_twice()));
+                }
                 let attempt = std::mem::take(&mut self.attempt);
                 if attempt > 0 {
                     let final_error = Some(error);
@@ -395,7 +495,7 @@ impl Machine {
         self.settle(aborted, out);
     }
 
-    fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
+    pub(crate) fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
         self.phase = Phase::Idle;
         out.push(Effect::Emit(Event::AgentSettled { aborted }));
         out.push(Effect::Idle);
@@ -418,6 +518,14 @@ impl Machine {
                 }
             }
             Phase::Waiting => self.abort_retry(out),
+            // The answer to the question comes in the same breath.
+            Phase::Checking(_) => {}
+            Phase::Compacting(_, next) => {
+                if let Next::Turn(run) = next {
+                    run.aborted = true;
+                }
+                out.push(Effect::CancelCompaction);
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use crate::error::LlmError;
 use crate::event::ModelEvent;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{anthropic, google, openai_completions, openai_responses};
+use crate::{anthropic, google, mistral, openai_completions, openai_responses};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]
@@ -46,10 +46,12 @@ pub(crate) enum Family {
     Anthropic,
     /// `openai-completions`
     OpenAiCompletions,
-    /// `openai-responses`
+    /// `openai-responses` and `azure-openai-responses`
     OpenAiResponses,
     /// `google-generative-ai`
     Google,
+    /// `mistral-conversations`
+    Mistral,
 }
 
 impl Family {
@@ -58,8 +60,9 @@ impl Family {
         match api {
             "anthropic-messages" => Some(Self::Anthropic),
             "openai-completions" => Some(Self::OpenAiCompletions),
-            "openai-responses" => Some(Self::OpenAiResponses),
+            "openai-responses" | openai_responses::request::AZURE => Some(Self::OpenAiResponses),
             "google-generative-ai" => Some(Self::Google),
+            "mistral-conversations" => Some(Self::Mistral),
             _ => None,
         }
     }
@@ -71,6 +74,7 @@ impl Family {
             Self::OpenAiCompletions => openai_completions::request::build(request),
             Self::OpenAiResponses => openai_responses::request::build(request),
             Self::Google => google::request::build(request),
+            Self::Mistral => mistral::request::build(request),
         }
     }
 
@@ -81,6 +85,7 @@ impl Family {
             Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
             Self::OpenAiResponses => Box::new(openai_responses::stream::Parser::new(request)),
             Self::Google => Box::new(google::stream::Parser::new(request)),
+            Self::Mistral => Box::new(mistral::stream::Parser::new(request)),
         }
     }
 
@@ -90,6 +95,7 @@ impl Family {
             Self::Anthropic => anthropic::error_text(status, body),
             Self::OpenAiCompletions | Self::OpenAiResponses => openai_completions::error_text(status, body),
             Self::Google => google::error_text(status, body),
+            Self::Mistral => mistral::error_text(status, body),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use wire::{AssistantMessage, Model};
 
-use crate::limits::{ANTHROPIC_ID_LEN, COMPLETIONS_ID_LEN, RESPONSES_ID_LEN};
+use crate::limits::{ANTHROPIC_ID_LEN, COMPLETIONS_ID_LEN, MISTRAL_ID_LEN, RESPONSES_ID_LEN};
 
 /// Anthropic and Bedrock: letters, digits, `_` and `-`, at most 64.
 pub(crate) fn anthropic(id: &str) -> String {
@@ -17,12 +17,14 @@ pub(crate) fn completions(id: &str) -> String {
 /// Responses API: ids are `call|item`, and the item part must look like one of the API's own. Servers that are not known
 /// to take such pairs get one cleaned id.
 pub(crate) fn responses(id: &str, from: &AssistantMessage, target: &Model) -> String {
-    let part = |part: &str| {
-        clean(part, RESPONSES_ID_LEN)
-            .trim_end_matches('_')
-            .to_owned()
-    };
-    let takes_pairs = ["openai", "openai-codex", "opencode", "azure", "azure-openai-responses"];
+    let part = |part: &str| clean(part, RESPONSES_ID_LEN).trim_end_matches('_').to_owned();
+    let takes_pairs = [
+        "openai",
+        "openai-codex",
+        "opencode",
+        "azure",
+        "azure-openai-responses",
+    ];
     let pair = id
         .split_once('|')
         .filter(|_| takes_pairs.contains(&target.provider.as_str()));
@@ -54,6 +56,21 @@ pub(crate) fn google_sends_ids(model: &str) -> bool {
         .any(|guest| model.starts_with(guest))
 }
 
+/// Mistral: nine letters and digits. Any other id becomes a hash; of 46 bits, so that two calls of a conversation do not meet.
+pub(crate) fn mistral(id: &str) -> String {
+    let plain: String = id.chars().filter(char::is_ascii_alphanumeric).collect();
+    if plain.len() == MISTRAL_ID_LEN {
+        return plain;
+    }
+    let mut rest = fnv(id);
+    let digit = |_| {
+        let digit = u32::try_from(rest % 36).unwrap_or_default();
+        rest /= 36;
+        char::from_digit(digit, 36).unwrap_or('0')
+    };
+    (0..MISTRAL_ID_LEN).map(digit).collect()
+}
+
 /// Replaces what is not allowed. An id that is too long keeps its beginning and ends in a hash of the whole, so that two
 /// long ids with the same beginning stay two.
 fn clean(id: &str, max: usize) -> String {
@@ -75,12 +92,16 @@ fn clean(id: &str, max: usize) -> String {
     format!("{}_{hash}", plain.get(..room).unwrap_or_default())
 }
 
-/// FNV-1a, 64 bits, in hexadecimal: stable across runs and versions.
+/// A hash in hexadecimal: stable across runs and versions.
 pub(crate) fn short_hash(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    format!("{:016x}", fnv(text))
+}
+
+/// FNV-1a, 64 bits.
+fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    })
 }
 
 #[cfg(test)]
@@ -119,6 +140,15 @@ mod tests {
         );
         let long = responses(&format!("c|{}", "x".repeat(90)), &at_home, &openai);
         assert!(long.len() <= 66, "{long}");
+    }
+
+    #[test]
+    fn mistral_wants_nine_characters() {
+        assert_eq!(mistral("abcDEF123"), "abcDEF123");
+        let hashed = mistral("toolu_01");
+        assert!(hashed.len() == 9 && hashed.chars().all(|c| c.is_ascii_alphanumeric()));
+        assert_ne!(hashed, mistral("toolu_02"));
+        assert_eq!(hashed, mistral("toolu_01"));
     }
 
     #[test]

@@ -123,6 +123,26 @@ pub(crate) fn unreadable(data: &str) -> Fault {
     ))
 }
 
+/// Arguments of a call in chat completions come as a string of JSON; some servers send the object itself.
+pub(crate) fn argument_text(raw: &str) -> Cow<'_, str> {
+    if raw == "null" {
+        return Cow::Borrowed("");
+    }
+    if !raw.starts_with('"') {
+        return Cow::Borrowed(raw);
+    }
+    serde_json::from_str::<Text<'_>>(raw)
+        .ok()
+        .and_then(|text| text.0)
+        .unwrap_or_default()
+}
+
+/// Is it a whole event and not the beginning of one? Events are JSON, but for the last of chat completions.
+pub(crate) fn is_whole(data: &str) -> bool {
+    let reads = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
+    data.trim() == "[DONE]" || reads(data) || reads(&repair(data))
+}
+
 /// Repairs what some servers get wrong inside strings: raw control characters are escaped, a backslash before a character
 /// that cannot be escaped is doubled (providers.md 2.3).
 pub(crate) fn repair(data: &str) -> String {

@@ -65,6 +65,9 @@ pub const COMPLETIONS_ID_LEN: usize = 40;
 /// Length of each half of an id `call|item` in the Responses API.
 pub const RESPONSES_ID_LEN: usize = 64;
 
+/// Length of a tool-call id at Mistral; none may be shorter or longer.
+pub const MISTRAL_ID_LEN: usize = 9;
+
 /// Largest script file of the offline provider, in bytes.
 pub const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 

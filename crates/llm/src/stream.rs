@@ -15,7 +15,7 @@ use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
 use crate::http::broken_body;
-use crate::json::unreadable;
+use crate::json::is_whole;
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES, MAX_EVENT_BYTES};
 use crate::offline::Playing;
 use crate::sse::SseScanner;
@@ -328,18 +328,23 @@ impl Reading {
 
     /// Takes the end of the body.
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Flow, Stopped> {
-        if let Some(event) = self.scanner.finish() {
-            // The event that no blank line ended counts when it is whole; half of one is what a cut leaves.
-            match self.parser.event(event.name, event.data, out) {
-                Ok(Flow::Done) => return Ok(Flow::Done),
-                Ok(Flow::More) => {}
-                Err(fault) if fault == unreadable(event.data) => {}
-                Err(fault) => return Err(fault.into()),
-            }
-        }
-        self.parser.end(out)?;
+        end_of_body(&mut self.scanner, self.parser.as_mut(), out)?;
         Ok(Flow::Done)
     }
+}
+
+/// Takes the end of a body. The event that no blank line ended counts when it is whole; half of one is what a cut leaves.
+pub(crate) fn end_of_body(
+    scanner: &mut SseScanner,
+    parser: &mut dyn StreamParser,
+    out: &mut Vec<ModelEvent>,
+) -> Result<(), Fault> {
+    if let Some(event) = scanner.finish().filter(|event| is_whole(event.data))
+        && parser.event(event.name, event.data, out)? == Flow::Done
+    {
+        return Ok(());
+    }
+    parser.end(out)
 }
 
 /// Reads the rest of a finished response, so that its connection can be used again.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::entry::Entry;
+use crate::event::CompactionResult;
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
 use crate::state::{BashResult, ContextUsage, SessionState, SessionStats};
@@ -240,6 +241,7 @@ pub enum Reply {
     Sessions(Sessions),
     Commands(Commands),
     ContextUsage(ContextUsageReply),
+    Compacted(Box<CompactionResult>),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::command::{
-    BashParams, EnabledParams, EntriesParams, ForkParams, InterruptModeParams, ListParams, MessageParams,
-    NewSessionParams, NoParams, PromptParams, QueueModeParams, SessionNameParams, SetModelParams,
-    SwitchParams, ThinkingParams,
+    BashParams, CompactParams, EnabledParams, EntriesParams, ForkParams, InterruptModeParams, ListParams,
+    MessageParams, NewSessionParams, NoParams, PromptParams, QueueModeParams, SessionNameParams,
+    SetModelParams, SwitchParams, ThinkingParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -148,6 +148,8 @@ commands! {
     SetFollowUpMode(QueueModeParams) = "set_follow_up_mode", Ordered -> ();
     /// When steering takes effect. Read when a run starts.
     SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Ordered -> ();
+    /// Ends the run, then puts a summary in the place of the older part of the conversation.
+    Compact(CompactParams) = "compact", Task -> crate::event::CompactionResult;
     /// Switches automatic compaction on or off.
     SetAutoCompaction(EnabledParams) = "set_auto_compaction", Ordered -> ();
     /// Switches automatic retries on or off.

@@ -13,6 +13,7 @@ use super::request::{SummaryKind, SummaryRequest, request};
 use super::said::{Edits, weight};
 use super::serialise::{fenced, says_something, serialise};
 use super::wording;
+use crate::stats::estimate;
 
 /// What a branch summary is going to be made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,8 +48,9 @@ pub fn branch_plan(abandoned: &[Arc<Entry>], budget: u64) -> Result<BranchPlan, 
     }
     let mut messages = Vec::new();
     let mut used = 0_u64;
+    // A summary taken beyond the budget uses it up, so that nothing older fits.
     for message in abandoned.iter().rev().filter_map(|entry| told(&edits, entry)) {
-        let size = weight(&message);
+        let size = size(&message);
         let full = used.saturating_add(size) > budget;
         if full && !(is_summary(&message) && may_stretch(used, budget)) {
             break;
@@ -56,9 +58,6 @@ pub fn branch_plan(abandoned: &[Arc<Entry>], budget: u64) -> Result<BranchPlan, 
         used = used.saturating_add(size);
         files.add_calls(&message);
         messages.push(message);
-        if full {
-            break;
-        }
     }
     messages.reverse();
     if says_something(&messages) {
@@ -115,6 +114,15 @@ fn told(edits: &Edits<'_>, entry: &Entry) -> Option<Arc<Message>> {
     edits
         .message(entry)
         .filter(|message| !matches!(**message, Message::ToolResult(_)))
+}
+
+/// Estimated tokens for the summariser. It also gets what failed answers said, which the model itself never sees again.
+fn size(message: &Message) -> u64 {
+    if message.as_assistant().is_some() {
+        estimate(message)
+    } else {
+        weight(message)
+    }
 }
 
 fn is_summary(message: &Message) -> bool {

@@ -51,7 +51,7 @@ pub(super) fn find(branch: &[Arc<Entry>], said: &[Option<Arc<Message>>], keep: u
     let speaking = allowed
         .iter()
         .find(|at| **at >= reached)
-        
+        .or_else(|| allowed.iter().rev().find(|at| **at < reached))
         .copied()?;
     let first_kept = before_settings(branch, said, from, speaking);
     let turn_start = if begins_turn(said.get(speaking)?.as_deref()) {

@@ -58,6 +58,8 @@ fn an_older_summary_is_taken_beyond_the_budget_unless_it_is_nearly_used_up() {
             .user(&format!("tail {}", long(tail)))
     };
     assert_eq!(names(&planned(&with(80), 100).unwrap().messages), ["SUM", "tail"]);
+    let failed = Branch::default().failed("error", &long(500)).says("two", 0);
+    assert_eq!(names(&planned(&failed, 100).unwrap().messages), ["two"]);
     assert_eq!(names(&planned(&with(95), 100).unwrap().messages), ["tail"]);
     assert_eq!(
         names(&planned(&with(80), 1_000).unwrap().messages),

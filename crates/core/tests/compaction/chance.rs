@@ -125,7 +125,7 @@ impl World {
         let at = entries
             .iter()
             .position(|entry| entry.id == plan.first_kept_entry_id)
-            .expect("on the branch");
+            .unwrap();
         assert!(!matches!(entries[at].body, EntryBody::Compaction(_)));
         check_pairs(&entries[..at], &entries[at..]);
 
@@ -212,7 +212,7 @@ fn check_budget(plan: &Plan, kept: &[Arc<Entry>], budget: u64) {
             EntryBody::BranchSummary(body) => Some(tokens(&body.summary)),
             _ => None,
         })
-        .expect("something is kept");
+        .unwrap();
     let one_batch = messages.split_first().is_some_and(|(first, rest)| {
         first
             .as_assistant()

@@ -133,6 +133,12 @@ fn split_turns_join_two_summaries() {
         summary(&plan, &["H", "P"]),
         "H\n\n---\n\n**Turn Context (split turn):**\n\nP"
     );
+    let reading = Branch::default()
+        .user("work")
+        .calls(0, "read", json!({"path": "r"}), 0)
+        .result(0, "ok")
+        .says(&long(20), 0);
+    assert!(summary(&planned(&reading), &["P"]).ends_with("P\n\n<read-files>\nr\n</read-files>"));
     let only = Branch::default().user("work").says(&long(20), 0);
     assert_eq!(
         summary(&planned(&only), &["P"]),

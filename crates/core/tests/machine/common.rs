@@ -14,6 +14,8 @@ pub(crate) struct World {
     pub(crate) log: Vec<String>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) now: i64,
+    /// What the next question after the context is answered with.
+    pub(crate) full: bool,
 }
 
 impl World {
@@ -23,6 +25,7 @@ impl World {
             log: Vec::new(),
             effects: Vec::new(),
             now: 1,
+            full: false,
         }
     }
 
@@ -33,11 +36,18 @@ impl World {
         self.machine.step(input, self.now, &mut out);
         self.log.extend(out.iter().filter_map(short));
         self.effects.extend(out.iter().cloned());
+        if out.contains(&Effect::CheckContext) {
+            let full = std::mem::take(&mut self.full);
+            out.extend(self.step(Input::Context(full)));
+        }
         out
     }
 
     pub(crate) fn prompt(&mut self, text: &str) {
-        self.step(Input::Prompt(vec![Arc::new(Message::user(text, 0))]));
+        self.step(Input::Prompt {
+            messages: vec![Arc::new(Message::user(text, 0))],
+            full: false,
+        });
     }
 
     pub(crate) fn queue(&mut self, kind: QueueKind, text: &str) {
@@ -138,6 +148,9 @@ fn short(effect: &Effect) -> Option<String> {
         Effect::CancelTools => "CANCEL TOOLS".to_owned(),
         Effect::StartRetryTimer(ms) => format!("TIMER {ms}"),
         Effect::CancelRetryTimer => "NO TIMER".to_owned(),
+        Effect::CheckContext => return None,
+        Effect::Compact(reason) => format!("COMPACT {reason:?}"),
+        Effect::CancelCompaction => "CANCEL COMPACTION".to_owned(),
         Effect::Idle => "IDLE".to_owned(),
         Effect::Emit(event) => match event {
             Event::AgentStart => "agent_start".to_owned(),
@@ -173,6 +186,18 @@ fn short(effect: &Effect) -> Option<String> {
                     final_error.as_deref().unwrap_or("-")
                 )
             }
+            Event::CompactionStart { reason } => format!("compaction_start {reason:?}"),
+            Event::CompactionEnd {
+                reason,
+                result,
+                aborted,
+                will_retry,
+                error_message,
+            } => format!(
+                "compaction_end {reason:?} {} {aborted} {will_retry} {}",
+                result.is_some(),
+                error_message.as_deref().unwrap_or("-")
+            ),
             other => format!("{other:?}"),
         },
     })

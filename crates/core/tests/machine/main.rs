@@ -1,5 +1,6 @@
 //! The machine, driven by scripts and by chance.
 
 mod common;
+mod compact;
 mod run;
 mod simulate;

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use crate::common::World;
-use pinion_core::{Effect, Input, LoopSettings, ModelInput, Prepared, QueueKind, ToolInput, Verdict};
+use pinion_core::{
+    CompactOutcome, Effect, Input, LoopSettings, ModelInput, Prepared, QueueKind, ToolInput, Verdict,
+};
 use proptest::prelude::*;
 use wire::state::{InterruptMode, QueueMode};
 use wire::{Event, StopReason, ToolResult};
@@ -19,6 +21,10 @@ enum Move {
     /// The world moves on: the model answers with so many calls, or the n-th pending tool reports.
     Go(u8),
     Fail(bool),
+    Overflow,
+    Compact,
+    /// The next look at the context finds it full.
+    Full,
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
@@ -31,6 +37,9 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         1 => Just(Move::AbortRetry),
         12 => any::<u8>().prop_map(Move::Go),
         2 => any::<bool>().prop_map(Move::Fail),
+        1 => Just(Move::Overflow),
+        1 => Just(Move::Compact),
+        1 => Just(Move::Full),
     ];
     prop::collection::vec(one, 1..120)
 }
@@ -43,6 +52,7 @@ struct Owed {
     prepare: Vec<usize>,
     running: Vec<usize>,
     timer: bool,
+    compacting: bool,
 }
 
 impl Owed {
@@ -57,6 +67,15 @@ impl Owed {
                 Effect::CancelModel => self.cancelled = true,
                 Effect::PrepareTool(slot, _) => self.prepare.push(*slot),
                 Effect::RunTool(slot) => self.running.push(*slot),
+                Effect::Compact(_) => {
+                    assert!(
+                        !self.model && !self.compacting,
+                        "compacting beside something else"
+                    );
+                    self.compacting = true;
+                    self.cancelled = false;
+                }
+                Effect::CancelCompaction => self.cancelled = true,
                 Effect::StartRetryTimer(_) => self.timer = true,
                 Effect::CancelRetryTimer => self.timer = false,
                 Effect::Idle => {
@@ -75,6 +94,15 @@ impl Owed {
         if self.timer {
             self.timer = false;
             return Some(Input::RetryDue);
+        }
+        if self.compacting {
+            self.compacting = false;
+            let outcome = if self.cancelled {
+                CompactOutcome::Aborted
+            } else {
+                CompactOutcome::Failed("no".to_owned())
+            };
+            return Some(Input::Compacted(outcome));
         }
         if self.model {
             self.model = false;
@@ -161,7 +189,7 @@ proptest! {
         let mut queued = 0_usize;
         for next in moves {
             let input = match next {
-                Move::Prompt => Some(Input::Prompt(vec![std::sync::Arc::new(wire::Message::user("p", 0))])),
+                Move::Prompt => Some(Input::Prompt { messages: vec![std::sync::Arc::new(wire::Message::user("p", 0))], full: false }),
                 Move::Steer | Move::FollowUp => {
                     let kind = if matches!(next, Move::Steer) { QueueKind::Steering } else { QueueKind::FollowUp };
                     queued += 1;
@@ -178,7 +206,14 @@ proptest! {
                     let message = crate::common::answer(&[], StopReason::Error);
                     Some(Input::Model(ModelInput::Finished(message, verdict)))
                 }
-                Move::Fail(_) => None,
+                Move::Overflow if owed.model => {
+                    owed.model = false;
+                    let message = crate::common::answer(&[], StopReason::Error);
+                    Some(Input::Model(ModelInput::Finished(message, Verdict::Overflow)))
+                }
+                Move::Compact => Some(Input::Compact),
+                Move::Full => { world.full = true; None }
+                Move::Fail(_) | Move::Overflow => None,
             };
             if let Some(input) = input {
                 let effects = world.step(input);

@@ -110,7 +110,7 @@ impl Session {
                     let window = answering.model.context_window;
                     self.answering = None;
                     let asked = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-                    let verdict = verdict(&message, window, asked);
+                    let verdict = verdict(&message, window, asked, self.auto_compaction);
                     ModelInput::Finished(*message, verdict)
                 }
             };
@@ -119,20 +119,26 @@ impl Session {
     }
 }
 
-/// Is it worth asking again? Not when somebody aborted and not when the conversation is too long.
-fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>) -> Verdict {
+/// Is it worth asking again? Not when somebody aborted. When the conversation is too long only compacting it helps.
+fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts: bool) -> Verdict {
     let text = message.error_message.as_deref().unwrap_or("");
-    let hopeless = message.stop_reason != StopReason::Error || llm::is_context_overflow(message, window);
-    if !hopeless && llm::is_retryable(text) {
-        Verdict::Retry(asked)
-    } else {
-        Verdict::Final
+    match () {
+        () if message.stop_reason != StopReason::Error => Verdict::Final,
+        () if llm::is_context_overflow(message, window) => {
+            if compacts {
+                Verdict::Overflow
+            } else {
+                Verdict::Final
+            }
+        }
+        () if llm::is_retryable(text) => Verdict::Retry(asked),
+        () => Verdict::Final,
     }
 }
 
 /// Looks up keys and headers for each request anew (short-lived tokens), then begins it. `!command` values may take
 /// seconds, so they are looked up beside the session.
-async fn open(
+pub(super) async fn open(
     agent: Arc<Agent>,
     mut request: ModelRequest,
     cancel: CancellationToken,

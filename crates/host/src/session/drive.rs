@@ -48,6 +48,13 @@ impl Session {
                 self.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
             }
             Effect::CancelRetryTimer => self.retry_timer = None,
+            Effect::CheckContext => inputs.push_back(Input::Context(self.context_is_full())),
+            Effect::Compact(reason) => self.begin_compaction(reason),
+            Effect::CancelCompaction => {
+                if let Some(compacting) = &self.compacting {
+                    compacting.cancel();
+                }
+            }
             Effect::Idle => {
                 self.retry_timer = None;
                 self.calls.reset();

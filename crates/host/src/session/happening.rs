@@ -7,6 +7,7 @@ use crate::mail::{Mail, Mailbox};
 use super::Session;
 use super::answering::Answering;
 use super::calls::CallReport;
+use super::compacting::{Compacting, Summarised};
 use super::shell::ShellReport;
 
 /// A thing to deal with.
@@ -15,6 +16,7 @@ pub(super) enum Happening {
     Model(Vec<ModelEvent>),
     Call(CallReport),
     Shell(ShellReport),
+    Summarised(Summarised),
     RetryDue,
     Closed,
 }
@@ -24,12 +26,14 @@ impl Session {
     pub(super) async fn next(&mut self, mailbox: &mut Mailbox) -> Happening {
         let urgent_only = self.holds_mail();
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
+        let compacting = &mut self.compacting;
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
             mail = mailbox.next(urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
             Some(report) = self.calls.reports.recv() => Happening::Call(report),
             Some(report) = self.shells.reports.recv() => Happening::Shell(report),
             events = next_events(answering) => Happening::Model(events),
+            summarised = summaries(compacting) => Happening::Summarised(summarised),
             () = due(timer) => Happening::RetryDue,
         }
     }
@@ -47,6 +51,13 @@ async fn next_events(answering: &mut Option<Answering>) -> Vec<ModelEvent> {
 async fn due(timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>) {
     match timer {
         Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn summaries(compacting: &mut Option<Compacting>) -> Summarised {
+    match compacting {
+        Some(compacting) => compacting.done().await,
         None => std::future::pending().await,
     }
 }

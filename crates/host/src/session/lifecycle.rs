@@ -66,6 +66,8 @@ impl Session {
             model: start.model,
             thinking: start.thinking,
             answering: None,
+            compacting: None,
+            asked_to_compact: None,
             run_model: None,
             calls: Calls::new(),
             retry_timer: None,

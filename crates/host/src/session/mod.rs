@@ -6,6 +6,7 @@ mod answering;
 mod browsing;
 mod calls;
 mod commands;
+mod compacting;
 mod drive;
 mod equipment;
 mod happening;
@@ -36,6 +37,7 @@ pub use self::lifecycle::Opening;
 
 use self::answering::Answering;
 use self::calls::Calls;
+use self::compacting::{Asked, Compacting};
 use self::happening::Happening;
 use self::prompting::Later;
 use self::shell::Shells;
@@ -65,6 +67,10 @@ pub struct Session {
     compacted_at: Option<i64>,
     /// The request that is out.
     answering: Option<Answering>,
+    /// The compaction that is under way.
+    compacting: Option<Compacting>,
+    /// The client that waits for it, if one asked.
+    asked_to_compact: Option<Asked>,
     /// What the run that is under way asks, fixed when it starts.
     run_model: Option<(Model, ThinkingLevel)>,
     calls: Calls,
@@ -88,12 +94,14 @@ impl Session {
                 Happening::Model(events) => self.on_model(events).await,
                 Happening::Call(report) => self.on_call(report).await,
                 Happening::Shell(report) => self.on_shell(report).await,
+                Happening::Summarised(summarised) => self.on_summarised(summarised).await,
                 Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
                 Happening::Closed => break,
             }
             self.catch_up().await;
         }
         self.answering = None;
+        self.compacting = None;
         self.calls.cancel();
         self.shells.cancel();
         self.agent.reaper.shutdown().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
-use wire::command::{MessageParams, PromptParams};
+use wire::command::{CompactParams, MessageParams, PromptParams};
 use wire::message::UserContent;
 use wire::reply::{Accepted, Disposition, Queues};
 use wire::{ImageContent, Message, Reply, UserBlock, UserMessage};
@@ -13,6 +13,7 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
+use super::compacting::Asked;
 use super::drive::now_ms;
 use super::switching::Change;
 
@@ -22,6 +23,8 @@ pub(super) enum Later {
     Respond(Origin),
     /// A prompt that ends the run before it.
     Prompt(Origin, PromptParams),
+    /// A compaction.
+    Compact(Asked),
     /// Another session.
     Change(Origin, Change),
 }
@@ -53,7 +56,12 @@ impl Session {
         self.hear();
         self.run_model = Some((self.model.clone(), self.thinking));
         let message = Arc::new(user_message(text, params.images));
-        self.drive(Input::Prompt(vec![message])).await;
+        let full = self.context_is_full();
+        self.drive(Input::Prompt {
+            messages: vec![message],
+            full,
+        })
+        .await;
     }
 
     pub(super) async fn enqueue(&mut self, kind: QueueKind, params: MessageParams) -> Result<Reply, String> {
@@ -99,6 +107,14 @@ impl Session {
         ));
     }
 
+    pub(super) async fn compact(&mut self, origin: Origin, params: CompactParams) {
+        self.drive(Input::Abort).await;
+        self.later.push_back(Later::Compact(Asked {
+            origin,
+            instructions: params.custom_instructions,
+        }));
+    }
+
     /// Carries out skill and template calls in what the user typed.
     async fn expand(&self, text: &str) -> String {
         let expanded = self.resources.expand(text);
@@ -113,7 +129,7 @@ impl Session {
     pub(super) fn holds_mail(&self) -> bool {
         self.later
             .iter()
-            .any(|later| matches!(later, Later::Prompt(..) | Later::Change(..)))
+            .any(|later| matches!(later, Later::Prompt(..) | Later::Compact(_) | Later::Change(..)))
     }
 
     /// Does what waited for the session to be idle.
@@ -124,6 +140,7 @@ impl Session {
                 None => break,
                 Some(Later::Respond(origin)) => self.outbox.respond(origin, Ok(Reply::Nothing)).await,
                 Some(Later::Prompt(origin, params)) => self.prompt(origin, params).await,
+                Some(Later::Compact(asked)) => self.compact_now(asked).await,
                 Some(Later::Change(origin, change)) => self.carry_out(origin, change).await,
             }
         }

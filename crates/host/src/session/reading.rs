@@ -17,8 +17,8 @@ impl Session {
         Reply::State(Box::new(SessionState {
             model: Some(self.model.clone()),
             thinking_level: self.thinking,
-            is_streaming: !self.machine.is_idle() && !self.machine.is_waiting_to_retry(),
-            is_compacting: false,
+            is_streaming: self.machine.is_running(),
+            is_compacting: self.machine.is_compacting(),
             is_retrying: self.machine.is_waiting_to_retry(),
             queue_mode: settings.steering_mode,
             steering_mode: settings.steering_mode,

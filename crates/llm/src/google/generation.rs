@@ -226,7 +226,11 @@ mod tests {
             ("gemma-4-31b", true, false),
             ("claude-opus-4-6", true, false),
         ] {
-            assert_eq!((results_hold_images(id), wants_signed_calls(id)), (images, signed), "{id}");
+            assert_eq!(
+                (results_hold_images(id), wants_signed_calls(id)),
+                (images, signed),
+                "{id}"
+            );
         }
     }
 }

@@ -30,7 +30,10 @@ fn body(request: &ModelRequest) -> Value {
     body.insert("contents".into(), messages::write(request).into());
     if !request.system_prompt.trim().is_empty() {
         let parts = json!([{"text": request.system_prompt}]);
-        body.insert("systemInstruction".into(), json!({"parts": parts, "role": "user"}));
+        body.insert(
+            "systemInstruction".into(),
+            json!({"parts": parts, "role": "user"}),
+        );
     }
     if !request.tools.is_empty() {
         let tools: Vec<Value> = request.tools.iter().map(tool).collect();

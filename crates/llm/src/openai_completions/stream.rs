@@ -1,7 +1,6 @@
 //! Understands the stream of chat completions (providers.md 4). Blocks end when the stream does, so all `*_end` events come
 //! last, in content order (pi-core.md 1.4).
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::Deserialize;
@@ -14,7 +13,7 @@ use super::messages::REASONING_FIELDS;
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
-use crate::json::{Count, Text, repair, unreadable};
+use crate::json::{Count, Text, argument_text, repair, unreadable};
 use crate::request::ModelRequest;
 
 /// One event. Only the first choice counts; there is never a second.
@@ -352,18 +351,4 @@ impl StreamParser for Parser {
     fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
-}
-
-/// Arguments come as a string of JSON; some servers send the object itself.
-fn argument_text(raw: &str) -> Cow<'_, str> {
-    if raw == "null" {
-        return Cow::Borrowed("");
-    }
-    if !raw.starts_with('"') {
-        return Cow::Borrowed(raw);
-    }
-    serde_json::from_str::<Text<'_>>(raw)
-        .ok()
-        .and_then(|text| text.0)
-        .unwrap_or_default()
 }

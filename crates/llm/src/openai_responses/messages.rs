@@ -137,7 +137,10 @@ fn tool_result(result: &ToolResultMessage) -> Value {
             .iter()
             .filter(|block| matches!(block, UserBlock::Image(_)));
         let text = UserBlock::text(text);
-        std::iter::once(&text).chain(images).filter_map(user_part).collect()
+        std::iter::once(&text)
+            .chain(images)
+            .filter_map(user_part)
+            .collect()
     } else {
         json!(text)
     };

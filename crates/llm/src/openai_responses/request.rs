@@ -1,4 +1,5 @@
-//! Writes a request for the Responses API (providers.md 5). The conversation is written in `messages`.
+//! Writes a request for the Responses API (providers.md 5), at OpenAI or at Azure, which differs in address, key header and
+//! a few fields. The conversation is written in `messages`.
 
 use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
@@ -10,25 +11,62 @@ use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::{CacheRetention, ModelRequest};
 
+/// The API family of models at Azure.
+pub(crate) const AZURE: &str = "azure-openai-responses";
+
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let body = body(request);
     Ok(HttpRequest {
-        url: join_url(&request.model.base_url, "responses"),
+        url: url(request)?,
         headers: headers(request)?.finish(&request.headers)?,
         body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
     })
 }
 
+fn is_azure(request: &ModelRequest) -> bool {
+    request.model.api == AZURE
+}
+
+/// Where to. The catalogue knows no address at Azure, each customer has another.
+fn url(request: &ModelRequest) -> Result<String, LlmError> {
+    let base = request.model.base_url.trim_end_matches('/');
+    if !is_azure(request) {
+        return Ok(join_url(base, "responses"));
+    }
+    if base.is_empty() {
+        return Err(LlmError::Placeholder {
+            name: "AZURE_OPENAI_BASE_URL".to_owned(),
+            provider: request.model.provider.clone(),
+        });
+    }
+    let (host, path) = base
+        .split_once("://")
+        .map_or(base, |(_, rest)| rest)
+        .split_once('/')
+        .unwrap_or((base, ""));
+    let host = host.rsplit("://").next().unwrap_or(host);
+    let azure = [".openai.azure.com", ".cognitiveservices.azure.com"]
+        .iter()
+        .any(|suffix| host.ends_with(suffix));
+    let missing = match path {
+        "" if azure => "openai/v1/",
+        "openai" if azure => "v1/",
+        _ => "",
+    };
+    Ok(join_url(base, &format!("{missing}responses?api-version=v1")))
+}
+
 /// Key, Copilot's and session headers.
 fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
     let mut headers = Headers::json();
-    if let Some(key) = &request.api_key {
-        let name = match request.model.provider.as_str() {
-            "cloudflare-ai-gateway" => "cf-aig-authorization",
-            _ => "authorization",
-        };
-        headers.set(name, &format!("Bearer {}", key.expose()))?;
+    if let Some(key) = request.api_key.as_ref().map(crate::Secret::expose) {
+        let bearer = format!("Bearer {key}");
+        match request.model.provider.as_str() {
+            _ if is_azure(request) => headers.set("api-key", key)?,
+            "cloudflare-ai-gateway" => headers.set("cf-aig-authorization", &bearer)?,
+            _ => headers.set("authorization", &bearer)?,
+        }
     }
     copilot::headers(request, &mut headers)?;
     if let Some(session) = request.affinity() {
@@ -53,10 +91,13 @@ fn body(request: &ModelRequest) -> Value {
     if let Some(session) = request.affinity() {
         set("prompt_cache_key", json!(session));
     }
-    if request.cache_retention == CacheRetention::Long && flag(model, "supportsLongCacheRetention", true) {
+    let azure = is_azure(request);
+    if request.cache_retention == CacheRetention::Long && flag(model, "supportsLongCacheRetention", !azure) {
         set("prompt_cache_retention", json!("24h"));
     }
-    set("store", json!(false));
+    if !azure {
+        set("store", json!(false));
+    }
     if let Some(limit) = request.output_limit() {
         set("max_output_tokens", json!(limit));
     }

@@ -206,8 +206,7 @@ impl Parser {
                     Some(id) => format!("{call_id}|{id}"),
                     None => call_id,
                 };
-                self.answer
-                    .start_call(id, item.name.as_str().to_owned(), out)?
+                self.answer.start_call(id, item.name.as_str().to_owned(), out)?
             }
             _ => return Ok(None),
         };

@@ -5,7 +5,13 @@ use serde_json::json;
 use super::{last, model, run};
 use crate::limits::{MAX_ANSWER_BYTES, MAX_BLOCKS};
 
-const APIS: [&str; 2] = ["anthropic-messages", "openai-completions"];
+const APIS: [&str; 5] = [
+    "anthropic-messages",
+    "openai-completions",
+    "openai-responses",
+    "google-generative-ai",
+    "mistral-conversations",
+];
 
 #[test]
 fn garbage_ends_in_one_error() {
@@ -23,6 +29,36 @@ fn garbage_ends_in_one_error() {
             assert!(last(&events).1, "{api} {text:?}");
             assert_eq!(events.iter().filter(|event| event.is_last()).count(), 1);
         }
+    }
+}
+
+#[test]
+fn aborts_have_the_words_of_the_family_and_keep_what_came() {
+    use crate::family::Family;
+    for (api, data, text) in [
+        (
+            "openai-responses",
+            json!({"type": "response.output_item.added", "item": {"type": "message"}}),
+            "Request was aborted",
+        ),
+        (
+            "google-generative-ai",
+            json!({"candidates": [{"content": {"parts": [{"text": "x"}]}}]}),
+            "This operation was aborted",
+        ),
+        (
+            "mistral-conversations",
+            json!({"choices": [{"delta": {"content": "x"}}]}),
+            "Request was aborted",
+        ),
+    ] {
+        let mut parser = Family::of(api).unwrap().parser(&super::request(model(api)));
+        let mut out = Vec::new();
+        parser.event("", &data.to_string(), &mut out).unwrap();
+        let before = out.len();
+        assert_eq!(parser.abort(&mut out), text);
+        assert_eq!(out.len(), before, "{api}: no block ends");
+        assert_eq!(parser.answer().message().content.len(), 1);
     }
 }
 
@@ -66,7 +102,12 @@ fn ten_thousand_calls_are_taken_and_more_are_refused() {
 fn error_bodies_become_short_texts() {
     use crate::family::Family;
     let text = |family: Family, body: &str| family.error_text(502, body);
-    for family in [Family::Anthropic, Family::OpenAiCompletions] {
+    for family in [
+        Family::Anthropic,
+        Family::OpenAiCompletions,
+        Family::OpenAiResponses,
+        Family::Google,
+    ] {
         assert_eq!(text(family, ""), "502 status code (no body)");
         assert_eq!(
             text(family, "<html><title>Bad Gateway</title>"),
@@ -86,5 +127,16 @@ fn error_bodies_become_short_texts() {
     assert_eq!(
         text(Family::OpenAiCompletions, "{\"detail\": \"why\"}"),
         "502 {\"detail\":\"why\"}"
+    );
+    assert_eq!(
+        text(Family::Mistral, "{\"message\":\"m\"}"),
+        "Mistral API error (502): {\"message\":\"m\"}"
+    );
+    let google = "{\"error\":{\"code\":502,\"message\":\"m\"}}";
+    assert_eq!(text(Family::Google, &google.replace(':', ": ")), google);
+    assert_eq!(text(Family::Google, &format!("[{google}]")), google);
+    assert_eq!(
+        text(Family::Google, "{\"id\": \"x5021\"}"),
+        "502 {\"id\":\"x5021\"}"
     );
 }

@@ -1,9 +1,12 @@
 //! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP.
 
 mod faults;
+mod google;
 mod judge;
+mod mistral;
 mod offline;
 mod requests;
+mod responses;
 mod server;
 mod sse;
 mod streams;
@@ -19,6 +22,7 @@ use crate::event::ModelEvent;
 use crate::family::{Family, Flow, StreamParser};
 use crate::request::ModelRequest;
 use crate::sse::SseScanner;
+use crate::stream::end_of_body;
 
 /// A model of the given API.
 fn model(api: &str) -> Model {
@@ -64,17 +68,7 @@ fn run<'a>(model: &Model, pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Mod
             }
         }
     }
-    if let Some(event) = scanner.finish() {
-        match parser.event(event.name, event.data, &mut out) {
-            Ok(Flow::Done) => {
-                parser.answer().done(&mut out);
-                return out;
-            }
-            Err(fault) if fault != crate::json::unreadable(event.data) => return fail(parser, fault, out),
-            Ok(Flow::More) | Err(_) => {}
-        }
-    }
-    match parser.end(&mut out) {
+    match end_of_body(&mut scanner, parser.as_mut(), &mut out) {
         Ok(()) => parser.answer().done(&mut out),
         Err(fault) => return fail(parser, fault, out),
     }

@@ -11,13 +11,13 @@ use crate::family::Family;
 use crate::http::HttpRequest;
 use crate::request::{CacheRetention, ModelRequest};
 
-fn build(request: &ModelRequest) -> (HttpRequest, Value) {
+pub(super) fn build(request: &ModelRequest) -> (HttpRequest, Value) {
     let http = Family::of(&request.model.api).unwrap().request(request).unwrap();
     let body = serde_json::from_slice(&http.body).unwrap();
     (http, body)
 }
 
-fn header(http: &HttpRequest, name: &str) -> Option<String> {
+pub(super) fn header(http: &HttpRequest, name: &str) -> Option<String> {
     http.headers
         .get(name)
         .map(|value| value.to_str().unwrap().to_owned())
@@ -37,6 +37,7 @@ fn requests_equal_the_recorded_ones() {
         if case["tools"] == true {
             request.tools = serde_json::from_value(recorded["tools"].clone()).unwrap();
         }
+        request.session_id = case["session"].as_str().map(str::to_owned);
         if case["long"] == true {
             request.cache_retention = CacheRetention::Long;
         }
@@ -58,7 +59,7 @@ fn requests_equal_the_recorded_ones() {
     }
 }
 
-fn with(api: &str, fields: Value) -> Model {
+pub(super) fn with(api: &str, fields: Value) -> Model {
     let mut model = serde_json::to_value(model(api)).unwrap();
     for (key, value) in fields.as_object().unwrap() {
         model[key] = value.clone();

@@ -73,7 +73,6 @@ fn mistakes_are_errors() {
         (&["--mode", "rpc", "-x"], "-x"),
         (&["--mode", "sideways"], "sideways"),
         (&["--model"], "--model"),
-        (&["--mode", "rpc", "--thinking", "enormous"], "enormous"),
         (&["--mode", "rpc", "--model", "no-such-model-anywhere"], "no-such-model-anywhere"),
         (&["--mode", "rpc", "@file.txt"], "@file"),
         (&["--mode", "rpc", "--session", "a", "--session-id", "b"], "--session"),

@@ -40,6 +40,7 @@ fn monster_line() {
     let world = World::new([]);
     let pi = world.start();
     pi.state();
+    pi.agent.skip();
     let before = memory_kb(pi.agent.pid(), "VmRSS");
     let piece = vec![b'x'; 1 << 20];
     pi.agent.send_raw(b"{\"id\":\"monster\",\"type\":\"prompt\",\"message\":\"").unwrap();

@@ -193,7 +193,7 @@ impl Pi {
         self.agent.skip();
         self.prompt(text);
         self.settled();
-        self.lines().split_off(before)
+        self.lines().split_off(before).into_iter().filter(|line| line["type"] != "ready").collect()
     }
 
     /// Waits for the next event of a type.
@@ -255,10 +255,10 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// The values of `type`, updates left out.
+/// The values of `type`; `ready` and updates left out.
 pub(crate) fn kinds(lines: &[Value]) -> Vec<&str> {
     let kinds = lines.iter().map(|line| line["type"].as_str().unwrap());
-    kinds.filter(|kind| *kind != "message_update" && *kind != "tool_execution_update").collect()
+    kinds.filter(|kind| !["ready", "message_update", "tool_execution_update"].contains(kind)).collect()
 }
 
 /// Lines of a type.

@@ -218,7 +218,7 @@ fn queued_images_reach_the_model() {
 
 #[test]
 fn prompt_and_abort_in_one_write_mean_what_they_say() {
-    let world = World::new([Reply::text(["never"]).gate("never"), Reply::text(["later"])]);
+    let world = World::new([Reply::text(["later"]).when_contains("Again"), Reply::text(["never"]).gate("never")]);
     let pi = world.start();
     let prompt = pi_line(&pi, json!({"type": "prompt", "message": "Go"}));
     let abort = pi_line(&pi, json!({"type": "abort"}));

@@ -218,8 +218,6 @@ fn a_call_without_a_result_gets_one() {
     let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
     assert_eq!(ids, ["c1", "c2"], "{told}");
     assert!(results.iter().all(|result| result["is_error"] == true));
-    let kept: Vec<Value> = pi.messages().iter().map(|message| message["role"].clone()).collect();
-    assert_eq!(kept, ["user", "assistant", "toolResult", "toolResult", "user", "assistant"]);
     pi.finish();
 }
 

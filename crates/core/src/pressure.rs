@@ -1,0 +1,127 @@
+//! Compaction in the flow of runs: when it begins and what follows it (pi-core.md 3.2, pi-1.5-delta.md 4). What is
+//! summarised, and how, lives in `compaction`.
+
+use wire::Event;
+use wire::event::{CompactionReason, CompactionResult};
+use wire::state::InterruptMode;
+
+use crate::effect::Effect;
+use crate::input::CompactOutcome;
+use crate::machine::{Machine, Next, Phase, Run};
+use crate::queue::QueueKind;
+
+impl Machine {
+    pub(crate) fn compact(&mut self, reason: CompactionReason, next: Next, out: &mut Vec<Effect>) {
+        out.push(Effect::Emit(Event::CompactionStart { reason }));
+        out.push(Effect::Compact(reason));
+        self.phase = Phase::Compacting(reason, next);
+    }
+
+    pub(crate) fn on_context(&mut self, full: bool, now: i64, out: &mut Vec<Effect>) {
+        match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Checking(next) if full => self.compact(CompactionReason::Threshold, next, out),
+            Phase::Checking(next) => self.go_on(next, false, now, out),
+            phase => self.phase = phase,
+        }
+    }
+
+    pub(crate) fn on_compacted(&mut self, outcome: CompactOutcome, now: i64, out: &mut Vec<Effect>) {
+        let (reason, next) = match std::mem::replace(&mut self.phase, Phase::Idle) {
+            Phase::Compacting(reason, next) => (reason, next),
+            phase => {
+                self.phase = phase;
+                return;
+            }
+        };
+        let aborted = matches!(outcome, CompactOutcome::Aborted);
+        let (result, error) = match outcome {
+            CompactOutcome::Done { result, messages } => {
+                self.messages = messages;
+                (Some(result), None)
+            }
+            CompactOutcome::Failed(error) => (None, Some(format!("{}{error}", prefix(reason)))),
+            CompactOutcome::Aborted => (None, None),
+        };
+        let succeeded = result.is_some();
+        let will_retry = succeeded && matches!(next, Next::Again);
+        out.push(Effect::Emit(end(reason, result, aborted, will_retry, error)));
+        match next {
+            // Without room the same request would overflow again.
+            Next::Again if !succeeded => self.settle(aborted, out),
+            next => self.go_on(next, aborted, now, out),
+        }
+    }
+
+    fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {
+        match next {
+            Next::Turn(run) if aborted || run.aborted => self.end_aborted(run, now, out),
+            Next::Turn(run) => self.next_turn(run, out),
+            Next::Run(prompts) if aborted => {
+                // The prompt was accepted, so its run must be seen to end.
+                let mut run = Run::new(InterruptMode::Wait);
+                out.push(Effect::Emit(Event::AgentStart));
+                out.push(Effect::Emit(Event::TurnStart));
+                for message in prompts {
+                    self.say(&mut run, message, out);
+                }
+                self.end_aborted_turn(run, now, out);
+            }
+            Next::Run(prompts) => self.start_run(prompts, out),
+            Next::Again => self.start_run(Vec::new(), out),
+            Next::Rest(before) if !aborted && self.queues.len() > before => self.start_queued(out),
+            Next::Rest(_) => self.settle(aborted, out),
+        }
+    }
+
+    /// A run for what was queued while nothing could take it.
+    fn start_queued(&mut self, out: &mut Vec<Effect>) {
+        let mut run = Run::new(self.settings.interrupt_mode);
+        out.push(Effect::Emit(Event::AgentStart));
+        out.push(Effect::Emit(Event::TurnStart));
+        let mut kind = QueueKind::Steering;
+        let mut count = self.queues.due(kind, self.settings.steering_mode);
+        if count == 0 {
+            kind = QueueKind::FollowUp;
+            count = self.queues.due(kind, self.settings.follow_up_mode);
+        }
+        self.deliver(&mut run, kind, count, out);
+        self.ask(run, out);
+    }
+}
+
+/// A second overflow of the same prompt: told without a start, as pi does.
+pub(crate) fn overflowed_twice() -> Event {
+    let error = "Context overflow recovery failed after one compact-and-retry attempt. Try reducing context or \
+                 switching to a larger-context model.";
+    end(
+        CompactionReason::Overflow,
+        None,
+        false,
+        false,
+        Some(error.to_owned()),
+    )
+}
+
+fn end(
+    reason: CompactionReason,
+    result: Option<CompactionResult>,
+    aborted: bool,
+    will_retry: bool,
+    error_message: Option<String>,
+) -> Event {
+    Event::CompactionEnd {
+        reason,
+        result,
+        aborted,
+        will_retry,
+        error_message,
+    }
+}
+
+const fn prefix(reason: CompactionReason) -> &'static str {
+    match reason {
+        CompactionReason::Manual => "Compaction failed: ",
+        CompactionReason::Threshold => "Auto-compaction failed: ",
+        CompactionReason::Overflow => "Context overflow recovery failed: ",
+    }
+}

@@ -1,0 +1,70 @@
+//! Writes a request for Mistral (providers.md 7). The conversation is written in `messages`.
+
+use serde_json::{Map, Value, json};
+use wire::{ThinkingLevel, ToolSpec};
+
+use super::messages;
+use crate::error::LlmError;
+use crate::http::{Headers, HttpRequest, join_url};
+use crate::request::ModelRequest;
+
+/// Models that are told how hard to think; the others only whether to.
+const TAKE_EFFORT: [&str; 3] = ["mistral-small-2603", "mistral-small-latest", "mistral-medium-3.5"];
+
+/// Writes a request.
+pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
+    let mut headers = Headers::json();
+    if let Some(key) = &request.api_key {
+        headers.set("authorization", &format!("Bearer {}", key.expose()))?;
+    }
+    if let Some(session) = request.affinity() {
+        headers.set("x-affinity", session)?;
+    }
+    Ok(HttpRequest {
+        url: join_url(&request.model.base_url, "v1/chat/completions"),
+        headers: headers.finish(&request.headers)?,
+        body: serde_json::to_vec(&body(request)).map_err(|error| LlmError::Encode(error.to_string()))?,
+    })
+}
+
+fn body(request: &ModelRequest) -> Value {
+    let model = &request.model;
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    set("model", json!(model.id));
+    set("stream", json!(true));
+    set("messages", messages::write(request).into());
+    if !request.tools.is_empty() {
+        set("tools", request.tools.iter().map(tool).collect());
+    }
+    if let Some(limit) = request.output_limit() {
+        set("max_tokens", json!(limit));
+    }
+    let level = match request.thinking {
+        ThinkingLevel::Off => ThinkingLevel::Off,
+        level => model.clamp_thinking(level),
+    };
+    if model.reasoning && level != ThinkingLevel::Off {
+        if TAKE_EFFORT.contains(&model.id.as_str()) {
+            let effort = model.mapped_thinking(level).unwrap_or("high");
+            set("reasoning_effort", json!(effort));
+        } else {
+            set("prompt_mode", json!("reasoning"));
+        }
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.parameters,
+            "strict": false,
+        },
+    })
+}

@@ -1,0 +1,181 @@
+//! What the recordings of the Gemini API do not cover.
+
+use serde_json::{Value, json};
+
+use super::requests::{build, with};
+use super::{last, model, request, run};
+use crate::event::ModelEvent;
+
+const API: &str = "google-generative-ai";
+
+fn stream(chunks: &[Value]) -> Vec<ModelEvent> {
+    let text: String = chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\r\n\r\n"))
+        .collect();
+    run(&model(API), [text.as_bytes()])
+}
+
+fn parts(parts: Value) -> Value {
+    json!({"candidates": [{"content": {"parts": parts}}]})
+}
+
+fn finish(reason: &str) -> Value {
+    json!({"candidates": [{"finishReason": reason}]})
+}
+
+#[test]
+fn signatures_stay_with_their_blocks() {
+    let events = stream(&[
+        parts(
+            json!([{"text": "Think", "thought": true}, {"text": "ing", "thought": true, "thoughtSignature": "dGg="}]),
+        ),
+        parts(json!([{"text": "An"}, {"text": "swer"}, {"text": "", "thoughtSignature": "dHh0"}])),
+        parts(json!([{"functionCall": {"name": "t"}, "thoughtSignature": "Y2Fs"}, {"executableCode": {}}])),
+        finish("STOP"),
+    ]);
+    let (message, failed) = last(&events);
+    assert!(!failed, "{message}");
+    let content = json!([
+        {"type": "thinking", "thinking": "Thinking", "thinkingSignature": "dGg="},
+        {"type": "text", "text": "Answer", "textSignature": "dHh0"},
+        {"type": "toolCall", "id": "t_0_1", "name": "t", "arguments": {}, "thoughtSignature": "Y2Fs"},
+    ]);
+    assert_eq!(message["content"], content);
+    assert_eq!(message["stopReason"], "toolUse");
+}
+
+#[test]
+fn calls_have_one_id_each() {
+    let call = |id: Value| json!({"functionCall": {"name": "t", "args": {"a": [1, 2.5]}, "id": id}});
+    let events = stream(&[
+        parts(json!([
+            call(json!("x")),
+            call(json!("x")),
+            call(Value::Null),
+            call(json!("y"))
+        ])),
+        finish("MAX_TOKENS"),
+    ]);
+    let (message, _) = last(&events);
+    let ids: Vec<&str> = (0..4)
+        .map(|at| message["content"][at]["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["x", "t_0_2", "t_0_3", "y"]);
+    assert_eq!(message["content"][1]["arguments"], json!({"a": [1, 2.5]}));
+    assert_eq!(message["stopReason"], "toolUse");
+}
+
+#[test]
+fn verdicts_are_final_and_garbled_calls_are_not() {
+    for (reason, again) in [
+        ("SAFETY", false),
+        ("RECITATION", false),
+        ("SOMETHING_NEW", false),
+        ("MALFORMED_FUNCTION_CALL", true),
+    ] {
+        let events = stream(&[parts(json!([{"text": "x"}])), finish(reason)]);
+        let (message, failed) = last(&events);
+        let text = message["errorMessage"].as_str().unwrap();
+        assert!(failed && text.contains(reason), "{text}");
+        assert_eq!(crate::is_retryable(text), again, "{text}");
+        assert_eq!(message["content"][0]["text"], "x");
+    }
+    let blocked = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}, "usageMetadata": {"promptTokenCount": 9}});
+    let (message, failed) = last(&stream(&[blocked]));
+    assert!(failed);
+    assert_eq!(
+        message["errorMessage"],
+        "The provider blocked the prompt: PROHIBITED_CONTENT"
+    );
+    assert_eq!(message["usage"]["input"], 9);
+}
+
+#[test]
+fn cut_streams_and_errors_inside_are_errors() {
+    let (message, failed) = last(&stream(&[parts(json!([{"text": "half"}]))]));
+    assert!(failed);
+    assert_eq!(message["errorMessage"], "Stream ended without finish_reason");
+    let error = json!({"error": {"code": 503, "message": "Too busy", "status": "UNAVAILABLE"}});
+    let (message, _) = last(&stream(&[parts(json!([{"text": "half"}])), error.clone()]));
+    assert_eq!(message["errorMessage"], error.to_string());
+    assert!(crate::is_retryable(&error.to_string()));
+}
+
+fn contents(id: &str, messages: Value) -> Value {
+    let mut request = request(with(API, json!({"id": id})));
+    request.messages = serde_json::from_value(messages).unwrap();
+    build(&request).1["contents"].clone()
+}
+
+/// Two calls by another model and their results, one with an image, one an error.
+fn two_calls(by: &str) -> Value {
+    let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {"p": 1}});
+    let image = json!({"type": "image", "data": "aa", "mimeType": "image/png"});
+    json!([
+        {"role": "user", "content": [{"type": "text", "text": ""}, image]},
+        {"role": "assistant", "content": [call("a|1"), call("b|2")], "api": API, "provider": "p", "model": by, "stopReason": "toolUse"},
+        {"role": "toolResult", "toolCallId": "a|1", "toolName": "read", "content": [image]},
+        {"role": "toolResult", "toolCallId": "b|2", "toolName": "read", "content": [{"type": "text", "text": "gone"}], "isError": true},
+        {"role": "user", "content": " and?"},
+    ])
+}
+
+#[test]
+fn old_models_get_images_behind_all_results() {
+    let picture = json!({"inlineData": {"mimeType": "image/png", "data": "aa"}});
+    let call = json!({"functionCall": {"args": {"p": 1}, "name": "read"}});
+    assert_eq!(
+        contents("gemini-2.5-pro", two_calls("other")),
+        json!([
+            {"parts": [picture], "role": "user"},
+            {"parts": [call, call], "role": "model"},
+            {"parts": [
+                {"functionResponse": {"name": "read", "response": {"output": "(see attached image)"}}},
+                {"functionResponse": {"name": "read", "response": {"error": "gone"}}},
+            ], "role": "user"},
+            {"parts": [{"text": "Attached image(s) from tool result:"}, picture], "role": "user"},
+            {"parts": [{"text": " and?"}], "role": "user"},
+        ])
+    );
+}
+
+#[test]
+fn new_models_get_images_inside_and_a_mark_on_foreign_calls() {
+    let given = contents("gemini-3-pro-preview", two_calls("other"));
+    assert_eq!(given.as_array().unwrap().len(), 4);
+    assert_eq!(
+        given[2]["parts"][0]["functionResponse"]["parts"][0]["inlineData"]["data"],
+        "aa"
+    );
+    assert_eq!(
+        given[1]["parts"][0]["thoughtSignature"],
+        "skip_thought_signature_validator"
+    );
+    assert!(given[1]["parts"][1].get("thoughtSignature").is_none());
+}
+
+#[test]
+fn guests_are_told_the_ids() {
+    let given = contents("claude-x", two_calls("other"));
+    assert_eq!(given[1]["parts"][0]["functionCall"]["id"], "a_1");
+    assert_eq!(given[2]["parts"][0]["functionResponse"]["id"], "a_1");
+}
+
+#[test]
+fn only_valid_signatures_go_back() {
+    let messages = json!([{"role": "assistant", "api": API, "provider": "p", "model": "m", "stopReason": "stop", "content": [
+        {"type": "thinking", "thinking": "t", "thinkingSignature": "no base64!"},
+        {"type": "text", "text": "a", "textSignature": "YQ=="},
+        {"type": "text", "text": " ", "textSignature": "YWE"},
+        {"type": "text", "text": "", "textSignature": "YWFh"},
+    ]}]);
+    assert_eq!(
+        contents("m", messages)[0]["parts"],
+        json!([
+            {"text": "t", "thought": true},
+            {"text": "a", "thoughtSignature": "YQ=="},
+            {"text": "", "thoughtSignature": "YWFh"},
+        ])
+    );
+}
