@@ -22,6 +22,7 @@ export type InboundLine =
   | SetSteeringModeCommand
   | SetFollowUpModeCommand
   | SetInterruptModeCommand
+  | CompactCommand
   | SetAutoCompactionCommand
   | SetAutoRetryCommand
   | AbortRetryCommand
@@ -29,6 +30,14 @@ export type InboundLine =
   | AbortBashCommand
   | GetLastAssistantTextCommand
   | GetSessionStatsCommand
+  | SwitchSessionCommand
+  | ForkCommand
+  | CloneCommand
+  | GetForkMessagesCommand
+  | GetTreeCommand
+  | ListSessionsCommand
+  | GetCommandsCommand
+  | GetContextUsageCommand
   | SetSessionNameCommand;
 
 /** A line that the agent writes. */
@@ -58,6 +67,7 @@ export type Response =
   | SetSteeringModeResponse
   | SetFollowUpModeResponse
   | SetInterruptModeResponse
+  | CompactResponse
   | SetAutoCompactionResponse
   | SetAutoRetryResponse
   | AbortRetryResponse
@@ -65,6 +75,14 @@ export type Response =
   | AbortBashResponse
   | GetLastAssistantTextResponse
   | GetSessionStatsResponse
+  | SwitchSessionResponse
+  | ForkResponse
+  | CloneResponse
+  | GetForkMessagesResponse
+  | GetTreeResponse
+  | ListSessionsResponse
+  | GetCommandsResponse
+  | GetContextUsageResponse
   | SetSessionNameResponse
   | ErrorResponse
   | ParseErrorResponse;
@@ -266,12 +284,21 @@ export interface SetInterruptModeCommand {
   mode: InterruptMode;
 }
 
+/** Ends the run, then puts a summary in the place of the older part of the conversation. */
+export interface CompactCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "compact";
+  /** What the summary should pay attention to. */
+  customInstructions?: string | null;
+}
+
 /** Switches automatic compaction on or off. */
 export interface SetAutoCompactionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_auto_compaction";
-  /** On or off; missing counts as off, as in pi. */
+  /** On or off; missing means on, the default. */
   enabled?: boolean;
 }
 
@@ -280,7 +307,7 @@ export interface SetAutoRetryCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_auto_retry";
-  /** On or off; missing counts as off, as in pi. */
+  /** On or off; missing means on, the default. */
   enabled?: boolean;
 }
 
@@ -321,6 +348,68 @@ export interface GetSessionStatsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_session_stats";
+}
+
+/** Ends the run properly and goes on in another session file. A file that is missing becomes a new session. */
+export interface SwitchSessionCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "switch_session";
+  /** The session file; relative paths start at the working directory. */
+  sessionPath: string;
+}
+
+/** Ends the run properly and goes on in a new session that holds what came before a user message. */
+export interface ForkCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "fork";
+  /** A user message; the new session holds what came before it. What is no text is no entry's id. */
+  entryId?: string;
+}
+
+/** Ends the run properly and goes on in a copy of the current branch. */
+export interface CloneCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "clone";
+}
+
+/** User messages that `fork` takes, of all branches. */
+export interface GetForkMessagesCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_fork_messages";
+}
+
+/** The session's tree of entries. */
+export interface GetTreeCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_tree";
+}
+
+/** Sessions on disk, newest first. */
+export interface ListSessionsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "list_sessions";
+  /** Which sessions. */
+  scope?: ListScope;
+}
+
+/** Slash commands that a prompt may begin with. */
+export interface GetCommandsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_commands";
+}
+
+/** How full the context is. */
+export interface GetContextUsageCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_context_usage";
 }
 
 /** Names the session. */
@@ -517,6 +606,16 @@ export interface SetInterruptModeResponse {
   success: true;
 }
 
+/** `compact` succeeded. */
+export interface CompactResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "compact";
+  success: true;
+  data: CompactionResult;
+}
+
 /** `set_auto_compaction` succeeded. */
 export interface SetAutoCompactionResponse {
   /** The command's `id`; absent when it had none. */
@@ -581,6 +680,86 @@ export interface GetSessionStatsResponse {
   command: "get_session_stats";
   success: true;
   data: SessionStats;
+}
+
+/** `switch_session` succeeded. */
+export interface SwitchSessionResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "switch_session";
+  success: true;
+  data: Cancelled;
+}
+
+/** `fork` succeeded. */
+export interface ForkResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "fork";
+  success: true;
+  data: Forked;
+}
+
+/** `clone` succeeded. */
+export interface CloneResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "clone";
+  success: true;
+  data: Cancelled;
+}
+
+/** `get_fork_messages` succeeded. */
+export interface GetForkMessagesResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_fork_messages";
+  success: true;
+  data: ForkMessages;
+}
+
+/** `get_tree` succeeded. */
+export interface GetTreeResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_tree";
+  success: true;
+  data: SessionTree;
+}
+
+/** `list_sessions` succeeded. */
+export interface ListSessionsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "list_sessions";
+  success: true;
+  data: Sessions;
+}
+
+/** `get_commands` succeeded. */
+export interface GetCommandsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_commands";
+  success: true;
+  data: Commands;
+}
+
+/** `get_context_usage` succeeded. */
+export interface GetContextUsageResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_context_usage";
+  success: true;
+  data: ContextUsageReply;
 }
 
 /** `set_session_name` succeeded. */
@@ -1022,6 +1201,12 @@ export interface Cancelled {
   cancelled: boolean;
 }
 
+/** Answer of `get_commands`. */
+export interface Commands {
+  /** `{name, description?, source, sourceInfo, ...}` each. */
+  commands: unknown[];
+}
+
 /** Body of a `compaction` entry. */
 export interface Compaction {
   type: "compaction";
@@ -1084,6 +1269,12 @@ export interface ContextUsage {
   contextWindow: number;
   /** `tokens` in percent of `contextWindow`; null when `tokens` is. */
   percent: number | null;
+}
+
+/** Answer of `get_context_usage`. */
+export interface ContextUsageReply {
+  /** Absent when the model's window is not known. */
+  usage?: ContextUsage;
 }
 
 /** Cost in US dollars. */
@@ -1193,6 +1384,28 @@ export type Entry =
   | Label
   | SessionInfo;
 
+/** A user message that `fork` takes. */
+export interface ForkMessage {
+  /** Its entry. */
+  entryId: string;
+  /** Its text. */
+  text: string;
+}
+
+/** Answer of `get_fork_messages`. */
+export interface ForkMessages {
+  /** In the order they were said. */
+  messages: ForkMessage[];
+}
+
+/** Answer of `fork`. */
+export interface Forked {
+  /** Text of the message that was forked at, for the user to change. */
+  text: string;
+  /** Did an extension refuse? */
+  cancelled: boolean;
+}
+
 /** An image, inline. */
 export interface ImageContent {
   /** Base64 of the file's bytes, without a `data:` prefix. */
@@ -1227,6 +1440,37 @@ export interface Label {
 export interface LastText {
   /** Text of the newest answer, trimmed; null when there is none. */
   text: string | null;
+}
+
+/**
+ * Which sessions `list_sessions` looks at.
+ * - `"all"`: Those of every working directory.
+ * - `"cwd"`: Those of the session's working directory.
+ */
+export type ListScope = "all" | "cwd";
+
+/** A session on disk. */
+export interface ListedSession {
+  /** The file. */
+  path: string;
+  /** Session id. */
+  id: string;
+  /** Its working directory. */
+  cwd: string;
+  /** Its name, when it has one. */
+  name?: string;
+  /** The session it came from. */
+  parentSessionPath?: string;
+  /** ISO 8601. */
+  created: string;
+  /** Time of the newest message, ISO 8601. */
+  modified: string;
+  /** Messages in it. */
+  messageCount: number;
+  /** What the user said first. */
+  firstMessage: string;
+  /** All text, to search in; empty unless the scope is `cwd`. */
+  allMessagesText: string;
 }
 
 /** A message of any role. Pass over roles that you do not know. */
@@ -1382,11 +1626,11 @@ export interface SessionState {
   model: Model | null;
   /** The current thinking level. */
   thinkingLevel: ThinkingLevel;
-  /** Is a run, a retry wait or a recovery under way? */
+  /** Is a run under way? False during a retry wait, as in pi; see `isRetrying`. */
   isStreaming: boolean;
   /** Is a compaction under way? */
   isCompacting: boolean;
-  /** Is a failed run waiting to be tried again? */
+  /** Is a failed run waiting to be tried again? The session is busy then, too. */
   isRetrying: boolean;
   /** Same as `steeringMode`, for older clients. */
   queueMode: QueueMode;
@@ -1438,6 +1682,20 @@ export interface SessionStats {
   cost: number;
   /** How full the context is, when that is known. */
   contextUsage?: ContextUsage;
+}
+
+/** Answer of `get_tree`. */
+export interface SessionTree {
+  /** The roots: `{entry, children, label?, labelTimestamp?}`, children of the same shape. */
+  tree: unknown[];
+  /** The entry that the next one will follow. */
+  leafId: string | null;
+}
+
+/** Answer of `list_sessions`. */
+export interface Sessions {
+  /** Newest first. */
+  sessions: ListedSession[];
 }
 
 /**
@@ -1628,6 +1886,7 @@ export interface ResponseOf {
   set_steering_mode: SetSteeringModeResponse | ErrorResponse;
   set_follow_up_mode: SetFollowUpModeResponse | ErrorResponse;
   set_interrupt_mode: SetInterruptModeResponse | ErrorResponse;
+  compact: CompactResponse | ErrorResponse;
   set_auto_compaction: SetAutoCompactionResponse | ErrorResponse;
   set_auto_retry: SetAutoRetryResponse | ErrorResponse;
   abort_retry: AbortRetryResponse | ErrorResponse;
@@ -1635,5 +1894,13 @@ export interface ResponseOf {
   abort_bash: AbortBashResponse | ErrorResponse;
   get_last_assistant_text: GetLastAssistantTextResponse | ErrorResponse;
   get_session_stats: GetSessionStatsResponse | ErrorResponse;
+  switch_session: SwitchSessionResponse | ErrorResponse;
+  fork: ForkResponse | ErrorResponse;
+  clone: CloneResponse | ErrorResponse;
+  get_fork_messages: GetForkMessagesResponse | ErrorResponse;
+  get_tree: GetTreeResponse | ErrorResponse;
+  list_sessions: ListSessionsResponse | ErrorResponse;
+  get_commands: GetCommandsResponse | ErrorResponse;
+  get_context_usage: GetContextUsageResponse | ErrorResponse;
   set_session_name: SetSessionNameResponse | ErrorResponse;
 }

@@ -37,6 +37,17 @@ impl Machine {
         let (result, error) = match outcome {
             CompactOutcome::Done { result, messages } => {
                 self.messages = messages;
+                if matches!(next, Next::Again) {
+                    // The answer that overflowed is on disk, but not part of the conversation.
+                    while self
+                        .messages
+                        .last()
+                        .and_then(|m| m.as_assistant())
+                        .is_some_and(|a| a.failed())
+                    {
+                        self.messages.pop();
+                    }
+                }
                 (Some(result), None)
             }
             CompactOutcome::Failed(error) => (None, Some(format!("{}{error}", prefix(reason)))),

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use wire::{
-    AssistantBlock, AssistantMessage, Message, Model, TextContent, ToolResultMessage, UserBlock, UserContent,
-    UserMessage,
+    AssistantBlock, AssistantMessage, Message, Model, TextContent, ThinkingContent, ToolResultMessage,
+    UserBlock, UserContent, UserMessage,
 };
 
 /// Stands for an image in a user message.
@@ -108,6 +108,13 @@ impl Pass<'_> {
     /// An answer. A second call of the same id is left out: no result could be told from the other's.
     fn assistant(&mut self, message: &Arc<Message>, answer: &AssistantMessage) {
         let same = self.target.is_same(&answer.provider, &answer.api, &answer.model);
+        if same && unchanged(answer) {
+            let calls = answer.content.iter().filter_map(AssistantBlock::as_tool_call);
+            self.open
+                .extend(calls.map(|call| (call.id.clone(), call.name.clone())));
+            self.out.push(Arc::clone(message));
+            return;
+        }
         let mut ids = HashSet::new();
         let mut content = Vec::with_capacity(answer.content.len());
         for block in &answer.content {
@@ -202,16 +209,30 @@ impl Pass<'_> {
     }
 }
 
+/// Would an answer of the same model go out as it is? The usual case, decided without a copy: it happens for every answer
+/// of the conversation with every request.
+fn unchanged(answer: &AssistantMessage) -> bool {
+    let mut ids = HashSet::new();
+    answer.content.iter().all(|block| match block {
+        AssistantBlock::Text(_) => true,
+        AssistantBlock::Thinking(thinking) => is_own(thinking),
+        AssistantBlock::ToolCall(call) => ids.insert(call.id.as_str()),
+    })
+}
+
+/// Reasoning that its own model takes back: not without text and signature.
+fn is_own(thinking: &ThinkingContent) -> bool {
+    let signed = thinking
+        .thinking_signature
+        .as_deref()
+        .is_some_and(|signature| !signature.is_empty());
+    signed || !thinking.thinking.trim().is_empty()
+}
+
 /// A block that the same model wrote: everything but reasoning without text and signature.
 fn own_block(block: &AssistantBlock) -> Option<AssistantBlock> {
     match block {
-        AssistantBlock::Thinking(thinking) => {
-            let signed = thinking
-                .thinking_signature
-                .as_deref()
-                .is_some_and(|signature| !signature.is_empty());
-            (signed || !thinking.thinking.trim().is_empty()).then(|| block.clone())
-        }
+        AssistantBlock::Thinking(thinking) => is_own(thinking).then(|| block.clone()),
         AssistantBlock::Text(_) | AssistantBlock::ToolCall(_) => Some(block.clone()),
     }
 }

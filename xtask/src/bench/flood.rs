@@ -30,19 +30,39 @@ struct Flood {
 
 /// Measures the group.
 pub(super) fn measure(subject: &Subject) -> Result<Vec<Row>> {
-    let runs = (0..LONG_RUNS)
-        .map(|_| one(subject))
-        .collect::<Result<Vec<_>>>()?;
+    let runs = (0..LONG_RUNS).map(|_| one(subject)).collect::<Result<Vec<_>>>()?;
     let each = |value: fn(&Flood) -> f64| runs.iter().map(value).collect::<Vec<_>>();
     let most = runs.iter().map(|run| run.sent).max().unwrap_or(0);
     let note = format!("up to {most} requests");
     Ok(vec![
-        Row::new("flood", "stdout unread: growth of resident memory", "MB", each(|run| run.unread_mb))
-            .at_most(FLOOD_MB)
-            .note(&note),
-        Row::new("flood", "growth of peak memory, all answers read", "MB", each(|run| run.peak_mb)).at_most(FLOOD_MB),
-        Row::new("flood", "answers lost or out of order", "", each(|run| number(run.wrong))).at_most(0.0),
-        Row::new("flood", "answers a second once stdout is read", "/s", each(|run| number(run.sent) / run.seconds)),
+        Row::new(
+            "flood",
+            "stdout unread: growth of resident memory",
+            "MB",
+            each(|run| run.unread_mb),
+        )
+        .at_most(FLOOD_MB)
+        .note(&note),
+        Row::new(
+            "flood",
+            "growth of peak memory, all answers read",
+            "MB",
+            each(|run| run.peak_mb),
+        )
+        .at_most(FLOOD_MB),
+        Row::new(
+            "flood",
+            "answers lost or out of order",
+            "",
+            each(|run| number(run.wrong)),
+        )
+        .at_most(0.0),
+        Row::new(
+            "flood",
+            "answers a second once stdout is read",
+            "/s",
+            each(|run| number(run.sent) / run.seconds),
+        ),
     ])
 }
 

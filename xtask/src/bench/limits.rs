@@ -40,7 +40,7 @@ pub(super) const TURNS: usize = 500;
 pub(super) const TURN_SAMPLE: usize = 50;
 /// CPU of a turn, child included, ms.
 pub(super) const TURN_CPU_MS: f64 = 3.0;
-/// Time and CPU of the last turns, as a multiple of the first; above 1 because of noise.
+/// Time of the last turns, as a multiple of the first; above 1 because of noise.
 pub(super) const TURN_GROWTH: f64 = 1.25;
 
 /// Bytes of output of one command.

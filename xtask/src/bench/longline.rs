@@ -27,7 +27,11 @@ pub(super) fn measure(subject: &Subject) -> Result<Vec<Row>> {
             let writer = scope.spawn(|| pipe.write_all(&line));
             let first = agent.wait(|head| head.kind() == "response");
             let answered = first.as_ref().is_ok_and(|head| head.answers("after"));
-            let after = if answered { None } else { Some(agent.wait(|head| head.answers("after"))) };
+            let after = if answered {
+                None
+            } else {
+                Some(agent.wait(|head| head.answers("after")))
+            };
             (first, after, writer.join())
         });
         let first = first?;
@@ -43,9 +47,14 @@ pub(super) fn measure(subject: &Subject) -> Result<Vec<Row>> {
         "NOT refused"
     };
     Ok(vec![
-        Row::new("longline", "64 MiB line until the next one is answered", "ms", walls)
-            .at_most(LONG_LINE_MS)
-            .note(refused),
+        Row::new(
+            "longline",
+            "64 MiB line until the next one is answered",
+            "ms",
+            walls,
+        )
+        .at_most(LONG_LINE_MS)
+        .note(refused),
         Row::new("longline", "most memory (limit 32 MiB + 20 MB)", "MB", peaks).at_most(LONG_LINE_MB),
     ])
 }

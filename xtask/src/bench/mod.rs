@@ -71,7 +71,10 @@ impl Options {
         while let Some(name) = args.option::<String>("--only")? {
             only.extend(name.split(',').map(str::to_owned));
         }
-        if let Some(unknown) = only.iter().find(|name| !GROUPS.iter().any(|(group, _)| group == name)) {
+        if let Some(unknown) = only
+            .iter()
+            .find(|name| !GROUPS.iter().any(|(group, _)| group == name))
+        {
             let known = GROUPS.map(|(group, _)| group).join(", ");
             bail!("there is no figure called {unknown}; there are {known}");
         }

@@ -121,7 +121,10 @@ impl Column {
 
     /// Number of targets that were not reached.
     pub(super) fn missed(&self) -> usize {
-        self.rows.iter().filter(|row| row.reached() == Some(false)).count()
+        self.rows
+            .iter()
+            .filter(|row| row.reached() == Some(false))
+            .count()
     }
 }
 

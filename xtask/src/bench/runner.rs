@@ -227,7 +227,10 @@ pub(super) fn ms(ns: u64) -> f64 {
 }
 
 /// Bytes as megabytes.
-#[expect(clippy::cast_precision_loss, reason = "measured sizes stay far below 2^53 bytes")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "measured sizes stay far below 2^53 bytes"
+)]
 pub(super) fn mb(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }

@@ -40,7 +40,12 @@ pub(super) fn measure(subject: &Subject) -> Result<Vec<Row>> {
             .note(&helpers),
     ];
     if !subject.peer {
-        rows.push(Row::new("startup", "empty program: spawn to its line", "ms", empty));
+        rows.push(Row::new(
+            "startup",
+            "empty program: spawn to its line",
+            "ms",
+            empty,
+        ));
     }
     Ok(rows)
 }

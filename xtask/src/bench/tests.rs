@@ -23,7 +23,9 @@ fn the_median_decides_and_an_unmeasured_figure_counts_as_missed() {
     assert_eq!(row(&[5.0]).at_least(6.0).reached(), Some(false));
     assert_eq!(row(&[5.0]).reached(), None);
     let mut column = Column::new("x");
-    column.rows.push(Row::failed("g", &anyhow::anyhow!("no such file")));
+    column
+        .rows
+        .push(Row::failed("g", &anyhow::anyhow!("no such file")));
     assert_eq!(column.missed(), 1);
     assert!(table(std::slice::from_ref(&column)).contains("MISSED"));
     assert!(json(&[column]).contains("no such file"));
@@ -33,22 +35,30 @@ fn the_median_decides_and_an_unmeasured_figure_counts_as_missed() {
 fn a_stat_line_with_an_odd_name_is_understood() {
     let line = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 12 3 40 5 20 0 1 0 100 1000 10";
     let stat = Stat::parse(line).expect("stat");
-    assert_eq!((stat.parent, stat.own, stat.children), (7, 150_000_000, 450_000_000));
+    assert_eq!(
+        (stat.parent, stat.own, stat.children),
+        (7, 150_000_000, 450_000_000)
+    );
     assert_eq!(Stat::parse("42 (x) S"), None);
 }
 
 #[test]
 fn updates_are_counted_but_only_other_lines_are_kept() {
-    let long = format!("{{\"type\":\"message_end\",\"text\":\"{}\"}}\n", "x".repeat(10_000));
-    let text = format!(
-        "{{\"type\":\"message_update\"}}\n{long}{{\"id\":\"7\",\"type\":\"response\"}}\n"
+    let long = format!(
+        "{{\"type\":\"message_end\",\"text\":\"{}\"}}\n",
+        "x".repeat(10_000)
     );
+    let text = format!("{{\"type\":\"message_update\"}}\n{long}{{\"id\":\"7\",\"type\":\"response\"}}\n");
     let (counts, heads) = output::read(std::io::Cursor::new(text.clone().into_bytes()));
     let heads: Vec<Head> = heads.iter().collect();
     let kinds: Vec<&str> = heads.iter().map(Head::kind).collect();
     assert_eq!(kinds, ["message_end", "response"]);
     assert_eq!(counts.bytes(), text.len() as u64);
-    assert!(heads.last().is_some_and(|head| head.answers("7") && !head.answers("8")));
+    assert!(
+        heads
+            .last()
+            .is_some_and(|head| head.answers("7") && !head.answers("8"))
+    );
 }
 
 #[test]
@@ -64,7 +74,10 @@ fn an_id_is_found_with_a_space_before_it() {
 fn a_peer_is_a_name_and_a_command() {
     let peer = Subject::peer("old=node cli.js --flag").expect("peer");
     assert_eq!((peer.name.as_str(), peer.program.to_str()), ("old", Some("node")));
-    assert!(peer.args.starts_with(&["cli.js".to_owned(), "--flag".to_owned(), "--mode".to_owned()]));
+    assert!(
+        peer.args
+            .starts_with(&["cli.js".to_owned(), "--flag".to_owned(), "--mode".to_owned()])
+    );
     let own = Subject::peer("x=a --mode rpc").expect("peer");
     assert_eq!(own.args, ["--mode", "rpc"]);
     assert!(Subject::peer("old=").is_err() && Subject::peer("old").is_err());
@@ -72,7 +85,8 @@ fn a_peer_is_a_name_and_a_command() {
 
 #[test]
 fn the_speed_is_read_from_the_report_of_the_fuzzer() {
-    let report = "fuzz-lines: 9 lines, --seed 1\nfuzz-lines: 9 lines, 8 answers, 51234 lines/s, memory 1 -> 2 KiB";
+    let report =
+        "fuzz-lines: 9 lines, --seed 1\nfuzz-lines: 9 lines, 8 answers, 51234 lines/s, memory 1 -> 2 KiB";
     assert_eq!(fuzz::speed(report), Some(51_234.0));
     assert_eq!(fuzz::speed("nothing"), None);
 }

@@ -19,8 +19,8 @@ pub struct CommandInfo {
     pub source: &'static str,
     /// Where it comes from.
     pub source_info: SourceInfo,
-    /// What arguments it takes; an addition of ours.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What arguments it takes. Not on the wire: pi does not send it.
+    #[serde(skip)]
     pub argument_hint: Option<String>,
     /// `user`, `project` or `path`: the place as clients before 0.62 read it.
     pub location: &'static str,

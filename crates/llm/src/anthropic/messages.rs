@@ -1,34 +1,115 @@
 //! Writes a conversation for the Messages API (providers.md 3). The rest of the request is written in `request`.
+//!
+//! The types here borrow from the conversation and are serialised straight into the body: a request is written with every
+//! turn, so what it costs per message of the history is what a long run costs.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use wire::content::joined_text;
-use wire::{AssistantBlock, AssistantMessage, Message, ThinkingContent, ToolResultMessage, UserBlock};
+use wire::{
+    AssistantBlock, AssistantMessage, Message, ThinkingContent, ToolResultMessage, UserBlock, UserContent,
+};
 
-use super::request::marked;
 use crate::ids;
 use crate::request::ModelRequest;
 use crate::transform::{ONLY_IMAGES, transform};
 
-/// The `messages` of a request.
-pub(super) fn write(request: &ModelRequest, cache: Option<&Value>) -> Vec<Value> {
-    let history = transform(&request.messages, &request.model, &|id, _| ids::anthropic(id));
-    let mut out: Vec<Value> = Vec::new();
-    let mut results: Vec<Value> = Vec::new();
-    for message in &history {
-        if let Message::ToolResult(result) = Arc::as_ref(message) {
-            results.push(tool_result(result));
-            continue;
+/// A message as the API takes it.
+#[derive(Debug, Serialize)]
+pub(super) struct Turn<'a> {
+    role: &'static str,
+    content: Vec<Item<'a>>,
+}
+
+/// A block, and the cache marker if the prompt up to here is to be kept.
+#[derive(Debug, Serialize)]
+struct Item<'a> {
+    #[serde(flatten)]
+    block: Block<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<&'a Value>,
+}
+
+impl<'a> From<Block<'a>> for Item<'a> {
+    fn from(block: Block<'a>) -> Self {
+        Self {
+            block,
+            cache_control: None,
         }
-        flush(&mut results, &mut out);
-        let content = match Arc::as_ref(message) {
-            Message::User(user) => user.content.to_blocks().iter().filter_map(user_block).collect(),
-            Message::Assistant(assistant) => assistant_blocks(assistant),
-            _ => Vec::new(),
+    }
+}
+
+/// A content block, its fields in the order of the original agent.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: &'a str,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    Thinking {
+        thinking: &'a str,
+        signature: &'a str,
+    },
+    RedactedThinking {
+        data: &'a str,
+    },
+    ToolUse {
+        id: &'a str,
+        name: &'a str,
+        input: &'a Map<String, Value>,
+    },
+    ToolResult {
+        tool_use_id: &'a str,
+        content: ResultContent<'a>,
+        is_error: bool,
+    },
+}
+
+/// The bytes of an image.
+#[derive(Debug, Serialize)]
+struct Source<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    media_type: &'a str,
+    data: &'a str,
+}
+
+/// What a tool gave: a string, or blocks when there are images.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum ResultContent<'a> {
+    Text(Cow<'a, str>),
+    Blocks(Vec<Block<'a>>),
+}
+
+/// The conversation as this API can take it, for [`write`] to borrow from.
+pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
+    transform(&request.messages, &request.model, &|id, _| ids::anthropic(id))
+}
+
+/// The `messages` of a request.
+pub(super) fn write<'a>(history: &'a [Arc<Message>], cache: Option<&'a Value>) -> Vec<Turn<'a>> {
+    let mut out: Vec<Turn<'a>> = Vec::with_capacity(history.len());
+    let mut results: Vec<Item<'a>> = Vec::new();
+    for message in history {
+        let (role, content) = match Arc::as_ref(message) {
+            Message::ToolResult(result) => {
+                results.push(tool_result(result).into());
+                continue;
+            }
+            Message::User(user) => ("user", user_items(&user.content)),
+            Message::Assistant(assistant) => ("assistant", assistant_items(assistant)),
+            _ => ("", Vec::new()),
         };
+        flush(&mut results, &mut out);
         if !content.is_empty() {
-            out.push(json!({"role": message.role(), "content": content}));
+            out.push(Turn { role, content });
         }
     }
     flush(&mut results, &mut out);
@@ -37,92 +118,100 @@ pub(super) fn write(request: &ModelRequest, cache: Option<&Value>) -> Vec<Value>
 }
 
 /// Results of one answer go back together, in one user message.
-fn flush(results: &mut Vec<Value>, out: &mut Vec<Value>) {
+fn flush<'a>(results: &mut Vec<Item<'a>>, out: &mut Vec<Turn<'a>>) {
     if !results.is_empty() {
-        out.push(json!({"role": "user", "content": std::mem::take(results)}));
+        out.push(Turn {
+            role: "user",
+            content: std::mem::take(results),
+        });
     }
 }
 
 /// Marks the end of the prompt as cacheable, when a user speaks last.
-fn mark_last(messages: &mut [Value], cache: Option<&Value>) {
-    let Some(last) = messages
-        .last_mut()
-        .filter(|last| last.get("role") == Some(&json!("user")))
-    else {
-        return;
-    };
-    let Some(block) = last
-        .get_mut("content")
-        .and_then(Value::as_array_mut)
-        .and_then(|blocks| blocks.last_mut())
-    else {
-        return;
-    };
-    *block = marked(block.take(), cache);
+fn mark_last<'a>(turns: &mut [Turn<'a>], cache: Option<&'a Value>) {
+    if let Some(last) = turns.last_mut().filter(|last| last.role == "user")
+        && let Some(item) = last.content.last_mut()
+    {
+        item.cache_control = cache;
+    }
 }
 
 /// Text, unless it is blank: the API refuses blank blocks.
-fn text_block(text: &str) -> Option<Value> {
-    (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
+fn text_block(text: &str) -> Option<Block<'_>> {
+    (!text.trim().is_empty()).then_some(Block::Text { text })
+}
+
+/// The blocks of a user message.
+fn user_items(content: &UserContent) -> Vec<Item<'_>> {
+    match content {
+        UserContent::Text(text) => text_block(text).map(Item::from).into_iter().collect(),
+        UserContent::Blocks(blocks) => blocks.iter().filter_map(user_block).map(Item::from).collect(),
+    }
 }
 
 /// A block of a user message or a tool result.
-fn user_block(block: &UserBlock) -> Option<Value> {
+fn user_block(block: &UserBlock) -> Option<Block<'_>> {
     match block {
         UserBlock::Text(text) => text_block(&text.text),
-        UserBlock::Image(image) => Some(json!({
-            "type": "image",
-            "source": {"type": "base64", "media_type": image.mime_type, "data": image.data},
-        })),
+        UserBlock::Image(image) => Some(Block::Image {
+            source: Source {
+                kind: "base64",
+                media_type: &image.mime_type,
+                data: &image.data,
+            },
+        }),
     }
 }
 
 /// The blocks of an answer.
-fn assistant_blocks(message: &AssistantMessage) -> Vec<Value> {
-    let write = |block: &AssistantBlock| match block {
+fn assistant_items<'a>(message: &'a AssistantMessage) -> Vec<Item<'a>> {
+    let write = |block: &'a AssistantBlock| match block {
         AssistantBlock::Text(text) => text_block(&text.text),
         AssistantBlock::Thinking(thinking) => thinking_block(thinking),
-        AssistantBlock::ToolCall(call) => {
-            Some(json!({"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}))
-        }
+        AssistantBlock::ToolCall(call) => Some(Block::ToolUse {
+            id: &call.id,
+            name: &call.name,
+            input: &call.arguments,
+        }),
     };
-    message.content.iter().filter_map(write).collect()
+    message.content.iter().filter_map(write).map(Item::from).collect()
 }
 
 /// Without a signature the API would refuse reasoning, so it goes back as text.
-fn thinking_block(block: &ThinkingContent) -> Option<Value> {
+fn thinking_block(block: &ThinkingContent) -> Option<Block<'_>> {
     let signature = block.thinking_signature.as_deref().unwrap_or_default();
     if block.redacted == Some(true) {
-        return Some(json!({"type": "redacted_thinking", "data": signature}));
+        return Some(Block::RedactedThinking { data: signature });
     }
     if signature.trim().is_empty() {
         return text_block(&block.thinking);
     }
-    Some(json!({"type": "thinking", "thinking": block.thinking, "signature": signature}))
+    Some(Block::Thinking {
+        thinking: &block.thinking,
+        signature,
+    })
 }
 
-/// A result: a string, or blocks when there are images.
-fn tool_result(result: &ToolResultMessage) -> Value {
+/// A result of a call.
+fn tool_result(result: &ToolResultMessage) -> Block<'_> {
     let has_image = result
         .content
         .iter()
         .any(|block| matches!(block, UserBlock::Image(_)));
-    let content = if has_image {
-        let mut blocks: Vec<Value> = result.content.iter().filter_map(user_block).collect();
-        if !blocks
-            .iter()
-            .any(|block| block.get("type") == Some(&json!("text")))
-        {
-            blocks.insert(0, json!({"type": "text", "text": ONLY_IMAGES}));
+    let content = match result.content.as_slice() {
+        blocks if has_image => {
+            let mut blocks: Vec<Block<'_>> = blocks.iter().filter_map(user_block).collect();
+            if !blocks.iter().any(|block| matches!(block, Block::Text { .. })) {
+                blocks.insert(0, Block::Text { text: ONLY_IMAGES });
+            }
+            ResultContent::Blocks(blocks)
         }
-        Value::Array(blocks)
-    } else {
-        Value::String(joined_text(&result.content))
+        [UserBlock::Text(only)] => ResultContent::Text(Cow::Borrowed(&only.text)),
+        blocks => ResultContent::Text(Cow::Owned(joined_text(blocks))),
     };
-    json!({
-        "type": "tool_result",
-        "tool_use_id": result.tool_call_id,
-        "content": content,
-        "is_error": result.is_error,
-    })
+    Block::ToolResult {
+        tool_use_id: &result.tool_call_id,
+        content,
+        is_error: result.is_error,
+    }
 }

@@ -1,7 +1,10 @@
 //! Writes a request for the Messages API (providers.md 3). The conversation is written in `messages`.
 
+use std::sync::Arc;
+
+use serde::Serialize;
 use serde_json::{Map, Value, json};
-use wire::{ThinkingLevel, ToolSpec};
+use wire::{Message, ThinkingLevel, ToolSpec};
 
 use super::adaptive::thinks_adaptively;
 use super::messages;
@@ -43,7 +46,9 @@ impl Compat {
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let compat = Compat::of(request);
-    let body = body(request, &compat);
+    let history = messages::history(request);
+    let cache = cache_control(request.cache_retention, &compat);
+    let body = body(request, &compat, &history, cache.as_ref());
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "v1/messages"),
         headers: headers(request, &compat)?.finish(&request.headers)?,
@@ -87,28 +92,46 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Result<Headers, LlmError>
 }
 
 /// The body, in the field order of the original agent.
-fn body(request: &ModelRequest, compat: &Compat) -> Value {
-    let cache = cache_control(request.cache_retention, compat);
-    let mut body = Map::new();
-    body.insert("model".into(), json!(request.model.id));
-    body.insert("messages".into(), messages::write(request, cache.as_ref()).into());
+#[derive(Debug, Serialize)]
+struct Body<'a> {
+    model: &'a str,
+    messages: Vec<messages::Turn<'a>>,
+    max_tokens: u64,
+    stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<Value>,
+}
+
+fn body<'a>(
+    request: &'a ModelRequest,
+    compat: &Compat,
+    history: &'a [Arc<Message>],
+    cache: Option<&'a Value>,
+) -> Body<'a> {
     let thinking = Thinking::of(request);
-    body.insert("max_tokens".into(), json!(thinking.max_tokens));
-    body.insert("stream".into(), json!(true));
-    if !request.system_prompt.trim().is_empty() {
-        let block = json!({"type": "text", "text": request.system_prompt});
-        body.insert("system".into(), json!([marked(block, cache.as_ref())]));
+    let prompted = !request.system_prompt.trim().is_empty();
+    let system = || {
+        json!([marked(
+            json!({"type": "text", "text": request.system_prompt}),
+            cache
+        )])
+    };
+    Body {
+        model: &request.model.id,
+        messages: messages::write(history, cache),
+        max_tokens: thinking.max_tokens,
+        stream: true,
+        system: prompted.then(system),
+        tools: (!request.tools.is_empty()).then(|| tools(&request.tools, compat, cache)),
+        thinking: thinking.thinking,
+        output_config: thinking.effort.map(|effort| json!({"effort": effort})),
     }
-    if !request.tools.is_empty() {
-        body.insert("tools".into(), tools(&request.tools, compat, cache.as_ref()));
-    }
-    if let Some(thinking) = thinking.thinking {
-        body.insert("thinking".into(), thinking);
-    }
-    if let Some(effort) = thinking.effort {
-        body.insert("output_config".into(), json!({"effort": effort}));
-    }
-    Value::Object(body)
 }
 
 /// The cache marker, unless caching is off.
@@ -121,7 +144,7 @@ fn cache_control(retention: CacheRetention, compat: &Compat) -> Option<Value> {
 }
 
 /// A block with the cache marker.
-pub(super) fn marked(mut block: Value, cache: Option<&Value>) -> Value {
+fn marked(mut block: Value, cache: Option<&Value>) -> Value {
     if let (Some(cache), Value::Object(fields)) = (cache, &mut block) {
         fields.insert("cache_control".into(), cache.clone());
     }

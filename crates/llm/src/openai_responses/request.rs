@@ -40,12 +40,8 @@ fn url(request: &ModelRequest) -> Result<String, LlmError> {
             provider: request.model.provider.clone(),
         });
     }
-    let (host, path) = base
-        .split_once("://")
-        .map_or(base, |(_, rest)| rest)
-        .split_once('/')
-        .unwrap_or((base, ""));
-    let host = host.rsplit("://").next().unwrap_or(host);
+    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let azure = [".openai.azure.com", ".cognitiveservices.azure.com"]
         .iter()
         .any(|suffix| host.ends_with(suffix));

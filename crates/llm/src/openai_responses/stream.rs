@@ -176,6 +176,7 @@ impl Parser {
         let by_place = self
             .open
             .iter()
+            .rev()
             .find(|open| frame.output_index.0.is_some() && open.place == frame.output_index.0);
         let by_id = || {
             let id = frame.item_id.filled()?;

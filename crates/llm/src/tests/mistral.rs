@@ -19,7 +19,9 @@ pub(super) fn recording() -> String {
         chunk(json!({"content": [thought("Thi"), thought("nk.")]})),
         chunk(json!({"content": [{"type": "text", "text": "An"}]})),
         chunk(json!({"content": "swer"})),
-        chunk(json!({"tool_calls": [call("abcdefghi", 0, json!("{\"x\":")), call("null", 1, json!({"y": 2}))]})),
+        chunk(
+            json!({"tool_calls": [call("abcdefghi", 0, json!("{\"x\":")), call("null", 1, json!({"y": 2}))]}),
+        ),
         chunk(json!({"tool_calls": [call("null", 0, json!("1}"))]})),
         json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}}),

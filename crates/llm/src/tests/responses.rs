@@ -298,10 +298,22 @@ fn long_text_ids_are_shortened() {
 #[test]
 fn azure_has_its_own_address_and_key() {
     for (base, url) in [
-        ("https://x.openai.azure.com", "https://x.openai.azure.com/openai/v1/responses?api-version=v1"),
-        ("https://x.openai.azure.com/openai/", "https://x.openai.azure.com/openai/v1/responses?api-version=v1"),
-        ("https://x.openai.azure.com/openai/v1", "https://x.openai.azure.com/openai/v1/responses?api-version=v1"),
-        ("http://127.0.0.1:9", "http://127.0.0.1:9/responses?api-version=v1"),
+        (
+            "https://x.openai.azure.com",
+            "https://x.openai.azure.com/openai/v1/responses?api-version=v1",
+        ),
+        (
+            "https://x.openai.azure.com/openai/",
+            "https://x.openai.azure.com/openai/v1/responses?api-version=v1",
+        ),
+        (
+            "https://x.openai.azure.com/openai/v1",
+            "https://x.openai.azure.com/openai/v1/responses?api-version=v1",
+        ),
+        (
+            "http://127.0.0.1:9",
+            "http://127.0.0.1:9/responses?api-version=v1",
+        ),
     ] {
         let mut request = request(with("azure-openai-responses", json!({"baseUrl": base})));
         request.api_key = Some(crate::Secret::new("k"));

@@ -1,6 +1,6 @@
 //! What must hold of everything the program prints and of every session file it leaves (GUARANTEES.md 1 to 4).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -120,15 +120,26 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
         assert!(known.insert(entry["id"].as_str().unwrap()), "{name}: id used twice: {entry}");
         assert!(entry["timestamp"].is_string(), "{name}: {entry}");
     }
-    let mut held = entries.iter().filter(|entry| entry["type"] == "message").map(|entry| &entry["message"]);
+    let messages = entries.iter().filter(|entry| entry["type"] == "message");
+    let on_disk: Vec<String> = messages.map(|entry| canonical(&entry["message"])).collect();
+    let known: HashSet<&String> = on_disk.iter().collect();
+    let mut rest = on_disk.iter();
     for line in lines.iter().filter(|line| line["type"] == "message_end") {
-        // Files of earlier sessions of the same process hold the rest (`new_session`).
-        if !entries.iter().any(|entry| entry["message"] == line["message"]) {
+        let told = canonical(&line["message"]);
+        if known.contains(&told) {
+            assert!(rest.any(|message| *message == told), "{name}: in another order: {line}");
+        } else {
+            // Then it belongs to an earlier session of the same process.
             assert!(lines.iter().any(|line| line["command"] == "new_session"), "{name}: not on disk: {line}");
-            continue;
         }
-        assert!(held.any(|message| *message == line["message"]), "{name}: in another order: {line}");
     }
+}
+
+/// The same text for equal values.
+fn canonical(value: &Value) -> String {
+    let mut value = value.clone();
+    value.sort_all_objects();
+    value.to_string()
 }
 
 /// The entries of a session file, after a proper header.

@@ -266,7 +266,7 @@ fn ten_thousand_calls_in_one_answer() {
 
 #[test]
 fn too_many_calls_are_an_error() {
-    let world = World::new([Reply::many_tools(25_000, "ls", json!({})).batch(65_536), Reply::text(["well again"])]).without_retries();
+    let world = World::new([Reply::many_tools(20_001, "ls", json!({})).batch(65_536), Reply::text(["well again"])]).without_retries();
     let pi = world.start_with(&["--rpc-dialect", "pi-delta"]);
     let lines = pi.say("Go");
     assert_eq!(answers(&lines)[0]["stopReason"], "error");
