@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use wire::message::UserContent;
-use wire::{BashExecutionMessage, Message, ToolResultMessage, UserBlock, UserMessage};
+use wire::{BashExecutionMessage, Message, ToolCall, ToolResult, ToolResultMessage, UserBlock, UserMessage};
 
 /// Stands for an image when images are blocked by the user's settings.
 const BLOCKED_IMAGE: &str = "Image reading is disabled.";
@@ -18,6 +18,42 @@ pub fn to_llm(messages: &[Arc<Message>], block_images: bool) -> Vec<Arc<Message>
         converted.map(without_images).collect()
     } else {
         converted.collect()
+    }
+}
+
+/// What stands for the result of a call that never got one.
+const NO_RESULT: &str = "No result provided";
+
+/// Gives every tool call that has no result an error result, right after its answer's other results: a session whose agent
+/// died in the middle of a call is whole again when it is loaded. Calls of failed answers need none: those answers are
+/// never sent (pi-core.md 1.8).
+#[must_use]
+pub fn close_dangling_calls(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
+    let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
+    let mut open: Vec<ToolResultMessage> = Vec::new();
+    for message in messages {
+        match message.as_ref() {
+            Message::ToolResult(result) => open.retain(|call| call.tool_call_id != result.tool_call_id),
+            _ => out.extend(open.drain(..).map(|call| Arc::new(Message::ToolResult(call)))),
+        }
+        if let Some(answer) = message.as_assistant().filter(|answer| !answer.failed()) {
+            open.extend(answer.tool_calls().map(|call| no_result(call, answer.timestamp)));
+        }
+        out.push(message);
+    }
+    out.extend(open.into_iter().map(|call| Arc::new(Message::ToolResult(call))));
+    out
+}
+
+fn no_result(call: &ToolCall, timestamp: i64) -> ToolResultMessage {
+    let result = ToolResult::error(NO_RESULT);
+    ToolResultMessage {
+        tool_call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        content: result.content,
+        details: result.details,
+        is_error: true,
+        timestamp,
     }
 }
 

@@ -41,6 +41,26 @@ pub(crate) fn opening(
     let new = Opening::New {
         id: args.session_id.clone(),
     };
+    if let Some(source) = args.fork.clone() {
+        let others = [
+            (args.session.is_some(), "--session"),
+            (args.continue_latest, "--continue"),
+            (args.resume, "--resume"),
+        ];
+        if let Some((_, other)) = others.into_iter().find(|(given, _)| *given) {
+            bail!("--fork cannot be combined with {other}");
+        }
+        let Some(_) = dir else {
+            bail!("--fork cannot be combined with --no-session")
+        };
+        let Opening::File(source) = find(&source, env, dir)? else {
+            bail!("No session found matching '{source}'")
+        };
+        return Ok(Opening::Fork {
+            source,
+            id: args.session_id.clone(),
+        });
+    }
     if let Some(wanted) = args.session.clone() {
         return find(&wanted, env, dir);
     }

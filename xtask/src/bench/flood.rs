@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use testkit::llm::Reply;
 
 use super::limits::{FLOOD_BIG, FLOOD_LINES, FLOOD_MB, FLOOD_TIME, LONG_RUNS, PATIENCE};
@@ -88,12 +88,19 @@ fn one(subject: &Subject) -> Result<Flood> {
         let (sent, _pipe) = writer.join().ok().context("the writer failed")?;
         // What was still on its way when the writer ended.
         let (got, wrong) = rest(&agent, answered, sent);
+        let seconds = resumed.elapsed().as_secs_f64();
+        let after = agent.usage();
+        // A process that is gone holds no memory, which must not pass for thrift.
+        ensure!(
+            after.resident > 0,
+            "the agent ended in the flood; {got} of {sent} requests were answered"
+        );
         Ok(Flood {
             sent,
             wrong: wrong + sent.saturating_sub(got),
             unread_mb: mb(unread.resident_all.saturating_sub(before.resident_all)),
-            peak_mb: mb(agent.usage().peak_all.saturating_sub(before.resident_all)),
-            seconds: resumed.elapsed().as_secs_f64(),
+            peak_mb: mb(after.peak_all.saturating_sub(before.resident_all)),
+            seconds,
         })
     })
 }

@@ -4,11 +4,11 @@
 use std::io::Write as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use serde_json::{Value, json};
 use testkit::llm::{Reply, ScriptedServer};
 use testkit::workspace::Workspace;
@@ -119,9 +119,10 @@ impl Runner {
 
     /// The next output line that is not an update.
     pub(super) fn next(&self) -> Result<Head> {
-        self.heads
-            .recv_timeout(PATIENCE)
-            .context("the agent says nothing any more")
+        self.heads.recv_timeout(PATIENCE).map_err(|error| match error {
+            RecvTimeoutError::Timeout => anyhow!("the agent says nothing for {PATIENCE:?}"),
+            RecvTimeoutError::Disconnected => anyhow!("the agent ended in the middle of it"),
+        })
     }
 
     /// The same with a shorter patience.

@@ -2,5 +2,6 @@
 
 mod common;
 mod compact;
+mod dangling;
 mod run;
 mod simulate;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinion_core::Machine;
-use store::{Damage, SessionLog};
+use pinion_core::convert::close_dangling_calls;
+use store::{Damage, ForkScope, SessionLog};
 use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
 use wire::{EntryBody, Event, Model, Reply, SessionHeader};
@@ -29,6 +30,13 @@ pub enum Opening {
     },
     /// The one in this file; a file that is missing becomes a new session at that path.
     File(PathBuf),
+    /// A new one with everything that is in this file, all branches (`--fork`).
+    Fork {
+        /// The file to copy from.
+        source: PathBuf,
+        /// Id of the new session.
+        id: Option<String>,
+    },
 }
 
 impl Session {
@@ -43,13 +51,15 @@ impl Session {
                 agent.cwd.clone(),
             ),
             Opening::File(path) => open_log(path, &agent.cwd)?,
+            Opening::Fork { source, id } => (forked_log(&agent, source, id.as_deref())?, agent.cwd.clone()),
         };
         let context = log.context(log.leaf_id());
         let has_messages = !context.messages.is_empty();
         let start = agent.choose(&context, true)?;
         let compacted_at = compacted_at(&context);
         let has_level = context.thinking_level.is_some();
-        let machine = Machine::new(agent.loop_settings(), context.messages);
+        let messages = close_dangling_calls(context.messages);
+        let machine = Machine::new(agent.loop_settings(), messages);
         let mut session = Self {
             resources: agent.load_resources(&cwd),
             cwd,
@@ -187,6 +197,21 @@ pub(super) fn new_log(
     let dir = agent.options.session_dir.as_ref();
     let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
     Ok(SessionLog::create(path, header)?)
+}
+
+/// A copy of a session for the working directory of the agent, on disk at once like every fork.
+fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Result<SessionLog, HostError> {
+    let cwd = agent.cwd.to_string_lossy();
+    let (log, _damage) = SessionLog::open(source, &cwd)?;
+    let mut header = store::new_header(&cwd, Some(&source.to_string_lossy()));
+    if let Some(id) = id {
+        id.clone_into(&mut header.id);
+    }
+    let dir = agent.options.session_dir.as_ref();
+    let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
+    let mut fork = log.fork(path, header, ForkScope::All)?;
+    fork.ensure_on_disk()?;
+    Ok(fork)
 }
 
 /// The session in a file, and the directory it works in. A missing file becomes a new session at that path.

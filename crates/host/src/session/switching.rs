@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pinion_core::convert::close_dangling_calls;
 use pinion_core::{Input, Machine};
 use store::{ForkScope, SessionLog};
 use wire::command::{ForkParams, NewSessionParams, SwitchParams};
@@ -152,7 +153,7 @@ impl Session {
         let has_level = context.thinking_level.is_some();
         let has_messages = !context.messages.is_empty();
         self.compacted_at = compacted_at(&context);
-        self.machine = Machine::new(self.machine.settings, context.messages);
+        self.machine = Machine::new(self.machine.settings, close_dangling_calls(context.messages));
         self.log = log;
         self.model = start.model;
         self.thinking = start.thinking;

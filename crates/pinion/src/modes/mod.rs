@@ -56,7 +56,6 @@ fn missing(args: &Args) -> Option<&'static str> {
     let asked = [
         (args.mode == Some(Mode::Web), "--mode web"),
         (args.export.is_some(), "--export"),
-        (args.fork.is_some(), "--fork"),
         (args.record.is_some(), "--record"),
         (args.replay.is_some(), "--replay"),
     ];

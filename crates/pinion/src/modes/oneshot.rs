@@ -58,7 +58,7 @@ async fn play(
     let mut screen = if args.mode == Some(Mode::Json) {
         Screen::json(&session, stdout)?
     } else {
-        Screen::Text(Printer::new(stdout))
+        Screen::Text(Box::new(Printer::new(stdout)))
     };
     let running = session.run(mailbox);
     tokio::pin!(running);
@@ -142,7 +142,7 @@ async fn talk(
 
 /// Where events go.
 enum Screen {
-    Text(Printer),
+    Text(Box<Printer>),
     Json(tokio::sync::mpsc::Sender<Outgoing>),
 }
 

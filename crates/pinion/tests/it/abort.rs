@@ -14,7 +14,10 @@ fn abort(pi: &Pi) {
     let response = pi.response(&id);
     assert_eq!(response["success"], true);
     let state = pi.state();
-    assert_eq!((&state["isStreaming"], &state["isRetrying"]), (&json!(false), &json!(false)));
+    assert_eq!(
+        (&state["isStreaming"], &state["isRetrying"]),
+        (&json!(false), &json!(false))
+    );
 }
 
 fn works_again(pi: &Pi) {
@@ -32,7 +35,10 @@ fn back() -> Reply {
 
 #[test]
 fn before_the_head() {
-    let gate = Before { gate: Some("never".into()), ..Before::default() };
+    let gate = Before {
+        gate: Some("never".into()),
+        ..Before::default()
+    };
     let world = World::new([Reply::text(["x"]).before(gate), back()]);
     let pi = world.start();
     pi.prompt("Go");
@@ -74,7 +80,10 @@ fn in_the_middle_of_text() {
 
 #[test]
 fn in_the_middle_of_thought() {
-    let world = World::new([Reply::new().thinking(["hm"], "s").gate("never").then_text(["x"]), back()]);
+    let world = World::new([
+        Reply::new().thinking(["hm"], "s").gate("never").then_text(["x"]),
+        back(),
+    ]);
     let pi = world.start();
     pi.prompt("Go");
     pi.wait_update("thinking_delta");
@@ -101,11 +110,17 @@ fn in_the_middle_of_a_calls_arguments() {
         pi.prompt("Go");
         pi.wait_update("toolcall_delta");
         abort(&pi);
-        assert!(of_type(&pi.lines(), "tool_execution_start").is_empty(), "half a call is not run");
+        assert!(
+            of_type(&pi.lines(), "tool_execution_start").is_empty(),
+            "half a call is not run"
+        );
         works_again(&pi);
         // Half a call must not be sent without a result, or at all.
         let second = world.server.requests()[1].body["messages"].to_string();
-        assert!(!second.contains("tool_use") || second.contains("tool_result"), "{second}");
+        assert!(
+            !second.contains("tool_use") || second.contains("tool_result"),
+            "{second}"
+        );
         assert!(!world.dir.cwd().join("must-not-run").exists());
         pi.finish();
     }
@@ -114,12 +129,20 @@ fn in_the_middle_of_a_calls_arguments() {
 #[test]
 fn while_a_tool_runs() {
     let world = World::new([
-        bash("c1", "touch begun; sleep 600").then_tool("c2", "bash", json!({"command": "touch begun2; sleep 600"})),
+        bash("c1", "touch begun; sleep 600").then_tool(
+            "c2",
+            "bash",
+            json!({"command": "touch begun2; sleep 600"}),
+        ),
         back(),
     ]);
     let pi = world.start();
     pi.prompt("Go");
-    until("the tools", || ["begun", "begun2"].iter().all(|name| world.dir.cwd().join(name).exists()));
+    until("the tools", || {
+        ["begun", "begun2"]
+            .iter()
+            .all(|name| world.dir.cwd().join(name).exists())
+    });
     abort(&pi);
     let lines = pi.lines();
     let ends = of_type(&lines, "tool_execution_end");
@@ -134,7 +157,10 @@ fn while_a_tool_runs() {
 
 #[test]
 fn while_more_tools_wait_than_run() {
-    let world = World::new([Reply::many_tools(100, "bash", json!({"command": "touch begun; sleep 600"})), back()]);
+    let world = World::new([
+        Reply::many_tools(100, "bash", json!({"command": "touch begun; sleep 600"})),
+        back(),
+    ]);
     let pi = world.start();
     pi.prompt("Go");
     until("a tool", || world.dir.cwd().join("begun").exists());
@@ -148,7 +174,9 @@ fn while_more_tools_wait_than_run() {
 #[test]
 fn in_the_wait_for_a_retry() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), back()]);
-    world.settings(json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}));
+    world.settings(
+        json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}),
+    );
     let pi = world.start();
     pi.prompt("Go");
     pi.wait("auto_retry_start");
@@ -230,7 +258,10 @@ fn abort_and_prompt_takes_the_place_of_the_run() {
     assert_eq!(text(&last_answer(&pi)), "back");
     let lines = pi.lines();
     let first_end = lines.iter().position(|line| line["type"] == "agent_end").unwrap();
-    let answer = lines.iter().position(|line| line["command"] == "abort_and_prompt").unwrap();
+    let answer = lines
+        .iter()
+        .position(|line| line["command"] == "abort_and_prompt")
+        .unwrap();
     assert!(first_end < answer, "the old run ends first");
     pi.finish();
 }
@@ -240,10 +271,18 @@ fn at_many_moments() {
     // Turn after turn of text and tools; the abort comes a little later each time, wherever that is.
     let world = World::new([]);
     world.server.set_rule(|request| match request.n % 3 {
-        0 => Reply::text(["a ", "b ", "c "]).then_tool(format!("c{}", request.n), "bash", json!({"command": "echo x"})),
+        0 => Reply::text(["a ", "b ", "c "]).then_tool(
+            format!("c{}", request.n),
+            "bash",
+            json!({"command": "echo x"}),
+        ),
         1 => Reply::new()
             .then_tool(format!("c{}", request.n), "ls", json!({}))
-            .then_tool(format!("d{}", request.n), "bash", json!({"command": "sleep 0.005"})),
+            .then_tool(
+                format!("d{}", request.n),
+                "bash",
+                json!({"command": "sleep 0.005"}),
+            ),
         _ => Reply::error(ErrorKind::Overloaded),
     });
     let pi = world.start();

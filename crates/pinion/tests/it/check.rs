@@ -26,8 +26,14 @@ pub(crate) fn output(lines: &[Line], sent: &[String]) {
     for (number, line) in lines.iter().enumerate() {
         let value = line.value.as_ref();
         assert!(line.json && value.is_object(), "no JSON object: {value}");
-        let kind = value["type"].as_str().unwrap_or_else(|| panic!("no type: {value}"));
-        assert_eq!(kind == "ready", number == 0, "ready is the first line, once: {value}");
+        let kind = value["type"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no type: {value}"));
+        assert_eq!(
+            kind == "ready",
+            number == 0,
+            "ready is the first line, once: {value}"
+        );
         if kind == "response" {
             let keys: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
             assert!(keys.contains(&"success"), "{value}");
@@ -40,13 +46,25 @@ pub(crate) fn output(lines: &[Line], sent: &[String]) {
     }
     let once: BTreeMap<String, usize> = sent.iter().map(|id| (id.clone(), 1)).collect();
     assert_eq!(answered, once, "each id is answered once");
-    let Place { run, turn, unsettled, message, tools, .. } = place;
-    assert!(!run && !turn && !unsettled && message.is_none() && tools.is_empty(), "something was left open");
+    let Place {
+        run,
+        turn,
+        unsettled,
+        message,
+        tools,
+        ..
+    } = place;
+    assert!(
+        !run && !turn && !unsettled && message.is_none() && tools.is_empty(),
+        "something was left open"
+    );
 }
 
 impl Place {
     fn event(&mut self, kind: &str, value: &Value) {
-        let inside = ["turn_", "message_", "tool_execution_"].iter().any(|start| kind.starts_with(start));
+        let inside = ["turn_", "message_", "tool_execution_"]
+            .iter()
+            .any(|start| kind.starts_with(start));
         assert!(self.run || !inside, "outside of a run: {value}");
         match kind {
             "agent_start" => {
@@ -55,7 +73,10 @@ impl Place {
                 self.unsettled = false;
             }
             "agent_end" => {
-                assert!(self.run && !self.turn && self.message.is_none() && self.tools.is_empty(), "{value}");
+                assert!(
+                    self.run && !self.turn && self.message.is_none() && self.tools.is_empty(),
+                    "{value}"
+                );
                 self.run = false;
                 self.unsettled = true;
             }
@@ -78,7 +99,10 @@ impl Place {
             }
             "tool_execution_update" => assert!(self.tools.contains(value["toolCallId"].as_str().unwrap())),
             "tool_execution_end" => {
-                assert!(self.tools.remove(value["toolCallId"].as_str().unwrap()), "not started: {value}");
+                assert!(
+                    self.tools.remove(value["toolCallId"].as_str().unwrap()),
+                    "not started: {value}"
+                );
                 assert!(value["isError"].is_boolean(), "{value}");
             }
             _ => {}
@@ -86,19 +110,31 @@ impl Place {
     }
 
     fn update(&mut self, event: &Value) {
-        let open = self.message.as_ref().unwrap_or_else(|| panic!("no open message: {event}"));
+        let open = self
+            .message
+            .as_ref()
+            .unwrap_or_else(|| panic!("no open message: {event}"));
         assert_eq!(open["role"], "assistant");
         let index = event["contentIndex"].as_u64().unwrap();
         let so_far = self.deltas.entry(index).or_default();
         match event["type"].as_str().unwrap() {
-            "text_delta" | "thinking_delta" | "toolcall_delta" => so_far.push_str(event["delta"].as_str().unwrap()),
-            "text_end" | "thinking_end" => assert_eq!(*so_far, event["content"].as_str().unwrap(), "deltas and end differ"),
+            "text_delta" | "thinking_delta" | "toolcall_delta" => {
+                so_far.push_str(event["delta"].as_str().unwrap())
+            }
+            "text_end" | "thinking_end" => assert_eq!(
+                *so_far,
+                event["content"].as_str().unwrap(),
+                "deltas and end differ"
+            ),
             _ => {}
         }
     }
 
     fn message_end(&mut self, message: &Value) {
-        let open = self.message.take().unwrap_or_else(|| panic!("never started: {message}"));
+        let open = self
+            .message
+            .take()
+            .unwrap_or_else(|| panic!("never started: {message}"));
         assert_eq!(open["role"], message["role"]);
         for (index, deltas) in &self.deltas {
             let block = &message["content"][usize::try_from(*index).unwrap()];
@@ -116,8 +152,14 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
     let mut known = BTreeSet::new();
     for entry in &entries {
         let parent = entry["parentId"].as_str();
-        assert!(parent.is_none_or(|parent| known.contains(parent)), "{name}: no such parent: {entry}");
-        assert!(known.insert(entry["id"].as_str().unwrap()), "{name}: id used twice: {entry}");
+        assert!(
+            parent.is_none_or(|parent| known.contains(parent)),
+            "{name}: no such parent: {entry}"
+        );
+        assert!(
+            known.insert(entry["id"].as_str().unwrap()),
+            "{name}: id used twice: {entry}"
+        );
         assert!(entry["timestamp"].is_string(), "{name}: {entry}");
     }
     let messages = entries.iter().filter(|entry| entry["type"] == "message");
@@ -127,10 +169,16 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
     for line in lines.iter().filter(|line| line["type"] == "message_end") {
         let told = canonical(&line["message"]);
         if known.contains(&told) {
-            assert!(rest.any(|message| *message == told), "{name}: in another order: {line}");
+            assert!(
+                rest.any(|message| *message == told),
+                "{name}: in another order: {line}"
+            );
         } else {
             // Then it belongs to an earlier session of the same process.
-            assert!(lines.iter().any(|line| line["command"] == "new_session"), "{name}: not on disk: {line}");
+            assert!(
+                lines.iter().any(|line| line["command"] == "new_session"),
+                "{name}: not on disk: {line}"
+            );
         }
     }
 }
@@ -146,10 +194,15 @@ fn canonical(value: &Value) -> String {
 pub(crate) fn entries(path: &Path) -> Vec<Value> {
     let content = std::fs::read_to_string(path).unwrap();
     assert!(content.ends_with('\n'), "torn: {}", path.display());
-    let mut values = content.lines().map(|line| Value::Object(serde_json::from_str::<Map<_, _>>(line).unwrap()));
+    let mut values = content
+        .lines()
+        .map(|line| Value::Object(serde_json::from_str::<Map<_, _>>(line).unwrap()));
     let header = values.next().unwrap();
     assert_eq!(header["type"], "session");
     assert_eq!(header["version"], 3);
-    assert!(header["id"].is_string() && header["cwd"].is_string() && header["timestamp"].is_string(), "{header}");
+    assert!(
+        header["id"].is_string() && header["cwd"].is_string() && header["timestamp"].is_string(),
+        "{header}"
+    );
     values.collect()
 }

@@ -24,7 +24,12 @@ fn under_the_name_of_pi() {
     std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
     let done = world.run_as(&link, &["--version"], "");
     assert_eq!(done.code, Some(0));
-    let parts: Vec<u32> = done.out.trim().split('.').map(|part| part.parse().unwrap()).collect();
+    let parts: Vec<u32> = done
+        .out
+        .trim()
+        .split('.')
+        .map(|part| part.parse().unwrap())
+        .collect();
     assert_eq!(parts.len(), 3, "{}", done.out);
     let mut config = world.config();
     config.program = link;
@@ -51,9 +56,17 @@ fn list_models() {
     let world = World::new([]);
     let done = world.run(&["--list-models"], "");
     assert_eq!(done.code, Some(0));
-    assert!(done.out.contains("claude-mock") && done.out.contains("gpt-mock"), "{}", done.out);
+    assert!(
+        done.out.contains("claude-mock") && done.out.contains("gpt-mock"),
+        "{}",
+        done.out
+    );
     let done = world.run(&["--list-models", "plain"], "");
-    assert!(done.out.contains("claude-plain") && !done.out.contains("gpt-mock"), "{}", done.out);
+    assert!(
+        done.out.contains("claude-plain") && !done.out.contains("gpt-mock"),
+        "{}",
+        done.out
+    );
 }
 
 #[test]
@@ -61,7 +74,11 @@ fn unknown_flags_are_kept_for_extensions() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start_with(&["--some-extension-flag", "its value", "--another=1"]);
     pi.say("Hi");
-    assert!(pi.agent.stderr().contains("--some-extension-flag"), "{}", pi.agent.stderr());
+    assert!(
+        pi.agent.stderr().contains("--some-extension-flag"),
+        "{}",
+        pi.agent.stderr()
+    );
     pi.finish();
 }
 
@@ -73,9 +90,15 @@ fn mistakes_are_errors() {
         (&["--mode", "rpc", "-x"], "-x"),
         (&["--mode", "sideways"], "sideways"),
         (&["--model"], "--model"),
-        (&["--mode", "rpc", "--model", "no-such-model-anywhere"], "no-such-model-anywhere"),
+        (
+            &["--mode", "rpc", "--model", "no-such-model-anywhere"],
+            "no-such-model-anywhere",
+        ),
         (&["--mode", "rpc", "@file.txt"], "@file"),
-        (&["--mode", "rpc", "--session", "a", "--session-id", "b"], "--session"),
+        (
+            &["--mode", "rpc", "--session", "a", "--session-id", "b"],
+            "--session",
+        ),
     ] {
         let done = world.run(args, "");
         assert_eq!(done.code, Some(1), "{args:?}: {}{}", done.out, done.err);
@@ -94,11 +117,23 @@ fn the_prompt_of_the_system() {
     pi.finish();
     assert!(system(0).contains("Speak like a pirate."));
     world.dir.write("extra.md", "From a file.").unwrap();
-    let pi = world.start_with(&["--system-prompt", "You are a fish.", "--append-system-prompt", "./extra.md", "--append-system-prompt", "Be brief."]);
+    let pi = world.start_with(&[
+        "--system-prompt",
+        "You are a fish.",
+        "--append-system-prompt",
+        "./extra.md",
+        "--append-system-prompt",
+        "Be brief.",
+    ]);
     pi.say("Hi");
     pi.finish();
     let prompt = system(1);
-    assert!(["You are a fish.", "From a file.", "Be brief."].iter().all(|part| prompt.contains(part)), "{prompt}");
+    assert!(
+        ["You are a fish.", "From a file.", "Be brief."]
+            .iter()
+            .all(|part| prompt.contains(part)),
+        "{prompt}"
+    );
     let pi = world.start_with(&["--no-context-files"]);
     pi.say("Hi");
     pi.finish();
@@ -143,12 +178,30 @@ fn models_by_pattern_and_level() {
     for (args, id, level) in [
         (&["--model", "mock-openai/gpt-mock"][..], "gpt-mock", "medium"),
         (&["--model", "claude-mock:high"], "claude-mock", "high"),
-        (&["--provider", "mock-openai", "--model", "gpt"], "gpt-mock", "medium"),
-        (&["--model", "claude-plain", "--thinking", "high"], "claude-plain", "off"),
+        (
+            &["--provider", "mock-openai", "--model", "gpt"],
+            "gpt-mock",
+            "medium",
+        ),
+        (
+            &["--model", "claude-plain", "--thinking", "high"],
+            "claude-plain",
+            "off",
+        ),
     ] {
-        let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc"]).args(args.iter().copied()));
+        let pi = Pi::spawn(
+            world
+                .dir
+                .agent(PROGRAM)
+                .args(["--mode", "rpc"])
+                .args(args.iter().copied()),
+        );
         let state = pi.state();
-        assert_eq!((&state["model"]["id"], &state["thinkingLevel"]), (&json!(id), &json!(level)), "{args:?}");
+        assert_eq!(
+            (&state["model"]["id"], &state["thinkingLevel"]),
+            (&json!(id), &json!(level)),
+            "{args:?}"
+        );
         pi.finish();
     }
 }
@@ -159,14 +212,24 @@ fn the_key_of_the_command_line_wins() {
     let pi = world.start_with(&["--api-key", "from-the-command-line"]);
     pi.say("Hi");
     pi.finish();
-    assert_eq!(world.server.requests()[0].header("x-api-key"), Some("from-the-command-line"));
+    assert_eq!(
+        world.server.requests()[0].header("x-api-key"),
+        Some("from-the-command-line")
+    );
 }
 
 #[test]
 fn without_a_key_it_says_so() {
     let world = World::new([]);
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
-    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc", "--provider", "anthropic", "--model", "claude-sonnet-4-5"]));
+    let pi = Pi::spawn(world.dir.agent(PROGRAM).args([
+        "--mode",
+        "rpc",
+        "--provider",
+        "anthropic",
+        "--model",
+        "claude-sonnet-4-5",
+    ]));
     let error = pi.error(json!({"type": "prompt", "message": "Hi"}));
     assert!(error.contains("anthropic"), "{error}");
     assert!(crate::kit::of_type(&pi.lines(), "agent_start").is_empty());
@@ -180,7 +243,11 @@ fn without_anything_the_offline_model_answers() {
     world.dir.write("a-file.txt", "x").unwrap();
     let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc"]));
     let lines = pi.say("List the files in this directory");
-    assert!(crate::kit::of_type(&lines, "tool_execution_end")[0].to_string().contains("a-file.txt"));
+    assert!(
+        crate::kit::of_type(&lines, "tool_execution_end")[0]
+            .to_string()
+            .contains("a-file.txt")
+    );
     assert!(pi.agent.stderr().contains("not an AI"), "{}", pi.agent.stderr());
     pi.finish();
 }
@@ -194,9 +261,20 @@ fn scripted_replies() {
         {"stream": [{"text": "Done."}], "usage": {"input": 7, "output": 2}},
     ]);
     world.dir.write("replies.json", script.to_string()).unwrap();
-    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc", "--model", "offline/script", "--script", "replies.json"]));
+    let pi = Pi::spawn(world.dir.agent(PROGRAM).args([
+        "--mode",
+        "rpc",
+        "--model",
+        "offline/script",
+        "--script",
+        "replies.json",
+    ]));
     let lines = pi.say("Go");
-    assert!(crate::kit::of_type(&lines, "tool_execution_end")[0].to_string().contains("scripted"));
+    assert!(
+        crate::kit::of_type(&lines, "tool_execution_end")[0]
+            .to_string()
+            .contains("scripted")
+    );
     assert_eq!(crate::kit::of_type(&lines, "auto_retry_start").len(), 1);
     assert_eq!(crate::kit::answers(&lines).last().unwrap()["usage"]["input"], 7);
     assert_eq!(pi.get("get_last_assistant_text")["text"], "Done.");
@@ -210,7 +288,11 @@ fn broken_configuration_is_told_and_survived() {
     std::fs::write(world.dir.agent_dir().join("settings.json"), "{ this is not JSON").unwrap();
     let pi = world.start();
     pi.say("Hi");
-    assert!(pi.agent.stderr().contains("settings.json"), "{}", pi.agent.stderr());
+    assert!(
+        pi.agent.stderr().contains("settings.json"),
+        "{}",
+        pi.agent.stderr()
+    );
     pi.finish();
     let content = std::fs::read_to_string(world.dir.agent_dir().join("settings.json")).unwrap();
     assert_eq!(content, "{ this is not JSON");

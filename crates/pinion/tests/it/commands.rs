@@ -29,7 +29,10 @@ fn the_state_of_a_new_session() {
     assert!(state.get("sessionName").is_none());
     assert_eq!(pi.messages(), [] as [Value; 0]);
     assert_eq!(pi.get("get_session_stats")["totalMessages"], 0);
-    assert!(world.session_files().is_empty(), "nothing is written before anything was said");
+    assert!(
+        world.session_files().is_empty(),
+        "nothing is written before anything was said"
+    );
     assert!(world.server.requests().is_empty());
     pi.finish();
 }
@@ -39,10 +42,24 @@ fn models_are_listed_set_and_cycled() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     let models = pi.get("get_available_models");
-    let mut ids: Vec<&str> = models["models"].as_array().unwrap().iter().map(|m| m["id"].as_str().unwrap()).collect();
+    let mut ids: Vec<&str> = models["models"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["id"].as_str().unwrap())
+        .collect();
     ids.retain(|id| id.ends_with("mock") || *id == "claude-plain");
     ids.sort_unstable();
-    assert_eq!(ids, ["claude-mock", "claude-plain", "gemini-mock", "gpt-mock", "resp-mock"]);
+    assert_eq!(
+        ids,
+        [
+            "claude-mock",
+            "claude-plain",
+            "gemini-mock",
+            "gpt-mock",
+            "resp-mock"
+        ]
+    );
     let set = pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
     assert_eq!(set["id"], "gpt-mock");
     assert_eq!(pi.state()["model"]["id"], "gpt-mock");
@@ -53,7 +70,10 @@ fn models_are_listed_set_and_cycled() {
     pi.say("Hi");
     assert_eq!(world.server.requests()[0].model, "gpt-mock");
     let entries = check::entries(&pi.file());
-    let change = entries.iter().rfind(|entry| entry["type"] == "model_change").unwrap();
+    let change = entries
+        .iter()
+        .rfind(|entry| entry["type"] == "model_change")
+        .unwrap();
     assert_eq!(change["modelId"], "gpt-mock");
     pi.finish();
 }
@@ -61,7 +81,10 @@ fn models_are_listed_set_and_cycled() {
 #[test]
 fn cycling_stays_in_the_scope() {
     let world = World::new([]);
-    let pi = world.start_with(&["--models", "mock-anthropic/claude-plain,mock-openai/gpt-mock:high"]);
+    let pi = world.start_with(&[
+        "--models",
+        "mock-anthropic/claude-plain,mock-openai/gpt-mock:high",
+    ]);
     let mut seen = Vec::new();
     for _ in 0..3 {
         let next = pi.get("cycle_model");
@@ -103,7 +126,10 @@ fn thinking_levels() {
     assert!(body["thinking"]["budget_tokens"].as_u64().unwrap() > 0, "{body}");
     pi.data(json!({"type": "set_model", "provider": "mock-anthropic", "modelId": "claude-plain"}));
     assert_eq!(pi.state()["thinkingLevel"], "off");
-    assert_eq!(pi.ask(json!({"type": "cycle_thinking_level"}))["data"], Value::Null);
+    assert_eq!(
+        pi.ask(json!({"type": "cycle_thinking_level"}))["data"],
+        Value::Null
+    );
     pi.error(json!({"type": "set_thinking_level", "level": "enormous"}));
     pi.finish();
 }
@@ -125,7 +151,10 @@ fn modes_are_kept() {
     pi.error(json!({"type": "set_interrupt_mode"}));
     assert_eq!(pi.state()["steeringMode"], "all");
     let settings = std::fs::read_to_string(world.dir.agent_dir().join("settings.json")).unwrap();
-    assert!(!settings.contains("immediate"), "the user's settings file is not touched: {settings}");
+    assert!(
+        !settings.contains("immediate"),
+        "the user's settings file is not touched: {settings}"
+    );
     pi.finish();
 }
 
@@ -137,11 +166,17 @@ fn the_session_has_a_name() {
     pi.data(json!({"type": "set_session_name", "name": "  Weather  "}));
     assert_eq!(pi.wait("session_info_changed")["name"], "Weather");
     assert_eq!(pi.state()["sessionName"], "Weather");
-    assert_eq!(pi.error(json!({"type": "set_session_name", "name": "  "})), "Session name cannot be empty");
+    assert_eq!(
+        pi.error(json!({"type": "set_session_name", "name": "  "})),
+        "Session name cannot be empty"
+    );
     pi.say("Hi");
     let file = pi.file();
     pi.finish();
-    let names: Vec<Value> = check::entries(&file).iter().filter_map(|entry| entry.get("name").cloned()).collect();
+    let names: Vec<Value> = check::entries(&file)
+        .iter()
+        .filter_map(|entry| entry.get("name").cloned())
+        .collect();
     assert_eq!(names, ["From the start", "Weather"]);
 }
 
@@ -152,14 +187,25 @@ fn entries_since() {
     pi.say("First");
     let all = pi.get("get_entries");
     let leaf = all["leafId"].as_str().unwrap().to_owned();
-    assert_eq!(all["entries"].as_array().unwrap().last().unwrap()["id"], leaf.as_str());
+    assert_eq!(
+        all["entries"].as_array().unwrap().last().unwrap()["id"],
+        leaf.as_str()
+    );
     assert_eq!(all["entries"], json!(check::entries(&pi.file())));
     pi.say("Second");
     let news = pi.data(json!({"type": "get_entries", "since": leaf}));
-    let roles: Vec<&Value> = news["entries"].as_array().unwrap().iter().map(|e| &e["message"]["role"]).collect();
+    let roles: Vec<&Value> = news["entries"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| &e["message"]["role"])
+        .collect();
     assert_eq!(roles, ["user", "assistant"]);
     assert_eq!(news["entries"][0]["parentId"], leaf.as_str());
-    assert!(pi.error(json!({"type": "get_entries", "since": "nope"})).contains("nope"));
+    assert!(
+        pi.error(json!({"type": "get_entries", "since": "nope"}))
+            .contains("nope")
+    );
     pi.finish();
 }
 
@@ -173,7 +219,10 @@ fn what_has_no_data_has_none() {
         assert!(response.get("data").is_none(), "{response}");
         assert_eq!(response["command"], kind);
     }
-    assert!(of_type(&pi.lines(), "agent_settled").is_empty(), "an abort of nothing causes nothing");
+    assert!(
+        of_type(&pi.lines(), "agent_settled").is_empty(),
+        "an abort of nothing causes nothing"
+    );
     let cleared = pi.get("clear_queue");
     assert_eq!(cleared, json!({"steering": [], "followUp": []}));
     assert!(of_type(&pi.lines(), "queue_update").is_empty());

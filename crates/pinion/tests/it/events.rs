@@ -25,7 +25,10 @@ fn a_plain_prompt() {
             "agent_settled",
         ]
     );
-    assert_eq!(lines[4]["message"]["content"], json!([{"type": "text", "text": "Hi"}]));
+    assert_eq!(
+        lines[4]["message"]["content"],
+        json!([{"type": "text", "text": "Hi"}])
+    );
     let answer = answers(&lines)[0];
     assert_eq!(text(answer), "Hello");
     assert_eq!(answer["stopReason"], "stop");
@@ -40,7 +43,9 @@ fn a_plain_prompt() {
 
 #[test]
 fn cumulative_updates_hold_everything_so_far() {
-    let world = World::new([Reply::new().thinking(["a", "b"], "sig").then_text(["one ", "two ", "three"])]);
+    let world = World::new([Reply::new()
+        .thinking(["a", "b"], "sig")
+        .then_text(["one ", "two ", "three"])]);
     let pi = world.start();
     let lines = pi.say("Hi");
     let mut texts: Vec<String> = Vec::new();
@@ -51,7 +56,10 @@ fn cumulative_updates_hold_everything_so_far() {
             texts.push(line["message"]["content"][1]["text"].as_str().unwrap().to_owned());
         }
     }
-    assert!(texts.iter().all(|text| "one two three".starts_with(text)), "{texts:?}");
+    assert!(
+        texts.iter().all(|text| "one two three".starts_with(text)),
+        "{texts:?}"
+    );
     assert_eq!(texts.last().unwrap(), "one two three");
     assert_eq!(answers(&lines)[0]["content"][0]["thinkingSignature"], "sig");
     pi.finish();
@@ -64,8 +72,15 @@ fn the_delta_form_repeats_nothing() {
     let lines = pi.say("Hi");
     let updates = of_type(&lines, "message_update");
     assert!(!updates.is_empty());
-    assert!(updates.iter().all(|line| line["assistantMessageEvent"].get("partial").is_none()));
-    let deltas: String = updates.iter().filter_map(|line| line["assistantMessageEvent"]["delta"].as_str()).collect();
+    assert!(
+        updates
+            .iter()
+            .all(|line| line["assistantMessageEvent"].get("partial").is_none())
+    );
+    let deltas: String = updates
+        .iter()
+        .filter_map(|line| line["assistantMessageEvent"]["delta"].as_str())
+        .collect();
     assert_eq!(deltas, text(answers(&lines)[0]));
     pi.finish();
 }
@@ -98,11 +113,29 @@ fn a_tool_turn() {
     );
     let end = of_type(&lines, "tool_execution_end")[0];
     assert_eq!(end["isError"], true);
-    assert!(end["result"]["content"][0]["text"].as_str().unwrap().contains("out"), "{end}");
-    assert!(end["result"]["content"][0]["text"].as_str().unwrap().contains("exited with code 3"), "{end}");
-    assert_eq!(of_type(&lines, "turn_end")[0]["toolResults"][0]["toolCallId"], "call_1");
+    assert!(
+        end["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("out"),
+        "{end}"
+    );
+    assert!(
+        end["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("exited with code 3"),
+        "{end}"
+    );
+    assert_eq!(
+        of_type(&lines, "turn_end")[0]["toolResults"][0]["toolCallId"],
+        "call_1"
+    );
     let told = world.server.requests()[1].body.to_string();
-    assert!(told.contains("tool_result") && told.contains("exited with code 3"), "{told}");
+    assert!(
+        told.contains("tool_result") && told.contains("exited with code 3"),
+        "{told}"
+    );
     pi.finish();
 }
 
@@ -112,23 +145,45 @@ fn parallel_tools_end_as_they_end_and_are_told_in_order() {
     let world = World::new([
         Reply::tool("slow", "bash", json!({ "command": slow }))
             .then_tool("unknown", "no_such_tool", json!({}))
-            .then_tool("fast", "bash", json!({"command": "touch go"})),
+            .then_tool("fast", "bash", json!({"command": "true"})),
         Reply::text(["Done."]),
     ]);
     let pi = world.start();
-    let lines = pi.say("Do");
-    let ids = |kind| of_type(&lines, kind).into_iter().map(|line| line["toolCallId"].clone()).collect::<Vec<_>>();
+    pi.prompt("Do");
+    pi.agent
+        .wait(
+            |line| line["type"] == "tool_execution_end" && line["toolCallId"] == "fast",
+            LONG,
+        )
+        .unwrap();
+    world.dir.write("go", "").unwrap();
+    pi.settled();
+    let lines = pi.lines();
+    let ids = |kind| {
+        of_type(&lines, kind)
+            .into_iter()
+            .map(|line| line["toolCallId"].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(ids("tool_execution_start"), ["slow", "unknown", "fast"]);
     assert_eq!(ids("tool_execution_end"), ["unknown", "fast", "slow"]);
     let results = of_type(&lines, "turn_end")[0]["toolResults"].clone();
-    let order: Vec<&Value> = results.as_array().unwrap().iter().map(|result| &result["toolCallId"]).collect();
+    let order: Vec<&Value> = results
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| &result["toolCallId"])
+        .collect();
     assert_eq!(order, ["slow", "unknown", "fast"]);
     pi.finish();
 }
 
 #[test]
 fn a_prompt_is_acknowledged_before_the_provider_says_anything() {
-    let gate = Before { gate: Some("head".into()), ..Before::default() };
+    let gate = Before {
+        gate: Some("head".into()),
+        ..Before::default()
+    };
     let world = World::new([Reply::text(["ok"]).before(gate)]);
     let pi = world.start();
     pi.prompt("Hi");
@@ -155,11 +210,16 @@ fn images_of_a_prompt_reach_the_model() {
     assert_eq!(sent[1]["source"]["data"], PIXEL);
     assert_eq!(sent[1]["source"]["media_type"], "image/png");
     assert_eq!(pi.messages()[0]["content"][1], image);
-    let nested = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}});
+    let nested =
+        json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}});
     pi.data(json!({"type": "prompt", "message": "Look", "images": [nested]}));
     pi.settled();
-    assert_eq!(world.server.requests()[1].body["messages"][2]["content"][1]["source"]["data"], PIXEL);
-    let refused = pi.error(json!({"type": "prompt", "message": "Look", "images": [{"url": "http://example.com/a.png"}]}));
+    assert_eq!(
+        world.server.requests()[1].body["messages"][2]["content"][1]["source"]["data"],
+        PIXEL
+    );
+    let refused = pi
+        .error(json!({"type": "prompt", "message": "Look", "images": [{"url": "http://example.com/a.png"}]}));
     assert!(refused.contains("prompt"), "{refused}");
     pi.finish();
 }
@@ -177,14 +237,41 @@ fn the_model_without_eyes_is_not_sent_images() {
 
 #[test]
 fn a_conversation_grows() {
-    let usage = Usage { input: 10, output: 5, cache_read: 7, cache_write: 3, thinking: 0 };
-    let world = World::new([Reply::text(["one"]).usage(usage), bash("c", "true"), Reply::text(["two"])]);
+    let usage = Usage {
+        input: 10,
+        output: 5,
+        cache_read: 7,
+        cache_write: 3,
+        thinking: 0,
+    };
+    let world = World::new([
+        Reply::text(["one"]).usage(usage),
+        bash("c", "true"),
+        Reply::text(["two"]),
+    ]);
     let pi = world.start();
     pi.say("First");
     pi.say("Second");
-    let roles: Vec<Value> = pi.messages().iter().map(|message| message["role"].clone()).collect();
-    assert_eq!(roles, ["user", "assistant", "user", "assistant", "toolResult", "assistant"]);
-    let told = world.server.requests()[2].body["messages"].as_array().unwrap().len();
+    let roles: Vec<Value> = pi
+        .messages()
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "user",
+            "assistant",
+            "user",
+            "assistant",
+            "toolResult",
+            "assistant"
+        ]
+    );
+    let told = world.server.requests()[2].body["messages"]
+        .as_array()
+        .unwrap()
+        .len();
     assert_eq!(told, 5);
     let stats = pi.get("get_session_stats");
     assert_eq!(stats["userMessages"], 2);
@@ -209,10 +296,18 @@ fn chat_completions_work_alike() {
     world.dir.write("a.txt", "hello").unwrap();
     let pi = world.start_openai();
     let lines = pi.say("Read a.txt");
-    assert_eq!(of_type(&lines, "tool_execution_end")[0]["result"]["content"][0]["text"], "hello");
+    assert_eq!(
+        of_type(&lines, "tool_execution_end")[0]["result"]["content"][0]["text"],
+        "hello"
+    );
     assert_eq!(text(answers(&lines)[1]), "It says hello.");
     let told = &world.server.requests()[1].body["messages"];
-    assert!(told.as_array().unwrap().iter().any(|message| message["role"] == "tool" && message["content"] == "hello"));
+    assert!(
+        told.as_array()
+            .unwrap()
+            .iter()
+            .any(|message| message["role"] == "tool" && message["content"] == "hello")
+    );
     pi.finish();
 }
 

@@ -36,7 +36,10 @@ fn fails(fault: Reply, chat: bool) -> Value {
 }
 
 fn before(drop: CutHow) -> Before {
-    Before { drop: Some(drop), ..Before::default() }
+    Before {
+        drop: Some(drop),
+        ..Before::default()
+    }
 }
 
 #[test]
@@ -62,7 +65,10 @@ fn connections_that_end_before_the_head() {
 fn connections_that_break_at_every_place() {
     for chat in BOTH {
         let whole = || {
-            Reply::new().thinking(["hm ", "yes"], "sig").then_text(["Hello ", "World"]).then_tool("c", "ls", json!({}))
+            Reply::new()
+                .thinking(["hm ", "yes"], "sig")
+                .then_text(["Hello ", "World"])
+                .then_tool("c", "ls", json!({}))
         };
         let world = World::new([whole(), Reply::text(["x"])]);
         let pi = start(&world, chat);
@@ -73,11 +79,20 @@ fn connections_that_break_at_every_place() {
         let pi = start(&world, chat);
         let places = 24;
         for place in 0..places {
-            let how = if place % 2 == 0 { CutHow::Reset } else { CutHow::Close };
+            let how = if place % 2 == 0 {
+                CutHow::Reset
+            } else {
+                CutHow::Close
+            };
             world.server.push(whole().cut(size * place / places, how));
             let lines = pi.say("Go");
             let answer = answers(&lines)[0];
-            assert_eq!(answer["stopReason"], "error", "cut at {} of {size}: {answer}", size * place / places);
+            assert_eq!(
+                answer["stopReason"],
+                "error",
+                "cut at {} of {size}: {answer}",
+                size * place / places
+            );
             assert!(of_type(&lines, "tool_execution_start").is_empty());
         }
         world.server.push(Reply::text(["well again"]));
@@ -89,20 +104,32 @@ fn connections_that_break_at_every_place() {
 #[test]
 fn bodies_that_end_without_their_end() {
     for chat in BOTH {
-        let cut = |reply: Reply| Reply { framing: Framing::Eof, ..reply };
+        let cut = |reply: Reply| Reply {
+            framing: Framing::Eof,
+            ..reply
+        };
         fails(cut(Reply::text(["Hello"]).drop_here(CutHow::Close)), chat);
         let answer = survives(Reply::text(["Hello"]).end(End::Missing), chat);
         assert_eq!(text(&answer), "Hello", "{answer}");
         let answer = survives(Reply::text(["Hello"]).end(End::Double), chat);
-        assert_eq!((text(&answer), &answer["stopReason"]), ("Hello".into(), &json!("stop")));
-        fails(Reply::new().item(serde_json::from_value(json!({"eof": 1})).unwrap()), chat);
+        assert_eq!(
+            (text(&answer), &answer["stopReason"]),
+            ("Hello".into(), &json!("stop"))
+        );
+        fails(
+            Reply::new().item(serde_json::from_value(json!({"eof": 1})).unwrap()),
+            chat,
+        );
     }
 }
 
 #[test]
 fn a_stall_ends_at_the_idle_limit() {
     for chat in BOTH {
-        let world = World::new([Reply::text(["Hel"]).drop_here(CutHow::Stall), Reply::text(["well again"])]);
+        let world = World::new([
+            Reply::text(["Hel"]).drop_here(CutHow::Stall),
+            Reply::text(["well again"]),
+        ]);
         world.settings(json!({"httpIdleTimeoutMs": 200, "retry": {"enabled": false}}));
         let pi = start(&world, chat);
         let lines = pi.say("Go");
@@ -146,11 +173,20 @@ fn web_pages() {
 #[test]
 fn garbage() {
     for chat in BOTH {
-        survives(Reply::text(["x"]).item(serde_json::from_value(json!({"garbage": 100_000})).unwrap()), chat);
+        survives(
+            Reply::text(["x"]).item(serde_json::from_value(json!({"garbage": 100_000})).unwrap()),
+            chat,
+        );
         survives(Reply::new().raw("data: {\"type\":\n\n"), chat);
-        survives(Reply::new().raw("data: [1,2,3]\n\nevent: \n\n: comment\n\ndata:\n\n"), chat);
+        survives(
+            Reply::new().raw("data: [1,2,3]\n\nevent: \n\n: comment\n\ndata:\n\n"),
+            chat,
+        );
         survives(Reply::new().raw_bytes(&[0xff, 0xfe, 0, 10, 10, 13, 10]), chat);
-        survives(Reply::text(["a"]).item(serde_json::from_value(json!({"text": ["b", {"hex": "c328"}]})).unwrap()), chat);
+        survives(
+            Reply::text(["a"]).item(serde_json::from_value(json!({"text": ["b", {"hex": "c328"}]})).unwrap()),
+            chat,
+        );
     }
 }
 
@@ -166,7 +202,11 @@ fn unknown_events_and_pings_do_no_harm() {
             reply = reply.item(serde_json::from_value(item).unwrap());
         }
         let answer = survives(reply.then_text(["lo"]), chat);
-        assert_eq!((text(&answer), &answer["stopReason"]), ("Hello".into(), &json!("stop")), "{answer}");
+        assert_eq!(
+            (text(&answer), &answer["stopReason"]),
+            ("Hello".into(), &json!("stop")),
+            "{answer}"
+        );
     }
 }
 
@@ -181,7 +221,10 @@ fn error_events_in_the_stream() {
 #[test]
 fn stop_reasons() {
     for chat in BOTH {
-        assert_eq!(survives(Reply::text(["x"]).stop("length"), chat)["stopReason"], "length");
+        assert_eq!(
+            survives(Reply::text(["x"]).stop("length"), chat)["stopReason"],
+            "length"
+        );
         survives(Reply::text(["x"]).stop("something new"), chat);
     }
 }
@@ -189,7 +232,9 @@ fn stop_reasons() {
 #[test]
 fn a_call_that_was_cut_off_is_not_run() {
     let world = World::new([
-        Reply::new().tool_chunks("c1", "bash", [r#"{"command": "touch must-not-run; echo "#]).stop("length"),
+        Reply::new()
+            .tool_chunks("c1", "bash", [r#"{"command": "touch must-not-run; echo "#])
+            .stop("length"),
         Reply::text(["sorry"]),
     ]);
     let pi = world.start();
@@ -203,7 +248,11 @@ fn a_call_that_was_cut_off_is_not_run() {
 fn arguments_that_are_no_json() {
     for chat in BOTH {
         for raw in ["null", "[1]", "\"x\"", "", "{\"command\": 7}", "}{"] {
-            let world = World::new([Reply::new().tool_chunks("c1", "bash", [raw]), Reply::text(["sorry"])]).without_retries();
+            let world = World::new([
+                Reply::new().tool_chunks("c1", "bash", [raw]),
+                Reply::text(["sorry"]),
+            ])
+            .without_retries();
             let pi = start(&world, chat);
             let lines = pi.say("Go");
             for end in of_type(&lines, "tool_execution_end") {
@@ -244,18 +293,27 @@ fn a_gzip_bomb_is_not_unpacked() {
 #[test]
 fn compressed_answers_are_understood() {
     for chat in BOTH {
-        let reply = Reply { gzip: true, ..Reply::text(["squeezed"]) };
+        let reply = Reply {
+            gzip: true,
+            ..Reply::text(["squeezed"])
+        };
         assert_eq!(text(&survives(reply, chat)), "squeezed");
     }
 }
 
 #[test]
 fn ten_thousand_calls_in_one_answer() {
-    let world = World::new([Reply::many_tools(10_000, "no_such_tool", json!({"n": "{i}"})).batch(65_536), Reply::text(["phew"])]);
+    let world = World::new([
+        Reply::many_tools(10_000, "no_such_tool", json!({"n": "{i}"})).batch(65_536),
+        Reply::text(["phew"]),
+    ]);
     let pi = world.start_with(&["--rpc-dialect", "pi-delta"]);
     let lines = pi.say("Go");
     assert_eq!(of_type(&lines, "tool_execution_start").len(), 10_000);
-    let results = of_type(&lines, "turn_end")[0]["toolResults"].as_array().unwrap().clone();
+    let results = of_type(&lines, "turn_end")[0]["toolResults"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert_eq!(results.len(), 10_000);
     for (number, result) in results.iter().enumerate() {
         assert_eq!(result["toolCallId"], format!("call_{number}"));
@@ -266,7 +324,11 @@ fn ten_thousand_calls_in_one_answer() {
 
 #[test]
 fn too_many_calls_are_an_error() {
-    let world = World::new([Reply::many_tools(20_001, "ls", json!({})).batch(65_536), Reply::text(["well again"])]).without_retries();
+    let world = World::new([
+        Reply::many_tools(20_001, "ls", json!({})).batch(65_536),
+        Reply::text(["well again"]),
+    ])
+    .without_retries();
     let pi = world.start_with(&["--rpc-dialect", "pi-delta"]);
     let lines = pi.say("Go");
     assert_eq!(answers(&lines)[0]["stopReason"], "error");

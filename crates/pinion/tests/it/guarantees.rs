@@ -26,7 +26,10 @@ fn noisy_tools_do_not_reach_stdout() {
     world.server.push(bash("c1", &noise));
     world.server.push(Reply::text(["done"]));
     pi.say("Go");
-    assert_eq!(world.server.requests()[0].header("x-api-key"), Some("key-from-a-command"));
+    assert_eq!(
+        world.server.requests()[0].header("x-api-key"),
+        Some("key-from-a-command")
+    );
     pi.data(json!({"type": "bash", "command": noise}));
     // Only inside of JSON; `finish` looks at every line.
     let lines = pi.lines();
@@ -43,14 +46,22 @@ fn monster_line() {
     pi.agent.skip();
     let before = memory_kb(pi.agent.pid(), "VmRSS");
     let piece = vec![b'x'; 1 << 20];
-    pi.agent.send_raw(b"{\"id\":\"monster\",\"type\":\"prompt\",\"message\":\"").unwrap();
+    pi.agent
+        .send_raw(b"{\"id\":\"monster\",\"type\":\"prompt\",\"message\":\"")
+        .unwrap();
     for _ in 0..64 {
         pi.agent.send_raw(&piece).unwrap();
     }
     pi.agent.send_raw(b"\"}\n").unwrap();
     let refused = pi.wait("response");
-    assert_eq!((&refused["success"], &refused["command"]), (&json!(false), &json!("parse")));
-    assert!(refused["error"].as_str().unwrap().contains("33554432"), "{refused}");
+    assert_eq!(
+        (&refused["success"], &refused["command"]),
+        (&json!(false), &json!("parse"))
+    );
+    assert!(
+        refused["error"].as_str().unwrap().contains("33554432"),
+        "{refused}"
+    );
     pi.state();
     let most = memory_kb(pi.agent.pid(), "VmHWM") - before;
     let limit = u64::try_from(LINE >> 10).unwrap() + 20 * 1024;
@@ -79,7 +90,9 @@ fn unread_stdout() {
     config.write_timeout = Duration::from_millis(1_500);
     let pi = Pi::spawn(config);
     let pad = "x".repeat(1_000);
-    let line = |number: usize| format!("{{\"id\":\"n{number}\",\"type\":\"get_messages\",\"pad\":\"{pad}\"}}\n").into_bytes();
+    let line = |number: usize| {
+        format!("{{\"id\":\"n{number}\",\"type\":\"get_messages\",\"pad\":\"{pad}\"}}\n").into_bytes()
+    };
     let mut sent = 0;
     let rest = loop {
         match pi.agent.send_raw(&line(sent)) {
@@ -87,7 +100,10 @@ fn unread_stdout() {
             Err(Error::StdinBlocked { written, .. }) => break line(sent).split_off(written),
             Err(error) => panic!("{error}"),
         }
-        assert!(sent < 500_000, "it reads on and on although nobody reads what it says");
+        assert!(
+            sent < 500_000,
+            "it reads on and on although nobody reads what it says"
+        );
     };
     let memory = memory_kb(pi.agent.pid(), "VmHWM");
     assert!(memory < 96 * 1024, "{memory} kB");
@@ -95,13 +111,23 @@ fn unread_stdout() {
     pi.agent.send_raw(&rest).unwrap();
     pi.response(&format!("n{sent}"));
     let lines = pi.lines();
-    let ids: Vec<&str> = of_type(&lines, "response").into_iter().map(|line| line["id"].as_str().unwrap()).collect();
-    assert_eq!(ids, (0..=sent).map(|number| format!("n{number}")).collect::<Vec<_>>(), "nothing lost, nothing reordered");
+    let ids: Vec<&str> = of_type(&lines, "response")
+        .into_iter()
+        .map(|line| line["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        ids,
+        (0..=sent).map(|number| format!("n{number}")).collect::<Vec<_>>(),
+        "nothing lost, nothing reordered"
+    );
 }
 
 #[test]
 fn an_unread_answer_waits() {
-    let world = World::new([Reply::text_deltas(60_000, 100).batch(65_536), Reply::text(["next"])]);
+    let world = World::new([
+        Reply::text_deltas(60_000, 100).batch(65_536),
+        Reply::text(["next"]),
+    ]);
     let pi = Pi::spawn(world.config().paused());
     pi.send(json!({"type": "prompt", "message": "Go"}));
     world.server.wait_requests(1, LONG).unwrap();
@@ -117,7 +143,10 @@ fn an_unread_answer_waits() {
 
 #[test]
 fn silent_provider() {
-    let silent = Before { drop: Some(CutHow::Stall), ..Before::default() };
+    let silent = Before {
+        drop: Some(CutHow::Stall),
+        ..Before::default()
+    };
     let world = World::new([
         Reply::text(["x"]).before(silent),
         Reply::text(["half"]).drop_here(CutHow::Stall),
@@ -127,7 +156,10 @@ fn silent_provider() {
     let pi = world.start();
     let lines = pi.say("Go");
     assert_eq!(of_type(&lines, "auto_retry_start").len(), 2);
-    let reasons: Vec<&Value> = answers(&lines).into_iter().map(|answer| &answer["stopReason"]).collect();
+    let reasons: Vec<&Value> = answers(&lines)
+        .into_iter()
+        .map(|answer| &answer["stopReason"])
+        .collect();
     assert_eq!(reasons, ["error", "error", "stop"]);
     assert_eq!(text(answers(&lines)[2]), "whole");
     pi.finish();
@@ -135,22 +167,40 @@ fn silent_provider() {
 
 #[test]
 fn tools_do_not_see_keys() {
-    let world = World::new([bash("c1", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"), Reply::text(["done"])]);
+    let world = World::new([
+        bash("c1", "env; cat /proc/$PPID/environ | tr '\\0' '\\n'"),
+        Reply::text(["done"]),
+    ]);
     let mut models = testkit::workspace::default_models(&world.server.url());
     models["providers"]["mock-anthropic"]["apiKey"] = json!("MY_OWN_KEY");
     world.dir.write_models(&models).unwrap();
-    let keys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "MY_OWN_KEY"];
+    let keys = [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "GEMINI_API_KEY",
+        "OPENROUTER_API_KEY",
+        "MY_OWN_KEY",
+    ];
     let mut config = world.config().env("HARMLESS", "seen");
     for key in keys {
         config = config.env(key, "sk-secret-value");
     }
     let pi = Pi::spawn(config);
     let lines = pi.say("Go");
-    assert_eq!(world.server.requests()[0].header("x-api-key"), Some("sk-secret-value"));
+    assert_eq!(
+        world.server.requests()[0].header("x-api-key"),
+        Some("sk-secret-value")
+    );
     let result = of_type(&lines, "tool_execution_end")[0].to_string();
-    assert!(result.contains("HARMLESS=seen") && !result.contains("sk-secret-value"), "{result}");
+    assert!(
+        result.contains("HARMLESS=seen") && !result.contains("sk-secret-value"),
+        "{result}"
+    );
     let own = pi.data(json!({"type": "bash", "command": "env"}))["output"].to_string();
-    assert!(own.contains("HARMLESS=seen") && !own.contains("sk-secret-value"), "{own}");
+    assert!(
+        own.contains("HARMLESS=seen") && !own.contains("sk-secret-value"),
+        "{own}"
+    );
     let file = std::fs::read_to_string(pi.file()).unwrap();
     assert!(!file.contains("sk-secret-value"));
     pi.finish();
@@ -160,8 +210,15 @@ fn tools_do_not_see_keys() {
 fn a_closed_stdout_ends_it() {
     let world = World::new([]);
     let mut command = std::process::Command::new(crate::kit::PROGRAM);
-    command.args(["--mode", "rpc", "--model", "offline/echo"]).env_clear().envs(world.dir.env()).current_dir(world.dir.cwd());
-    command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::null());
+    command
+        .args(["--mode", "rpc", "--model", "offline/echo"])
+        .env_clear()
+        .envs(world.dir.env())
+        .current_dir(world.dir.cwd());
+    command
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     drop(child.stdout.take());
     until("its end", || child.try_wait().unwrap().is_some());

@@ -23,13 +23,20 @@ fn ids_of_any_kind_are_echoed() {
 fn nonsense_is_answered_and_reading_goes_on() {
     let world = World::new([]);
     let pi = world.start();
-    let deep = format!("{{\"type\":\"get_state\",\"x\":{}{}}}", "[".repeat(500), "]".repeat(500));
+    let deep = format!(
+        "{{\"type\":\"get_state\",\"x\":{}{}}}",
+        "[".repeat(500),
+        "]".repeat(500)
+    );
     let lines: [(&[u8], &str); 9] = [
         (b"{", "Failed to parse command: "),
         (b"", "Failed to parse command: "),
         (b"nope", "Failed to parse command: "),
         (b"null", "Failed to parse command: "),
-        (b"{\"type\":\"get_state\",\"x\":\"\xff\"}", "Failed to parse command: "),
+        (
+            b"{\"type\":\"get_state\",\"x\":\"\xff\"}",
+            "Failed to parse command: ",
+        ),
         (deep.as_bytes(), "Failed to parse command: "),
         (b"[1]", "Unknown command: undefined"),
         (b"7", "Unknown command: undefined"),
@@ -40,7 +47,11 @@ fn nonsense_is_answered_and_reading_goes_on() {
         let response = pi.wait("response");
         assert_eq!(response["success"], false);
         let found = response["error"].as_str().unwrap();
-        assert!(found.starts_with(error), "{}: {found}", String::from_utf8_lossy(line));
+        assert!(
+            found.starts_with(error),
+            "{}: {found}",
+            String::from_utf8_lossy(line)
+        );
         let is_parse_error = error.starts_with("Failed");
         assert_eq!(response["command"] == "parse", is_parse_error, "{response}");
     }
@@ -51,8 +62,14 @@ fn nonsense_is_answered_and_reading_goes_on() {
 fn unknown_commands_keep_their_id() {
     let world = World::new([]);
     let pi = world.start();
-    assert_eq!(pi.error(json!({"type": "frobnicate"})), "Unknown command: frobnicate");
-    assert_eq!(pi.error(json!({"type": "Prompt", "message": "x"})), "Unknown command: Prompt");
+    assert_eq!(
+        pi.error(json!({"type": "frobnicate"})),
+        "Unknown command: frobnicate"
+    );
+    assert_eq!(
+        pi.error(json!({"type": "Prompt", "message": "x"})),
+        "Unknown command: Prompt"
+    );
     pi.finish();
 }
 
@@ -60,9 +77,20 @@ fn unknown_commands_keep_their_id() {
 fn missing_fields_are_refused_with_the_id() {
     let world = World::new([]);
     let pi = world.start();
-    for kind in ["prompt", "steer", "follow_up", "abort_and_prompt", "bash", "set_session_name", "set_steering_mode"] {
+    for kind in [
+        "prompt",
+        "steer",
+        "follow_up",
+        "abort_and_prompt",
+        "bash",
+        "set_session_name",
+        "set_steering_mode",
+    ] {
         let error = pi.error(json!({ "type": kind }));
-        assert!(!error.is_empty() && !error.starts_with("Unknown command"), "{kind}: {error}");
+        assert!(
+            !error.is_empty() && !error.starts_with("Unknown command"),
+            "{kind}: {error}"
+        );
     }
     assert!(of_type(&pi.lines(), "agent_start").is_empty());
     pi.finish();
@@ -72,8 +100,12 @@ fn missing_fields_are_refused_with_the_id() {
 fn frames_that_answer_nothing_are_ignored() {
     let world = World::new([]);
     let pi = world.start();
-    pi.agent.send(&json!({"type": "extension_ui_response", "id": "ui_1", "value": "x"})).unwrap();
-    pi.agent.send(&json!({"type": "host_tool_result", "id": "host_1", "result": {"content": []}})).unwrap();
+    pi.agent
+        .send(&json!({"type": "extension_ui_response", "id": "ui_1", "value": "x"}))
+        .unwrap();
+    pi.agent
+        .send(&json!({"type": "host_tool_result", "id": "host_1", "result": {"content": []}}))
+        .unwrap();
     pi.state();
     assert_eq!(of_type(&pi.lines(), "response").len(), 1);
     pi.finish();
@@ -83,16 +115,31 @@ fn frames_that_answer_nothing_are_ignored() {
 fn line_ends_and_separators() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
-    pi.agent.send_raw(b"{\"id\":\"crlf\",\"type\":\"get_state\"}\r\n").unwrap();
+    pi.agent
+        .send_raw(b"{\"id\":\"crlf\",\"type\":\"get_state\"}\r\n")
+        .unwrap();
     assert_eq!(pi.response("crlf")["success"], true);
-    pi.agent.send_raw(b"{\"id\":\"a\",\"type\":\"get_state\"}\n{\"id\":\"b\",\"type\":\"get_state\"}\n").unwrap();
+    pi.agent
+        .send_raw(b"{\"id\":\"a\",\"type\":\"get_state\"}\n{\"id\":\"b\",\"type\":\"get_state\"}\n")
+        .unwrap();
     pi.response("a");
     pi.response("b");
     let odd = "a\u{2028}b\u{2029}c\u{85}d\u{0}e \u{1f600}";
-    pi.agent.send_raw(format!("{{\"id\":\"p\",\"type\":\"prompt\",\"message\":{}}}\n", json!(odd)).as_bytes()).unwrap();
+    pi.agent
+        .send_raw(
+            format!(
+                "{{\"id\":\"p\",\"type\":\"prompt\",\"message\":{}}}\n",
+                json!(odd)
+            )
+            .as_bytes(),
+        )
+        .unwrap();
     pi.settled();
     assert_eq!(pi.messages()[0]["content"][0]["text"], odd);
-    assert_eq!(world.server.requests()[0].body["messages"][0]["content"][0]["text"], odd);
+    assert_eq!(
+        world.server.requests()[0].body["messages"][0]["content"][0]["text"],
+        odd
+    );
 }
 
 #[test]
@@ -103,7 +150,9 @@ fn a_line_may_come_in_pieces_and_the_last_one_without_its_end() {
         pi.agent.send_raw(&[*byte]).unwrap();
     }
     assert_eq!(pi.response("slow")["success"], true);
-    pi.agent.send_raw(b"{\"id\":\"last\",\"type\":\"get_state\"}").unwrap();
+    pi.agent
+        .send_raw(b"{\"id\":\"last\",\"type\":\"get_state\"}")
+        .unwrap();
     pi.agent.close_stdin();
     assert_eq!(pi.response("last")["success"], true);
     assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
@@ -113,10 +162,15 @@ fn a_line_may_come_in_pieces_and_the_last_one_without_its_end() {
 fn answers_come_in_the_order_of_the_questions() {
     let world = World::new([]);
     let pi = world.start();
-    let ids: Vec<String> = (0..2_000).map(|_| pi.send(json!({"type": "get_messages"}))).collect();
+    let ids: Vec<String> = (0..2_000)
+        .map(|_| pi.send(json!({"type": "get_messages"})))
+        .collect();
     pi.response(ids.last().unwrap());
     let lines = pi.lines();
-    let answered: Vec<&Value> = of_type(&lines, "response").into_iter().map(|line| &line["id"]).collect();
+    let answered: Vec<&Value> = of_type(&lines, "response")
+        .into_iter()
+        .map(|line| &line["id"])
+        .collect();
     assert_eq!(answered, ids.iter().collect::<Vec<_>>());
     pi.finish();
 }
@@ -128,6 +182,9 @@ fn a_long_prompt_arrives_whole() {
     let long = "0123456789abcdef".repeat(128 * 1024);
     pi.say(&long);
     assert_eq!(pi.messages()[0]["content"][0]["text"], long.as_str());
-    assert_eq!(world.server.requests()[0].body["messages"][0]["content"][0]["text"], long.as_str());
+    assert_eq!(
+        world.server.requests()[0].body["messages"][0]["content"][0]["text"],
+        long.as_str()
+    );
     pi.finish();
 }

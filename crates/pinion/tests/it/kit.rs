@@ -89,9 +89,16 @@ impl World {
         let folder = tempfile::tempdir_in(self.dir.root()).unwrap();
         let (out, err) = (folder.path().join("out"), folder.path().join("err"));
         let mut command = Command::new(program);
-        command.args(args).env_clear().envs(self.dir.env()).current_dir(self.dir.cwd());
+        command
+            .args(args)
+            .env_clear()
+            .envs(self.dir.env())
+            .current_dir(self.dir.cwd());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
-        command.stdin(Stdio::piped()).stdout(File::create(&out).unwrap()).stderr(File::create(&err).unwrap());
+        command
+            .stdin(Stdio::piped())
+            .stdout(File::create(&out).unwrap())
+            .stderr(File::create(&err).unwrap());
         let mut child = command.spawn().unwrap();
         // Nobody has to read it; a program that ends early is no failure of the test.
         let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
@@ -107,7 +114,11 @@ impl World {
             std::thread::sleep(Duration::from_millis(3));
         };
         let text = |path: &Path| String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
-        Done { code: status.code(), out: text(&out), err: text(&err) }
+        Done {
+            code: status.code(),
+            out: text(&out),
+            err: text(&err),
+        }
     }
 
     /// Session files, oldest first.
@@ -121,7 +132,11 @@ pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        if path.is_dir() { found.extend(files_below(&path)) } else { found.push(path) }
+        if path.is_dir() {
+            found.extend(files_below(&path))
+        } else {
+            found.push(path)
+        }
     }
     found.sort();
     found
@@ -136,7 +151,11 @@ pub(crate) struct Pi {
 
 impl Pi {
     pub(crate) fn spawn(config: AgentConfig) -> Self {
-        Self { agent: Agent::spawn(config).unwrap(), next: Cell::new(0), sent: RefCell::default() }
+        Self {
+            agent: Agent::spawn(config).unwrap(),
+            next: Cell::new(0),
+            sent: RefCell::default(),
+        }
     }
 
     /// Sends a command under a new id, unless it has one.
@@ -193,7 +212,11 @@ impl Pi {
         self.agent.skip();
         self.prompt(text);
         self.settled();
-        self.lines().split_off(before).into_iter().filter(|line| line["type"] != "ready").collect()
+        self.lines()
+            .split_off(before)
+            .into_iter()
+            .filter(|line| line["type"] != "ready")
+            .collect()
     }
 
     /// Waits for the next event of a type.
@@ -207,12 +230,18 @@ impl Pi {
 
     /// Waits for an update whose `assistantMessageEvent` has this type.
     pub(crate) fn wait_update(&self, kind: &str) -> Value {
-        self.agent.wait(|line| line["assistantMessageEvent"]["type"] == kind, LONG).unwrap()
+        self.agent
+            .wait(|line| line["assistantMessageEvent"]["type"] == kind, LONG)
+            .unwrap()
     }
 
     /// Everything printed so far.
     pub(crate) fn lines(&self) -> Vec<Value> {
-        self.agent.lines().iter().map(|line| line.value.as_ref().clone()).collect()
+        self.agent
+            .lines()
+            .iter()
+            .map(|line| line.value.as_ref().clone())
+            .collect()
     }
 
     pub(crate) fn state(&self) -> Value {
@@ -258,7 +287,9 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
 /// The values of `type`; `ready` and updates left out.
 pub(crate) fn kinds(lines: &[Value]) -> Vec<&str> {
     let kinds = lines.iter().map(|line| line["type"].as_str().unwrap());
-    kinds.filter(|kind| !["ready", "message_update", "tool_execution_update"].contains(kind)).collect()
+    kinds
+        .filter(|kind| !["ready", "message_update", "tool_execution_update"].contains(kind))
+        .collect()
 }
 
 /// Lines of a type.
@@ -268,7 +299,9 @@ pub(crate) fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 /// The finished answers among the lines.
 pub(crate) fn answers(lines: &[Value]) -> Vec<&Value> {
-    let ends = of_type(lines, "message_end").into_iter().map(|line| &line["message"]);
+    let ends = of_type(lines, "message_end")
+        .into_iter()
+        .map(|line| &line["message"]);
     ends.filter(|message| message["role"] == "assistant").collect()
 }
 

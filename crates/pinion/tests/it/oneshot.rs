@@ -16,9 +16,17 @@ fn run(world: &World, args: &[&str], stdin: &str) -> Done {
 
 #[test]
 fn the_last_answer_as_text() {
-    let world = World::new([Reply::text(["I look."]).then_tool("c", "ls", serde_json::json!({})), Reply::text(["All ", "done."])]);
+    let world = World::new([
+        Reply::text(["I look."]).then_tool("c", "ls", serde_json::json!({})),
+        Reply::text(["All ", "done."]),
+    ]);
     let done = run(&world, &["-p", "Look around"], "");
-    assert_eq!((done.code, done.out.as_str()), (Some(0), "All done.\n"), "{}", done.err);
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (Some(0), "All done.\n"),
+        "{}",
+        done.err
+    );
     assert_eq!(world.session_files().len(), 1);
 }
 
@@ -27,7 +35,12 @@ fn stdin_files_and_words() {
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok again"])]);
     world.dir.write("notes.txt", "from a file").unwrap();
     let done = run(&world, &["-p", "@notes.txt", "First", "Second"], "from stdin\n");
-    assert_eq!((done.code, done.out.as_str()), (Some(0), "ok again\n"), "{}", done.err);
+    assert_eq!(
+        (done.code, done.out.as_str()),
+        (Some(0), "ok again\n"),
+        "{}",
+        done.err
+    );
     let requests = world.server.requests();
     assert_eq!(requests.len(), 2);
     let first = requests[0].body["messages"][0]["content"].to_string();
@@ -76,13 +89,21 @@ fn events_as_json() {
     let world = World::new([bash("c", "echo hi"), Reply::text(["done"])]);
     let done = run(&world, &["--mode", "json", "Go"], "");
     assert_eq!(done.code, Some(0), "{}", done.err);
-    let lines: Vec<Value> = done.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines: Vec<Value> = done
+        .out
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(lines[0]["type"], "session");
     assert_eq!(lines[0]["version"], 3);
     assert_eq!(lines[1]["type"], "agent_start");
     assert!(lines.iter().any(|line| line["type"] == "tool_execution_end"));
     assert!(lines.iter().any(|line| line["type"] == "agent_end"));
-    assert!(!lines.iter().any(|line| line["type"] == "response" || line["type"] == "ready"));
+    assert!(
+        !lines
+            .iter()
+            .any(|line| line["type"] == "response" || line["type"] == "ready")
+    );
 }
 
 #[test]
@@ -90,7 +111,13 @@ fn a_session_goes_on() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     assert_eq!(run(&world, &["-p", "First"], "").out, "one\n");
     assert_eq!(run(&world, &["-p", "--continue", "Second"], "").out, "two\n");
-    assert_eq!(world.server.requests()[1].body["messages"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        world.server.requests()[1].body["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
     assert_eq!(world.session_files().len(), 1);
 }
 
@@ -99,7 +126,11 @@ fn the_first_command_of_the_readme() {
     let world = World::new([]);
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
     world.dir.write("a-file-to-list", "").unwrap();
-    let done = world.run_as(Path::new(crate::kit::PROGRAM), &["-p", "List the files in this directory"], "");
+    let done = world.run_as(
+        Path::new(crate::kit::PROGRAM),
+        &["-p", "List the files in this directory"],
+        "",
+    );
     assert_eq!(done.code, Some(0), "{}", done.err);
     assert!(done.out.contains("a-file-to-list"), "{}", done.out);
     assert!(done.err.contains("not an AI"), "{}", done.err);

@@ -87,7 +87,11 @@ fn nothing_outlives_an_abort() {
 #[test]
 fn nothing_outlives_a_timeout() {
     let world = World::new([
-        Reply::tool("c1", "bash", json!({"command": "setsid sleep 611 & sleep 612", "timeout": 0.3})),
+        Reply::tool(
+            "c1",
+            "bash",
+            json!({"command": "setsid sleep 611 & sleep 612", "timeout": 0.3}),
+        ),
         Reply::text(["done"]),
     ]);
     let pi = world.start();

@@ -24,7 +24,8 @@ fn told(world: &World, request: usize) -> Vec<String> {
     let requests = world.server.requests();
     let messages = requests[request].body["messages"].as_array().unwrap();
     let users = messages.iter().filter(|message| message["role"] == "user");
-    users.flat_map(|message| message["content"].as_array().unwrap().clone())
+    users
+        .flat_map(|message| message["content"].as_array().unwrap().clone())
         .filter_map(|block| block["text"].as_str().map(str::to_owned))
         .collect()
 }
@@ -54,7 +55,11 @@ fn a_prompt_can_be_queued_both_ways() {
         let data = pi.data(json!({"type": "prompt", "message": "Second", "streamingBehavior": behaviour}));
         assert_eq!(data["disposition"], "queued");
         let update = pi.wait("queue_update");
-        let queue = if behaviour == "steer" { "steering" } else { "followUp" };
+        let queue = if behaviour == "steer" {
+            "steering"
+        } else {
+            "followUp"
+        };
         assert_eq!(update[queue], json!(["Second"]), "{update}");
         let state = pi.state();
         assert_eq!(state["pendingMessageCount"], 1);
@@ -90,8 +95,16 @@ fn steering_goes_before_follow_ups_and_one_at_a_time() {
     let world = gated(["a", "b", "c", "d"].map(|word| Reply::text([word])));
     let pi = world.start();
     at_gate(&world, &pi);
-    for (kind, message) in [("follow_up", "F1"), ("follow_up", "F2"), ("steer", "S1"), ("steer", "S2")] {
-        assert_eq!(pi.data(json!({"type": kind, "message": message}))["disposition"], "queued");
+    for (kind, message) in [
+        ("follow_up", "F1"),
+        ("follow_up", "F2"),
+        ("steer", "S1"),
+        ("steer", "S2"),
+    ] {
+        assert_eq!(
+            pi.data(json!({"type": kind, "message": message}))["disposition"],
+            "queued"
+        );
     }
     world.server.release("mid");
     pi.settled();
@@ -108,7 +121,12 @@ fn all_at_once() {
     pi.data(json!({"type": "set_steering_mode", "mode": "all"}));
     pi.data(json!({"type": "set_follow_up_mode", "mode": "all"}));
     at_gate(&world, &pi);
-    for (kind, message) in [("follow_up", "F1"), ("follow_up", "F2"), ("steer", "S1"), ("steer", "S2")] {
+    for (kind, message) in [
+        ("follow_up", "F1"),
+        ("follow_up", "F2"),
+        ("steer", "S1"),
+        ("steer", "S2"),
+    ] {
         pi.data(json!({"type": kind, "message": message}));
     }
     world.server.release("mid");
@@ -139,7 +157,11 @@ fn steering_waits_for_the_tools_of_the_turn() {
 fn immediate_steering_skips_the_tools_that_still_run() {
     let short = "while [ ! -e go ]; do sleep 0.01; done";
     let world = World::new([
-        Reply::tool("short", "bash", json!({ "command": short })).then_tool("long", "bash", json!({"command": "sleep 600"})),
+        Reply::tool("short", "bash", json!({ "command": short })).then_tool(
+            "long",
+            "bash",
+            json!({"command": "sleep 600"}),
+        ),
         Reply::text(["done"]),
     ]);
     let pi = world.start();
@@ -155,7 +177,14 @@ fn immediate_steering_skips_the_tools_that_still_run() {
     assert_eq!(ends[0]["toolCallId"], "short");
     assert_eq!(ends[0]["isError"], false);
     assert_eq!(ends[1]["isError"], true);
-    assert!(ends[1]["result"]["content"][0]["text"].as_str().unwrap().contains("Skipped"), "{}", ends[1]);
+    assert!(
+        ends[1]["result"]["content"][0]["text"]
+            .as_str()
+            .unwrap()
+            .contains("Skipped"),
+        "{}",
+        ends[1]
+    );
     assert_eq!(told(&world, 1), ["Go", "Hurry"]);
     pi.finish();
 }
@@ -173,7 +202,11 @@ fn the_queue_can_be_cleared() {
     pi.settled();
     assert_eq!(pi.messages().len(), 2);
     let updates = pi.lines();
-    let last = of_type(&updates, "queue_update").last().copied().cloned().unwrap();
+    let last = of_type(&updates, "queue_update")
+        .last()
+        .copied()
+        .cloned()
+        .unwrap();
     assert_eq!((&last["steering"], &last["followUp"]), (&json!([]), &json!([])));
     pi.finish();
 }
@@ -183,7 +216,9 @@ fn the_queue_has_an_end() {
     let world = gated([]);
     let pi = world.start();
     at_gate(&world, &pi);
-    let ids: Vec<String> = (0..1_001).map(|n| pi.send(json!({"type": "steer", "message": format!("{n}")}))).collect();
+    let ids: Vec<String> = (0..1_001)
+        .map(|n| pi.send(json!({"type": "steer", "message": format!("{n}")})))
+        .collect();
     let last = pi.response(ids.last().unwrap());
     assert_eq!(last["success"], false, "{last}");
     assert_eq!(pi.get("clear_queue")["steering"].as_array().unwrap().len(), 1_000);
@@ -196,7 +231,10 @@ fn the_queue_has_an_end() {
 fn what_was_queued_while_idle_goes_with_the_next_prompt() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
-    assert_eq!(pi.data(json!({"type": "steer", "message": "S"}))["disposition"], "queued");
+    assert_eq!(
+        pi.data(json!({"type": "steer", "message": "S"}))["disposition"],
+        "queued"
+    );
     pi.say("First");
     assert_eq!(told(&world, 0), ["First", "S"]);
     pi.finish();
@@ -218,7 +256,10 @@ fn queued_images_reach_the_model() {
 
 #[test]
 fn prompt_and_abort_in_one_write_mean_what_they_say() {
-    let world = World::new([Reply::text(["later"]).when_contains("Again"), Reply::text(["never"]).gate("never")]);
+    let world = World::new([
+        Reply::text(["later"]).when_contains("Again"),
+        Reply::text(["never"]).gate("never"),
+    ]);
     let pi = world.start();
     let prompt = pi_line(&pi, json!({"type": "prompt", "message": "Go"}));
     let abort = pi_line(&pi, json!({"type": "abort"}));
@@ -226,7 +267,11 @@ fn prompt_and_abort_in_one_write_mean_what_they_say() {
     assert_eq!(pi.settled()["aborted"], true);
     let lines = pi.lines();
     let seen = kinds(&lines);
-    assert_eq!(seen.iter().filter(|kind| **kind == "agent_end").count(), 1, "{seen:?}");
+    assert_eq!(
+        seen.iter().filter(|kind| **kind == "agent_end").count(),
+        1,
+        "{seen:?}"
+    );
     pi.say("Again");
 }
 

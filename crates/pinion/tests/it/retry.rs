@@ -7,25 +7,53 @@ use crate::kit::{World, answers, kinds, of_type, text};
 
 #[test]
 fn a_passing_failure_is_tried_again() {
-    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::error(ErrorKind::RateLimit), Reply::text(["ok"])]);
+    let world = World::new([
+        Reply::error(ErrorKind::Overloaded),
+        Reply::error(ErrorKind::RateLimit),
+        Reply::text(["ok"]),
+    ]);
     let pi = world.start();
     let lines = pi.say("Hi");
     let starts = of_type(&lines, "auto_retry_start");
     assert_eq!(starts.len(), 2);
-    assert_eq!((&starts[0]["attempt"], &starts[1]["attempt"]), (&json!(1), &json!(2)));
-    assert_eq!((&starts[0]["delayMs"], &starts[1]["delayMs"]), (&json!(10), &json!(20)));
+    assert_eq!(
+        (&starts[0]["attempt"], &starts[1]["attempt"]),
+        (&json!(1), &json!(2))
+    );
+    assert_eq!(
+        (&starts[0]["delayMs"], &starts[1]["delayMs"]),
+        (&json!(10), &json!(20))
+    );
     assert_eq!(starts[0]["maxAttempts"], 3);
-    assert!(starts[0]["errorMessage"].as_str().unwrap().contains("529"), "{}", starts[0]);
-    let ends: Vec<&Value> = of_type(&lines, "agent_end").into_iter().map(|end| &end["willRetry"]).collect();
+    assert!(
+        starts[0]["errorMessage"].as_str().unwrap().contains("529"),
+        "{}",
+        starts[0]
+    );
+    let ends: Vec<&Value> = of_type(&lines, "agent_end")
+        .into_iter()
+        .map(|end| &end["willRetry"])
+        .collect();
     assert_eq!(ends, [true, true, false]);
     let over = of_type(&lines, "auto_retry_end");
-    assert_eq!((over.len(), &over[0]["success"], &over[0]["attempt"]), (1, &json!(true), &json!(2)));
+    assert_eq!(
+        (over.len(), &over[0]["success"], &over[0]["attempt"]),
+        (1, &json!(true), &json!(2))
+    );
     assert_eq!(of_type(&lines, "agent_settled").len(), 1);
     let kinds = kinds(&lines);
     let at = |kind: &str| kinds.iter().position(|k| *k == kind).unwrap();
     assert!(at("agent_end") < at("auto_retry_start"));
-    let roles: Vec<Value> = pi.messages().iter().map(|message| message["role"].clone()).collect();
-    assert_eq!(roles, ["user", "assistant"], "failed answers are no part of the conversation");
+    let roles: Vec<Value> = pi
+        .messages()
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant"],
+        "failed answers are no part of the conversation"
+    );
     pi.finish();
 }
 
@@ -39,13 +67,20 @@ fn after_the_last_attempt_it_has_failed() {
     assert_eq!((&over["success"], &over["attempt"]), (&json!(false), &json!(3)));
     assert!(over["finalError"].as_str().unwrap().contains("500"), "{over}");
     assert_eq!(answers(&lines).last().unwrap()["stopReason"], "error");
-    assert_eq!(pi.say("Hi").len(), lines.len(), "the count starts anew with the next prompt");
+    assert_eq!(
+        pi.say("Hi").len(),
+        lines.len(),
+        "the count starts anew with the next prompt"
+    );
     pi.finish();
 }
 
 #[test]
 fn the_provider_says_how_long() {
-    let world = World::new([Reply::error(ErrorKind::RateLimit).header("retry-after", "1"), Reply::text(["ok"])]);
+    let world = World::new([
+        Reply::error(ErrorKind::RateLimit).header("retry-after", "1"),
+        Reply::text(["ok"]),
+    ]);
     let pi = world.start();
     let lines = pi.say("Hi");
     assert_eq!(of_type(&lines, "auto_retry_start")[0]["delayMs"], 1000);
@@ -82,7 +117,9 @@ fn retries_can_be_switched_off() {
 #[test]
 fn the_wait_can_be_ended() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
-    world.settings(json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}));
+    world.settings(
+        json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}),
+    );
     let pi = world.start();
     pi.prompt("Go");
     pi.wait("auto_retry_start");
@@ -95,7 +132,11 @@ fn the_wait_can_be_ended() {
 
 #[test]
 fn a_prompt_in_the_wait_is_treated_like_one_in_the_run() {
-    let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"]), Reply::text(["and ok"])]);
+    let world = World::new([
+        Reply::error(ErrorKind::Overloaded),
+        Reply::text(["ok"]),
+        Reply::text(["and ok"]),
+    ]);
     world.settings(json!({"retry": {"baseDelayMs": 300, "provider": {"maxRetries": 0}}}));
     let pi = world.start();
     pi.prompt("Go");
@@ -120,7 +161,11 @@ fn a_failure_in_the_middle_of_a_tool_loop() {
     ]);
     let pi = world.start();
     let lines = pi.say("Go");
-    assert_eq!(of_type(&lines, "tool_execution_start").len(), 1, "the tool is not run again");
+    assert_eq!(
+        of_type(&lines, "tool_execution_start").len(),
+        1,
+        "the tool is not run again"
+    );
     let requests = world.server.requests();
     assert_eq!(requests[1].body["messages"], requests[2].body["messages"]);
     pi.finish();

@@ -11,7 +11,10 @@ use crate::kit::{LONG, Pi, World, answers, bash, files_below, of_type, text, unt
 
 fn roles(path: &Path) -> Vec<Value> {
     let entries = check::entries(path);
-    entries.iter().filter_map(|entry| entry["message"].get("role").cloned()).collect()
+    entries
+        .iter()
+        .filter_map(|entry| entry["message"].get("role").cloned())
+        .collect()
 }
 
 /// A finished session with one exchange; its file.
@@ -31,17 +34,28 @@ fn reopened(pi: &Pi) {
 
 #[test]
 fn what_a_run_leaves_behind() {
-    let world = World::new([bash("c1", "echo hi"), Reply::error(ErrorKind::Overloaded), Reply::text(["done"])]);
+    let world = World::new([
+        bash("c1", "echo hi"),
+        Reply::error(ErrorKind::Overloaded),
+        Reply::text(["done"]),
+    ]);
     let pi = world.start();
     pi.say("Go");
     let file = pi.file();
     let messages = pi.messages();
     pi.finish();
-    let kinds: Vec<Value> = check::entries(&file).iter().map(|entry| entry["type"].clone()).collect();
+    let kinds: Vec<Value> = check::entries(&file)
+        .iter()
+        .map(|entry| entry["type"].clone())
+        .collect();
     assert_eq!(kinds[..2], ["model_change", "thinking_level_change"]);
-    assert_eq!(roles(&file), ["user", "assistant", "toolResult", "assistant", "assistant"], "the failed answer too");
+    assert_eq!(
+        roles(&file),
+        ["user", "assistant", "toolResult", "assistant", "assistant"],
+        "the failed answer too"
+    );
     assert_eq!(messages.len(), 4);
-    assert_eq!(world.session_files(), [file.clone()]);
+    assert_eq!(world.session_files(), std::slice::from_ref(&file));
     let mode = |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).unwrap()) & 0o777;
     assert_eq!(mode(&file), 0o600);
     assert_eq!(mode(file.parent().unwrap()), 0o700);
@@ -73,7 +87,10 @@ fn opened_by_path() {
     reopened(&pi);
     assert_eq!(pi.file(), file);
     pi.say("Go on");
-    let told = world.server.requests()[1].body["messages"].as_array().unwrap().len();
+    let told = world.server.requests()[1].body["messages"]
+        .as_array()
+        .unwrap()
+        .len();
     assert_eq!(told, 3);
     pi.finish();
     assert_eq!(roles(&file), ["user", "assistant", "user", "assistant"]);
@@ -83,7 +100,8 @@ fn opened_by_path() {
 fn opened_by_the_beginning_of_its_id() {
     let world = World::new([]);
     let file = made(&world);
-    let header: Value = serde_json::from_str(std::fs::read_to_string(&file).unwrap().lines().next().unwrap()).unwrap();
+    let header: Value =
+        serde_json::from_str(std::fs::read_to_string(&file).unwrap().lines().next().unwrap()).unwrap();
     let id = header["id"].as_str().unwrap();
     for args in [["--session", &id[..13]], ["--resume", &id[..13]]] {
         let pi = world.start_with(&args);
@@ -104,7 +122,12 @@ fn the_latest_is_continued() {
     let older = pi.file();
     pi.finish();
     let early = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    std::fs::File::options().append(true).open(&older).unwrap().set_modified(early).unwrap();
+    std::fs::File::options()
+        .append(true)
+        .open(&older)
+        .unwrap()
+        .set_modified(early)
+        .unwrap();
     let file = made(&world);
     for flag in ["--continue", "-c"] {
         let pi = world.start_with(&[flag]);
@@ -170,7 +193,10 @@ fn a_file_that_is_no_session_is_not_touched() {
     let path = world.dir.cwd().join("notes.jsonl");
     for content in ["These are my notes.\n", "{\"a\": 1}\n{\"b\": 2}\n"] {
         std::fs::write(&path, content).unwrap();
-        let done = world.run(&["--mode", "rpc", "--session", "./notes.jsonl"], "{\"type\":\"prompt\",\"message\":\"x\"}\n");
+        let done = world.run(
+            &["--mode", "rpc", "--session", "./notes.jsonl"],
+            "{\"type\":\"prompt\",\"message\":\"x\"}\n",
+        );
         assert_eq!(done.code, Some(1), "{}", done.err);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), content);
     }
@@ -183,7 +209,10 @@ fn damage_is_told_and_the_rest_is_kept() {
     let whole = std::fs::read_to_string(&file).unwrap();
     let lines: Vec<&str> = whole.lines().collect();
     let (last, before) = lines.split_last().unwrap();
-    let broken = format!("{}\nthis is nothing\n{last}\n{{\"type\":\"message\",\"id\":\"torn", before.join("\n"));
+    let broken = format!(
+        "{}\nthis is nothing\n{last}\n{{\"type\":\"message\",\"id\":\"torn",
+        before.join("\n")
+    );
     std::fs::write(&file, broken).unwrap();
     world.server.push(Reply::text(["more"]));
     let pi = world.start_with(&["--session", file.to_str().unwrap()]);
@@ -196,7 +225,10 @@ fn damage_is_told_and_the_rest_is_kept() {
     pi.agent.close_stdin();
     assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(0));
     let content = std::fs::read_to_string(&file).unwrap();
-    let readable = content.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count();
+    let readable = content
+        .lines()
+        .filter(|line| serde_json::from_str::<Value>(line).is_ok())
+        .count();
     assert_eq!(readable, lines.len() + 2, "{content}");
 }
 
@@ -214,7 +246,12 @@ fn a_call_without_a_result_gets_one() {
     let pi = world.start_with(&["--session", file.to_str().unwrap()]);
     pi.say("What happened?");
     let told = &world.server.requests()[1].body["messages"];
-    let results: Vec<&Value> = told[2]["content"].as_array().unwrap().iter().filter(|b| b["type"] == "tool_result").collect();
+    let results: Vec<&Value> = told[2]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|b| b["type"] == "tool_result")
+        .collect();
     let ids: Vec<&Value> = results.iter().map(|result| &result["tool_use_id"]).collect();
     assert_eq!(ids, ["c1", "c2"], "{told}");
     assert!(results.iter().all(|result| result["is_error"] == true));
@@ -238,7 +275,10 @@ fn kill_9_loses_nothing_that_was_told() {
         pi.agent.wait_exit(LONG).unwrap();
         pi.wait_ended();
         let lines = pi.lines();
-        let told: Vec<&Value> = of_type(&lines, "message_end").into_iter().map(|line| &line["message"]).collect();
+        let told: Vec<&Value> = of_type(&lines, "message_end")
+            .into_iter()
+            .map(|line| &line["message"])
+            .collect();
         let second = world.start_with(&["--session", file.to_str().unwrap()]);
         let held = second.messages();
         for message in &told {
@@ -261,13 +301,22 @@ fn new_session_ends_the_run_and_begins_anew() {
     assert_eq!(pi.data(json!({"type": "new_session"}))["cancelled"], false);
     let state = pi.state();
     assert_ne!(state["sessionId"], id);
-    assert_eq!((&state["messageCount"], &state["pendingMessageCount"]), (&json!(0), &json!(0)));
+    assert_eq!(
+        (&state["messageCount"], &state["pendingMessageCount"]),
+        (&json!(0), &json!(0))
+    );
     let lines = pi.lines();
     let at = |fits: &dyn Fn(&Value) -> bool| lines.iter().position(fits).unwrap();
     assert!(at(&|line| line["type"] == "agent_settled") < at(&|line| line["command"] == "new_session"));
     pi.agent.skip();
     pi.say("Hello");
-    assert_eq!(world.server.requests()[1].body["messages"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        world.server.requests()[1].body["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
     let second = pi.file();
     assert_ne!(first, second);
     pi.finish();
@@ -331,9 +380,22 @@ fn a_version_2_file_is_migrated_and_a_copy_kept() {
     let lines = pi.say("Go on");
     assert_eq!(text(answers(&lines)[0]), "more");
     pi.finish();
-    assert_eq!(check::entries(&path).iter().filter(|entry| entry["type"] == "message").count(), 3);
-    let copies = files_below(world.dir.root()).into_iter().filter(|file| file.to_string_lossy().contains("old.jsonl."));
-    assert!(copies.into_iter().any(|copy| std::fs::read(copy).unwrap() == before), "no copy of the old file");
+    assert_eq!(
+        check::entries(&path)
+            .iter()
+            .filter(|entry| entry["type"] == "message")
+            .count(),
+        3
+    );
+    let copies = files_below(world.dir.root())
+        .into_iter()
+        .filter(|file| file.to_string_lossy().contains("old.jsonl."));
+    assert!(
+        copies
+            .into_iter()
+            .any(|copy| std::fs::read(copy).unwrap() == before),
+        "no copy of the old file"
+    );
 }
 
 #[test]
@@ -345,9 +407,16 @@ fn the_model_and_level_of_a_session_come_back() {
     pi.say("Hi");
     let file = pi.file();
     pi.finish();
-    let config = world.dir.agent(crate::kit::PROGRAM).args(["--mode", "rpc", "--session", file.to_str().unwrap()]);
+    let config =
+        world
+            .dir
+            .agent(crate::kit::PROGRAM)
+            .args(["--mode", "rpc", "--session", file.to_str().unwrap()]);
     let pi = Pi::spawn(config);
     let state = pi.state();
-    assert_eq!((&state["model"]["id"], &state["thinkingLevel"]), (&json!("gpt-mock"), &json!("high")));
+    assert_eq!(
+        (&state["model"]["id"], &state["thinkingLevel"]),
+        (&json!("gpt-mock"), &json!("high"))
+    );
     pi.finish();
 }

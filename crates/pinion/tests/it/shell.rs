@@ -12,14 +12,23 @@ fn its_answer_and_its_updates() {
     let pi = world.start();
     let id = pi.send(json!({"type": "bash", "command": "echo out; echo err >&2; exit 3"}));
     let data = pi.response(&id)["data"].clone();
-    assert_eq!((&data["exitCode"], &data["cancelled"], &data["truncated"]), (&json!(3), &json!(false), &json!(false)));
+    assert_eq!(
+        (&data["exitCode"], &data["cancelled"], &data["truncated"]),
+        (&json!(3), &json!(false), &json!(false))
+    );
     let output = data["output"].as_str().unwrap();
     assert!(output.contains("out\n") && output.contains("err"), "{output}");
     let lines = pi.lines();
-    let updates: String =
-        of_type(&lines, "bash_execution_update").iter().map(|line| line["delta"].as_str().unwrap()).collect();
+    let updates: String = of_type(&lines, "bash_execution_update")
+        .iter()
+        .map(|line| line["delta"].as_str().unwrap())
+        .collect();
     assert_eq!(updates, output);
-    assert!(of_type(&lines, "bash_execution_update").iter().all(|line| line["id"] == id.as_str()));
+    assert!(
+        of_type(&lines, "bash_execution_update")
+            .iter()
+            .all(|line| line["id"] == id.as_str())
+    );
     pi.finish();
 }
 
@@ -32,11 +41,17 @@ fn the_model_hears_of_it_unless_excluded() {
     assert_eq!(pi.messages().len(), 2);
     pi.say("Hi");
     let body = world.server.requests()[0].body.to_string();
-    assert!(body.contains("for-the-model") && !body.contains("not-for-it"), "{body}");
+    assert!(
+        body.contains("for-the-model") && !body.contains("not-for-it"),
+        "{body}"
+    );
     let file = pi.file();
     pi.finish();
     let entries = check::entries(&file);
-    let commands: Vec<&Value> = entries.iter().filter_map(|entry| entry["message"].get("command")).collect();
+    let commands: Vec<&Value> = entries
+        .iter()
+        .filter_map(|entry| entry["message"].get("command"))
+        .collect();
     assert_eq!(commands, ["echo for-the-model", "echo not-for-it"]);
 }
 
@@ -44,7 +59,8 @@ fn the_model_hears_of_it_unless_excluded() {
 fn several_at_once() {
     let world = World::new([]);
     let pi = world.start();
-    let waits = pi.send(json!({"type": "bash", "command": "while [ ! -e go ]; do sleep 0.01; done; echo first"}));
+    let waits =
+        pi.send(json!({"type": "bash", "command": "while [ ! -e go ]; do sleep 0.01; done; echo first"}));
     let goes = pi.send(json!({"type": "bash", "command": "touch go; echo second"}));
     assert_eq!(pi.response(&goes)["data"]["output"], "second\n");
     assert_eq!(pi.response(&waits)["data"]["output"], "first\n");
@@ -55,15 +71,25 @@ fn several_at_once() {
 fn they_can_be_aborted() {
     let world = World::new([]);
     let pi = world.start();
-    let ids: Vec<String> =
-        (0..3).map(|n| pi.send(json!({"type": "bash", "command": format!("touch b{n}; echo begun; sleep 600")}))).collect();
-    until("the commands", || (0..3).all(|n| world.dir.cwd().join(format!("b{n}")).exists()));
+    let ids: Vec<String> = (0..3)
+        .map(|n| pi.send(json!({"type": "bash", "command": format!("touch b{n}; echo begun; sleep 600")})))
+        .collect();
+    until("the commands", || {
+        (0..3).all(|n| world.dir.cwd().join(format!("b{n}")).exists())
+    });
     pi.data(json!({"type": "abort_bash"}));
     for id in &ids {
         let data = pi.response(id)["data"].clone();
-        assert_eq!((&data["cancelled"], data.get("exitCode")), (&json!(true), None), "{data}");
+        assert_eq!(
+            (&data["cancelled"], data.get("exitCode")),
+            (&json!(true), None),
+            "{data}"
+        );
     }
-    assert_eq!(pi.data(json!({"type": "bash", "command": "echo later"}))["exitCode"], 0);
+    assert_eq!(
+        pi.data(json!({"type": "bash", "command": "echo later"}))["exitCode"],
+        0
+    );
     until("their end", || pi.agent.processes().len() <= 2);
     pi.finish();
 }
@@ -81,9 +107,27 @@ fn a_run_and_a_command_do_not_disturb_each_other() {
     pi.data(json!({"type": "bash", "command": "echo between; touch go"}));
     pi.settled();
     pi.say("And now?");
-    let roles: Vec<Value> = pi.messages().iter().map(|message| message["role"].clone()).collect();
-    assert_eq!(roles, ["user", "assistant", "toolResult", "assistant", "bashExecution", "user", "assistant"]);
-    assert!(!world.server.requests()[1].body.to_string().contains("between"), "a call and its result stay together");
+    let roles: Vec<Value> = pi
+        .messages()
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect();
+    assert_eq!(
+        roles,
+        [
+            "user",
+            "assistant",
+            "toolResult",
+            "assistant",
+            "bashExecution",
+            "user",
+            "assistant"
+        ]
+    );
+    assert!(
+        !world.server.requests()[1].body.to_string().contains("between"),
+        "a call and its result stay together"
+    );
     assert!(world.server.requests()[2].body.to_string().contains("between"));
     pi.finish();
 }
@@ -95,7 +139,11 @@ fn much_output_is_cut_and_kept_in_a_file() {
     let data = pi.data(json!({"type": "bash", "command": "seq 1 200000"}));
     assert_eq!(data["truncated"], true);
     let output = data["output"].as_str().unwrap();
-    assert!(output.len() < 60_000 && output.contains("200000"), "{} bytes", output.len());
+    assert!(
+        output.len() < 60_000 && output.contains("200000"),
+        "{} bytes",
+        output.len()
+    );
     let whole = std::fs::read_to_string(data["fullOutputPath"].as_str().unwrap()).unwrap();
     assert_eq!(whole.lines().count(), 200_000);
     assert!(whole.starts_with("1\n2\n"));
@@ -109,7 +157,11 @@ fn much_output_of_a_tool_is_cut_too() {
     let lines = pi.say("Go");
     let end = of_type(&lines, "tool_execution_end")[0];
     let shown = end["result"]["content"][0]["text"].as_str().unwrap();
-    assert!(shown.len() < 60_000 && shown.contains("200000"), "{} bytes", shown.len());
+    assert!(
+        shown.len() < 60_000 && shown.contains("200000"),
+        "{} bytes",
+        shown.len()
+    );
     let path = end["result"]["details"]["fullOutputPath"].as_str().unwrap();
     assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 200_000);
     pi.finish();
@@ -119,7 +171,9 @@ fn much_output_of_a_tool_is_cut_too() {
 fn too_many_are_refused() {
     let world = World::new([]);
     let pi = world.start();
-    let ids: Vec<String> = (0..65).map(|_| pi.send(json!({"type": "bash", "command": "sleep 600"}))).collect();
+    let ids: Vec<String> = (0..65)
+        .map(|_| pi.send(json!({"type": "bash", "command": "sleep 600"})))
+        .collect();
     let refused = pi.response(ids.last().unwrap());
     assert_eq!(refused["success"], false, "{refused}");
     pi.data(json!({"type": "abort_bash"}));
@@ -133,7 +187,8 @@ fn too_many_are_refused() {
 fn stdin_is_empty_and_the_terminal_is_not_there() {
     let world = World::new([]);
     let pi = world.start();
-    let data = pi.data(json!({"type": "bash", "command": "cat; echo done; test -t 0 && echo terminal; true"}));
+    let data =
+        pi.data(json!({"type": "bash", "command": "cat; echo done; test -t 0 && echo terminal; true"}));
     assert_eq!(data["output"], "done\n");
     pi.finish();
 }

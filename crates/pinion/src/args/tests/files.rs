@@ -7,7 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tempfile::TempDir;
 
-use crate::args::{FileParts, UsageError, read_files};
+use crate::args::error::UsageError;
+use crate::args::files::FileParts;
+use crate::args::read_files;
 
 const JPEG: &[u8] = &[0xff, 0xd8, 0xff, 0xe0, 1, 2, 3];
 
