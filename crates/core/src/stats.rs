@@ -87,23 +87,18 @@ pub fn context_tokens(messages: &[Arc<Message>]) -> u64 {
             .sum::<u64>()
 }
 
-/// How full the context is. `since` is the time of the newest compaction (Unix milliseconds): without an answer after it
-/// nothing is known.
+/// How full the context is. `kept` is the number of messages that the newest compaction left; answers among them still
+/// carry the size of the context before it, so without an answer after them nothing is known.
 #[must_use]
-pub fn context_usage(
-    messages: &[Arc<Message>],
-    context_window: u64,
-    since: Option<i64>,
-) -> Option<ContextUsage> {
+pub fn context_usage(messages: &[Arc<Message>], context_window: u64, kept: usize) -> Option<ContextUsage> {
     if context_window == 0 {
         return None;
     }
-    let known = since.is_none_or(|since| {
-        messages
-            .iter()
-            .filter_map(|message| message.as_assistant())
-            .any(|answer| counts_for_context(answer) && answer.timestamp > since)
-    });
+    let mut newer = messages
+        .iter()
+        .skip(kept)
+        .filter_map(|message| message.as_assistant());
+    let known = kept == 0 || newer.any(counts_for_context);
     let tokens = known.then(|| context_tokens(messages));
     #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^53")]
     let percent = tokens.map(|tokens| tokens as f64 / context_window as f64 * 100.0);

@@ -34,7 +34,7 @@ pub const UPDATE_SHARE: usize = 24;
 pub const UPDATE_RATE: u64 = 8_000_000;
 
 /// Longest wait for the reader of stdout at a shutdown.
-pub const CLOSE_WAIT: Duration = Duration::from_secs(5);
+pub const CLOSE_WAIT: Duration = Duration::from_secs(2);
 
 /// Stack of the threads that read stdin and write stdout, in bytes.
 pub const IO_STACK: usize = 512 * 1024;

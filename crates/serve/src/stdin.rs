@@ -39,7 +39,10 @@ impl Default for StdinOptions {
 pub fn spawn(input: impl Read + Send + 'static, slot: Slot, options: StdinOptions) -> Result<(), Error> {
     spawn_with(input, options, move |inbound, held| match inbound {
         Inbound::Request(request) => {
-            let origin = Origin { id: request.id, command: request.command.name() };
+            let origin = Origin {
+                id: request.id,
+                command: request.command.name(),
+            };
             slot.put(Mail::Command(origin, request.command), held)
         }
         Inbound::Rejected(response) => slot.put(Mail::Reject(response), held),

@@ -21,6 +21,8 @@ pub struct Context {
     pub model: Option<(String, String)>,
     /// The compaction that counts: the last one on the path.
     pub compaction: Option<Arc<Entry>>,
+    /// How many of the messages that compaction left: its summary and what it kept. What follows is newer.
+    pub kept: usize,
 }
 
 impl SessionLog {
@@ -58,28 +60,34 @@ impl SessionLog {
                 }
             }
         }
-        let mut add = |entries: &[Arc<Entry>]| {
-            context.messages.extend(
-                entries
-                    .iter()
-                    .filter_map(|entry| edited(entry, edits.get(entry.id.as_str()))),
-            );
-        };
         match compaction
             .and_then(|(at, body)| Some((path.get(..at)?, path.get(at)?, path.get(at + 1..)?, body)))
         {
-            None => add(&path),
+            None => extend(&mut context.messages, &path, &edits),
             Some((before, entry, after, body)) => {
                 let summary = Arc::new(summary_message(entry, body));
                 let first_kept = before.iter().position(|e| e.id == body.first_kept_entry_id);
-                add(first_kept.and_then(|from| before.get(from..)).unwrap_or_default());
+                context.messages.push(summary);
+                let mut add = |entries: &[Arc<Entry>]| {
+                    extend(&mut context.messages, entries, &edits);
+                    context.messages.len()
+                };
+                context.kept = add(first_kept.and_then(|from| before.get(from..)).unwrap_or_default());
                 add(after);
-                context.messages.insert(0, summary);
                 context.compaction = Some(Arc::clone(entry));
             }
         }
         context
     }
+}
+
+/// Adds the messages of entries, as later edits left them.
+fn extend(messages: &mut Vec<Arc<Message>>, entries: &[Arc<Entry>], edits: &HashMap<&str, &Value>) {
+    messages.extend(
+        entries
+            .iter()
+            .filter_map(|entry| edited(entry, edits.get(entry.id.as_str()))),
+    );
 }
 
 fn summary_message(entry: &Entry, body: &Compaction) -> Message {

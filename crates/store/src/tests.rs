@@ -1,7 +1,7 @@
 //! Tests of the store; the modules are named after what they try.
 
 mod faults;
-mod fixtures;
+pub(crate) mod fixtures;
 mod forks;
 mod listing;
 mod migration;

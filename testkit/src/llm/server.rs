@@ -319,6 +319,8 @@ impl Shared {
 
     /// Records a request.
     pub(crate) fn receive(&self, raw: RawRequest, connection: u64) -> Arc<Request> {
+        // Before the body is parsed: a long one takes longer than a client's whole turn.
+        let at = self.started.elapsed();
         let body = match serde_json::from_slice(&raw.body) {
             Ok(value) => value,
             Err(_) if raw.body.is_empty() => Value::Null,
@@ -335,7 +337,7 @@ impl Shared {
             },
             model: model_of(&body, &raw.path),
             sdk_retry: retries.and_then(|(_, v)| v.parse().ok()).unwrap_or(0),
-            at: self.started.elapsed(),
+            at,
             body_bytes: raw.body.len(),
             body,
             method: raw.method,

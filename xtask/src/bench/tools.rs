@@ -2,10 +2,10 @@
 
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use testkit::llm::{Recorded, Reply};
 
 use super::limits::{
@@ -86,16 +86,9 @@ fn one_run(subject: &Subject) -> Result<Turns> {
     Ok(Turns { cost, gaps, cpu })
 }
 
-/// Milliseconds between the end of one answer and the next request. The server takes the time of a request only after it
-/// has parsed it, which takes longer with every turn; that part is measured again and taken off.
+/// Milliseconds between the end of one answer and the next request.
 fn gap(answer: &Recorded, next: &Recorded) -> Option<f64> {
-    let text = next.body.to_string();
-    let begin = Instant::now();
-    let again: Value = serde_json::from_str(&text).ok()?;
-    let parsing = begin.elapsed();
-    drop(again);
-    let gap = next.at.saturating_sub(answer.ended?).saturating_sub(parsing);
-    Some(gap.as_secs_f64() * 1e3)
+    Some(next.at.saturating_sub(answer.ended?).as_secs_f64() * 1e3)
 }
 
 /// Medians of the first and of the last turns.

@@ -18,6 +18,7 @@ use crate::outbox::Origin;
 use super::Session;
 use super::answering::open;
 use super::drive::now_ms;
+use super::lifecycle::conversation;
 
 /// How the summaries came out.
 pub(super) type Summarised = Result<Box<Finished>, Refusal>;
@@ -97,10 +98,11 @@ impl Session {
             return CompactOutcome::Failed(error.to_string());
         }
         let context = self.log.context(self.log.leaf_id());
-        self.compacted_at = super::lifecycle::compacted_at(&context);
+        let (messages, kept) = conversation(context);
+        self.kept = kept;
         CompactOutcome::Done {
             result: finished.result,
-            messages: context.messages,
+            messages,
         }
     }
 

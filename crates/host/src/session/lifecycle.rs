@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use pinion_core::Machine;
 use pinion_core::convert::close_dangling_calls;
-use store::{Damage, ForkScope, SessionLog};
+use store::{Context, Damage, ForkScope, SessionLog};
 use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
-use wire::{EntryBody, Event, Model, Reply, SessionHeader};
+use wire::{EntryBody, Event, Message, Model, Reply, SessionHeader};
 
 use crate::agent::Agent;
 use crate::error::HostError;
@@ -56,9 +56,8 @@ impl Session {
         let context = log.context(log.leaf_id());
         let has_messages = !context.messages.is_empty();
         let start = agent.choose(&context, true)?;
-        let compacted_at = compacted_at(&context);
         let has_level = context.thinking_level.is_some();
-        let messages = close_dangling_calls(context.messages);
+        let (messages, kept) = conversation(context);
         let machine = Machine::new(agent.loop_settings(), messages);
         let mut session = Self {
             resources: agent.load_resources(&cwd),
@@ -72,7 +71,7 @@ impl Session {
             outbox,
             machine,
             log,
-            compacted_at,
+            kept,
             model: start.model,
             thinking: start.thinking,
             answering: None,
@@ -235,9 +234,17 @@ pub(super) fn open_log(path: &Path, cwd: &Path) -> Result<(SessionLog, PathBuf),
     Ok((log, stored))
 }
 
-pub(super) fn compacted_at(context: &store::Context) -> Option<i64> {
-    context
-        .compaction
-        .as_ref()
-        .and_then(|entry| store::iso_to_ms(&entry.timestamp))
+/// The conversation of a context, with every call answered, and how many of its messages a compaction left.
+pub(super) fn conversation(context: Context) -> (Vec<Arc<Message>>, usize) {
+    let is_compacted = context.compaction.is_some();
+    let Context {
+        messages: mut kept,
+        kept: count,
+        ..
+    } = context;
+    let newer = kept.split_off(count.min(kept.len()));
+    let mut messages = close_dangling_calls(kept);
+    let count = messages.len();
+    messages.extend(close_dangling_calls(newer));
+    (messages, if is_compacted { count } else { 0 })
 }

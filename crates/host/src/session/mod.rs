@@ -63,8 +63,8 @@ pub struct Session {
     /// Names of the tools the model may call.
     active_tools: Vec<String>,
     auto_compaction: bool,
-    /// Time of the newest compaction on the branch, Unix milliseconds.
-    compacted_at: Option<i64>,
+    /// How many messages the newest compaction left at the front of the conversation; 0 without one.
+    kept: usize,
     /// The request that is out.
     answering: Option<Answering>,
     /// The compaction that is under way.

@@ -101,6 +101,6 @@ impl Session {
 
     pub(super) fn context_usage(&self) -> Option<ContextUsage> {
         let window = self.model.context_window;
-        pinion_core::stats::context_usage(self.machine.messages(), window, self.compacted_at)
+        pinion_core::stats::context_usage(self.machine.messages(), window, self.kept)
     }
 }

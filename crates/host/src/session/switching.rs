@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pinion_core::convert::close_dangling_calls;
 use pinion_core::{Input, Machine};
 use store::{ForkScope, SessionLog};
 use wire::command::{ForkParams, NewSessionParams, SwitchParams};
@@ -17,7 +16,7 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
-use super::lifecycle::{compacted_at, new_log, open_log};
+use super::lifecycle::{conversation, new_log, open_log};
 use super::prompting::Later;
 
 /// What takes the place of the session.
@@ -152,8 +151,9 @@ impl Session {
         let start = self.agent.choose(&context, is_new)?;
         let has_level = context.thinking_level.is_some();
         let has_messages = !context.messages.is_empty();
-        self.compacted_at = compacted_at(&context);
-        self.machine = Machine::new(self.machine.settings, close_dangling_calls(context.messages));
+        let (messages, kept) = conversation(context);
+        self.kept = kept;
+        self.machine = Machine::new(self.machine.settings, messages);
         self.log = log;
         self.model = start.model;
         self.thinking = start.thinking;

@@ -265,20 +265,6 @@ fn arguments_that_are_no_json() {
 }
 
 #[test]
-#[ignore = "llm closes open strings and runs the call, as pi does (behaviour.md 6.6); half a command should be refused"]
-fn half_a_command_is_not_run() {
-    for chat in BOTH {
-        let half = Reply::new().tool_chunks("c1", "bash", [r#"{"command": "touch must-not-run"#]);
-        let world = World::new([half, Reply::text(["sorry"])]);
-        let pi = start(&world, chat);
-        let lines = pi.say("Go");
-        assert_eq!(of_type(&lines, "tool_execution_end")[0]["isError"], true);
-        assert!(!world.dir.cwd().join("must-not-run").exists());
-        pi.finish();
-    }
-}
-
-#[test]
 fn a_gzip_bomb_is_not_unpacked() {
     let world = World::new([Reply::gzip_bomb(256 << 20), Reply::text(["well again"])]).without_retries();
     let pi = world.start();

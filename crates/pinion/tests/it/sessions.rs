@@ -244,6 +244,13 @@ fn a_call_without_a_result_gets_one() {
     assert_eq!(roles(&file), ["user", "assistant"]);
     world.server.push(Reply::text(["I see."]));
     let pi = world.start_with(&["--session", file.to_str().unwrap()]);
+    let held = pi.messages();
+    assert_eq!(held.len(), 4, "{held:?}");
+    assert!(
+        held[2..]
+            .iter()
+            .all(|result| result["role"] == "toolResult" && result["isError"] == true)
+    );
     pi.say("What happened?");
     let told = &world.server.requests()[1].body["messages"];
     let results: Vec<&Value> = told[2]["content"]

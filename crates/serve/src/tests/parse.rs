@@ -55,8 +55,8 @@ fn what_is_not_json_is_a_parse_error() {
     assert!(no_json(b"\"\\x\"").contains("escape"));
     match too_long(7) {
         Inbound::Rejected(response) => assert_eq!(
-            response.outcome,
-            Err("Failed to parse command: line is longer than 7 bytes".to_owned())
+            response.outcome.unwrap_err(),
+            "Failed to parse command: line is longer than 7 bytes"
         ),
         other => panic!("{other:?}"),
     }

@@ -32,11 +32,18 @@ fn lanes(input: impl Read + Send + 'static, options: StdinOptions) -> Lanes {
     let (control, control_lane) = mpsc::channel(1024);
     let (commands, command_lane) = mpsc::channel(1024);
     spawn_with(input, options, move |inbound, held| {
-        let lane = if inbound.lane() == Lane::Control { &control } else { &commands };
+        let lane = if inbound.lane() == Lane::Control {
+            &control
+        } else {
+            &commands
+        };
         lane.blocking_send((inbound, held)).is_ok()
     })
     .unwrap();
-    Lanes { control: LaneReceiver(control_lane), commands: LaneReceiver(command_lane) }
+    Lanes {
+        control: LaneReceiver(control_lane),
+        commands: LaneReceiver(command_lane),
+    }
 }
 
 fn names(inbound: Option<Inbound>) -> Option<String> {

@@ -202,7 +202,7 @@ fn a_closed_stdout_ends_the_writer_without_a_write() {
             .unwrap();
         assert!(matches!(ended, Err(Error::OutputClosed(_))), "{ended:?}");
         out.closed().await;
-        assert!(matches!(out.flush().await, Err(Error::Closed)));
+        assert_eq!(out.flush().await, Err(host::WriterGone));
     });
 }
 

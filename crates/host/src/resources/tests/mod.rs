@@ -119,7 +119,7 @@ fn commands_are_listed_as_clients_know_them() {
             "path": place.text("work/.pi/prompts/proj.md"),
         })
     );
-    assert_eq!(commands[1]["argumentHint"], "<file>");
+    assert_eq!(commands[1].get("argumentHint"), None, "pi does not send it");
     assert_eq!(commands[2]["description"], "Just plain text template.");
     assert_eq!(commands[4]["source"], "skill");
     assert_eq!(commands[4]["sourceInfo"]["scope"], "user");

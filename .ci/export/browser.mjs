@@ -1,0 +1,71 @@
+// A headless Chromium over its debugging pipe, without any package. What is checked in it is decided elsewhere.
+
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+const ANSWER_MS = 60000;
+
+/** Starts a browser; gives `send(method, params)`, `on(method, listener)` and `close()`, all for one page. */
+export async function launch(program) {
+  const profile = mkdtempSync(join(tmpdir(), 'export-check-'));
+  const child = spawn(program, ['--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run', '--hide-scrollbars',
+    '--disable-background-networking', '--disable-component-update', '--disable-default-apps', '--disable-dev-shm-usage',
+    '--remote-debugging-pipe', `--user-data-dir=${profile}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+  const waiting = new Map();
+  const listeners = new Map();
+  let last = 0;
+  let session;
+  let rest = '';
+  child.stdio[4].setEncoding('utf8');
+  child.stdio[4].on('data', (chunk) => {
+    const messages = (rest + chunk).split('\0');
+    rest = messages.pop();
+    for (const text of messages) {
+      const message = JSON.parse(text);
+      if (message.id !== undefined) {
+        const { resolve, reject } = waiting.get(message.id);
+        waiting.delete(message.id);
+        if (message.error) reject(new Error(message.error.message)); else resolve(message.result);
+      } else for (const listener of listeners.get(message.method) || []) listener(message.params);
+    }
+  });
+  child.on('exit', () => { for (const { reject } of waiting.values()) reject(new Error('the browser ended')); });
+  const send = (method, params = {}) => new Promise((resolve, reject) => {
+    last += 1;
+    const timer = setTimeout(() => reject(new Error(`${method}: no answer`)), ANSWER_MS);
+    const settle = (action) => (value) => { clearTimeout(timer); action(value); };
+    waiting.set(last, { resolve: settle(resolve), reject: settle(reject) });
+    child.stdio[3].write(JSON.stringify({ id: last, method, params, sessionId: session }) + '\0');
+  });
+  const on = (method, listener) => listeners.set(method, [...(listeners.get(method) || []), listener]);
+  const { targetInfos } = await send('Target.getTargets');
+  const { targetId } = targetInfos.find((target) => target.type === 'page');
+  session = (await send('Target.attachToTarget', { targetId, flatten: true })).sessionId;
+  const close = async () => {
+    const ended = new Promise((resolve) => { child.on('exit', resolve); });
+    child.kill();
+    const timer = setTimeout(() => child.kill('SIGKILL'), 5000);
+    await ended;
+    clearTimeout(timer);
+    rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
+  };
+  /** The value of an expression in the page; a promise is waited for. */
+  const evaluate = async (expression) => {
+    const { result, exceptionDetails } = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
+    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description || exceptionDetails.text);
+    return result.value;
+  };
+  return { send, on, close, evaluate };
+}
+
+/** Waits until an expression in the page is true. */
+export async function until(browser, expression, ms = 20000) {
+  const end = Date.now() + ms;
+  while (Date.now() < end) {
+    if (await browser.evaluate(expression)) return;
+    await new Promise((resolve) => { setTimeout(resolve, 20); });
+  }
+  throw new Error(`not within ${ms} ms: ${expression}`);
+}
