@@ -3,12 +3,13 @@
 //! What lives here: where session files are, opening one with recovery of damage, appending to it so that what was
 //! acknowledged is on disk, migration of old versions, the tree of entries, the context of a leaf, forks and the listing of
 //! sessions. What does not: when a session is first written (the caller says so with [`SessionLog::ensure_on_disk`]), what
-//! goes into a model request (`core`), HTML export, tokio. All calls are plain and synchronous.
+//! goes into a model request (`core`), tokio. Exports are in `export`. All calls are plain and synchronous.
 
 mod append;
 mod context;
 mod damage;
 mod error;
+pub mod export;
 mod forest;
 mod fork;
 mod header;

@@ -1,0 +1,206 @@
+//! What exports say: the page's own parts, Markdown, JSON, names.
+
+use std::path::Path;
+
+use base64::Engine as _;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{Session, answer, export, user};
+use crate::export::{self, ExportInput, Format};
+use crate::{SessionLog, StoreError, new_header};
+
+fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
+    text.split_once(from).unwrap().1.split_once(to).unwrap().0
+}
+
+/// The policy names exactly the script and style that are in the page; otherwise a browser runs nothing.
+#[test]
+fn policy_fits_script_and_style() {
+    let page = Session::of(&[user("hello")]).export(Format::Html);
+    let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
+    let hash = |text: &str| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
+    let script = between(&page, "<script>", "</script>");
+    let style = between(&page, "<style>", "</style>");
+    assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+    assert!(policy.contains(&format!("script-src 'sha256-{}';", hash(script))));
+    assert!(policy.contains(&format!("style-src 'sha256-{}';", hash(style))));
+    assert!(!policy.contains("unsafe") && !policy.contains("http"));
+    assert_eq!(page.matches("<script").count(), 2);
+    assert_eq!(page.matches("</script").count(), 2);
+    assert!(page.ends_with("</html>\n"));
+}
+
+/// The script can make text only: it never uses what takes markup or code.
+#[test]
+fn script_takes_no_markup() {
+    let page = Session::of(&[user("hello")]).export(Format::Html);
+    let script = between(&page, "<script>", "</script>");
+    for word in [
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "new Function",
+        "fetch(",
+        "XMLHttp",
+        "setAttribute('on",
+        "srcdoc",
+    ] {
+        assert!(!script.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn what_was_said_is_findable_in_the_page() {
+    let page = Session::of(&[
+        user("MARKER-QUESTION"),
+        answer(json!([{ "type": "text", "text": "MARKER-ANSWER" }])),
+    ])
+    .export(Format::Html);
+    assert!(page.contains("MARKER-QUESTION") && page.contains("MARKER-ANSWER"));
+}
+
+#[test]
+fn title_is_the_name_else_folder_and_day() {
+    let mut session = Session::of(&[user("hello")]);
+    session.header.timestamp = "2025-11-01T10:00:00.000Z".to_owned();
+    assert_eq!(
+        between(&session.export(Format::Html), "<title>", "<"),
+        "app 2025-11-01"
+    );
+    let input = ExportInput {
+        name: Some("  A & B "),
+        ..session.input()
+    };
+    assert_eq!(
+        between(&export(&input, Format::Html), "<title>", "<"),
+        "A &amp; B"
+    );
+}
+
+fn branched() -> Session {
+    let call = json!([{ "type": "thinking", "thinking": "let me see" }, { "type": "text", "text": "I look." },
+        { "type": "toolCall", "id": "c1", "name": "bash", "arguments": { "command": "ls" } }]);
+    let result = json!({ "type": "message", "message": { "role": "toolResult", "toolCallId": "c1", "toolName": "bash",
+        "content": [{ "type": "text", "text": "a file with ``` in it" }] } });
+    let mut other = user("the other way");
+    other["parentId"] = "00000000".into();
+    Session::of(&[
+        user("first question"),
+        answer(call),
+        result,
+        answer(json!([{ "type": "text", "text": "```rust\nfn open() {" }])),
+        other,
+    ])
+}
+
+#[test]
+fn markdown_is_the_branch_of_the_leaf() {
+    let session = branched();
+    let text = session.export(Format::Markdown);
+    assert!(
+        text.contains("first question") && text.contains("the other way"),
+        "{text}"
+    );
+    assert!(!text.contains("I look."));
+    let leaf = ExportInput {
+        leaf_id: Some("00000003"),
+        ..session.input()
+    };
+    let text = export(&leaf, Format::Markdown);
+    assert!(!text.contains("the other way"));
+    assert_eq!(
+        text.matches("## Assistant").count(),
+        1,
+        "answers around a tool are one section"
+    );
+    assert!(text.contains("**bash**\n\n```sh\nls\n```\n"), "{text}");
+    assert!(text.contains("````\na file with ``` in it\n````\n"), "{text}");
+    assert!(
+        text.trim_end().ends_with("```rust\nfn open() {\n```"),
+        "an open block is closed: {text}"
+    );
+    assert!(text.contains("- Tokens: 20 in, 10 out; cost $0.5000"), "{text}");
+}
+
+#[test]
+fn markdown_keeps_code_and_shows_tags_as_text() {
+    let said = "Use `Vec<u8>` and <b>bold</b> in\n\n```html\n<b>code</b>\n```";
+    let text = Session::of(&[user(said)]).export(Format::Markdown);
+    assert!(
+        text.contains("Use `Vec<u8>` and &lt;b>bold&lt;/b> in\n\n```html\n<b>code</b>\n```"),
+        "{text}"
+    );
+}
+
+#[test]
+fn circles_end() {
+    let mut first = user("one");
+    first["parentId"] = "00000001".into();
+    let text = Session::of(&[first, user("two")]).export(Format::Markdown);
+    assert!(text.contains("one") && text.contains("two"));
+}
+
+#[test]
+fn json_holds_everything() {
+    let session = branched();
+    let input = ExportInput {
+        leaf_id: Some("00000003"),
+        system_prompt: Some("be kind"),
+        ..session.input()
+    };
+    let read: Value = serde_json::from_str(&export(&input, Format::Json)).unwrap();
+    assert_eq!(read["format"], "pinion-export");
+    assert_eq!(read["leafId"], "00000003");
+    assert_eq!(read["systemPrompt"], "be kind");
+    assert_eq!(read["entries"].as_array().unwrap().len(), 5);
+    assert_eq!(
+        read["entries"][4],
+        serde_json::to_value(&*session.entries[4]).unwrap()
+    );
+}
+
+#[test]
+fn names_and_formats() {
+    let file = Path::new("/s/2025-11-01T10-00-00-000Z_abc.jsonl");
+    assert_eq!(
+        export::default_name(file, Format::Html),
+        "pi-session-2025-11-01T10-00-00-000Z_abc.html"
+    );
+    assert_eq!(
+        export::default_name(file, Format::Markdown),
+        "pi-session-2025-11-01T10-00-00-000Z_abc.md"
+    );
+    assert_eq!(Format::of_path(Path::new("a.MD")), Format::Markdown);
+    assert_eq!(Format::of_path(Path::new("a.json")), Format::Json);
+    assert_eq!(Format::of_path(Path::new("a")), Format::Html);
+}
+
+#[test]
+fn preconditions_are_worded_as_clients_know_them() {
+    let memory = SessionLog::create(None, new_header("/", None)).unwrap();
+    let error = export::check(&memory).unwrap_err();
+    assert_eq!(error.to_string(), "Cannot export in-memory session to HTML");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let mut log = SessionLog::create(Some(path.clone()), new_header("/", None)).unwrap();
+    let error = export::check(&log).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Nothing to export yet - start a conversation first"
+    );
+    log.ensure_on_disk().unwrap();
+    export::check(&log).unwrap();
+    let missing = dir.path().join("none.jsonl");
+    let error = export::open_read_only(&missing).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!("File not found: {}", missing.display())
+    );
+    assert!(matches!(
+        export::open_read_only(&path),
+        Err(StoreError::NothingToExport)
+    ));
+}
