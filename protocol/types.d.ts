@@ -30,6 +30,7 @@ export type InboundLine =
   | AbortBashCommand
   | GetLastAssistantTextCommand
   | GetSessionStatsCommand
+  | ExportHtmlCommand
   | SwitchSessionCommand
   | ForkCommand
   | CloneCommand
@@ -75,6 +76,7 @@ export type Response =
   | AbortBashResponse
   | GetLastAssistantTextResponse
   | GetSessionStatsResponse
+  | ExportHtmlResponse
   | SwitchSessionResponse
   | ForkResponse
   | CloneResponse
@@ -348,6 +350,18 @@ export interface GetSessionStatsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_session_stats";
+}
+
+/** Writes the session as one page that needs no network. Nothing but an older export is ever overwritten. */
+export interface ExportHtmlCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "export_html";
+  /**
+   * Where to; relative paths start at the working directory. Names that end in `.md` or `.json` get those
+   * formats.
+   */
+  outputPath?: string | null;
 }
 
 /** Ends the run properly and goes on in another session file. A file that is missing becomes a new session. */
@@ -680,6 +694,16 @@ export interface GetSessionStatsResponse {
   command: "get_session_stats";
   success: true;
   data: SessionStats;
+}
+
+/** `export_html` succeeded. */
+export interface ExportHtmlResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "export_html";
+  success: true;
+  data: Exported;
 }
 
 /** `switch_session` succeeded. */
@@ -1384,6 +1408,12 @@ export type Entry =
   | Label
   | SessionInfo;
 
+/** Answer of `export_html`. */
+export interface Exported {
+  /** The file, as it was asked for. */
+  path: string;
+}
+
 /** A user message that `fork` takes. */
 export interface ForkMessage {
   /** Its entry. */
@@ -1894,6 +1924,7 @@ export interface ResponseOf {
   abort_bash: AbortBashResponse | ErrorResponse;
   get_last_assistant_text: GetLastAssistantTextResponse | ErrorResponse;
   get_session_stats: GetSessionStatsResponse | ErrorResponse;
+  export_html: ExportHtmlResponse | ErrorResponse;
   switch_session: SwitchSessionResponse | ErrorResponse;
   fork: ForkResponse | ErrorResponse;
   clone: CloneResponse | ErrorResponse;

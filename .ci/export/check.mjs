@@ -6,6 +6,7 @@ import { launch, until } from './browser.mjs';
 
 const OPEN_MS = 2000;
 const LONG_TASK_MS = 400;
+const DESKTOP = { width: 1280, height: 900, deviceScaleFactor: 1, mobile: false };
 
 const [program, folder] = process.argv.slice(2);
 const browser = await launch(program);
@@ -38,7 +39,7 @@ const shown = (words) => browser.evaluate(`document.getElementById('transcript')
 function watch() {
   browser.on('Page.javascriptDialogOpening', (dialog) => {
     seen.dialogs.push(dialog.message);
-    browser.send('Page.handleJavaScriptDialog', { accept: true });
+    browser.send('Page.handleJavaScriptDialog', { accept: true }).catch(() => { /* gone already */ });
   });
   browser.on('Network.requestWillBeSent', ({ request }) => {
     if (!/^(file|data|about):/.test(request.url)) seen.requests.push(request.url);
@@ -105,7 +106,9 @@ async function checkUse() {
   say(await shown('views.pythe template'), 'T unfolds reasoning');
   const parts = await browser.evaluate("['.a-f5', '.d-add', '.d-del', '.h-keyword', 'img.picture', '.code', 'table', '.label', '.usage', '.failure', '.tool.error', '.skill'].filter((one) => !document.querySelector('#transcript ' + one))");
   say(parts.length === 0, 'colours, diffs, images, tables, labels, usage are there', parts.join(' '));
-  say(await browser.evaluate("[...document.querySelectorAll('img.picture')].every((img) => img.complete && img.naturalWidth > 0 || img.loading === 'lazy')"), 'images are shown');
+  await browser.evaluate("document.querySelector('img.picture').scrollIntoView()");
+  await until(browser, "(() => { const img = document.querySelector('img.picture'); return img.complete && img.naturalWidth === 240; })()");
+  say(true, 'images are shown');
   await press('/');
   await browser.send('Input.insertText', { text: 'other-branch works' });
   await until(browser, "document.querySelectorAll('.row').length === 1");
@@ -115,12 +118,12 @@ async function checkUse() {
   say(await shown('OTHER-BRANCH') && !(await shown('MARKER-END')), 'search finds other branches and goes there');
   await press('Escape');
   await idle(200);
-  await browser.evaluate("[...document.querySelectorAll('.row')].find((row) => row.innerText.includes('Finally: summarise')).click()");
+  await browser.evaluate("[...document.querySelectorAll('.row')].find((row) => row.textContent.includes('Finally: summarise')).click()");
   await idle(200);
   say(await shown('MARKER-END'), 'a click in the tree changes the branch');
   const hash = await browser.evaluate('location.hash');
   await open('sample', hash.replace(/leafId=[^&]*/, 'leafId=00000000'));
-  say(/targetId=/.test(hash) && await browser.evaluate("document.querySelector('.target')?.innerText.includes('Finally: summarise')"), 'a link leads to its message', hash);
+  say(/targetId=/.test(hash) && await browser.evaluate("document.querySelector('.target')?.textContent.includes('Finally: summarise')"), 'a link leads to its message', hash);
   await browser.evaluate("document.querySelectorAll('#filters button')[3].click()");
   say(await browser.evaluate("document.querySelectorAll('.row').length") === 1, 'the filter for labels');
   const before = await browser.evaluate('getComputedStyle(document.body).backgroundColor');
@@ -130,7 +133,7 @@ async function checkUse() {
   await idle(300);
   const wide = await browser.evaluate('document.documentElement.scrollWidth');
   say(wide <= 390, 'fits a phone', `${wide} px wide`);
-  await browser.send('Emulation.clearDeviceMetricsOverride');
+  await browser.send('Emulation.setDeviceMetricsOverride', DESKTOP);
   const { data } = await browser.send('Page.printToPDF', {});
   say(data.length > 20000, 'prints', `${Math.round(data.length * 0.75 / 1024)} kB`);
   say(seen.errors.length + seen.requests.length + seen.violations.length === 0, 'no error, no request', [...seen.errors, ...seen.violations].slice(0, 3).join('; '));
@@ -172,6 +175,7 @@ async function checkLarge() {
 
 try {
   await watch();
+  await browser.send('Emulation.setDeviceMetricsOverride', DESKTOP);
   await checkHostile();
   await checkUse();
   await checkLarge();

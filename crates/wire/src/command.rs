@@ -154,6 +154,16 @@ pub struct CompactParams {
     pub custom_instructions: Option<String>,
 }
 
+/// Parameters of `export_html`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExportParams {
+    /// Where to; relative paths start at the working directory. Names that end in `.md` or `.json` get those formats.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output_path: Option<String>,
+}
+
 /// Parameters of `switch_session`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -117,6 +117,14 @@ pub struct LastText {
     pub text: Option<String>,
 }
 
+/// Answer of `export_html`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Exported {
+    /// The file, as it was asked for.
+    pub path: String,
+}
+
 /// Answer of `fork`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -242,6 +250,7 @@ pub enum Reply {
     Commands(Commands),
     ContextUsage(ContextUsageReply),
     Compacted(Box<CompactionResult>),
+    Exported(Exported),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

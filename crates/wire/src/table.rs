@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::command::{
-    BashParams, CompactParams, EnabledParams, EntriesParams, ForkParams, InterruptModeParams, ListParams,
-    MessageParams, NewSessionParams, NoParams, PromptParams, QueueModeParams, SessionNameParams,
+    BashParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams, InterruptModeParams,
+    ListParams, MessageParams, NewSessionParams, NoParams, PromptParams, QueueModeParams, SessionNameParams,
     SetModelParams, SwitchParams, ThinkingParams,
 };
 
@@ -102,8 +102,8 @@ macro_rules! commands {
 
 #[cfg(feature = "schema")]
 use crate::reply::{
-    Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, ForkMessages,
-    Forked, LastText, Messages, Models, Queues, SessionTree, Sessions, ThinkingLevels,
+    Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
+    ForkMessages, Forked, LastText, Messages, Models, Queues, SessionTree, Sessions, ThinkingLevels,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -164,6 +164,8 @@ commands! {
     GetLastAssistantText(NoParams) = "get_last_assistant_text", Ordered -> LastText;
     /// Counts, tokens and cost of the session.
     GetSessionStats(NoParams) = "get_session_stats", Ordered -> SessionStats;
+    /// Writes the session as one page that needs no network. Nothing but an older export is ever overwritten.
+    ExportHtml(ExportParams) = "export_html", Task -> Exported;
     /// Ends the run properly and goes on in another session file. A file that is missing becomes a new session.
     SwitchSession(SwitchParams) = "switch_session", Task -> Cancelled;
     /// Ends the run properly and goes on in a new session that holds what came before a user message.

@@ -29,6 +29,7 @@ impl Session {
             Command::Clone(_) => return self.clone_session(origin).await,
             Command::ListSessions(params) => return self.list_sessions(origin, params),
             Command::Compact(params) => return self.compact(origin, params).await,
+            Command::ExportHtml(params) => return self.export(origin, params).await,
             Command::Bash(params) => return self.bash(origin, params).await,
             Command::Steer(params) => self.enqueue(pinion_core::QueueKind::Steering, params).await,
             Command::FollowUp(params) => self.enqueue(pinion_core::QueueKind::FollowUp, params).await,

@@ -9,6 +9,7 @@ mod commands;
 mod compacting;
 mod drive;
 mod equipment;
+mod exporting;
 mod happening;
 mod lifecycle;
 mod modelling;

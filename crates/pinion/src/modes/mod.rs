@@ -1,6 +1,7 @@
 //! Modes of operation: RPC, one answer as text or JSON lines, the model table. Which one is meant is decided here
 //! (pi-core.md 7.2); how each works is in its file.
 
+mod export;
 mod oneshot;
 mod prompts;
 mod rpc;
@@ -26,6 +27,9 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     }
     if let Some(feature) = missing(&args) {
         bail!("{feature} is not available in this version");
+    }
+    if let Some(source) = &args.export {
+        return export::run(source, args.messages.first().map(String::as_str), env);
     }
     // Before anything can print: from here on the protocol's stdout is ours alone.
     let stdout = (args.list_models.is_none())
@@ -55,7 +59,6 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
 fn missing(args: &Args) -> Option<&'static str> {
     let asked = [
         (args.mode == Some(Mode::Web), "--mode web"),
-        (args.export.is_some(), "--export"),
         (args.record.is_some(), "--record"),
         (args.replay.is_some(), "--replay"),
     ];

@@ -100,6 +100,17 @@ function startKeys() {
   });
 }
 
+/** Paper is white and shows everything that was said; what was folded stays folded. */
+function startPrinting() {
+  let theme;
+  window.addEventListener('beforeprint', () => {
+    theme = document.documentElement.dataset.theme;
+    setTheme('light');
+    fillAll();
+  });
+  window.addEventListener('afterprint', () => setTheme(theme));
+}
+
 function start() {
   byId('app').hidden = false;
   startTheme();
@@ -113,8 +124,7 @@ function start() {
   byId('menu').addEventListener('click', () => document.body.classList.toggle('side-open'));
   byId('veil').addEventListener('click', () => document.body.classList.remove('side-open'));
   window.addEventListener('hashchange', openPlace);
-  // Paper shows everything that was said; what was folded stays folded.
-  window.addEventListener('beforeprint', fillAll);
+  startPrinting();
   document.documentElement.dataset.ready = '1';
 }
 

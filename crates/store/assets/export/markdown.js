@@ -1,6 +1,6 @@
 // Markdown blocks to elements. Raw HTML is text. Inline things are in inline.js.
 
-const MARKDOWN_MOST = 400000;
+const MARKDOWN_MOST = 150000;
 const NESTED_MOST = 10;
 
 /** A message as elements. Very long ones stay plain text. */

@@ -62,7 +62,7 @@ function leafBelow(index) {
   while (open.length) {
     const at = open.pop();
     if (model.children[at].length === 0 && (at > newest || newest === index)) newest = at;
-    open.push(...model.children[at]);
+    for (const child of model.children[at]) open.push(child);
   }
   return newest;
 }

@@ -8,10 +8,61 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 use crate::limits::HTML_PASSES;
 
 /// A fenced block; the fence is longer than any run of backticks in the text.
+/// Colours and other orders to a terminal are left out.
 pub(super) fn fenced(out: &mut impl Write, info: &str, text: &str) -> io::Result<()> {
+    let text = &without_terminal_orders(text);
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let info: String = info.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     writeln!(out, "{fence}{info}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+/// Text without escape sequences and control characters, tab and line feed excepted.
+fn without_terminal_orders(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => skip_sequence(&mut chars),
+            '\t' | '\n' => out.push(c),
+            c if c.is_control() => {}
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// Goes past the rest of an escape sequence (ECMA-48): `[` up to its final letter, `]` and its like up to BEL or ESC \.
+fn skip_sequence(chars: &mut std::str::Chars<'_>) {
+    match chars.clone().next() {
+        Some('[') => {
+            chars.next();
+            // A sequence that is cut off must not take the text with it.
+            while let Some(c) = chars.clone().next().filter(|c| (' '..='~').contains(c)) {
+                chars.next();
+                if ('@'..='~').contains(&c) {
+                    break;
+                }
+            }
+        }
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            chars.next();
+            while let Some(c) = chars.clone().next().filter(|c| *c != '\n') {
+                chars.next();
+                if c == '\u{7}' {
+                    break;
+                }
+                if c == '\u{1b}' {
+                    let after = chars.clone().next();
+                    if after == Some('\\') {
+                        chars.next();
+                    }
+                    break;
+                }
+            }
+        }
+        Some(' '..='~') => drop(chars.next()),
+        _ => {}
+    }
 }
 
 /// One line of text as inline code.

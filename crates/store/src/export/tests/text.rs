@@ -136,6 +136,14 @@ fn markdown_keeps_code_and_shows_tags_as_text() {
 }
 
 #[test]
+fn markdown_leaves_out_what_steers_a_terminal() {
+    let output = "\u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;https://a.invalid\u{7}link\u{1b}]8;;\u{1b}\\ bell\u{7} cut\u{1b}[3\nnext\u{1b}";
+    let run = json!({ "type": "message", "message": { "role": "bashExecution", "command": "x", "output": output } });
+    let text = Session::of(&[run]).export(Format::Markdown);
+    assert!(text.contains("```\nred link bell cut\nnext\n```"), "{text:?}");
+}
+
+#[test]
 fn circles_end() {
     let mut first = user("one");
     first["parentId"] = "00000001".into();
