@@ -59,11 +59,10 @@ impl Answering {
 }
 
 impl Session {
-    /// Sends the conversation to the model of the run.
+    /// Sends the conversation to the model of the run: the one that was chosen when the run asked for the first time.
     pub(super) fn ask_model(&mut self) {
-        let Some((model, thinking)) = self.run_model.clone() else {
-            return;
-        };
+        let chosen = (self.model.clone(), self.thinking);
+        let (model, thinking) = self.run_model.get_or_insert(chosen).clone();
         let now = now_ms();
         let system_prompt = self.system_prompt();
         let settings = &self.agent.settings;

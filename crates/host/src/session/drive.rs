@@ -56,6 +56,7 @@ impl Session {
                 }
             }
             Effect::Idle => {
+                self.run_model = None;
                 self.retry_timer = None;
                 self.calls.reset();
             }

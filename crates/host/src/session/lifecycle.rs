@@ -91,18 +91,6 @@ impl Session {
         Ok(session)
     }
 
-    /// Id of the session.
-    #[must_use]
-    pub fn id(&self) -> &str {
-        &self.log.header().id
-    }
-
-    /// The session's file, which may not exist yet; none without persistence.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        self.log.path()
-    }
-
     /// The session's header line.
     #[must_use]
     pub fn header(&self) -> &SessionHeader {

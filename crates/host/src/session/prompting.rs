@@ -54,7 +54,6 @@ impl Session {
         }
         self.outbox.respond(origin, Ok(STARTED)).await;
         self.hear();
-        self.run_model = Some((self.model.clone(), self.thinking));
         let message = Arc::new(user_message(text, params.images));
         let full = self.context_is_full();
         self.drive(Input::Prompt {

@@ -8,6 +8,7 @@ mod abort;
 mod check;
 mod cli;
 mod commands;
+mod compaction;
 mod events;
 mod faults;
 mod guarantees;
