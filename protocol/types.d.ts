@@ -1735,13 +1735,15 @@ export interface Sessions {
  * - `"toolUse"`: The model wants tools to run.
  * - `"error"`: The provider failed; see `errorMessage`.
  * - `"aborted"`: Somebody aborted.
+ * - `"deferred"`: The answer goes on in a later request; only in files of later agents.
  */
 export type StopReason =
   | "stop"
   | "length"
   | "toolUse"
   | "error"
-  | "aborted";
+  | "aborted"
+  | "deferred";
 
 /** One step of an answer that streams in (`assistantMessageEvent`). */
 export type StreamEvent =
@@ -1878,6 +1880,10 @@ export interface Usage {
   totalTokens: number;
   /** What it costs. */
   cost: Cost;
+  /** Output tokens spent on reasoning, part of `output`, when the provider says. */
+  reasoning?: number;
+  /** Tokens written to the cache for an hour, part of `cacheWrite`. */
+  cacheWrite1h?: number;
 }
 
 /** A block of a user message or of a tool result. */

@@ -229,6 +229,7 @@ impl Batch {
                     details: result.details,
                     is_error,
                     timestamp: now,
+                    extra: wire::Extra::default(),
                 })))
             }
             Progress::Waiting | Progress::Ready | Progress::Running => None,

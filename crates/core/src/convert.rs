@@ -54,6 +54,7 @@ fn no_result(call: &ToolCall, timestamp: i64) -> ToolResultMessage {
         details: result.details,
         is_error: true,
         timestamp,
+        extra: wire::Extra::default(),
     }
 }
 
@@ -67,6 +68,7 @@ fn convert(message: &Arc<Message>) -> Option<Arc<Message>> {
             Some(Arc::new(Message::User(UserMessage {
                 content,
                 timestamp: custom.timestamp,
+                extra: wire::Extra::default(),
             })))
         }
         Message::BranchSummary(branch) => Some(Arc::new(Message::user(
@@ -113,11 +115,13 @@ fn without_images(message: Arc<Message>) -> Arc<Message> {
         Message::User(UserMessage {
             content: UserContent::Blocks(blocks),
             timestamp,
+            ..
         }) if has_image(blocks) => {
             let content = UserContent::Blocks(blocked(blocks));
             Arc::new(Message::User(UserMessage {
                 content,
                 timestamp: *timestamp,
+                extra: wire::Extra::default(),
             }))
         }
         Message::ToolResult(result) if has_image(&result.content) => {

@@ -78,7 +78,7 @@ impl Answer {
 
     /// The token counts so far.
     pub(crate) fn usage(&self) -> Usage {
-        self.message.usage
+        self.message.usage.clone()
     }
 
     /// Sets the token counts, computes cost and (where the provider gives none) sum, and tells.
@@ -89,7 +89,7 @@ impl Answer {
                 .fold(0, u64::saturating_add);
         }
         usage.price(&self.prices);
-        self.message.usage = usage;
+        self.message.usage = usage.clone();
         out.push(ModelEvent::Usage(usage));
     }
 

@@ -82,6 +82,7 @@ impl Pass<'_> {
                 details: None,
                 is_error: true,
                 timestamp: 0,
+                extra: wire::Extra::default(),
             };
             self.out.push(Arc::new(Message::ToolResult(result)));
         }
@@ -100,6 +101,7 @@ impl Pass<'_> {
                 Arc::new(Message::User(UserMessage {
                     content,
                     timestamp: user.timestamp,
+                    extra: wire::Extra::default(),
                 }))
             }
         });

@@ -95,6 +95,7 @@ fn summary_message(entry: &Entry, body: &Compaction) -> Message {
         summary: body.summary.clone(),
         tokens_before: body.tokens_before,
         timestamp: time(entry),
+        extra: wire::Extra::default(),
     })
 }
 
@@ -112,12 +113,14 @@ fn message_of(entry: &Entry) -> Option<Arc<Message>> {
             display: body.display,
             details: body.details.clone(),
             timestamp: time(entry),
+            extra: wire::Extra::default(),
         }))),
         EntryBody::BranchSummary(body) if !body.summary.is_empty() => {
             Some(Arc::new(Message::BranchSummary(BranchSummaryMessage {
                 summary: body.summary.clone(),
                 from_id: body.from_id.clone(),
                 timestamp: time(entry),
+                extra: wire::Extra::default(),
             })))
         }
         _ => None,

@@ -81,6 +81,7 @@ impl SessionLog {
             let body = EntryBody::Label(Label {
                 target_id,
                 label: Some(label),
+                extra: wire::Extra::default(),
             });
             let entry = Arc::new(Entry {
                 id,

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use wire::SessionHeader;
 use wire::entry::SESSION_VERSION;
+use wire::{Extra, SessionHeader};
 
 use crate::paths::id_of_file_name;
 use crate::stamp;
@@ -28,6 +28,7 @@ pub fn new_header(cwd: &str, parent_session: Option<&str>) -> SessionHeader {
         timestamp: stamp::now_iso(),
         cwd: cwd.to_owned(),
         parent_session: parent_session.filter(|p| !p.is_empty()).map(str::to_owned),
+        extra: wire::Extra::default(),
     }
 }
 
@@ -58,11 +59,20 @@ pub(crate) fn from_map(map: &Map<String, Value>) -> Option<HeaderLine> {
         parent_session: text("parentSession")
             .or_else(|| text("branchedFrom"))
             .map(str::to_owned),
+        extra: unknown(map),
     };
     Some(HeaderLine {
         header,
         title: text("title").map(str::to_owned),
     })
+}
+
+/// What other agents add to a header.
+fn unknown(map: &Map<String, Value>) -> Extra {
+    const KNOWN: [&str; 6] = ["type", "version", "id", "timestamp", "cwd", "parentSession"];
+    let mut extra = map.clone();
+    extra.retain(|name, _| !KNOWN.contains(&name.as_str()));
+    Extra::from(extra)
 }
 
 /// Could this damaged line have been a header? One flipped byte leaves at least two of its marks.
@@ -94,6 +104,7 @@ pub(crate) fn rebuild(remains: &[u8], path: Option<&Path>, first_time: &str) -> 
         timestamp: remains_of(&text, "timestamp").unwrap_or_else(|| first_time.to_owned()),
         cwd: remains_of(&text, "cwd").unwrap_or_default(),
         parent_session: remains_of(&text, "parentSession"),
+        extra: wire::Extra::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use wire::entry::MessageEntry;
-use wire::{Entry, EntryBody, Message};
+use wire::{Entry, EntryBody, Extra, Message};
 
 use crate::damage::SkipReason;
 use crate::header::{self, HeaderLine};
@@ -57,6 +57,8 @@ struct Head<'a> {
     timestamp: Option<String>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
+    #[serde(flatten)]
+    extra: Extra,
 }
 
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
@@ -104,6 +106,7 @@ fn typed(text: &str, quality: Quality) -> Result<Line, serde_json::Error> {
     let body = match head.message {
         Some(raw) if kind == "message" => EntryBody::Message(MessageEntry {
             message: Arc::new(message(raw.get())?),
+            extra: head.extra,
         }),
         _ => Entry::from_json(text)?.body,
     };

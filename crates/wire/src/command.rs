@@ -229,11 +229,13 @@ pub fn image_from_value(value: &Value) -> Result<ImageContent, String> {
         return Ok(ImageContent {
             data: body.to_owned(),
             mime_type: head.to_owned(),
+            extra: crate::extra::Extra::default(),
         });
     }
     Ok(ImageContent {
         data,
         mime_type: mime.ok_or("Image has no mimeType")?,
+        extra: crate::extra::Extra::default(),
     })
 }
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::extra::Extra;
+
 /// A run of text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -14,6 +16,10 @@ pub struct TextContent {
     /// Opaque provider data that must be sent back with the text to the same model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_signature: Option<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Reasoning that the model showed.
@@ -30,6 +36,10 @@ pub struct ThinkingContent {
     /// True when the provider withheld the text; the signature then carries the payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<bool>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// An image, inline.
@@ -41,6 +51,10 @@ pub struct ImageContent {
     pub data: String,
     /// For example `image/png`.
     pub mime_type: String,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// A tool call the model asked for.
@@ -58,6 +72,10 @@ pub struct ToolCall {
     /// Opaque provider data that travels with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// A block of a user message or of a tool result.
@@ -90,6 +108,7 @@ impl TextContent {
         Self {
             text: text.into(),
             text_signature: None,
+            extra: Extra::default(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+use crate::extra::Extra;
 use crate::message::{Message, UserContent};
 
 /// Version of the session format that is written.
@@ -33,6 +34,10 @@ pub struct SessionHeader {
     /// File (or id) of the session this one came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// An entry: a node of the session's tree.
@@ -80,6 +85,10 @@ pub enum EntryBody {
 pub struct MessageEntry {
     /// The message.
     pub message: Arc<Message>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Body of a `thinking_level_change` entry.
@@ -90,6 +99,10 @@ pub struct ThinkingLevelChange {
     /// The level from here on; xcsh writes null for its default.
     #[serde(default)]
     pub thinking_level: Option<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Body of a `model_change` entry.
@@ -106,6 +119,10 @@ pub struct ModelChange {
     /// xcsh's form, `provider/id`, instead of the two above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 impl ModelChange {
@@ -140,6 +157,10 @@ pub struct Compaction {
     /// Was it made by an extension?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Body of a `branch_summary` entry.
@@ -159,6 +180,10 @@ pub struct BranchSummary {
     /// Was it made by an extension?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Body of a `custom` entry.
@@ -172,6 +197,10 @@ pub struct CustomEntry {
     /// The data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Body of a `custom_message` entry.
@@ -190,6 +219,10 @@ pub struct CustomMessageEntry {
     /// What only clients see.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Body of a `label` entry.
@@ -203,6 +236,10 @@ pub struct Label {
     /// The label; absent or empty removes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Body of a `session_info` entry.
@@ -212,12 +249,19 @@ pub struct SessionInfo {
     /// The session's name; empty removes it.
     #[serde(default)]
     pub name: String,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 impl EntryBody {
     /// An entry body for a message.
     pub fn message(message: Arc<Message>) -> Self {
-        Self::Message(MessageEntry { message })
+        Self::Message(MessageEntry {
+            message,
+            extra: Extra::default(),
+        })
     }
 
     /// The wire name of the entry's type.
@@ -238,7 +282,7 @@ impl EntryBody {
     }
 
     fn from_json(kind: &str, json: &str) -> Result<Self, serde_json::Error> {
-        Ok(match kind {
+        let mut body = match kind {
             "message" => Self::Message(serde_json::from_str(json)?),
             "thinking_level_change" => Self::ThinkingLevelChange(serde_json::from_str(json)?),
             "model_change" => Self::ModelChange(serde_json::from_str(json)?),
@@ -249,7 +293,26 @@ impl EntryBody {
             "label" => Self::Label(serde_json::from_str(json)?),
             "session_info" => Self::SessionInfo(serde_json::from_str(json)?),
             _ => Self::Other(serde_json::from_str(json)?),
-        })
+        };
+        if let Some(extra) = body.extra_mut() {
+            extra.drop_known(&["type", "id", "parentId", "timestamp"]);
+        }
+        Ok(body)
+    }
+
+    fn extra_mut(&mut self) -> Option<&mut Extra> {
+        match self {
+            Self::Message(body) => Some(&mut body.extra),
+            Self::ThinkingLevelChange(body) => Some(&mut body.extra),
+            Self::ModelChange(body) => Some(&mut body.extra),
+            Self::Compaction(body) => Some(&mut body.extra),
+            Self::BranchSummary(body) => Some(&mut body.extra),
+            Self::Custom(body) => Some(&mut body.extra),
+            Self::CustomMessage(body) => Some(&mut body.extra),
+            Self::Label(body) => Some(&mut body.extra),
+            Self::SessionInfo(body) => Some(&mut body.extra),
+            Self::Other(_) => None,
+        }
     }
 }
 

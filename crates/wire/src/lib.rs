@@ -9,6 +9,7 @@ pub mod command;
 pub mod content;
 pub mod entry;
 pub mod event;
+pub mod extra;
 pub mod limits;
 pub mod message;
 pub mod model;
@@ -26,6 +27,7 @@ pub use command::Command;
 pub use content::{AssistantBlock, ImageContent, TextContent, ThinkingContent, ToolCall, UserBlock};
 pub use entry::{Entry, EntryBody, SessionHeader};
 pub use event::{Event, StreamEvent};
+pub use extra::Extra;
 pub use message::{
     AssistantMessage, BashExecutionMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage,
     Message, StopReason, ToolResultMessage, UserContent, UserMessage,

@@ -5,6 +5,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::content::{AssistantBlock, ToolCall, UserBlock};
+use crate::extra::Extra;
 use crate::usage::Usage;
 
 /// What a user said: plain text (old files, extensions) or blocks (what this agent writes).
@@ -48,6 +49,10 @@ pub struct UserMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Why an answer ended.
@@ -66,6 +71,8 @@ pub enum StopReason {
     Error,
     /// Somebody aborted.
     Aborted,
+    /// The answer goes on in a later request; only in files of later agents (pi-1.5-delta.md 3).
+    Deferred,
 }
 
 /// Role `assistant`.
@@ -103,6 +110,10 @@ pub struct AssistantMessage {
     /// The provider's own words for a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 impl AssistantMessage {
@@ -119,6 +130,7 @@ impl AssistantMessage {
             response_model: None,
             response_id: None,
             error_message: None,
+            extra: Extra::default(),
         }
     }
 
@@ -156,6 +168,10 @@ pub struct ToolResultMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Role `bashExecution`: a command that the user, not the model, ran.
@@ -187,6 +203,10 @@ pub struct BashExecutionMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Role `custom`: a message of an extension.
@@ -208,6 +228,10 @@ pub struct CustomMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Role `branchSummary`: what happened on a branch that was left.
@@ -224,6 +248,10 @@ pub struct BranchSummaryMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// Role `compactionSummary`: what stands for the part of the conversation that was compacted.
@@ -240,6 +268,10 @@ pub struct CompactionSummaryMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 /// A message of any role. On the wire the role is the field `role`, first.
@@ -270,6 +302,7 @@ impl Message {
         Self::User(UserMessage {
             content: UserContent::Blocks(vec![UserBlock::text(text)]),
             timestamp,
+            extra: Extra::default(),
         })
     }
 
@@ -309,7 +342,7 @@ impl Message {
         }
         // Two passes over the text are cheaper than serde's buffering of tagged enums.
         let peek: Peek<'_> = serde_json::from_str(json)?;
-        Ok(match peek.role.as_ref() {
+        let mut message = match peek.role.as_ref() {
             "user" => Self::User(serde_json::from_str(json)?),
             "assistant" => Self::Assistant(serde_json::from_str(json)?),
             "toolResult" => Self::ToolResult(serde_json::from_str(json)?),
@@ -318,7 +351,24 @@ impl Message {
             "branchSummary" => Self::BranchSummary(serde_json::from_str(json)?),
             "compactionSummary" => Self::CompactionSummary(serde_json::from_str(json)?),
             _ => Self::Other(serde_json::from_str(json)?),
-        })
+        };
+        if let Some(extra) = message.extra_mut() {
+            extra.drop_known(&["role"]);
+        }
+        Ok(message)
+    }
+
+    fn extra_mut(&mut self) -> Option<&mut Extra> {
+        match self {
+            Self::User(body) => Some(&mut body.extra),
+            Self::Assistant(body) => Some(&mut body.extra),
+            Self::ToolResult(body) => Some(&mut body.extra),
+            Self::BashExecution(body) => Some(&mut body.extra),
+            Self::Custom(body) => Some(&mut body.extra),
+            Self::BranchSummary(body) => Some(&mut body.extra),
+            Self::CompactionSummary(body) => Some(&mut body.extra),
+            Self::Other(_) => None,
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::extra::Extra;
 use crate::model::Prices;
 
 /// Cost in US dollars.
@@ -27,7 +28,7 @@ pub struct Cost {
 }
 
 /// Token counts of one model answer.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
@@ -43,6 +44,16 @@ pub struct Usage {
     pub total_tokens: u64,
     /// What it costs.
     pub cost: Cost,
+    /// Output tokens spent on reasoning, part of `output`, when the provider says (pi-1.5-delta.md 3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<u64>,
+    /// Tokens written to the cache for an hour, part of `cacheWrite`.
+    #[serde(rename = "cacheWrite1h", skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<u64>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
 }
 
 impl Usage {

@@ -99,6 +99,7 @@ pub fn finish_branch(plan: &BranchPlan, answer: String, from_id: &str) -> Result
             .append_to(format!("{}{answer}", wording::BRANCH_PREAMBLE)),
         details: Some(plan.files.details()),
         from_hook: Some(false),
+        extra: wire::Extra::default(),
     })
 }
 
@@ -109,6 +110,7 @@ fn told(edits: &Edits<'_>, entry: &Entry) -> Option<Arc<Message>> {
             summary: body.summary.clone(),
             tokens_before: body.tokens_before,
             timestamp: 0,
+            extra: wire::Extra::default(),
         })));
     }
     edits

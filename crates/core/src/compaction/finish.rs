@@ -31,7 +31,9 @@ pub fn answer_text(answer: &AssistantMessage) -> Result<String, Refusal> {
         }
         StopReason::Aborted => Err(Refusal::Aborted),
         StopReason::Length => Err(Refusal::CutOff),
-        StopReason::Stop | StopReason::ToolUse => some_text(serialise::answer_text(answer)),
+        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => {
+            some_text(serialise::answer_text(answer))
+        }
     }
 }
 
@@ -67,6 +69,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
             tokens_before: plan.tokens_before,
             details: Some(details.clone()),
             from_hook: Some(false),
+            extra: wire::Extra::default(),
         },
         result: CompactionResult {
             estimated_tokens_after: Some(estimated_tokens_after(plan, &summary)),

@@ -64,12 +64,14 @@ fn message_of(entry: &Entry) -> Option<Arc<Message>> {
             display: body.display,
             details: body.details.clone(),
             timestamp: 0,
+            extra: wire::Extra::default(),
         }))),
         EntryBody::BranchSummary(body) if !body.summary.is_empty() => {
             Some(Arc::new(Message::BranchSummary(BranchSummaryMessage {
                 summary: body.summary.clone(),
                 from_id: body.from_id.clone(),
                 timestamp: 0,
+                extra: wire::Extra::default(),
             })))
         }
         _ => None,

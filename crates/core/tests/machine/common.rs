@@ -118,6 +118,7 @@ pub(crate) fn answer(calls: &[&str], stop: StopReason) -> AssistantMessage {
             name: "tool".to_owned(),
             arguments: Map::new(),
             thought_signature: None,
+            extra: wire::Extra::default(),
         })
     }));
     message

@@ -14,6 +14,7 @@ fn result(id: &str) -> Arc<Message> {
         details: None,
         is_error: false,
         timestamp: 0,
+        extra: wire::Extra::default(),
     }))
 }
 

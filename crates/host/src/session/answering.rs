@@ -93,10 +93,10 @@ impl Session {
             };
             let input = match event {
                 ModelEvent::Start(message) => {
-                    answering.usage = message.usage;
+                    answering.usage = message.usage.clone();
                     ModelInput::Started(*message)
                 }
-                ModelEvent::Stream(event) => ModelInput::Update(event, answering.usage),
+                ModelEvent::Stream(event) => ModelInput::Update(event, answering.usage.clone()),
                 ModelEvent::Usage(usage) => {
                     answering.usage = usage;
                     continue;

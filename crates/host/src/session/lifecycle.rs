@@ -115,7 +115,10 @@ impl Session {
     pub fn set_name(&mut self, name: &str) -> Result<(), HostError> {
         let name = name.trim().to_owned();
         if !name.is_empty() {
-            self.log.append(EntryBody::SessionInfo(SessionInfo { name }))?;
+            self.log.append(EntryBody::SessionInfo(SessionInfo {
+                name,
+                extra: wire::Extra::default(),
+            }))?;
         }
         Ok(())
     }
@@ -128,12 +131,14 @@ impl Session {
                 provider,
                 model_id,
                 model: None,
+                extra: wire::Extra::default(),
             }))?;
         }
         let thinking_level = Some(self.thinking.as_str().to_owned());
         self.log
             .append(EntryBody::ThinkingLevelChange(ThinkingLevelChange {
                 thinking_level,
+                extra: wire::Extra::default(),
             }))?;
         Ok(())
     }
@@ -143,8 +148,11 @@ impl Session {
         if name.is_empty() {
             return Err(strings::EMPTY_NAME.to_owned());
         }
-        self.record(EntryBody::SessionInfo(SessionInfo { name: name.clone() }))
-            .await;
+        self.record(EntryBody::SessionInfo(SessionInfo {
+            name: name.clone(),
+            extra: wire::Extra::default(),
+        }))
+        .await;
         self.outbox
             .tell(Event::SessionInfoChanged { name: Some(name) })
             .await;

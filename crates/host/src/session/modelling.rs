@@ -85,6 +85,7 @@ impl Session {
             provider: model.provider.clone(),
             model_id: model.id.clone(),
             model: None,
+            extra: wire::Extra::default(),
         }))
         .await;
         self.model = model;
@@ -99,6 +100,7 @@ impl Session {
         self.thinking = level;
         self.record(EntryBody::ThinkingLevelChange(ThinkingLevelChange {
             thinking_level: Some(level.as_str().to_owned()),
+            extra: wire::Extra::default(),
         }))
         .await;
         self.outbox.tell(Event::ThinkingLevelChanged { level }).await;

@@ -153,5 +153,6 @@ pub(super) fn user_message(text: String, images: Vec<ImageContent>) -> Message {
     Message::User(UserMessage {
         content: UserContent::Blocks(blocks),
         timestamp: now_ms(),
+        extra: wire::Extra::default(),
     })
 }

@@ -146,6 +146,7 @@ fn message(params: &BashParams, run: &BashRun) -> BashExecutionMessage {
         full_output_path: run.full_output_path.clone(),
         exclude_from_context: params.exclude_from_context,
         timestamp: now_ms(),
+        extra: wire::Extra::default(),
     }
 }
 

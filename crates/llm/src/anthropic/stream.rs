@@ -169,6 +169,7 @@ impl Parser {
                     thinking: REDACTED.to_owned(),
                     thinking_signature: Some(block.data.as_str().to_owned()),
                     redacted: Some(true),
+                    extra: wire::Extra::default(),
                 };
                 self.answer.start_thinking(block, out)?
             }

@@ -42,6 +42,7 @@ pub(crate) fn read_files(names: &[String], cwd: &Path, home: Option<&Path>) -> R
                 parts.images.push(ImageContent {
                     data,
                     mime_type: mime.to_owned(),
+                    extra: wire::Extra::default(),
                 });
                 parts.text.push_str(&format!("<file name=\"{shown}\"></file>\n"));
             }

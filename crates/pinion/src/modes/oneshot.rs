@@ -136,7 +136,7 @@ async fn talk(
             complain("Warning: the answer was cut off by the model's output limit");
             1
         }
-        StopReason::Stop | StopReason::ToolUse => 0,
+        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => 0,
     })
 }
 

@@ -107,7 +107,7 @@ impl Answer {
             blocks: Vec::new(),
             size: 0,
             middle,
-            usage: (message.usage, usage),
+            usage: (message.usage.clone(), usage),
             end,
         };
         for (index, block) in message.content.iter().enumerate() {
@@ -128,11 +128,11 @@ impl Answer {
     }
 
     /// Token counts from now on.
-    pub(crate) fn set_usage(&mut self, usage: Usage) {
-        if self.usage.0 != usage {
-            self.usage.0 = usage;
+    pub(crate) fn set_usage(&mut self, usage: &Usage) {
+        if self.usage.0 != *usage {
+            self.usage.0 = usage.clone();
             self.usage.1.clear();
-            json::value(&mut self.usage.1, &usage);
+            json::value(&mut self.usage.1, usage);
         }
     }
 

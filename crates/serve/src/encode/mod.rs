@@ -85,7 +85,7 @@ impl Encoder {
             assistant_message_event,
         } = event
         {
-            self.update(assistant_message_event, *usage, now, out);
+            self.update(assistant_message_event, usage, now, out);
             return;
         }
         self.flush(now, out);
@@ -127,7 +127,7 @@ impl Encoder {
         let (deltas, usage) = self.pending.take();
         let start = out.len();
         for delta in &deltas {
-            self.write_update(usage, out, |out| write_delta(out, delta));
+            self.write_update(&usage, out, |out| write_delta(out, delta));
         }
         self.pending.wrote(now, out.len() - start, self.size());
     }
@@ -156,7 +156,7 @@ impl Encoder {
         out.push(b'\n');
     }
 
-    fn update(&mut self, event: &StreamEvent, usage: Usage, now: Instant, out: &mut Vec<u8>) {
+    fn update(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
         if self.options.form == Form::Cumulative && self.answer.is_none() {
             // No message_start was seen; show at least the content.
             self.answer = Some(Answer::begin(&wire::AssistantMessage::begin("", "", "", 0)));
@@ -190,7 +190,15 @@ impl Encoder {
         }
     }
 
-    fn delta(&mut self, index: usize, kind: Kind, text: &str, usage: Usage, now: Instant, out: &mut Vec<u8>) {
+    fn delta(
+        &mut self,
+        index: usize,
+        kind: Kind,
+        text: &str,
+        usage: &Usage,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) {
         let size = self.size();
         if !self.pending.takes(index, kind, size) {
             self.flush(now, out);
@@ -205,7 +213,7 @@ impl Encoder {
     }
 
     /// Writes a `message_update`; `head` writes the event's own fields without its braces.
-    fn write_update(&mut self, usage: Usage, out: &mut Vec<u8>, head: impl FnOnce(&mut Vec<u8>)) {
+    fn write_update(&mut self, usage: &Usage, out: &mut Vec<u8>, head: impl FnOnce(&mut Vec<u8>)) {
         if let Some(answer) = &mut self.answer {
             answer.set_usage(usage);
             out.reserve(answer.size().saturating_mul(2));
@@ -222,7 +230,7 @@ impl Encoder {
             out.extend_from_slice(b"}\n");
         } else {
             out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");
-            json::value(out, &usage);
+            json::value(out, usage);
             out.extend_from_slice(b",\"assistantMessageEvent\":{");
             head(out);
             out.extend_from_slice(b"}}\n");

@@ -54,8 +54,10 @@ impl Pending {
     }
 
     /// Adds a delta. Gives its escaped text.
-    pub(crate) fn add(&mut self, index: usize, kind: Kind, text: &str, usage: Usage) -> &[u8] {
-        self.usage = usage;
+    pub(crate) fn add(&mut self, index: usize, kind: Kind, text: &str, usage: &Usage) -> &[u8] {
+        if self.usage != *usage {
+            self.usage = usage.clone();
+        }
         let found = self
             .deltas
             .iter()
@@ -105,7 +107,7 @@ impl Pending {
     /// Takes everything that waits, with the newest token counts.
     pub(crate) fn take(&mut self) -> (Vec<Delta>, Usage) {
         self.bytes = 0;
-        (std::mem::take(&mut self.deltas), self.usage)
+        (std::mem::take(&mut self.deltas), self.usage.clone())
     }
 
     /// An update of `bytes` bytes left; it showed `size` bytes of the answer.

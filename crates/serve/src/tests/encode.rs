@@ -89,6 +89,7 @@ fn a_whole_answer() -> Vec<Event> {
             .unwrap()
             .clone(),
         thought_signature: Some("sig".to_owned()),
+        extra: wire::Extra::default(),
     };
     vec![
         start(),

@@ -24,7 +24,7 @@ const str = (value) => (typeof value === 'string' ? value : value === null || va
 const num = (value) => (Number.isFinite(value) ? value : 0);
 const obj = (value) => (value && typeof value === 'object' && !Array.isArray(value) ? value : {});
 const list = (value) => (Array.isArray(value) ? value : []);
-const plural = (n, word) => `${n.toLocaleString('en')} ${word}${n === 1 ? '' : 's'}`;
+const plural = (n, word) => `${n.toLocaleString('en')} ${n === 1 ? word : word.endsWith('y') ? word.slice(0, -1) + 'ies' : word + (word.endsWith('ch') ? 'es' : 's')}`;
 
 /** 950, 1.2k, 34k, 5.6M */
 function short(n) {
@@ -41,12 +41,23 @@ function money(cost) {
 }
 
 const TIME = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'full' });
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 
 /** A moment in the reader's own time zone; empty when it is none. */
 function moment(value, format) {
   const date = new Date(value || NaN);
   return Number.isNaN(date.getTime()) ? '' : format.format(date);
+}
+
+/** How long something took: 40 s, 12 min, 3 h 5 min, 2 d 4 h. */
+function lasting(ms) {
+  const minutes = Math.round(ms / 60000);
+  if (!(ms > 0)) return '';
+  if (ms < 60000) return `${Math.max(1, Math.round(ms / 1000))} s`;
+  if (minutes < 60) return `${minutes} min`;
+  const [large, small, names] = minutes < 2880 ? [Math.floor(minutes / 60), minutes % 60, ['h', 'min']] : [Math.floor(minutes / 1440), Math.floor(minutes % 1440 / 60), ['d', 'h']];
+  return `${large} ${names[0]}` + (small ? ` ${small} ${names[1]}` : '');
 }
 
 /** The text blocks of a content, which is text or a list of blocks. */
@@ -93,7 +104,10 @@ function picture(block) {
   image.loading = 'lazy';
   image.decoding = 'async';
   image.title = 'Click for full size';
+  image.tabIndex = 0;
+  image.setAttribute('role', 'button');
   image.addEventListener('click', () => image.classList.toggle('full'));
+  image.addEventListener('keydown', (event) => { if (event.key === 'Enter') image.classList.toggle('full'); });
   image.src = `data:${mime};base64,${data}`;
   return image;
 }

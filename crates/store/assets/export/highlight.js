@@ -85,13 +85,53 @@ function highlighted(code, language) {
   return out;
 }
 
-/** Lines of a diff, coloured by their sign. */
+/** Lines of a diff: sign and number in the margin, what changed within a line marked. */
 function diffLines(text) {
+  const lines = text.split('\n').map(diffLine);
+  pairChanges(lines);
   const out = document.createDocumentFragment();
-  for (const line of text.split('\n')) {
-    const head = line.startsWith('+++') || line.startsWith('---') || line.startsWith('@@') || line.startsWith('diff ');
-    const kind = head ? 'd-head' : line[0] === '+' ? 'd-add' : line[0] === '-' ? 'd-del' : 'd-same';
-    out.append(el('span', 'd ' + kind, line + '\n'));
+  for (const { kind, margin, code, mark } of lines) {
+    const [from, to] = mark || [0, 0];
+    const words = mark ? [code.slice(0, from), el('span', 'd-mark', code.slice(from, to)), code.slice(to)] : [code];
+    out.append(el('span', 'd d-' + kind, el('span', 'd-margin', margin), el('span', 'd-code', ...words, '\n')));
   }
   return out;
+}
+
+/** A line of a diff: git's form, or the agent's with the number behind the sign. */
+function diffLine(text) {
+  if (/^(\+\+\+ |--- |@@|diff |index [0-9a-f])/.test(text)) return { kind: 'head', margin: '', code: text };
+  const kind = text[0] === '+' ? 'add' : text[0] === '-' ? 'del' : 'same';
+  const numbered = /^([+ -] *\d+)(?: (.*))?$/.exec(text);
+  if (numbered) return { kind, margin: numbered[1] + ' ', code: numbered[2] || '' };
+  return { kind, margin: text.slice(0, 1), code: text.slice(1) };
+}
+
+/** Marks what differs where as many lines were added as were taken away just before. */
+function pairChanges(lines) {
+  for (let at = 0; at < lines.length; at += 1) {
+    let middle = at;
+    while (middle < lines.length && lines[middle].kind === 'del') middle += 1;
+    let end = middle;
+    while (end < lines.length && lines[end].kind === 'add') end += 1;
+    for (let i = 0; i < Math.min(middle - at, end - middle); i += 1) markChange(lines[at + i], lines[middle + i]);
+    at = Math.max(at, end - 1);
+  }
+}
+
+/** Marks the words between what two lines begin and end with alike; not when that is too little. */
+function markChange(before, after) {
+  const [a, b] = [before.code, after.code];
+  const most = Math.min(a.length, b.length);
+  if (a === b || most > 2000) return;
+  const word = /[\p{L}\p{N}_]/u;
+  let head = 0;
+  while (head < most && a[head] === b[head]) head += 1;
+  let tail = 0;
+  while (tail < most - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail += 1;
+  while (head > 0 && word.test(a[head - 1]) && (word.test(a[head] || '') || word.test(b[head] || ''))) head -= 1;
+  while (tail > 0 && word.test(a[a.length - tail]) && (word.test(a[a.length - tail - 1] || '') || word.test(b[b.length - tail - 1] || ''))) tail -= 1;
+  if ((a.slice(0, head) + a.slice(a.length - tail)).replace(/\s/g, '').length < most / 4) return;
+  before.mark = [head, a.length - tail];
+  after.mark = [head, b.length - tail];
 }

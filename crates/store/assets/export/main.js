@@ -30,8 +30,8 @@ function openPlace() {
 function toggleAll(kind) {
   opened[kind] = !opened[kind];
   const here = anchorInView();
-  for (const node of document.querySelectorAll(kind === 'tools' ? '#transcript .fold' : '#transcript .thinking')) node.setOpen(opened[kind]);
-  byId('toggle-' + kind).setAttribute('aria-pressed', String(opened[kind]));
+  for (const node of document.querySelectorAll({ tools: '#transcript .fold', cards: '#transcript .tool', thinking: '#transcript .thinking' }[kind])) node.setOpen(opened[kind]);
+  if (kind !== 'cards') byId('toggle-' + kind).setAttribute('aria-pressed', String(opened[kind]));
   if (here) window.scrollBy(0, here.node.getBoundingClientRect().top - here.top);
 }
 
@@ -90,7 +90,7 @@ function startKeys() {
     if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
       t: () => toggleAll('thinking'),
-      o: () => toggleAll('tools'),
+      o: () => toggleAll(event.shiftKey ? 'cards' : 'tools'),
       j: () => stepUser(1),
       k: () => stepUser(-1),
       '/': () => { document.body.classList.add('side-open'); byId('search').focus(); event.preventDefault(); },

@@ -8,8 +8,19 @@ function frame(index, className, ...children) {
   const node = el('article', `entry ${className}`, ...children);
   node.dataset.index = index;
   const label = model.labels.get(entry.id);
-  if (label) node.prepend(el('div', 'label-line', el('span', 'label', label)));
+  const marks = [label ? el('span', 'label', label) : null, ...editMarks(index)].filter(Boolean);
+  if (marks.length) node.prepend(el('div', 'label-line', ...marks));
   return node;
+}
+
+/** What became of an entry in the model's context later (pi-1.5-delta.md 3): left out, or something else in its place. */
+function editMarks(index) {
+  return heldBy(index).filter((at) => transcript.edits.has(at)).map((at) => {
+    const { replacement } = transcript.edits.get(at);
+    const whose = at === index ? '' : ` (result of ${str(model.entries[at].message.toolName)})`;
+    if (replacement === null || replacement === undefined) return el('span', 'edited', `later left out of the context${whose}`);
+    return drawer('edited', [el('span', '', `later replaced in the context${whose}`)], () => [markdown(textOf(replacement)), ...pictures(replacement)], false);
+  });
 }
 
 /** Name, time and the button that copies a link. */
@@ -22,7 +33,19 @@ function byline(entry, who, extra) {
 }
 
 /** One line between messages. */
-const line = (index, ...children) => frame(index, 'line', el('span', '', ...children));
+const line = (index, className, ...children) => frame(index, `line ${className}`, el('span', '', ...children));
+
+/** Settings that were changed one after the other, in one line; of each kind the last counts. */
+function settingsLine(index) {
+  const last = new Map();
+  for (const at of heldBy(index)) last.set(model.entries[at].type, model.entries[at]);
+  const parts = [...last.values()].map((entry) => el('span', '', ...({
+    model_change: () => ['Model ', el('b', '', str(entry.model) || `${str(entry.provider)}/${str(entry.modelId)}`)],
+    thinking_level_change: () => ['Reasoning ', el('b', '', str(entry.thinkingLevel) || 'default')],
+    session_info: () => ['Session named ', el('b', '', str(entry.name) || '(nothing)')],
+  }[entry.type] || (() => []))()));
+  return line(index, 'settings', ...parts);
+}
 
 function userMessage(index) {
   const entry = model.entries[index];
@@ -33,15 +56,15 @@ function userMessage(index) {
   return frame(index, 'user', byline(entry, 'User'), chip, said.trim() ? markdown(said) : null, ...pictures(entry.message.content));
 }
 
-/** Tokens and cost of one answer, in small print. */
-function usageLine(message) {
-  const usage = obj(message.usage);
-  if (!num(usage.input) && !num(usage.output) && !num(usage.cacheRead)) return null;
-  const parts = [`${short(usage.input)} in`, `${short(usage.output)} out`];
+/** Tokens and cost of a piece of model work in words; empty when there are none. */
+function usageWords(usage) {
+  usage = obj(usage);
+  if (!num(usage.input) && !num(usage.output) && !num(usage.cacheRead)) return '';
+  const parts = [`${short(usage.input)} in`, `${short(usage.output)} out` + (num(usage.reasoning) ? ` (${short(usage.reasoning)} reasoning)` : '')];
   if (num(usage.cacheRead)) parts.push(`${short(usage.cacheRead)} cached`);
   if (num(usage.cacheWrite)) parts.push(`${short(usage.cacheWrite)} written to cache`);
   if (num(obj(usage.cost).total)) parts.push(money(usage.cost.total));
-  return el('div', 'usage', parts.join(' · '));
+  return parts.join(' · ');
 }
 
 function thinkingBlock(block) {
@@ -74,9 +97,11 @@ function assistantMessage(index, continues) {
     const word = message.stopReason === 'aborted' ? 'Aborted' : 'Failed';
     const why = str(message.errorMessage);
     parts.push(el('div', 'failure', el('b', '', word), why ? ': ' : '', why ? folding(why, 6, (text) => el('span', 'why', text)) : null));
-  } else if (message.stopReason === 'length') parts.push(el('div', 'note', 'Ended at the output limit'));
-  const head = continues ? null : byline(entry, 'Assistant', str(message.responseModel) || str(message.model));
-  return frame(index, 'assistant' + (continues ? ' continues' : ''), head, ...parts, usageLine(message));
+  } else if (message.stopReason === 'length') parts.push(el('div', 'failure mild', el('b', '', 'Cut off'), ': the answer reached the output limit'));
+  const level = str(message.thinkingLevel);
+  const head = continues ? null : byline(entry, 'Assistant', (str(message.responseModel) || str(message.model)) + (level && level !== 'off' ? ` · ${level}` : ''));
+  const used = usageWords(message.usage);
+  return frame(index, 'assistant' + (continues ? ' continues' : ''), head, ...parts, used ? el('div', 'usage', used) : null);
 }
 
 function bashRun(index) {
@@ -84,12 +109,13 @@ function bashRun(index) {
   const run = entry.message;
   const state = run.cancelled ? 'pending' : num(run.exitCode) ? 'error' : 'ok';
   const word = run.cancelled ? 'cancelled' : num(run.exitCode) ? `exit code ${run.exitCode}` : '';
-  const head = el('div', 'tool-head', el('span', 'tool-name', 'command'), el('span', 'range', 'run by the user'),
-    run.excludeFromContext ? el('span', 'tag', 'not shown to the model') : null, word ? el('span', 'state', word) : null);
+  const python = run.role === 'pythonExecution';
+  const head = [el('span', 'range', 'run by the user'),
+    run.excludeFromContext ? el('span', 'chip', 'not shown to the model') : null, word ? el('span', 'state', word) : null];
   const text = str(run.output);
-  const body = [el('div', 'command', el('span', 'prompt', '$ '), folding(str(run.command), 12, codeView('sh'))), text ? folding(text, 12, output) : null];
+  const body = [el('div', 'command', el('span', 'prompt', python ? '>>> ' : '$ '), folding(str(run.command ?? run.code), 12, codeView(python ? 'python' : 'sh'))), text ? folding(text, 12, output) : null];
   if (run.truncated && run.fullOutputPath) body.push(el('div', 'note', `Cut here; the whole output was kept at ${str(run.fullOutputPath)}`));
-  return frame(index, 'run', el('div', `tool ${state}`, head, ...body));
+  return frame(index, 'run', card(state, python ? 'python' : 'command', head, body));
 }
 
 /** A summary that stands for what came before or for another branch. */
@@ -101,8 +127,49 @@ function summary(index, title, text) {
 function raw(index) {
   const entry = model.entries[index];
   const name = entry.customType ? `${str(entry.type)} · ${str(entry.customType)}` : str(entry.type) || 'entry';
-  return frame(index, 'minor', drawer('', [el('span', 'tag', name)], () => folding(JSON.stringify(entry, null, 2), 60, codeView('json')), false));
+  const role = roleOf(entry);
+  return frame(index, 'minor summary', drawer('', [el('span', 'tag', role ? `message · ${role}` : name)], () => folding(JSON.stringify(entry, null, 2), 60, codeView('json')), false));
 }
+
+/** What the model was told before the conversation, or what was changed of it on the way. */
+function systemMessage(index) {
+  const { message } = model.entries[index];
+  const names = (tools) => list(tools).map((tool) => str(obj(tool).name)).join(', ');
+  const [added, removed] = [names(message.toolsAdded), names(message.toolsRemoved)];
+  const dropped = Object.entries(obj(message.sections)).filter(([, text]) => text === null).map(([name]) => name).join(', ');
+  const notes = [['Tools: ', added], ['Tools taken away: ', removed], ['Sections taken away: ', dropped]].filter(([, what]) => what);
+  const prompt = promptOf(message);
+  const glimpse = [prompt ? plural(prompt.split('\n').length, 'line') : '', added ? `tools ${added}` : '', removed ? `without ${removed}` : ''].filter(Boolean).join(' · ');
+  return frame(index, 'summary', drawer('', [el('span', 'tag', 'System'), el('span', 'glimpse', glimpse)],
+    () => [...notes.map(([word, what]) => el('div', 'note', word, el('b', '', what))), prompt ? folding(prompt, 200, (text) => el('pre', 'out', text)) : null], false));
+}
+
+/** Files that the user named in a message. */
+function mentionedFiles(index) {
+  const files = filesOf(model.entries[index].message);
+  return frame(index, 'summary', drawer('', [el('span', 'tag', plural(files.length, 'mentioned file')), el('span', 'glimpse', files.map((file) => file.path).join(', '))],
+    () => files.map((file) => card('plain', file.path, [], [file.content ? folding(file.content, 10, codeView(languageOf(file.path))) : null, file.image ? picture(file.image) : null])), false));
+}
+
+/** A role that this page does not know but that says something. */
+function strangerMessage(index) {
+  const entry = model.entries[index];
+  const { content } = entry.message;
+  if (!textOf(content).trim() && !pictures(content).length) return raw(index);
+  return frame(index, 'custom', byline(entry, roleOf(entry) || 'unknown'), markdown(textOf(content)), ...pictures(content));
+}
+
+/** Is an entry shown with the filter "All" only? */
+function isMinor(index) {
+  const entry = model.entries[index];
+  const message = obj(entry.message);
+  if (entry.type === 'custom_message' || message.role === 'custom' || message.role === 'hookMessage') return !(entry.display ?? message.display);
+  if (entry.type === 'message') return !SPEAKERS.has(message.role) && !textOf(message.content).trim() && !list(message.content).length;
+  return !LINES.has(entry.type) && entry.type !== 'compaction' && entry.type !== 'branch_summary';
+}
+
+const SPEAKERS = new Set(['user', 'assistant', 'toolResult', 'system', 'fileMention', 'branchSummary', 'compactionSummary', ...RUNS]);
+const LINES = new Set(['model_change', 'thinking_level_change', 'session_info']);
 
 /** The element of an entry, or nothing when another element shows it. */
 function render(index, continues) {
@@ -112,7 +179,9 @@ function render(index, continues) {
     case 'message/user': return userMessage(index);
     case 'message/assistant': return assistantMessage(index, continues);
     case 'message/toolResult': return frame(index, 'assistant continues', toolCard({ name: message.toolName, arguments: {} }, message));
-    case 'message/bashExecution': return bashRun(index);
+    case 'message/bashExecution': case 'message/pythonExecution': return bashRun(index);
+    case 'message/system': return systemMessage(index);
+    case 'message/fileMention': return mentionedFiles(index);
     case 'message/branchSummary': case 'branch_summary':
       return summary(index, 'Summary of a branch', str(entry.summary ?? message.summary));
     case 'message/compactionSummary': case 'compaction':
@@ -122,10 +191,10 @@ function render(index, continues) {
       if (!(entry.display ?? message.display)) return raw(index);
       return frame(index, 'custom', byline(entry, str(entry.customType ?? message.customType) || 'extension'), markdown(textOf(content)), ...pictures(content));
     }
-    case 'model_change': return line(index, 'Model ', el('b', '', str(entry.model) || `${str(entry.provider)}/${str(entry.modelId)}`));
-    case 'thinking_level_change': return line(index, 'Reasoning ', el('b', '', str(entry.thinkingLevel) || 'default'));
-    case 'session_info': return line(index, 'Session named ', el('b', '', str(entry.name) || '(nothing)'));
-    case 'label': return frame(index, 'minor line', el('span', '', 'Label ', el('b', '', str(entry.label) || '(removed)')));
-    default: return raw(index);
+    case 'model_change': case 'thinking_level_change': case 'session_info': return settingsLine(index);
+    case 'label': return line(index, 'minor', 'Label ', el('b', '', str(entry.label) || '(removed)'));
+    case 'usage': return line(index, 'minor', ['Usage', str(entry.kind), `${str(entry.provider)}/${str(entry.model)}`, usageWords(entry.usage)].filter(Boolean).join(' · '));
+    case 'context_edit': return line(index, 'minor', entry.replacement === null || entry.replacement === undefined ? 'A message was left out of the context' : 'A message was replaced in the context');
+    default: return entry.type === 'message' ? strangerMessage(index) : raw(index);
   }
 }

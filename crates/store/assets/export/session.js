@@ -25,7 +25,7 @@ const model = (() => {
   parent.forEach((at, i) => (at < 0 ? roots : children[at]).push(i));
 
   const labels = new Map();
-  let name = str(SESSION.name);
+  const name = str(SESSION.name);
   for (const entry of entries) {
     if (entry.type === 'label') {
       const label = str(entry.label).trim();
@@ -83,7 +83,9 @@ function wordsOf(entry) {
   switch (entry.type) {
     case 'message': {
       if (!message) return '';
-      if (message.role === 'bashExecution') return str(message.command) + '\n' + withoutAnsi(str(message.output));
+      if (RUNS.has(message.role)) return str(message.command ?? message.code) + '\n' + withoutAnsi(str(message.output));
+      if (message.role === 'fileMention') return filesOf(message).map((file) => file.path + '\n' + file.content).join('\n');
+      if (message.role === 'system') return 'system prompt\n' + promptOf(message);
       const texts = [textOf(message.content), str(message.errorMessage), str(message.summary), str(message.toolName), str(message.model)];
       for (const block of list(message.content)) {
         if (block && block.type === 'thinking') texts.push(str(block.thinking));
@@ -92,36 +94,79 @@ function wordsOf(entry) {
       return texts.join('\n');
     }
     case 'custom_message': return str(entry.customType) + '\n' + textOf(entry.content);
+    case 'context_edit': return 'context edit\n' + textOf(entry.replacement);
+    case 'usage': return `usage ${str(entry.kind)} ${str(entry.provider)}/${str(entry.model)}`;
     case 'model_change': return `${str(entry.provider)}/${str(entry.modelId)} ${str(entry.model)}`;
     default: return [entry.type, entry.summary, entry.name, entry.label, entry.customType, entry.thinkingLevel].map(str).join('\n');
   }
 }
 
+/** Model work of an entry: an answer, or what summaries, tools and extensions used besides. */
+function workOf(entry) {
+  const message = obj(entry.message);
+  if (roleOf(entry) === 'assistant') return { model: `${str(message.provider)}/${str(message.model)}`, usage: obj(message.usage), answer: 1 };
+  if (entry.type === 'usage') return { model: `${str(entry.provider)}/${str(entry.model)}`, usage: obj(entry.usage), answer: 0 };
+  const usage = roleOf(entry) === 'toolResult' ? message.usage : entry.type === 'compaction' || entry.type === 'branch_summary' ? entry.usage : null;
+  return usage ? { model: entry.message ? '/inside tools' : '/summaries', usage: obj(usage), answer: 0 } : null;
+}
+
 /** Figures over all entries of all branches. */
 function figures() {
-  const sum = { user: 0, assistant: 0, tools: 0, failures: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0, models: new Map(), from: '', to: '' };
-  for (const entry of model.entries) {
+  const sum = { user: 0, assistant: 0, tools: 0, failures: 0, branches: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0, models: new Map(), from: '', to: '' };
+  model.entries.forEach((entry, index) => {
     if (!sum.from) sum.from = entry.timestamp;
     sum.to = entry.timestamp || sum.to;
+    if (!model.children[index].length) sum.branches += 1;
     const role = roleOf(entry);
     if (role === 'user') sum.user += 1;
     if (role === 'toolResult' && entry.message.isError) sum.failures += 1;
-    if (role !== 'assistant') continue;
-    const message = entry.message;
-    sum.assistant += 1;
-    sum.tools += toolCalls(message).length;
-    const usage = obj(message.usage);
-    const cost = num(obj(usage.cost).total);
-    const key = `${str(message.provider)}/${str(message.model)}`;
-    const one = sum.models.get(key) || { answers: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 };
-    one.answers += 1;
+    if (role === 'assistant') {
+      sum.assistant += 1;
+      sum.tools += toolCalls(entry.message).length;
+    }
+    const work = workOf(entry);
+    if (!work) return;
+    const cost = num(obj(work.usage.cost).total);
+    const one = sum.models.get(work.model) || { answers: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0 };
+    one.answers += work.answer;
     for (const target of [sum, one]) {
-      for (const field of ['input', 'output', 'cacheRead', 'cacheWrite']) target[field] += num(usage[field]);
+      for (const field of ['input', 'output', 'cacheRead', 'cacheWrite']) target[field] += num(work.usage[field]);
       target.cost += cost;
     }
-    sum.models.set(key, one);
-  }
+    sum.models.set(work.model, one);
+  });
   return sum;
+}
+
+/** Messages that are commands of the user with their output. */
+const RUNS = new Set(['bashExecution', 'pythonExecution']);
+
+/** The files of a `fileMention` message. */
+const filesOf = (message) => list(message.files).map((file) => ({ path: str(obj(file).path), content: str(obj(file).content), image: obj(file).image }));
+
+/** The prompt that a system message holds: its sections, else its content. */
+function promptOf(message) {
+  const sections = Object.values(obj(message.sections)).map(str).filter(Boolean);
+  return sections.length ? sections.join('\n\n') : textOf(message.content);
+}
+
+/** System prompt and tools: given with the session, or what the system messages on a path come to. */
+function toldOf(path) {
+  const sections = new Map();
+  const tools = new Map();
+  let whole = '';
+  for (const index of path) {
+    if (roleOf(model.entries[index]) !== 'system') continue;
+    const { message } = model.entries[index];
+    for (const [name, text] of Object.entries(obj(message.sections))) if (text === null) sections.delete(name); else sections.set(name, str(text));
+    whole = textOf(message.content) || whole;
+    for (const tool of list(message.toolsRemoved)) tools.delete(str(obj(tool).name));
+    for (const tool of list(message.toolsAdded)) tools.set(str(obj(tool).name), tool);
+  }
+  return {
+    prompt: str(SESSION.systemPrompt) || [...sections.values()].filter(Boolean).join('\n\n') || whole,
+    tools: list(SESSION.tools).length ? SESSION.tools : [...tools.values()],
+  };
 }
 
 /** The session as a file that the agent opens again. */

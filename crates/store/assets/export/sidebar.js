@@ -3,7 +3,6 @@
 const ROW = 25;
 const DEEPEST = 10;
 const FILTERS = [['default', 'Default'], ['no-tools', 'No tools'], ['user', 'User'], ['labeled', 'Labeled'], ['all', 'All']];
-const SETTINGS = new Set(['label', 'custom', 'model_change', 'thinking_level_change', 'session_info']);
 
 const tree = { filter: 'default', words: [], rows: [], selected: -1, texts: [] };
 
@@ -16,13 +15,12 @@ function passes(index) {
     case 'user': return role === 'user';
     case 'labeled': return model.labels.has(entry.id);
     case 'all': return true;
-    case 'no-tools': return role !== 'toolResult' && !isSetting(entry);
-    default: return !isSetting(entry);
+    case 'no-tools': return role !== 'toolResult' && !isSetting(index);
+    default: return !isSetting(index);
   }
 }
 
-const KNOWN = new Set(['message', 'compaction', 'branch_summary', 'custom_message']);
-const isSetting = (entry) => SETTINGS.has(entry.type) || !KNOWN.has(entry.type);
+const isSetting = (index) => LINES.has(model.entries[index].type) || isMinor(index);
 
 /** Does an entry have all words that are searched for? */
 function matches(index) {
@@ -71,7 +69,8 @@ function layOut() {
     enter(row.index, row.indent, row.stem);
   }
   byId('tree-space').style.height = `${tree.rows.length * ROW}px`;
-  byId('count').textContent = `${tree.rows.length.toLocaleString('en')} / ${plural(count, 'entry').replace('entrys', 'entries')}`;
+  byId('count').textContent = `${tree.rows.length.toLocaleString('en')} / ${plural(count, 'entry')}`;
+  byId('tree').classList.toggle('empty', !tree.rows.length);
 }
 
 /** The beginning of a message without the marks of Markdown. */
@@ -90,18 +89,25 @@ function rowText(index) {
     case 'user': return ['user', gist(message.content) || '(image)'];
     case 'assistant': {
       const calls = toolCalls(message).map((call) => str(call.name)).join(', ');
-      return ['assistant', gist(message.content) || (failed(message) ? `(${message.stopReason}) ${firstLine(str(message.errorMessage), 60)}` : `[${calls}]`)];
+      return ['assistant', gist(message.content) || (failed(message) ? `(${message.stopReason}) ${firstLine(str(message.errorMessage), 60)}` : calls ? `[${calls}]` : '(nothing said)')];
     }
     case 'toolResult': return [message.isError ? 'tool failed' : 'tool', toolRow(index, message)];
-    case 'bashExecution': return ['tool', '$ ' + firstLine(str(message.command), 80)];
+    case 'bashExecution': case 'pythonExecution': return ['tool', '$ ' + firstLine(str(message.command ?? message.code), 80)];
+    case 'system': return ['minor', 'system prompt'];
+    case 'fileMention': return ['minor', filesOf(message).map((file) => file.path).join(', ')];
+    case 'usage': return ['minor', `usage ${str(entry.kind)} ${str(entry.model)}`];
+    case 'context_edit': return ['minor', 'context edit'];
+    case 'branchSummary': return ['mark', 'branch: ' + gist(message.summary)];
+    case 'compactionSummary': return ['mark', `compacted from ${short(message.tokensBefore)} tokens`];
+    case 'custom': case 'hookMessage': return ['mark', `${str(message.customType)}: ${gist(message.content)}`];
     case 'compaction': return ['mark', `compacted from ${short(entry.tokensBefore)} tokens`];
-    case 'branch_summary': return ['mark', 'branch: ' + firstLine(str(entry.summary), 80)];
+    case 'branch_summary': return ['mark', 'branch: ' + gist(entry.summary)];
     case 'custom_message': return ['mark', `${str(entry.customType)}: ${gist(entry.content)}`];
     case 'model_change': return ['minor', 'model ' + (str(entry.model) || str(entry.modelId))];
     case 'thinking_level_change': return ['minor', 'reasoning ' + (str(entry.thinkingLevel) || 'default')];
     case 'label': return ['minor', 'label ' + str(entry.label)];
     case 'session_info': return ['minor', 'name ' + str(entry.name)];
-    default: return ['minor', str(entry.customType) || str(entry.type) || str(message.role)];
+    default: return ['minor', message.role ? `${str(message.role)}: ${gist(message.content)}` : str(entry.customType) || str(entry.type)];
   }
 }
 
@@ -113,6 +119,22 @@ function toolRow(index, message) {
   const args = obj(call && call.arguments);
   const about = str(args.command ?? args.path ?? args.file_path ?? args.pattern ?? '');
   return `${str(message.toolName)} ${firstLine(about, 80)}`;
+}
+
+/** The words of a row; while searching, the place where the first word was found. */
+function foundIn(index, words) {
+  const [word] = tree.words;
+  if (!word) return [words];
+  let text = words;
+  let at = text.toLowerCase().indexOf(word);
+  if (at < 0) {
+    text = wordsOf(model.entries[index]);
+    at = text.toLowerCase().indexOf(word);
+    const from = Math.max(0, at - 24);
+    text = (from ? '…' : '') + text.slice(from, at + 160).replace(/\s+/g, ' ');
+    at = text.toLowerCase().indexOf(word);
+  }
+  return at < 0 ? [words] : [text.slice(0, at), el('b', 'hit', text.slice(at, at + word.length)), text.slice(at + word.length)];
 }
 
 /** Makes the rows that are in the window. */
@@ -129,12 +151,16 @@ function rowNode(row, at) {
   const [kind, words] = rowText(row.index);
   const label = model.labels.get(model.entries[row.index].id);
   const active = transcript.onPath.has(row.index);
+  const found = foundIn(row.index, words);
   const node = el('div', `row ${kind.replace(/\w+/g, 'k-$&')}${active ? ' active' : ''}${row.index === tree.selected ? ' selected' : ''}`,
-    el('span', 'lead', row.lead), el('span', 'bullet', active ? '•' : ''), label ? el('span', 'label', label) : null, el('span', 'words', words));
+    el('span', 'lead', row.lead), el('span', 'bullet', active ? '•' : ''), label ? el('span', 'label', label) : null, el('span', 'words', ...found));
   node.style.top = `${at * ROW}px`;
   node.title = words;
   node.dataset.row = at;
+  node.id = `row-${at}`;
   node.setAttribute('role', 'treeitem');
+  node.setAttribute('aria-setsize', String(tree.rows.length));
+  node.setAttribute('aria-posinset', String(at + 1));
   node.setAttribute('aria-level', String(row.indent + 1));
   node.setAttribute('aria-selected', String(row.index === tree.selected));
   return node;
@@ -149,6 +175,7 @@ function selectRow(index) {
     box.scrollTop = Math.max(0, at * ROW - box.clientHeight / 2);
   }
   drawRows();
+  if (at >= 0) box.setAttribute('aria-activedescendant', `row-${at}`); else box.removeAttribute('aria-activedescendant');
 }
 
 /** Shows the branch of an entry down to its newest leaf, and the entry. */
@@ -172,7 +199,7 @@ function markWords(index) {
   CSS.highlights.delete('found');
   const node = tree.words.length ? elementOf(index) : null;
   if (!node) return;
-  for (const fold of node.querySelectorAll('.fold, .drawer')) fold.setOpen(true);
+  for (const fold of node.querySelectorAll('.fold, .drawer, .tool')) fold.setOpen(true);
   const ranges = [];
   const texts = document.createTreeWalker(node, NodeFilter.SHOW_TEXT);
   while (texts.nextNode() && ranges.length < 500) {
@@ -209,11 +236,10 @@ function startSidebar() {
     const one = button('', name, () => {
       tree.filter = key;
       document.body.classList.toggle('show-minor', key === 'all');
-      for (const other of filters.children) other.setAttribute('aria-checked', String(other === one));
+      for (const other of filters.children) other.setAttribute('aria-pressed', String(other === one));
       refilter();
     });
-    one.setAttribute('role', 'radio');
-    one.setAttribute('aria-checked', String(key === tree.filter));
+    one.setAttribute('aria-pressed', String(key === tree.filter));
     filters.append(one);
   }
   const search = byId('search');
@@ -226,7 +252,10 @@ function startSidebar() {
     }, 120);
   });
   search.addEventListener('keydown', (event) => {
-    if (event.key === 'Enter') step(event.shiftKey ? -1 : 1);
+    const by = { Enter: event.shiftKey ? -1 : 1, ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    step(by);
   });
   const box = byId('tree');
   let asked = false;
@@ -241,10 +270,12 @@ function startSidebar() {
     if (row) goTo(tree.rows[Number(row.dataset.row)].index);
   });
   box.addEventListener('keydown', (event) => {
-    if (event.key === 'ArrowDown' || event.key === 'ArrowUp') {
+    const page = Math.max(1, Math.floor(box.clientHeight / ROW) - 1);
+    const by = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -tree.rows.length, End: tree.rows.length }[event.key];
+    if (by) {
       event.preventDefault();
-      step(event.key === 'ArrowDown' ? 1 : -1);
-    }
+      step(by);
+    } else if (event.key === 'Enter' && tree.selected >= 0) goTo(tree.selected);
   });
   startGrip();
 }
@@ -255,14 +286,20 @@ function startGrip() {
   const kept = Number(memory.get('sidebar-width'));
   if (kept) width(kept);
   const grip = byId('grip');
+  const keep = (px) => { width(px); memory.set('sidebar-width', Math.round(px)); };
+  grip.addEventListener('keydown', (event) => {
+    const by = { ArrowLeft: -20, ArrowRight: 20 }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    keep(byId('sidebar').offsetWidth + by);
+  });
   grip.addEventListener('pointerdown', (event) => {
     grip.setPointerCapture(event.pointerId);
     event.preventDefault();
   });
   grip.addEventListener('pointermove', (event) => {
     if (!grip.hasPointerCapture(event.pointerId)) return;
-    width(event.clientX);
-    memory.set('sidebar-width', Math.round(event.clientX));
+    keep(event.clientX);
   });
-  grip.addEventListener('dblclick', () => { width(340); memory.set('sidebar-width', 340); });
+  grip.addEventListener('dblclick', () => keep(340));
 }

@@ -2,7 +2,7 @@
 
 const FOLD_CHARS = 3000;
 const SHOWN_MOST = 300000;
-const opened = { thinking: false, tools: false };
+const opened = { thinking: false, tools: false, cards: true };
 
 /** A text cut after some lines; `more` says how many were left out. */
 function clipped(text, lines, chars = FOLD_CHARS) {
@@ -121,11 +121,28 @@ function toolCard(call, result) {
   const { head, body } = view(args, result ? textOf(result.content) : '', result);
   const state = !result ? 'pending' : result.isError ? 'error' : 'ok';
   const words = { pending: 'no result', error: 'failed', ok: '' }[state];
-  const title = el('div', 'tool-head', el('span', 'tool-name', name || 'tool'), ...head, words ? el('span', 'state', words) : null);
-  const card = el('div', `tool ${state}`, title, ...body, ...(result ? pictures(result.content) : []));
+  const used = result ? usageWords(result.usage) : '';
   const full = str(result && obj(result.details).fullOutputPath);
-  if (full) card.append(el('div', 'note', `Cut here; the whole output was kept at ${full}`));
-  return card;
+  const title = [...head, used ? el('span', 'range', used) : null, words ? el('span', 'state', words) : null];
+  return card(state, name || 'tool', title, [...body, ...(result ? pictures(result.content) : []),
+    full ? el('div', 'note', `Cut here; the whole output was kept at ${full}`) : null]);
+}
+
+/** The box of a tool call: its head folds the rest away. */
+function card(state, name, head, parts) {
+  const body = el('div', 'tool-body', ...parts);
+  const fold = button('tool-name', [el('span', 'chevron', '›'), name], () => box.setOpen(!box.isOpen));
+  const title = el('div', 'tool-head', fold, ...head);
+  const box = el('div', `tool ${state}`, title, body);
+  box.setOpen = (open) => {
+    box.classList.toggle('shut', !open);
+    fold.setAttribute('aria-expanded', String(open));
+    box.isOpen = open;
+  };
+  // The whole head is the handle, unless the reader is marking a part of it.
+  title.addEventListener('click', (event) => { if (!fold.contains(event.target) && !String(getSelection())) box.setOpen(!box.isOpen); });
+  box.setOpen(opened.cards);
+  return box;
 }
 
 /** A block that shows only its headline until opened. `fill` makes the body when it is needed. */

@@ -11,6 +11,12 @@ const transcript = {
   shown: [],
   /** Entry to the entry whose element shows it. */
   anchor: new Map(),
+  /** Entry to the other entries that its element shows. */
+  held: new Map(),
+  /** Entry to what stands above it: a new day, other branches. */
+  above: new Map(),
+  /** Entry to the last change that was made to it in the model's context. */
+  edits: new Map(),
   pieces: [],
 };
 
@@ -24,20 +30,7 @@ function showBranch(leaf) {
   transcript.leaf = leaf;
   transcript.path = pathTo(leaf);
   transcript.onPath = new Set(transcript.path);
-  transcript.anchor = new Map();
-  transcript.shown = [];
-  const calls = new Map();
-  for (const index of transcript.path) {
-    const entry = model.entries[index];
-    const role = roleOf(entry);
-    if (role === 'assistant') for (const call of toolCalls(entry.message)) calls.set(str(call.id), index);
-    const home = role === 'toolResult' ? calls.get(str(entry.message.toolCallId)) : undefined;
-    if (home !== undefined) transcript.anchor.set(index, home);
-    else {
-      transcript.anchor.set(index, index);
-      transcript.shown.push(index);
-    }
-  }
+  readPath();
   near.disconnect();
   transcript.pieces = [];
   const box = document.createDocumentFragment();
@@ -58,6 +51,62 @@ function showBranch(leaf) {
   fillInIdleTime();
 }
 
+/** Which entries of the path have an element of their own, and what stands above them. */
+function readPath() {
+  transcript.anchor = new Map();
+  transcript.above = new Map();
+  transcript.held = new Map();
+  transcript.edits = new Map();
+  transcript.shown = [];
+  const calls = new Map();
+  const forks = [];
+  let day = '';
+  let before = -1;
+  for (const index of transcript.path) {
+    const entry = model.entries[index];
+    const role = roleOf(entry);
+    const siblings = model.parent[index] < 0 ? model.roots : model.children[model.parent[index]];
+    if (siblings.length > 1) forks.push([index, siblings]);
+    if (entry.type === 'context_edit' && model.indexOf.has(entry.targetId)) transcript.edits.set(model.indexOf.get(entry.targetId), entry);
+    if (role === 'assistant') for (const call of toolCalls(entry.message)) calls.set(str(call.id), index);
+    const joins = LINES.has(entry.type) && before >= 0 && LINES.has(model.entries[before].type) && !forks.length;
+    const home = joins ? before : role === 'toolResult' ? calls.get(str(entry.message.toolCallId)) : undefined;
+    transcript.anchor.set(index, home ?? index);
+    if (home !== undefined) {
+      transcript.held.set(home, [...(transcript.held.get(home) || []), index]);
+      continue;
+    }
+    transcript.shown.push(index);
+    before = index;
+    const today = moment(entry.timestamp, DAY);
+    const above = [];
+    if (today && day && today !== day && !isMinor(index)) above.push(() => el('div', 'line day', el('span', '', today)));
+    if (today && !isMinor(index)) day = today;
+    for (const [at, others] of forks.splice(0)) above.push(() => forkLine(at, others));
+    if (above.length) transcript.above.set(index, above);
+  }
+}
+
+/** All entries that an element shows. */
+const heldBy = (index) => [index, ...(transcript.held.get(index) || [])];
+
+/** Where the conversation was taken up again from the same point: one button for each way it went. */
+function forkLine(index, siblings) {
+  const ways = siblings.map((at, i) => {
+    const node = button('way', [el('span', 'way-no', String(i + 1)), el('span', 'way-words', branchWords(at))], () => goTo(at), `Branch ${i + 1} of ${siblings.length}`);
+    node.setAttribute('aria-current', String(at === index));
+    return node;
+  });
+  return el('nav', 'fork', el('span', 'fork-title', `${siblings.length} branches from here`), ...ways);
+}
+
+/** What a branch begins with, in a few words. */
+function branchWords(index) {
+  let at = index;
+  for (let left = 50; left > 0 && isMinor(at) | LINES.has(model.entries[at].type) && model.children[at].length; left -= 1) at = model.children[at][0];
+  return rowText(at)[1];
+}
+
 /** About how high an entry will be, in pixels. */
 function guess(index) {
   const entry = model.entries[index];
@@ -69,22 +118,31 @@ function guess(index) {
   return 34;
 }
 
+const above = (index) => (transcript.above.get(index) || []).map((make) => make());
+
+/** Does an entry go on with the answer before it, so that it needs no headline of its own? */
+function continues(at) {
+  const index = transcript.shown[at];
+  if (model.labels.has(model.entries[index].id) || transcript.above.has(index)) return false;
+  let before = at - 1;
+  while (before >= 0 && isMinor(transcript.shown[before])) before -= 1;
+  return before >= 0 && ['assistant', 'toolResult'].includes(roleOf(model.entries[transcript.shown[before]]));
+}
+
 /** Makes the elements of a piece. */
 function fill(piece) {
   if (!piece || piece.filled) return;
   piece.filled = true;
   near.unobserve(piece.node);
   const made = piece.entries.map((index, i) => {
-    const before = transcript.shown[piece.from + i - 1];
-    const continues = before !== undefined && ['assistant', 'toolResult'].includes(roleOf(model.entries[before])) && !model.labels.has(model.entries[index].id);
     try {
-      return render(index, continues);
+      return [...above(index), render(index, continues(piece.from + i))];
     } catch (error) {
       // One odd entry must not take the others with it.
       return frame(index, 'minor line failed', el('span', '', `This entry could not be shown (${error.message})`));
     }
   });
-  piece.node.replaceChildren(...made.filter(Boolean));
+  piece.node.replaceChildren(...made.flat().filter(Boolean));
   piece.node.style.minHeight = '';
 }
 

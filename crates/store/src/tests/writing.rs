@@ -16,9 +16,11 @@ fn first_entries() -> Vec<EntryBody> {
             provider: "mock-anthropic".into(),
             model_id: "claude-mock".into(),
             model: None,
+            extra: wire::Extra::default(),
         }),
         EntryBody::ThinkingLevelChange(ThinkingLevelChange {
             thinking_level: Some("medium".into()),
+            extra: wire::Extra::default(),
         }),
     ]
 }
@@ -152,11 +154,17 @@ fn acknowledged_entries_are_in_the_file_without_closing_it() {
 fn names_and_labels_follow_the_last_word() {
     let mut log = SessionLog::create(None, new_header("/", None)).unwrap();
     let first = log.append(user("1")).unwrap();
-    let name = |name: &str| EntryBody::SessionInfo(SessionInfo { name: name.into() });
+    let name = |name: &str| {
+        EntryBody::SessionInfo(SessionInfo {
+            name: name.into(),
+            extra: wire::Extra::default(),
+        })
+    };
     let label = |label: Option<&str>| {
         EntryBody::Label(Label {
             target_id: first.id.clone(),
             label: label.map(str::to_owned),
+            extra: wire::Extra::default(),
         })
     };
     log.append(name("  a name ")).unwrap();

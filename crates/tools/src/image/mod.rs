@@ -59,7 +59,11 @@ pub(crate) fn result(bytes: &[u8], mime: &str, shrink: bool, seen: bool) -> Tool
                 if let Some(note) = note {
                     text = format!("Read image file [{mime_type}]\n{note}");
                 }
-                Some(ImageContent { data, mime_type })
+                Some(ImageContent {
+                    data,
+                    mime_type,
+                    extra: wire::Extra::default(),
+                })
             }
             None => {
                 text.push_str("\n[Image omitted: could not be resized below the inline image size limit.]");
@@ -70,6 +74,7 @@ pub(crate) fn result(bytes: &[u8], mime: &str, shrink: bool, seen: bool) -> Tool
         Some(ImageContent {
             data: STANDARD.encode(bytes),
             mime_type: mime.to_owned(),
+            extra: wire::Extra::default(),
         })
     };
     if !seen {

@@ -57,6 +57,7 @@ fn results_as_recorded() {
         let image = UserBlock::Image(ImageContent {
             data: data.to_owned(),
             mime_type: mime.to_owned(),
+            extra: wire::Extra::default(),
         });
         assert_eq!((result.content.len(), result.content.last()), (2, Some(&image)));
     }
