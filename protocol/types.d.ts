@@ -33,8 +33,12 @@ export type InboundLine =
   | ExportHtmlCommand
   | SwitchSessionCommand
   | ForkCommand
+  | BranchCommand
+  | NavigateTreeCommand
+  | SetEntryLabelCommand
   | CloneCommand
   | GetForkMessagesCommand
+  | GetBranchMessagesCommand
   | GetTreeCommand
   | ListSessionsCommand
   | GetCommandsCommand
@@ -79,8 +83,12 @@ export type Response =
   | ExportHtmlResponse
   | SwitchSessionResponse
   | ForkResponse
+  | BranchResponse
+  | NavigateTreeResponse
+  | SetEntryLabelResponse
   | CloneResponse
   | GetForkMessagesResponse
+  | GetBranchMessagesResponse
   | GetTreeResponse
   | ListSessionsResponse
   | GetCommandsResponse
@@ -108,6 +116,9 @@ export type Event =
   | CompactionStartEvent
   | CompactionEndEvent
   | AutoRetryStartEvent
+  | SummarizationRetryScheduledEvent
+  | SummarizationRetryAttemptStartEvent
+  | SummarizationRetryFinishedEvent
   | AutoRetryEndEvent
   | ThinkingLevelChangedEvent
   | SessionInfoChangedEvent
@@ -382,6 +393,48 @@ export interface ForkCommand {
   entryId?: string;
 }
 
+/** The older name of `fork`. Takes `entryIndex` too. */
+export interface BranchCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "branch";
+  /** A user message. */
+  entryId?: string | null;
+  /** The user message's line in the session file, the header being line 0. */
+  entryIndex?: number | null;
+}
+
+/**
+ * Ends the run properly and goes to another entry of the session's tree, in the same file. The branch that is
+ * left can be summarised first.
+ */
+export interface NavigateTreeCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "navigate_tree";
+  /** The entry to go to. At a user message the session goes to what came before it. */
+  targetId?: string;
+  /** Should the model summarise the branch that is left? The summary goes along. */
+  summarize?: boolean;
+  /** What the summary should pay attention to. */
+  customInstructions?: string | null;
+  /** Do these instructions take the place of ours? */
+  replaceInstructions?: boolean;
+  /** A label for the summary, or for the entry when there is none. */
+  label?: string | null;
+}
+
+/** Labels an entry, or removes its label. */
+export interface SetEntryLabelCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_entry_label";
+  /** The entry. */
+  targetId?: string;
+  /** The label; absent or empty removes it. */
+  label?: string | null;
+}
+
 /** Ends the run properly and goes on in a copy of the current branch. */
 export interface CloneCommand {
   /** Any JSON value; the response carries the same. */
@@ -394,6 +447,13 @@ export interface GetForkMessagesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_fork_messages";
+}
+
+/** The same for `branch`, with the index of each. */
+export interface GetBranchMessagesCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_branch_messages";
 }
 
 /** The session's tree of entries. */
@@ -726,6 +786,35 @@ export interface ForkResponse {
   data: Forked;
 }
 
+/** `branch` succeeded. */
+export interface BranchResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "branch";
+  success: true;
+  data: Forked;
+}
+
+/** `navigate_tree` succeeded. */
+export interface NavigateTreeResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "navigate_tree";
+  success: true;
+  data: Navigated;
+}
+
+/** `set_entry_label` succeeded. */
+export interface SetEntryLabelResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_entry_label";
+  success: true;
+}
+
 /** `clone` succeeded. */
 export interface CloneResponse {
   /** The command's `id`; absent when it had none. */
@@ -742,6 +831,16 @@ export interface GetForkMessagesResponse {
   id?: unknown;
   type: "response";
   command: "get_fork_messages";
+  success: true;
+  data: ForkMessages;
+}
+
+/** `get_branch_messages` succeeded. */
+export interface GetBranchMessagesResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_branch_messages";
   success: true;
   data: ForkMessages;
 }
@@ -978,6 +1077,33 @@ export interface AutoRetryStartEvent {
   errorMessage: string;
 }
 
+/** The request for a summary failed and will be made again after a wait. */
+export interface SummarizationRetryScheduledEvent {
+  type: "summarization_retry_scheduled";
+  /** 1 for the first retry. */
+  attempt: number;
+  /** How many there may be. */
+  maxAttempts: number;
+  /** The wait, in milliseconds. */
+  delayMs: number;
+  /** Why the request failed. */
+  errorMessage: string;
+}
+
+/** The wait is over and the request is made again. */
+export interface SummarizationRetryAttemptStartEvent {
+  type: "summarization_retry_attempt_start";
+  /** What the summary is for. */
+  source: SummarySource;
+  /** Why the conversation is compacted; absent for a branch. */
+  reason?: CompactionReason;
+}
+
+/** Retrying the request for a summary is over, whatever came of it. */
+export interface SummarizationRetryFinishedEvent {
+  type: "summarization_retry_finished";
+}
+
 /** Retrying is over. */
 export interface AutoRetryEndEvent {
   type: "auto_retry_end";
@@ -1206,6 +1332,8 @@ export interface BranchSummary {
   details?: unknown;
   /** Was it made by an extension? */
   fromHook?: boolean;
+  /** What the summary took, when it is known. */
+  usage?: Usage;
 }
 
 /** Role `branchSummary`: what happened on a branch that was left. */
@@ -1250,6 +1378,8 @@ export interface Compaction {
   details?: unknown;
   /** Was it made by an extension? */
   fromHook?: boolean;
+  /** What the summary took, when it is known. */
+  usage?: Usage;
 }
 
 /**
@@ -1272,6 +1402,8 @@ export interface CompactionResult {
   details: unknown;
   /** Estimate of the tokens in the context afterwards. */
   estimatedTokensAfter?: number;
+  /** What the summaries took. */
+  usage?: Usage;
 }
 
 /** Role `compactionSummary`: what stands for the part of the conversation that was compacted. */
@@ -1418,6 +1550,8 @@ export interface Exported {
 export interface ForkMessage {
   /** Its entry. */
   entryId: string;
+  /** Its line in the session file, the header being line 0; only in the answer of `get_branch_messages`. */
+  entryIndex?: number;
   /** Its text. */
   text: string;
 }
@@ -1594,6 +1728,16 @@ export interface Models {
   models: Model[];
 }
 
+/** Answer of `navigate_tree`. */
+export interface Navigated {
+  /** Did somebody abort it, or an extension refuse? Then nothing has changed. */
+  cancelled: boolean;
+  /** Text of the user message that was gone to, for the user to change. */
+  editorText?: string;
+  /** Entry of the summary, when one was made. */
+  summaryEntryId?: string;
+}
+
 /** Prices in US dollars per million tokens. */
 export interface Prices {
   /** Uncached input. */
@@ -1756,6 +1900,13 @@ export type StreamEvent =
   | ToolcallStartEvent
   | ToolcallDeltaEvent
   | ToolcallEndEvent;
+
+/**
+ * What a summary is for.
+ * - `"compaction"`: A compaction.
+ * - `"branchSummary"`: A branch that is left.
+ */
+export type SummarySource = "compaction" | "branchSummary";
 
 /** A run of text. */
 export interface TextContent {
@@ -1933,8 +2084,12 @@ export interface ResponseOf {
   export_html: ExportHtmlResponse | ErrorResponse;
   switch_session: SwitchSessionResponse | ErrorResponse;
   fork: ForkResponse | ErrorResponse;
+  branch: BranchResponse | ErrorResponse;
+  navigate_tree: NavigateTreeResponse | ErrorResponse;
+  set_entry_label: SetEntryLabelResponse | ErrorResponse;
   clone: CloneResponse | ErrorResponse;
   get_fork_messages: GetForkMessagesResponse | ErrorResponse;
+  get_branch_messages: GetBranchMessagesResponse | ErrorResponse;
   get_tree: GetTreeResponse | ErrorResponse;
   list_sessions: ListSessionsResponse | ErrorResponse;
   get_commands: GetCommandsResponse | ErrorResponse;

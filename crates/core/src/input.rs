@@ -19,6 +19,15 @@ pub enum Input {
     },
     /// A client wants the conversation compacted while the session is idle.
     Compact,
+    /// A client wants to go to another place of the session's tree while the session is idle; until `Moved` it is busy.
+    Move,
+    /// The session is at its new place, or stays where it was.
+    Moved {
+        /// The conversation from now on; none when nothing changed.
+        messages: Option<Vec<Arc<Message>>>,
+        /// Did somebody abort it?
+        aborted: bool,
+    },
     /// A compaction that was asked for has ended.
     Compacted(CompactOutcome),
     /// Answer to `CheckContext`: is the context too full to go on?

@@ -56,6 +56,8 @@ pub(crate) enum Phase {
     Checking(Next),
     /// The conversation is being compacted.
     Compacting(CompactionReason, Next),
+    /// The session moves to another place of its tree; a summary may be in the making. So many messages were queued before.
+    Moving(usize),
 }
 
 /// What comes after looking at the context or compacting it.
@@ -131,10 +133,10 @@ impl Machine {
         )
     }
 
-    /// Is the conversation being compacted?
+    /// Is the conversation being compacted, or a branch that is left being summarised?
     #[must_use]
     pub fn is_compacting(&self) -> bool {
-        matches!(self.phase, Phase::Compacting(..))
+        matches!(self.phase, Phase::Compacting(..) | Phase::Moving(_))
     }
 
     /// Messages in both queues.
@@ -168,6 +170,12 @@ impl Machine {
                     self.compact(CompactionReason::Manual, Next::Rest(queued), out);
                 }
             }
+            Input::Move => {
+                if self.is_idle() {
+                    self.phase = Phase::Moving(self.queues.len());
+                }
+            }
+            Input::Moved { messages, aborted } => self.on_moved(messages, aborted, now, out),
             Input::Compacted(outcome) => self.on_compacted(outcome, now, out),
             Input::Context(full) => self.on_context(full, now, out),
             Input::Enqueue(kind, item) => {
@@ -526,6 +534,7 @@ impl Machine {
                 }
                 out.push(Effect::CancelCompaction);
             }
+            Phase::Moving(_) => out.push(Effect::CancelCompaction),
         }
     }
 

@@ -1,9 +1,11 @@
 //! Compaction in the flow of runs: when it begins and what follows it (pi-core.md 3.2, pi-1.5-delta.md 4). What is
 //! summarised, and how, lives in `compaction`.
 
-use wire::Event;
+use std::sync::Arc;
+
 use wire::event::{CompactionReason, CompactionResult};
 use wire::state::InterruptMode;
+use wire::{Event, Message};
 
 use crate::effect::Effect;
 use crate::input::CompactOutcome;
@@ -61,6 +63,23 @@ impl Machine {
             Next::Again if !succeeded => self.settle(aborted, out),
             next => self.go_on(next, aborted, now, out),
         }
+    }
+
+    pub(crate) fn on_moved(
+        &mut self,
+        messages: Option<Vec<Arc<Message>>>,
+        aborted: bool,
+        now: i64,
+        out: &mut Vec<Effect>,
+    ) {
+        let queued = match self.phase {
+            Phase::Moving(queued) => queued,
+            _ => return,
+        };
+        if let Some(messages) = messages {
+            self.messages = messages;
+        }
+        self.go_on(Next::Rest(queued), aborted, now, out);
     }
 
     fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {

@@ -17,5 +17,8 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Messages in both queues together; more are refused.
 pub const QUEUED: usize = 1_000;
 
+/// Context window, in tokens, of a model that does not say (pi-core.md 3.7).
+pub const DEFAULT_WINDOW: u64 = 128_000;
+
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

@@ -34,5 +34,10 @@ pub(crate) fn too_many_commands(limit: usize) -> String {
 /// A fork at something that is no user message.
 pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
 
+/// A branch at something that is no user message, by id and by line.
+pub(crate) const BAD_BRANCH: &str = "Invalid entry ID for branching";
+/// See [`BAD_BRANCH`].
+pub(crate) const BAD_BRANCH_INDEX: &str = "Invalid entry index for branching";
+
 /// A clone of an empty session.
 pub(crate) const NOTHING_TO_CLONE: &str = "Cannot clone session: no current entry selected";

@@ -183,6 +183,52 @@ pub struct ForkParams {
     pub entry_id: String,
 }
 
+/// Parameters of `branch`, the older name of `fork` (dialects.md 5, rows 5 and 6). The id wins over the index.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct BranchParams {
+    /// A user message.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text_if_any")]
+    pub entry_id: Option<String>,
+    /// The user message's line in the session file, the header being line 0.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "index_if_any")]
+    pub entry_index: Option<u64>,
+}
+
+/// Parameters of `navigate_tree`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct NavigateParams {
+    /// The entry to go to. At a user message the session goes to what came before it.
+    #[serde(deserialize_with = "text_or_nothing")]
+    pub target_id: String,
+    /// Should the model summarise the branch that is left? The summary goes along.
+    pub summarize: bool,
+    /// What the summary should pay attention to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_instructions: Option<String>,
+    /// Do these instructions take the place of ours?
+    pub replace_instructions: bool,
+    /// A label for the summary, or for the entry when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
+/// Parameters of `set_entry_label`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct LabelParams {
+    /// The entry.
+    #[serde(deserialize_with = "text_or_nothing")]
+    pub target_id: String,
+    /// The label; absent or empty removes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+}
+
 /// Which sessions `list_sessions` looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -242,6 +288,18 @@ pub fn image_from_value(value: &Value) -> Result<ImageContent, String> {
 fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(value.as_str().unwrap_or_default().to_owned())
+}
+
+/// What is no text is an id that no entry has.
+fn text_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok((!value.is_null()).then(|| value.as_str().unwrap_or_default().to_owned()))
+}
+
+/// What is no whole number is the index of no entry.
+fn index_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok((!value.is_null()).then(|| value.as_u64().unwrap_or(u64::MAX)))
 }
 
 fn lenient_images<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ImageContent>, D::Error> {

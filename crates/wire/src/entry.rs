@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::extra::Extra;
 use crate::message::{Message, UserContent};
+use crate::usage::Usage;
 
 /// Version of the session format that is written.
 pub const SESSION_VERSION: u32 = 3;
@@ -157,6 +158,9 @@ pub struct Compaction {
     /// Was it made by an extension?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
+    /// What the summary took, when it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// Members this version does not know.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
@@ -180,6 +184,9 @@ pub struct BranchSummary {
     /// Was it made by an extension?
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
+    /// What the summary took, when it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
     /// Members this version does not know.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]

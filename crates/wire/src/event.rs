@@ -95,6 +95,17 @@ pub enum CompactionReason {
     Overflow,
 }
 
+/// What a summary is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum SummarySource {
+    /// A compaction.
+    Compaction,
+    /// A branch that is left.
+    BranchSummary,
+}
+
 /// What a compaction produced; also the answer of `compact`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -111,6 +122,9 @@ pub struct CompactionResult {
     /// Estimate of the tokens in the context afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_tokens_after: Option<u64>,
+    /// What the summaries took.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
 }
 
 /// Everything a session tells its clients on its own account.
@@ -235,6 +249,27 @@ pub enum Event {
         /// Why the run failed.
         error_message: String,
     },
+    /// The request for a summary failed and will be made again after a wait (pi-1.5-delta.md 5).
+    SummarizationRetryScheduled {
+        /// 1 for the first retry.
+        attempt: u32,
+        /// How many there may be.
+        max_attempts: u32,
+        /// The wait, in milliseconds.
+        delay_ms: u64,
+        /// Why the request failed.
+        error_message: String,
+    },
+    /// The wait is over and the request is made again.
+    SummarizationRetryAttemptStart {
+        /// What the summary is for.
+        source: SummarySource,
+        /// Why the conversation is compacted; absent for a branch.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<CompactionReason>,
+    },
+    /// Retrying the request for a summary is over, whatever came of it.
+    SummarizationRetryFinished,
     /// Retrying is over.
     AutoRetryEnd {
         /// Did a retry succeed?

@@ -135,6 +135,21 @@ pub struct Forked {
     pub cancelled: bool,
 }
 
+/// Answer of `navigate_tree`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Navigated {
+    /// Did somebody abort it, or an extension refuse? Then nothing has changed.
+    pub cancelled: bool,
+    /// Text of the user message that was gone to, for the user to change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub editor_text: Option<String>,
+    /// Entry of the summary, when one was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary_entry_id: Option<String>,
+}
+
 /// A user message that `fork` takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -142,6 +157,9 @@ pub struct Forked {
 pub struct ForkMessage {
     /// Its entry.
     pub entry_id: String,
+    /// Its line in the session file, the header being line 0; only in the answer of `get_branch_messages`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_index: Option<usize>,
     /// Its text.
     pub text: String,
 }
@@ -244,6 +262,7 @@ pub enum Reply {
     Queues(Queues),
     Cancelled(Cancelled),
     Forked(Forked),
+    Navigated(Navigated),
     ForkMessages(ForkMessages),
     Tree(SessionTree),
     Sessions(Sessions),

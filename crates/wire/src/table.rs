@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::command::{
-    BashParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams, InterruptModeParams,
-    ListParams, MessageParams, NewSessionParams, NoParams, PromptParams, QueueModeParams, SessionNameParams,
-    SetModelParams, SwitchParams, ThinkingParams,
+    BashParams, BranchParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams,
+    InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams, NewSessionParams, NoParams,
+    PromptParams, QueueModeParams, SessionNameParams, SetModelParams, SwitchParams, ThinkingParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -103,7 +103,8 @@ macro_rules! commands {
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
-    ForkMessages, Forked, LastText, Messages, Models, Queues, SessionTree, Sessions, ThinkingLevels,
+    ForkMessages, Forked, LastText, Messages, Models, Navigated, Queues, SessionTree, Sessions,
+    ThinkingLevels,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -170,10 +171,19 @@ commands! {
     SwitchSession(SwitchParams) = "switch_session", Task -> Cancelled;
     /// Ends the run properly and goes on in a new session that holds what came before a user message.
     Fork(ForkParams) = "fork", Task -> Forked;
+    /// The older name of `fork`. Takes `entryIndex` too.
+    Branch(BranchParams) = "branch", Task -> Forked;
+    /// Ends the run properly and goes to another entry of the session's tree, in the same file. The branch that is left can
+    /// be summarised first.
+    NavigateTree(NavigateParams) = "navigate_tree", Task -> Navigated;
+    /// Labels an entry, or removes its label.
+    SetEntryLabel(LabelParams) = "set_entry_label", Ordered -> ();
     /// Ends the run properly and goes on in a copy of the current branch.
     Clone(NoParams) = "clone", Task -> Cancelled;
     /// User messages that `fork` takes, of all branches.
     GetForkMessages(NoParams) = "get_fork_messages", Ordered -> ForkMessages;
+    /// The same for `branch`, with the index of each.
+    GetBranchMessages(NoParams) = "get_branch_messages", Ordered -> ForkMessages;
     /// The session's tree of entries.
     GetTree(NoParams) = "get_tree", Ordered -> SessionTree;
     /// Sessions on disk, newest first.

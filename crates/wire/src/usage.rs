@@ -68,6 +68,32 @@ impl Usage {
         }
     }
 
+    /// The sum of two answers' counts and costs.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let optional = |a: Option<u64>, b: Option<u64>| match (a, b) {
+            (None, None) => None,
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+        };
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            total_tokens: self.total_tokens.saturating_add(other.total_tokens),
+            cost: Cost {
+                input: self.cost.input + other.cost.input,
+                output: self.cost.output + other.cost.output,
+                cache_read: self.cost.cache_read + other.cost.cache_read,
+                cache_write: self.cost.cache_write + other.cost.cache_write,
+                total: self.cost.total + other.cost.total,
+            },
+            reasoning: optional(self.reasoning, other.reasoning),
+            cache_write_1h: optional(self.cache_write_1h, other.cache_write_1h),
+            extra: Extra::default(),
+        }
+    }
+
     /// Fills `cost` from prices in US dollars per million tokens (providers.md 2.4).
     pub fn price(&mut self, prices: &Prices) {
         #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^53")]

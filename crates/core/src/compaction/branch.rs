@@ -100,6 +100,7 @@ pub fn finish_branch(plan: &BranchPlan, answer: String, from_id: &str) -> Result
         details: Some(plan.files.details()),
         from_hook: Some(false),
         extra: wire::Extra::default(),
+        usage: None,
     })
 }
 

@@ -70,6 +70,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
             details: Some(details.clone()),
             from_hook: Some(false),
             extra: wire::Extra::default(),
+            usage: None,
         },
         result: CompactionResult {
             estimated_tokens_after: Some(estimated_tokens_after(plan, &summary)),
@@ -77,6 +78,7 @@ pub fn finish(plan: &Plan, answers: Vec<String>) -> Result<Finished, Refusal> {
             first_kept_entry_id: plan.first_kept_entry_id.clone(),
             tokens_before: plan.tokens_before,
             details,
+            usage: None,
         },
     })
 }

@@ -19,6 +19,7 @@ fn done() -> Input {
         tokens_before: 9,
         details: json!({}),
         estimated_tokens_after: None,
+        usage: None,
     };
     Input::Compacted(CompactOutcome::Done {
         result,

@@ -15,14 +15,17 @@ use crate::outbox::Origin;
 use super::Session;
 
 impl Session {
-    /// User messages with text, of all branches.
-    pub(super) fn fork_messages(&self) -> Reply {
-        let messages = self.log.entries().iter().filter_map(|entry| match &entry.body {
+    /// User messages with text, of all branches; with their lines in the file for clients of the older `branch`.
+    pub(super) fn fork_messages(&self, with_index: bool) -> Reply {
+        let entries = self.log.entries().iter().enumerate();
+        let messages = entries.filter_map(|(at, entry)| match &entry.body {
             EntryBody::Message(body) => match body.message.as_ref() {
                 Message::User(user) => {
                     let text = user.content.text();
                     (!text.is_empty()).then(|| ForkMessage {
                         entry_id: entry.id.clone(),
+                        // Line 0 is the header.
+                        entry_index: with_index.then_some(at + 1),
                         text,
                     })
                 }

@@ -26,6 +26,8 @@ impl Session {
             Command::NewSession(params) => return self.new_session(origin, params).await,
             Command::SwitchSession(params) => return self.switch_session(origin, params).await,
             Command::Fork(params) => return self.fork(origin, params).await,
+            Command::Branch(params) => return self.branch(origin, params).await,
+            Command::NavigateTree(params) => return self.navigate(origin, params).await,
             Command::Clone(_) => return self.clone_session(origin).await,
             Command::ListSessions(params) => return self.list_sessions(origin, params),
             Command::Compact(params) => return self.compact(origin, params).await,
@@ -37,7 +39,8 @@ impl Session {
             Command::GetState(_) => Ok(self.state()),
             Command::GetMessages(_) => Ok(self.get_messages()),
             Command::GetEntries(params) => self.get_entries(&params),
-            Command::GetForkMessages(_) => Ok(self.fork_messages()),
+            Command::GetForkMessages(_) => Ok(self.fork_messages(false)),
+            Command::GetBranchMessages(_) => Ok(self.fork_messages(true)),
             Command::GetTree(_) => self.tree(),
             Command::GetCommands(_) => Ok(self.commands()),
             Command::GetContextUsage(_) => Ok(self.get_context_usage()),
@@ -65,6 +68,7 @@ impl Session {
                 self.shells.cancel();
                 Ok(Reply::Nothing)
             }
+            Command::SetEntryLabel(params) => self.set_entry_label(params).await,
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => Err(format!("Unknown command: {}", other.name())),
         };

@@ -1,43 +1,19 @@
 //! Compacting the conversation: the plan from `pinion_core`, the summaries from the model, the result to disk
 //! (pi-core.md 3).
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
-use llm::{CacheRetention, ModelEvent, ModelRequest};
-use pinion_core::compaction::{self, Finished, Plan, Refusal, Settings, SummaryRequest};
+use pinion_core::compaction::{self, Finished, Plan, Refusal, Settings};
 use pinion_core::{CompactOutcome, Input};
 use tokio_util::sync::CancellationToken;
 use wire::event::CompactionReason;
-use wire::{AssistantMessage, EntryBody, Message, Model, Reply, ThinkingLevel};
+use wire::{EntryBody, Message, Reply, Usage};
 
-use crate::agent::Agent;
 use crate::outbox::Origin;
 
 use super::Session;
-use super::answering::open;
-use super::drive::now_ms;
 use super::lifecycle::conversation;
-
-/// How the summaries came out.
-pub(super) type Summarised = Result<Box<Finished>, Refusal>;
-
-/// A compaction that is under way.
-pub(super) struct Compacting {
-    work: Pin<Box<dyn Future<Output = Summarised> + Send>>,
-    cancel: CancellationToken,
-}
-
-impl Compacting {
-    pub(super) async fn done(&mut self) -> Summarised {
-        self.work.as_mut().await
-    }
-
-    pub(super) fn cancel(&self) {
-        self.cancel.cancel();
-    }
-}
+use super::summarising::{Summarised, Summariser, Summarising};
 
 /// Who asked for a manual compaction, and how.
 pub(super) struct Asked {
@@ -61,23 +37,18 @@ impl Session {
         let settings = self.compaction_settings();
         let plan = compaction::plan(&self.log.branch(self.log.leaf_id()), settings);
         let cancel = CancellationToken::new();
-        let (agent, model, thinking) = (Arc::clone(&self.agent), self.model.clone(), self.thinking);
-        let token = cancel.clone();
-        let work = Box::pin(async move {
-            let plan = plan?;
-            summarise(agent, &plan, instructions.as_deref(), model, thinking, token).await
-        });
-        self.compacting = Some(Compacting { work, cancel });
+        let summariser = self.summariser(Some(reason), cancel.clone());
+        self.summarising = Some(Summarising::new(cancel, async move {
+            Summarised::Compaction(match plan {
+                Ok(plan) => summarise(&summariser, &plan, instructions.as_deref()).await,
+                Err(refusal) => Err(refusal),
+            })
+        }));
     }
 
-    pub(super) async fn on_summarised(&mut self, summarised: Summarised) {
-        let cancelled = self
-            .compacting
-            .take()
-            .is_some_and(|compacting| compacting.cancel.is_cancelled());
-        let outcome = match summarised {
-            // A summary that wins the race against an abort changes nothing.
-            _ if cancelled => CompactOutcome::Aborted,
+    /// The summaries are there, or not.
+    pub(super) async fn compacted(&mut self, outcome: Result<Box<Finished>, Refusal>) {
+        let outcome = match outcome {
             Ok(finished) => self.store_summary(*finished),
             Err(Refusal::Aborted) => CompactOutcome::Aborted,
             Err(refusal) => CompactOutcome::Failed(refusal.to_string()),
@@ -97,13 +68,19 @@ impl Session {
         if let Err(error) = self.log.append(EntryBody::Compaction(finished.entry)) {
             return CompactOutcome::Failed(error.to_string());
         }
-        let context = self.log.context(self.log.leaf_id());
-        let (messages, kept) = conversation(context);
-        self.kept = kept;
         CompactOutcome::Done {
             result: finished.result,
-            messages,
+            messages: self.conversation_at_leaf(),
         }
+    }
+
+    /// The conversation as the session file has it now.
+    pub(super) fn conversation_at_leaf(&mut self) -> Vec<Arc<Message>> {
+        let (messages, kept) = conversation(self.log.context(self.log.leaf_id()));
+        self.kept = kept;
+        // What was written down but not yet said is part of it.
+        self.unheard.clear();
+        messages
     }
 
     /// The settings, fitted to the model's window.
@@ -133,78 +110,19 @@ impl Session {
 
 /// Asks for each summary, one after the other, and joins them.
 async fn summarise(
-    agent: Arc<Agent>,
+    summariser: &Summariser,
     plan: &Plan,
     instructions: Option<&str>,
-    model: Model,
-    thinking: ThinkingLevel,
-    cancel: CancellationToken,
-) -> Summarised {
+) -> Result<Box<Finished>, Refusal> {
     let mut answers = Vec::new();
+    let mut total: Option<Usage> = None;
     for request in compaction::requests(plan, instructions) {
-        answers.push(ask(&agent, request, &model, thinking, &cancel).await?);
+        let (text, usage) = summariser.ask(&request).await?;
+        answers.push(text);
+        total = Some(total.map_or(usage.clone(), |total| total.plus(&usage)));
     }
-    compaction::finish(plan, answers).map(Box::new)
-}
-
-/// One summary. A failure that may pass is tried again like that of a run (pi-1.5-delta.md 4).
-async fn ask(
-    agent: &Arc<Agent>,
-    request: SummaryRequest,
-    model: &Model,
-    thinking: ThinkingLevel,
-    cancel: &CancellationToken,
-) -> Result<String, Refusal> {
-    let retry = agent.loop_settings().retry;
-    let mut attempt = 0;
-    loop {
-        let (answer, wait) = answer(agent, &request, model, thinking, cancel).await;
-        let error = answer.error_message.as_deref().unwrap_or("");
-        let again =
-            answer.failed() && llm::is_retryable(error) && retry.enabled && attempt < retry.max_retries;
-        if !again || cancel.is_cancelled() {
-            return compaction::answer_text(&answer);
-        }
-        attempt += 1;
-        let asked = wait.and_then(|wait| u64::try_from(wait.as_millis()).ok());
-        let delay = Duration::from_millis(retry.delay_ms(attempt, asked));
-        tokio::select! {
-            () = tokio::time::sleep(delay) => {}
-            () = cancel.cancelled() => return Err(Refusal::Aborted),
-        }
-    }
-}
-
-/// One request to its end. It is nobody's turn: no tools, no cache to write, no session to be routed by.
-async fn answer(
-    agent: &Arc<Agent>,
-    request: &SummaryRequest,
-    model: &Model,
-    thinking: ThinkingLevel,
-    cancel: &CancellationToken,
-) -> (AssistantMessage, Option<Duration>) {
-    let now = now_ms();
-    let mut call = ModelRequest::new(model.clone(), now);
-    call.system_prompt.clone_from(&request.system_prompt);
-    call.messages = vec![Arc::new(Message::user(request.user_text.clone(), now))];
-    call.thinking = thinking;
-    call.thinking_budgets = agent.budgets();
-    call.max_tokens = Some(request.max_tokens.min(model.max_tokens.max(1)));
-    call.cache_retention = CacheRetention::None;
-    call.idle_timeout = agent.idle_timeout();
-    let mut stream = match open(Arc::clone(agent), call, cancel.clone()).await {
-        Ok(stream) => stream,
-        Err(message) => return (*message, None),
-    };
-    while let Some(event) = stream.next().await {
-        match event {
-            ModelEvent::Done(message) => return (*message, None),
-            ModelEvent::Error { message, retry_after } => return (*message, retry_after),
-            _ => {}
-        }
-    }
-    (
-        AssistantMessage::begin(&model.api, &model.provider, &model.id, now),
-        None,
-    )
+    let mut finished = compaction::finish(plan, answers)?;
+    finished.entry.usage.clone_from(&total);
+    finished.result.usage = total;
+    Ok(Box::new(finished))
 }

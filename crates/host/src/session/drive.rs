@@ -51,8 +51,8 @@ impl Session {
             Effect::CheckContext => inputs.push_back(Input::Context(self.context_is_full())),
             Effect::Compact(reason) => self.begin_compaction(reason),
             Effect::CancelCompaction => {
-                if let Some(compacting) = &self.compacting {
-                    compacting.cancel();
+                if let Some(summarising) = &self.summarising {
+                    summarising.cancel();
                 }
             }
             Effect::Idle => {

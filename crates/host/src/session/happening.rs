@@ -7,8 +7,8 @@ use crate::mail::{Mail, Mailbox};
 use super::Session;
 use super::answering::Answering;
 use super::calls::CallReport;
-use super::compacting::{Compacting, Summarised};
 use super::shell::ShellReport;
+use super::summarising::{Summarised, Summarising};
 
 /// A thing to deal with.
 pub(super) enum Happening {
@@ -26,14 +26,14 @@ impl Session {
     pub(super) async fn next(&mut self, mailbox: &mut Mailbox) -> Happening {
         let urgent_only = self.holds_mail();
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
-        let compacting = &mut self.compacting;
+        let summarising = &mut self.summarising;
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
             mail = mailbox.next(urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
             Some(report) = self.calls.reports.recv() => Happening::Call(report),
             Some(report) = self.shells.reports.recv() => Happening::Shell(report),
             events = next_events(answering) => Happening::Model(events),
-            summarised = summaries(compacting) => Happening::Summarised(summarised),
+            summarised = summaries(summarising) => Happening::Summarised(summarised),
             () = due(timer) => Happening::RetryDue,
         }
     }
@@ -55,9 +55,9 @@ async fn due(timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>) {
     }
 }
 
-async fn summaries(compacting: &mut Option<Compacting>) -> Summarised {
-    match compacting {
-        Some(compacting) => compacting.done().await,
+async fn summaries(summarising: &mut Option<Summarising>) -> Summarised {
+    match summarising {
+        Some(summarising) => summarising.done().await,
         None => std::future::pending().await,
     }
 }

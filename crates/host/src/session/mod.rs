@@ -13,9 +13,11 @@ mod exporting;
 mod happening;
 mod lifecycle;
 mod modelling;
+mod navigating;
 mod prompting;
 mod reading;
 mod shell;
+mod summarising;
 mod switching;
 
 use std::collections::VecDeque;
@@ -38,10 +40,12 @@ pub use self::lifecycle::Opening;
 
 use self::answering::Answering;
 use self::calls::Calls;
-use self::compacting::{Asked, Compacting};
+use self::compacting::Asked;
 use self::happening::Happening;
+use self::navigating::Moving;
 use self::prompting::Later;
 use self::shell::Shells;
+use self::summarising::Summarising;
 
 /// A session. Made by [`Session::start`], runs until its mailbox is closed.
 pub struct Session {
@@ -68,8 +72,10 @@ pub struct Session {
     kept: usize,
     /// The request that is out.
     answering: Option<Answering>,
-    /// The compaction that is under way.
-    compacting: Option<Compacting>,
+    /// The summaries that are being made, for a compaction or a branch that is left.
+    summarising: Option<Summarising>,
+    /// The client that waits for a branch summary.
+    moving: Option<Moving>,
     /// The client that waits for it, if one asked.
     asked_to_compact: Option<Asked>,
     /// What the run that is under way asks, fixed when it starts.
@@ -102,7 +108,7 @@ impl Session {
             self.catch_up().await;
         }
         self.answering = None;
-        self.compacting = None;
+        self.summarising = None;
         self.calls.cancel();
         self.shells.cancel();
         self.agent.reaper.shutdown().await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
-use wire::command::{CompactParams, MessageParams, PromptParams};
+use wire::command::{CompactParams, MessageParams, NavigateParams, PromptParams};
 use wire::message::UserContent;
 use wire::reply::{Accepted, Disposition, Queues};
 use wire::{ImageContent, Message, Reply, UserBlock, UserMessage};
@@ -25,6 +25,8 @@ pub(super) enum Later {
     Prompt(Origin, PromptParams),
     /// A compaction.
     Compact(Asked),
+    /// Another place of the tree.
+    Move(Origin, NavigateParams),
     /// Another session.
     Change(Origin, Change),
 }
@@ -126,9 +128,12 @@ impl Session {
     /// Must ordered mail wait? While a session change or a prompt waits for the run before it, what came after it must not
     /// overtake it.
     pub(super) fn holds_mail(&self) -> bool {
-        self.later
-            .iter()
-            .any(|later| matches!(later, Later::Prompt(..) | Later::Compact(_) | Later::Change(..)))
+        self.later.iter().any(|later| {
+            matches!(
+                later,
+                Later::Prompt(..) | Later::Compact(_) | Later::Move(..) | Later::Change(..)
+            )
+        })
     }
 
     /// Does what waited for the session to be idle.
@@ -140,6 +145,7 @@ impl Session {
                 Some(Later::Respond(origin)) => self.outbox.respond(origin, Ok(Reply::Nothing)).await,
                 Some(Later::Prompt(origin, params)) => self.prompt(origin, params).await,
                 Some(Later::Compact(asked)) => self.compact_now(asked).await,
+                Some(Later::Move(origin, params)) => self.move_now(origin, params).await,
                 Some(Later::Change(origin, change)) => self.carry_out(origin, change).await,
             }
         }

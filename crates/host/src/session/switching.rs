@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pinion_core::{Input, Machine};
 use store::{ForkScope, SessionLog};
-use wire::command::{ForkParams, NewSessionParams, SwitchParams};
+use wire::command::{BranchParams, ForkParams, NewSessionParams, SwitchParams};
 use wire::reply::{Cancelled, Forked};
 use wire::{EntryBody, Message, Reply};
 
@@ -45,6 +45,31 @@ impl Session {
 
     pub(super) async fn fork(&mut self, origin: Origin, params: ForkParams) {
         let entry = self.log.entry(&params.entry_id).cloned();
+        self.fork_at(origin, entry, strings::BAD_FORK).await;
+    }
+
+    /// The older name of `fork` (dialects.md 5, rows 5 and 6).
+    pub(super) async fn branch(&mut self, origin: Origin, params: BranchParams) {
+        let BranchParams {
+            entry_id,
+            entry_index,
+        } = params;
+        let (entry, refusal) = match (entry_id, entry_index) {
+            (None, Some(index)) => {
+                // Line 0 is the header.
+                let at = usize::try_from(index).ok().and_then(|line| line.checked_sub(1));
+                let entry = at.and_then(|at| self.log.entries().get(at));
+                (entry.cloned(), strings::BAD_BRANCH_INDEX)
+            }
+            (id, _) => {
+                let entry = id.and_then(|id| self.log.entry(&id).cloned());
+                (entry, strings::BAD_BRANCH)
+            }
+        };
+        self.fork_at(origin, entry, refusal).await;
+    }
+
+    async fn fork_at(&mut self, origin: Origin, entry: Option<Arc<wire::Entry>>, refusal: &str) {
         let user = entry.as_ref().and_then(|entry| match &entry.body {
             EntryBody::Message(body) => match body.message.as_ref() {
                 Message::User(user) => Some((entry.parent_id.clone(), user.content.text())),
@@ -54,11 +79,7 @@ impl Session {
         });
         match user {
             Some((before, text)) => self.change(origin, Change::Fork { before, text }).await,
-            None => {
-                self.outbox
-                    .respond(origin, Err(strings::BAD_FORK.to_owned()))
-                    .await
-            }
+            None => self.outbox.respond(origin, Err(refusal.to_owned())).await,
         }
     }
 

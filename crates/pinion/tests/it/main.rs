@@ -14,6 +14,7 @@ mod faults;
 mod guarantees;
 mod input;
 mod kit;
+mod navigating;
 mod oneshot;
 mod processes;
 mod queues;

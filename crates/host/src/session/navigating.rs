@@ -1,0 +1,224 @@
+//! Going to another place of the session's tree, in the same file, with a summary of the branch that is left if wanted
+//! (pi-core.md 3.7); labels.
+
+use pinion_core::Input;
+use pinion_core::compaction::{self, Refusal};
+use tokio_util::sync::CancellationToken;
+use wire::command::{LabelParams, NavigateParams};
+use wire::entry::{BranchSummary, Label};
+use wire::reply::Navigated;
+use wire::{EntryBody, Message, Reply};
+
+use crate::limits;
+use crate::outbox::Origin;
+use crate::strings;
+
+use super::Session;
+use super::prompting::Later;
+use super::summarising::{Summarised, Summarising};
+
+/// Who waits for a branch summary, and where the session goes then.
+pub(super) struct Moving {
+    origin: Origin,
+    place: Place,
+    label: Option<String>,
+}
+
+/// A place of the tree.
+struct Place {
+    /// The entry asked for.
+    target: String,
+    /// The entry that the next one will follow; none for a fresh root.
+    leaf: Option<String>,
+    /// What the user said there, to say it differently.
+    text: Option<String>,
+}
+
+impl Session {
+    pub(super) async fn navigate(&mut self, origin: Origin, params: NavigateParams) {
+        if self.log.entry(&params.target_id).is_none() {
+            let error = strings::entry_not_found(&params.target_id);
+            return self.outbox.respond(origin, Err(error)).await;
+        }
+        self.drive(Input::Abort).await;
+        self.later.push_back(Later::Move(origin, params));
+    }
+
+    /// The run has ended: goes there at once, or begins the summary.
+    pub(super) async fn move_now(&mut self, origin: Origin, params: NavigateParams) {
+        let Some(place) = self.place(&params.target_id) else {
+            let error = strings::entry_not_found(&params.target_id);
+            return self.outbox.respond(origin, Err(error)).await;
+        };
+        let label = params.label.as_deref().map(str::trim);
+        let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
+        if self.log.leaf_id() == Some(place.target.as_str()) {
+            let stays = self.label_entry(&place.target, label);
+            let outcome = stays
+                .map(|()| moved(None, None))
+                .map_err(|error| error.to_string());
+            return self.outbox.respond(origin, outcome).await;
+        }
+        self.drive(Input::Move).await;
+        let moving = Moving { origin, place, label };
+        let summary = if params.summarize {
+            self.branch_to_summarise(&moving.place, &params)
+        } else {
+            None
+        };
+        match summary {
+            Some(summary) => {
+                self.summarising = Some(summary);
+                self.moving = Some(moving);
+            }
+            None => self.arrive(moving, None).await,
+        }
+    }
+
+    /// The summary is there, or not.
+    pub(super) async fn summarised_branch(&mut self, outcome: Result<Box<BranchSummary>, Refusal>) {
+        let Some(moving) = self.moving.take() else { return };
+        let aborted = match outcome {
+            Ok(summary) => return self.arrive(moving, Some(*summary)).await,
+            Err(Refusal::Aborted) => Ok(Reply::Navigated(Navigated {
+                cancelled: true,
+                editor_text: None,
+                summary_entry_id: None,
+            })),
+            Err(refusal) => Err(refusal.to_string()),
+        };
+        let is_abort = aborted.is_ok();
+        let stay = Input::Moved {
+            messages: None,
+            aborted: is_abort,
+        };
+        self.drive(stay).await;
+        self.outbox.respond(moving.origin, aborted).await;
+    }
+
+    /// Where an entry leads: to itself, but at something the user said to what came before it.
+    fn place(&self, target: &str) -> Option<Place> {
+        let entry = self.log.entry(target)?;
+        let text = match &entry.body {
+            EntryBody::Message(body) => match body.message.as_ref() {
+                Message::User(user) => Some(user.content.text()),
+                _ => None,
+            },
+            EntryBody::CustomMessage(body) => Some(body.content.text()),
+            _ => None,
+        };
+        let leaf = if text.is_some() {
+            entry.parent_id.clone()
+        } else {
+            Some(entry.id.clone())
+        };
+        Some(Place {
+            target: entry.id.clone(),
+            leaf,
+            text,
+        })
+    }
+
+    /// The work of summarising what is left on the way to a place; none when nothing is left that says anything.
+    fn branch_to_summarise(&self, place: &Place, params: &NavigateParams) -> Option<Summarising> {
+        let old = self.log.branch(self.log.leaf_id());
+        let new = place.leaf.as_deref().map(|leaf| self.log.branch(Some(leaf)));
+        let left = compaction::abandoned(&old, &new.unwrap_or_default());
+        let window = match self.model.context_window {
+            0 => limits::DEFAULT_WINDOW,
+            window => window,
+        };
+        let budget = window.saturating_sub(self.agent.settings.branch_summary.reserve_tokens);
+        let plan = compaction::branch_plan(left, budget).ok()?;
+        let request = compaction::branch_request(
+            &plan,
+            params.custom_instructions.as_deref(),
+            params.replace_instructions,
+        );
+        let from = self.log.leaf_id().unwrap_or("root").to_owned();
+        let cancel = CancellationToken::new();
+        let summariser = self.summariser(None, cancel.clone());
+        Some(Summarising::new(cancel, async move {
+            let asked = summariser.ask(&request).await;
+            Summarised::Branch(asked.and_then(|(text, usage)| {
+                let mut summary = compaction::finish_branch(&plan, text, &from)?;
+                summary.usage = Some(usage);
+                Ok(Box::new(summary))
+            }))
+        }))
+    }
+
+    /// Goes there; when something cannot be written the session stays where it was.
+    async fn arrive(&mut self, moving: Moving, summary: Option<BranchSummary>) {
+        let Moving { origin, place, label } = moving;
+        let before = self.log.leaf_id().map(str::to_owned);
+        let there = self.go_to(&place, summary, label);
+        let messages = match &there {
+            Ok(_) => Some(self.conversation_at_leaf()),
+            Err(_) => {
+                // An entry that was read cannot have gone away, so this does not fail.
+                let _back = self.log.set_leaf(before.as_deref());
+                None
+            }
+        };
+        let aborted = false;
+        self.drive(Input::Moved { messages, aborted }).await;
+        let outcome = there
+            .map(|summary| moved(place.text, summary))
+            .map_err(|error| error.to_string());
+        self.outbox.respond(origin, outcome).await;
+    }
+
+    fn go_to(
+        &mut self,
+        place: &Place,
+        summary: Option<BranchSummary>,
+        label: Option<String>,
+    ) -> Result<Option<String>, store::StoreError> {
+        self.log.set_leaf(place.leaf.as_deref())?;
+        let mut summary_id = None;
+        if let Some(summary) = summary {
+            let entry = self.log.append(EntryBody::BranchSummary(summary))?;
+            summary_id = Some(entry.id.clone());
+        }
+        let labelled = summary_id.clone().unwrap_or_else(|| place.target.clone());
+        self.label_entry(&labelled, label)?;
+        Ok(summary_id)
+    }
+
+    fn label_entry(&mut self, target: &str, label: Option<String>) -> Result<(), store::StoreError> {
+        if label.is_some() {
+            self.log.append(EntryBody::Label(Label {
+                target_id: target.to_owned(),
+                label,
+                extra: wire::Extra::default(),
+            }))?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn set_entry_label(&mut self, params: LabelParams) -> Result<Reply, String> {
+        let LabelParams { target_id, label } = params;
+        if self.log.entry(&target_id).is_none() {
+            return Err(strings::entry_not_found(&target_id));
+        }
+        let label = label.map(|label| label.trim().to_owned());
+        let body = Label {
+            target_id,
+            label: label.filter(|label| !label.is_empty()),
+            extra: wire::Extra::default(),
+        };
+        let appended = self.log.append(EntryBody::Label(body));
+        appended
+            .map(|_| Reply::Nothing)
+            .map_err(|error| error.to_string())
+    }
+}
+
+fn moved(editor_text: Option<String>, summary_entry_id: Option<String>) -> Reply {
+    Reply::Navigated(Navigated {
+        cancelled: false,
+        editor_text,
+        summary_entry_id,
+    })
+}
