@@ -1722,6 +1722,20 @@ export interface ModelChange {
   model?: string;
 }
 
+/** What a session spent on one model. */
+export interface ModelSpending {
+  /** Provider id. */
+  provider: string;
+  /** Model id. */
+  model: string;
+  /** Answers of it; summaries do not count. */
+  answers: number;
+  /** Token sums. */
+  tokens: TokenStats;
+  /** Cost in US dollars. */
+  cost: number;
+}
+
 /** Answer of `get_available_models`. */
 export interface Models {
   /** Models with credentials. */
@@ -1834,7 +1848,10 @@ export interface SessionState {
   contextUsage?: ContextUsage;
 }
 
-/** Answer of `get_session_stats`. */
+/**
+ * Answer of `get_session_stats`. The counts, tokens and `cost` are those of the conversation as it is now, as
+ * in pi; `byModel` is about the whole file.
+ */
 export interface SessionStats {
   /** The session file; null without persistence. */
   sessionFile: string | null;
@@ -1854,6 +1871,11 @@ export interface SessionStats {
   tokens: TokenStats;
   /** Cost in US dollars. */
   cost: number;
+  /**
+   * What the whole session file cost, on all branches, with what was compacted away and the summaries
+   * themselves, in the order in which models were first used.
+   */
+  byModel: ModelSpending[];
   /** How full the context is, when that is known. */
   contextUsage?: ContextUsage;
 }

@@ -16,6 +16,7 @@ mod machine;
 mod pressure;
 mod queue;
 mod retry;
+pub mod spending;
 pub mod stats;
 
 pub use effect::Effect;

@@ -105,7 +105,26 @@ pub struct TokenStats {
     pub total: u64,
 }
 
-/// Answer of `get_session_stats`.
+/// What a session spent on one model.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ModelSpending {
+    /// Provider id.
+    pub provider: String,
+    /// Model id.
+    pub model: String,
+    /// Answers of it; summaries do not count.
+    pub answers: usize,
+    /// Token sums.
+    pub tokens: TokenStats,
+    /// Cost in US dollars.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub cost: f64,
+}
+
+/// Answer of `get_session_stats`. The counts, tokens and `cost` are those of the conversation as it is now, as in pi;
+/// `byModel` is about the whole file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -129,6 +148,9 @@ pub struct SessionStats {
     /// Cost in US dollars.
     #[serde(serialize_with = "crate::number::serialize")]
     pub cost: f64,
+    /// What the whole session file cost, on all branches, with what was compacted away and the summaries themselves, in the
+    /// order in which models were first used.
+    pub by_model: Vec<ModelSpending>,
     /// How full the context is, when that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<ContextUsage>,

@@ -63,9 +63,7 @@ fn unknown_members_of_entries_survive() {
         json!({"type": "compaction", "summary": "s", "firstKeptEntryId": "e1", "tokensBefore": 1, "shortSummary": "t",
         "preserveData": {"a": 1}, "fromExtension": false, "tokensAfter": 1, "systemMessage": {"role": "system"}}),
     );
-    entry_survives(
-        json!({"type": "branch_summary", "fromId": "root", "summary": "s", "old": {"input": 1}}),
-    );
+    entry_survives(json!({"type": "branch_summary", "fromId": "root", "summary": "s", "old": {"input": 1}}));
     entry_survives(json!({"type": "custom", "customType": "c", "data": 1, "scope": "s"}));
     entry_survives(
         json!({"type": "custom_message", "customType": "c", "content": "x", "display": true, "attribution": "agent"}),

@@ -95,6 +95,7 @@ impl Session {
             total_messages: messages.len(),
             tokens: counts.tokens,
             cost: counts.cost,
+            by_model: pinion_core::spending::by_model(self.log.entries()),
             context_usage: self.context_usage(),
         }))
     }
