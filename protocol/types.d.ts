@@ -356,11 +356,19 @@ export interface GetLastAssistantTextCommand {
   type: "get_last_assistant_text";
 }
 
-/** Counts, tokens and cost of the session. */
+/**
+ * Counts, tokens and cost of the conversation as it is now; what each model cost in the whole session, if
+ * wanted.
+ */
 export interface GetSessionStatsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_session_stats";
+  /**
+   * Should the answer say what each model cost? Clients of pi compare the answer's members, so it is not
+   * there unasked.
+   */
+  byModel?: boolean;
 }
 
 /** Writes the session as one page that needs no network. Nothing but an older export is ever overwritten. */
@@ -1873,9 +1881,9 @@ export interface SessionStats {
   cost: number;
   /**
    * What the whole session file cost, on all branches, with what was compacted away and the summaries
-   * themselves, in the order in which models were first used.
+   * themselves, in the order in which models were first used. Only when asked for.
    */
-  byModel: ModelSpending[];
+  byModel?: ModelSpending[];
   /** How full the context is, when that is known. */
   contextUsage?: ContextUsage;
 }

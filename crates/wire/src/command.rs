@@ -61,6 +61,15 @@ pub struct NewSessionParams {
     pub parent_session: Option<String>,
 }
 
+/// Parameters of `get_session_stats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct StatsParams {
+    /// Should the answer say what each model cost? Clients of pi compare the answer's members, so it is not there unasked.
+    pub by_model: bool,
+}
+
 /// Parameters of `get_entries`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

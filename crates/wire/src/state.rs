@@ -149,8 +149,9 @@ pub struct SessionStats {
     #[serde(serialize_with = "crate::number::serialize")]
     pub cost: f64,
     /// What the whole session file cost, on all branches, with what was compacted away and the summaries themselves, in the
-    /// order in which models were first used.
-    pub by_model: Vec<ModelSpending>,
+    /// order in which models were first used. Only when asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_model: Option<Vec<ModelSpending>>,
     /// How full the context is, when that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<ContextUsage>,

@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 use crate::command::{
     BashParams, BranchParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams,
     InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams, NewSessionParams, NoParams,
-    PromptParams, QueueModeParams, SessionNameParams, SetModelParams, SwitchParams, ThinkingParams,
+    PromptParams, QueueModeParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams,
+    ThinkingParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -163,8 +164,8 @@ commands! {
     AbortBash(NoParams) = "abort_bash", Control -> ();
     /// Text of the newest answer.
     GetLastAssistantText(NoParams) = "get_last_assistant_text", Ordered -> LastText;
-    /// Counts, tokens and cost of the session.
-    GetSessionStats(NoParams) = "get_session_stats", Ordered -> SessionStats;
+    /// Counts, tokens and cost of the conversation as it is now; what each model cost in the whole session, if wanted.
+    GetSessionStats(StatsParams) = "get_session_stats", Ordered -> SessionStats;
     /// Writes the session as one page that needs no network. Nothing but an older export is ever overwritten.
     ExportHtml(ExportParams) = "export_html", Task -> Exported;
     /// Ends the run properly and goes on in another session file. A file that is missing becomes a new session.

@@ -45,7 +45,7 @@ impl Session {
             Command::GetCommands(_) => Ok(self.commands()),
             Command::GetContextUsage(_) => Ok(self.get_context_usage()),
             Command::GetLastAssistantText(_) => Ok(self.last_text()),
-            Command::GetSessionStats(_) => Ok(self.stats()),
+            Command::GetSessionStats(params) => Ok(self.stats(params)),
             Command::SetModel(params) => self.set_model(&params).await,
             Command::CycleModel(_) => Ok(self.cycle_model().await),
             Command::GetAvailableModels(_) => Ok(self.available_models()),

@@ -1,6 +1,6 @@
 //! Answers that only look: state, messages, entries, counts.
 
-use wire::command::EntriesParams;
+use wire::command::{EntriesParams, StatsParams};
 use wire::content::AssistantBlock;
 use wire::reply::{Entries, LastText, Messages};
 use wire::state::{ContextUsage, SessionState, SessionStats};
@@ -82,7 +82,7 @@ impl Session {
         })
     }
 
-    pub(super) fn stats(&self) -> Reply {
+    pub(super) fn stats(&self, params: StatsParams) -> Reply {
         let messages = self.machine.messages();
         let counts = pinion_core::stats::count(messages);
         Reply::Stats(Box::new(SessionStats {
@@ -95,7 +95,9 @@ impl Session {
             total_messages: messages.len(),
             tokens: counts.tokens,
             cost: counts.cost,
-            by_model: pinion_core::spending::by_model(self.log.entries()),
+            by_model: params
+                .by_model
+                .then(|| pinion_core::spending::by_model(self.log.entries())),
             context_usage: self.context_usage(),
         }))
     }

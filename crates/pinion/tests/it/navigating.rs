@@ -274,3 +274,20 @@ fn the_older_branch_takes_ids_and_lines() {
     assert!(texts(&pi).is_empty());
     pi.finish();
 }
+
+#[test]
+fn a_branch_that_was_left_still_counts_in_the_costs_by_model() {
+    let (_world, pi) = three_exchanges([]);
+    let before = pi.data(json!({"type": "get_session_stats", "byModel": true}));
+    assert_eq!(before["byModel"][0]["answers"], 3);
+    assert_eq!(before["byModel"][0]["tokens"], before["tokens"]);
+    pi.data(json!({"type": "navigate_tree", "targetId": id_of(&pi, "One.")}));
+    let after = pi.data(json!({"type": "get_session_stats", "byModel": true}));
+    assert_eq!(after["byModel"], before["byModel"]);
+    assert_eq!(after["assistantMessages"], 1);
+    assert!(
+        pi.get("get_session_stats").get("byModel").is_none(),
+        "only when asked for"
+    );
+    pi.finish();
+}
