@@ -41,7 +41,7 @@ impl Environment {
             Some(dir) => expand_home(dir, home.as_deref()),
             None => home
                 .as_deref()
-                .context("HOME is not set")?
+                .context("HOME is not set. Set it, or name a directory for settings and keys in PI_CODING_AGENT_DIR")?
                 .join(".pi")
                 .join("agent"),
         };
@@ -89,14 +89,16 @@ impl Environment {
         env
     }
 
-    /// Proxies.
-    pub(crate) fn proxy(&self) -> ProxyConfig {
+    /// Proxies. The setting `httpProxy` stands for both variables where the environment names none.
+    pub(crate) fn proxy(&self, setting: Option<&str>) -> ProxyConfig {
         let either =
             |upper: &str, lower: &str| self.get(lower).or_else(|| self.get(upper)).map(str::to_owned);
+        let all = either("ALL_PROXY", "all_proxy");
+        let setting = setting.filter(|_| all.is_none()).map(str::to_owned);
         ProxyConfig {
-            http: either("HTTP_PROXY", "http_proxy"),
-            https: either("HTTPS_PROXY", "https_proxy"),
-            all: either("ALL_PROXY", "all_proxy"),
+            http: either("HTTP_PROXY", "http_proxy").or_else(|| setting.clone()),
+            https: either("HTTPS_PROXY", "https_proxy").or(setting),
+            all,
             no_proxy: either("NO_PROXY", "no_proxy"),
         }
     }
@@ -134,7 +136,47 @@ pub(crate) fn say(text: &str) {
     let _unread = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
 }
 
+/// May text on stdout have colours?
+pub(crate) fn stdout_takes_colour(env: &Environment) -> bool {
+    std::io::stdout().is_terminal() && env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb")
+}
+
 /// Is stdin a terminal?
 pub(crate) fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(pairs: &[(&str, &str)]) -> Environment {
+        let text = pairs
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_string()));
+        Environment {
+            all: Vec::new(),
+            text: Arc::new(text.collect()),
+            home: None,
+            agent_dir: PathBuf::from("/agent"),
+            cwd: PathBuf::from("/work"),
+            tmp_dir: PathBuf::from("/tmp"),
+        }
+    }
+
+    #[test]
+    fn the_environments_proxies_come_before_the_setting() {
+        let proxies = |pairs: &[(&str, &str)]| {
+            let proxy = with(pairs).proxy(Some("set"));
+            [proxy.http, proxy.https, proxy.all].map(|address| address.unwrap_or_default())
+        };
+        assert_eq!(proxies(&[]), ["set", "set", ""]);
+        assert_eq!(proxies(&[("HTTPS_PROXY", "env")]), ["set", "env", ""]);
+        assert_eq!(proxies(&[("all_proxy", "env")]), ["", "", "env"]);
+        assert_eq!(
+            proxies(&[("HTTP_PROXY", "upper"), ("http_proxy", "lower")]),
+            ["lower", "set", ""]
+        );
+        assert_eq!(with(&[]).proxy(None), ProxyConfig::default());
+    }
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use host::resources::{ExtraPath, ResourceOptions, Scope};
+use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, Options};
-use llm::registry::{Registry, Secret, Sources, StartRequest};
+use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
 use llm::{Client, ClientConfig};
 use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
 
@@ -26,19 +26,9 @@ pub(crate) struct Setup {
 
 /// Puts the agent together. Reads settings and the two files of the registry; asks nobody and writes nothing.
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
-    let source = SettingsSource {
-        agent_dir: &env.agent_dir,
-        cwd: &env.cwd,
-        home: env.home.as_deref(),
-        approved: args.approve,
-    };
-    let (settings, notes) = Settings::load(&source);
+    let (settings, notes) = load_settings(args, env);
     let mut warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
-    let mut registry = Registry::new(Sources {
-        agent_dir: env.agent_dir.clone(),
-        env: env.lookup(),
-        run: Arc::new(run_command::run),
-    });
+    let mut registry = load_registry(env, Arc::new(run_command::run));
     warnings.extend(
         [registry.models_error(), registry.auth_error()]
             .into_iter()
@@ -46,18 +36,12 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
             .map(str::to_owned),
     );
     let start = start_request(args, &settings);
-    if let Some(key) = &args.api_key {
-        let chosen = llm::registry::start(&registry, &start)?;
-        if args.model.is_none() && chosen.scope.is_empty() {
-            bail!("--api-key needs a model: use --model, or --provider and --model");
-        }
-        registry.set_runtime_key(&chosen.model.provider, Secret::new(key));
-    }
+    use_api_key(args, &start, &mut registry)?;
     let (session_dir, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     let reaper = Reaper::new(GuardianLaunch::default());
     let toolbox = Toolbox::new(tools_config(&registry, &settings, env), reaper.clone());
     let client = Client::new(ClientConfig {
-        proxy: env.proxy(),
+        proxy: env.proxy(settings.http_proxy.as_deref()),
         script: args.script.as_deref().map(|script| env.path(script)),
         ..ClientConfig::default()
     });
@@ -86,7 +70,40 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     })
 }
 
-fn start_request(args: &Args, settings: &Settings) -> StartRequest {
+/// The settings of this directory, and what is wrong with them.
+pub(crate) fn load_settings(args: &Args, env: &Environment) -> (Settings, Vec<Diagnostic>) {
+    Settings::load(&SettingsSource {
+        agent_dir: &env.agent_dir,
+        cwd: &env.cwd,
+        home: env.home.as_deref(),
+        approved: args.approve,
+    })
+}
+
+/// Models and keys. `run` carries out `!command` values when a key is asked for.
+pub(crate) fn load_registry(env: &Environment, run: RunCommand) -> Registry {
+    Registry::new(Sources {
+        agent_dir: env.agent_dir.clone(),
+        env: env.lookup(),
+        run,
+    })
+}
+
+/// Gives the key of `--api-key` to the provider of the chosen model.
+pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Registry) -> anyhow::Result<()> {
+    let Some(key) = &args.api_key else {
+        return Ok(());
+    };
+    let chosen = llm::registry::start(registry, start)?;
+    if args.model.is_none() && chosen.scope.is_empty() {
+        bail!("--api-key needs a model: use --model, or --provider and --model");
+    }
+    registry.set_runtime_key(&chosen.model.provider, Secret::new(key));
+    Ok(())
+}
+
+/// What decides on the model of a new session.
+pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
     let models = if args.models.is_empty() {
         settings.enabled_models.clone().unwrap_or_default()
     } else {
@@ -118,12 +135,13 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
 }
 
 /// Names of the tools the model may call (pi-core.md 5.8): `--tools` is an allow-list that also activates; otherwise the
-/// defaults, changed by the setting `defaultTools`. Names nobody knows are ignored.
-fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
+/// defaults, changed by the setting `defaultTools`. Names nobody knows are ignored; `*` stands for any part of a name
+/// (pi-1.5-delta.md 6).
+pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
     let infos = Toolbox::infos();
     let all = infos.iter().map(|info| info.spec.name.as_str());
     let wanted = |name: &str, by_default: bool| match (&args.tools, &settings.default_tools) {
-        (Some(list), _) => list.iter().any(|item| item == name),
+        (Some(list), _) => list.iter().any(|item| fits(item, name)),
         (None, _) if args.no_tools || args.no_builtin_tools => false,
         (None, Some(list)) => chosen(list, name, by_default),
         (None, None) => by_default,
@@ -131,22 +149,41 @@ fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
     all.zip(infos)
         .filter(|(name, info)| wanted(name, info.active_by_default))
         .map(|(name, _)| name.to_owned())
-        .filter(|name| !args.exclude_tools.contains(name))
+        .filter(|name| !args.exclude_tools.iter().any(|item| fits(item, name)))
         .collect()
 }
 
 /// `defaultTools`: a list of names, or changes to the defaults (`+name`, `-name`).
 fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
     let is_edit = list.iter().all(|item| item.starts_with(['+', '-']));
-    let named = |sign: &str| list.iter().any(|item| item.strip_prefix(sign) == Some(name));
+    let named = |sign: &str| {
+        let mut items = list.iter().filter_map(|item| item.strip_prefix(sign));
+        items.any(|item| fits(item, name))
+    };
     if is_edit {
         (by_default || named("+")) && !named("-")
     } else {
-        list.iter().any(|item| item == name) || named("+")
+        (list.iter().any(|item| fits(item, name)) || named("+")) && !named("-")
     }
 }
 
-fn resource_options(args: &Args, settings: &Settings, env: &Environment) -> ResourceOptions {
+/// Does a pattern with `*` for any letters mean this name?
+fn fits(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == name;
+    };
+    let Some(name) = name.strip_prefix(head) else {
+        return false;
+    };
+    // Each way to split what is left; names are short.
+    name.char_indices()
+        .map(|(at, _)| at)
+        .chain([name.len()])
+        .any(|at| name.get(at..).is_some_and(|tail| fits(rest, tail)))
+}
+
+/// What the system prompt is made of.
+pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environment) -> ResourceOptions {
     let extra = |from_settings: &[ExtraPath], from_flags: &[String]| {
         let flags = from_flags.iter().map(|path| flag_path(env.path(path)));
         from_settings
@@ -172,5 +209,49 @@ fn flag_path(path: PathBuf) -> ExtraPath {
     ExtraPath {
         path,
         scope: Scope::Temporary,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{chosen, fits};
+
+    #[test]
+    fn stars_stand_for_any_letters() {
+        for (pattern, name) in [
+            ("*", ""),
+            ("*", "read"),
+            ("re*", "read"),
+            ("*a*", "read"),
+            ("r*d", "read"),
+        ] {
+            assert!(fits(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("", "read"),
+            ("rea", "read"),
+            ("*x*", "read"),
+            ("r*e", "read"),
+            ("read*s", "read"),
+        ] {
+            assert!(!fits(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn default_tools_are_a_list_or_changes() {
+        let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let on = |items: &[&str]| {
+            let tools = [("read", true), ("bash", true), ("grep", false)];
+            let on = tools
+                .into_iter()
+                .filter(|(name, default)| chosen(&list(items), name, *default));
+            on.map(|(name, _)| name).collect::<Vec<_>>().join(",")
+        };
+        assert_eq!(on(&["read", "grep"]), "read,grep");
+        assert_eq!(on(&["+grep"]), "read,bash,grep");
+        assert_eq!(on(&["-bash", "+gr*"]), "read,grep");
+        assert_eq!(on(&["-*"]), "");
+        assert_eq!(on(&["*", "-bash"]), "read,grep");
     }
 }

@@ -1,5 +1,5 @@
-//! The settings files as they lie on disk: reading them, bringing old keys up to date, leaving out what an untrusted
-//! project must not decide, and looking keys up. What the keys mean is `mod`'s business.
+//! The settings files as they lie on disk: reading them, bringing old keys up to date and looking keys up. What an untrusted
+//! project must not decide is `trust`'s business, what the keys mean is `typed`'s.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,9 @@ use serde_json::{Map, Value};
 
 use crate::resources::text_file::read_if_there;
 use crate::resources::{Diagnostic, Scope};
+use crate::settings::keys::{self, KeyUse};
+use crate::settings::types::{FileState, FoundKey, SettingsFile};
 use crate::settings::{jsonc, limits};
-
-/// Keys of a project's file that can run code, send data elsewhere or write elsewhere (DESIGN.md, safety defaults).
-const TRUSTED_ONLY: [&str; 13] = [
-    "shellPath",
-    "shellCommandPrefix",
-    "npmCommand",
-    "packages",
-    "extensions",
-    "hooks",
-    "customTools",
-    "mcp",
-    "mcpServers",
-    "codemode",
-    "selfUpdateCommand",
-    "httpProxy",
-    "sessionDir",
-];
 
 /// One settings file.
 #[derive(Debug, Clone)]
@@ -32,27 +17,50 @@ pub(crate) struct Layer {
     pub(crate) path: PathBuf,
     pub(crate) scope: Scope,
     pub(crate) keys: Map<String, Value>,
+    /// What the file looked like before anything was changed or left out.
+    pub(crate) found: SettingsFile,
 }
 
 /// Reads one file. A missing file is an empty layer, a broken one too, with a complaint.
 pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> Layer {
-    let keys = match parse_file(&path) {
-        Ok(keys) => keys,
+    let (keys, state) = match parse_file(&path) {
+        Ok(Some(keys)) => (keys, FileState::Read),
+        Ok(None) => (Map::new(), FileState::Missing),
         Err(message) => {
             notes.push(Diagnostic::new(&path, format!("{message}; using defaults")));
-            Map::new()
+            (Map::new(), FileState::Broken(message))
         }
     };
-    let mut layer = Layer { path, scope, keys };
+    let listed = keys::paths(&keys).into_iter();
+    let mut found = SettingsFile {
+        path: path.clone(),
+        scope,
+        state,
+        keys: listed
+            .map(|key| FoundKey {
+                usage: keys::meaning(&key),
+                key,
+            })
+            .collect(),
+    };
+    if scope == Scope::Project {
+        found.mark("defaultProjectTrust", &KeyUse::GlobalOnly);
+    }
+    let mut layer = Layer {
+        path,
+        scope,
+        keys,
+        found,
+    };
     layer.migrate();
     layer
 }
 
-fn parse_file(path: &Path) -> Result<Map<String, Value>, String> {
+fn parse_file(path: &Path) -> Result<Option<Map<String, Value>>, String> {
     let Some(text) =
         read_if_there(path, limits::FILE_BYTES).map_err(|e| format!("could not read settings: {e}"))?
     else {
-        return Ok(Map::new());
+        return Ok(None);
     };
     if text.cut {
         return Err(format!(
@@ -61,7 +69,7 @@ fn parse_file(path: &Path) -> Result<Map<String, Value>, String> {
         ));
     }
     match jsonc::parse(&text.text) {
-        Ok(Value::Object(keys)) => Ok(keys),
+        Ok(Value::Object(keys)) => Ok(Some(keys)),
         Ok(_) => Err("settings are not a JSON object".to_owned()),
         Err(error) => Err(format!("settings are not valid JSON: {error}")),
     }
@@ -77,28 +85,9 @@ impl Layer {
             .filter(|value| !value.is_null())
     }
 
-    /// Takes out what only a trusted project may set.
-    pub(crate) fn leave_out_untrusted(&mut self, notes: &mut Vec<Diagnostic>) {
-        for key in TRUSTED_ONLY {
-            if self.keys.remove(key).is_some() {
-                let message = format!("\"{key}\" is left out: the project is not trusted (see --approve)");
-                notes.push(Diagnostic::new(&self.path, message));
-            }
-        }
-    }
-
     /// Old names of today's keys, in memory only (pi-core.md 8.1, last paragraph).
     fn migrate(&mut self) {
-        if let Some(mode) = self.keys.remove("queueMode") {
-            self.keys.entry("steeringMode").or_insert(mode);
-        }
-        if let Some(Value::Object(skills)) = self.keys.get("skills") {
-            let directories = skills
-                .get("customDirectories")
-                .cloned()
-                .unwrap_or(Value::Array(Vec::new()));
-            self.keys.insert("skills".to_owned(), directories);
-        }
+        self.rename_top();
         let Some(Value::Object(retry)) = self.keys.get_mut("retry") else {
             return;
         };
@@ -108,6 +97,27 @@ impl Layer {
                 .or_insert_with(|| Value::Object(Map::new()))
         {
             provider.entry("maxRetryDelayMs").or_insert(delay);
+        }
+    }
+
+    fn rename_top(&mut self) {
+        if let Some(mode) = self.keys.remove("queueMode") {
+            self.keys.entry("steeringMode").or_insert(mode);
+        }
+        if let Some(Value::Bool(websockets)) = self.keys.get("websockets") {
+            let transport = if *websockets { "websocket" } else { "sse" };
+            self.keys.remove("websockets");
+            self.keys.entry("transport").or_insert_with(|| transport.into());
+        }
+        if let Some(Value::Object(skills)) = self.keys.get_mut("skills") {
+            let commands = skills.remove("enableSkillCommands");
+            let directories = skills
+                .remove("customDirectories")
+                .unwrap_or(Value::Array(Vec::new()));
+            self.keys.insert("skills".to_owned(), directories);
+            if let Some(commands) = commands {
+                self.keys.entry("enableSkillCommands").or_insert(commands);
+            }
         }
     }
 }

@@ -5,11 +5,13 @@
 //! [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through settings (`resources`).
 
 pub mod jsonc;
+mod keys;
 mod layers;
 pub mod limits;
 mod reader;
 #[cfg(test)]
 mod tests;
+mod trust;
 mod typed;
 mod types;
 
@@ -21,11 +23,12 @@ use wire::ThinkingLevel;
 use wire::state::{InterruptMode, QueueMode};
 
 use crate::resources::{Diagnostic, ExtraPath, Scope};
+pub use keys::{KeyUse, meaning};
 use layers::Layer;
 use reader::Reader;
 pub use types::{
-    BranchSummarySettings, CompactionSettings, ImageSettings, ProjectAccess, ProjectTrust,
-    ProviderRetrySettings, RetrySettings,
+    BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
+    ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,
 };
 
 /// Where settings come from.
@@ -50,7 +53,7 @@ pub struct Settings {
     pub default_model: Option<String>,
     /// `defaultThinkingLevel`; unset means medium.
     pub default_thinking_level: Option<ThinkingLevel>,
-    /// `modelThinkingLevels`: level by model, as `provider/id` or pattern, in the user's words.
+    /// `modelThinkingLevels`: level by model, as `provider/id`.
     pub model_thinking_levels: BTreeMap<String, ThinkingLevel>,
     /// `thinkingBudgets`: tokens by level, where they differ from the provider's defaults.
     pub thinking_budgets: BTreeMap<ThinkingLevel, u64>,
@@ -90,6 +93,8 @@ pub struct Settings {
     pub extensions: Vec<ExtraPath>,
     /// What the project may decide.
     pub project: ProjectAccess,
+    /// The files that were looked at, the user's first.
+    pub files: Vec<SettingsFile>,
     /// Both files merged, with every key, also those unknown to us.
     pub raw: Map<String, Value>,
 }
@@ -102,22 +107,37 @@ impl Settings {
         let global = layers::read(source.agent_dir.join("settings.json"), Scope::User, &mut notes);
         let project = access(&global, source.approved, &mut notes);
         let mut stack = Vec::new();
+        let mut files = vec![global.found.clone()];
         let file = source.cwd.join(".pi").join("settings.json");
         // In the home directory both files may be one and the same.
-        if project != ProjectAccess::None && file != global.path {
-            let mut layer = layers::read(file, Scope::Project, &mut notes);
-            if project == ProjectAccess::Data {
-                layer.leave_out_untrusted(&mut notes);
+        if file != global.path {
+            if project == ProjectAccess::None {
+                files.push(SettingsFile::not_read(file));
+            } else {
+                let mut layer = layers::read(file, Scope::Project, &mut notes);
+                if project == ProjectAccess::Data {
+                    trust::restrict(&mut layer, &global, source.cwd, source.home, &mut notes);
+                }
+                files.push(layer.found.clone());
+                stack.push(layer);
             }
-            stack.push(layer);
         }
         stack.push(global);
         let mut reader = Reader {
             layers: &stack,
             notes,
         };
-        let settings = typed::typed(&mut reader, source, project);
+        let mut settings = typed::typed(&mut reader, source, project);
+        settings.files = files;
         (settings, reader.notes)
+    }
+
+    /// The thinking level that `modelThinkingLevels` gives a model.
+    #[must_use]
+    pub fn model_thinking_level(&self, provider: &str, id: &str) -> Option<ThinkingLevel> {
+        self.model_thinking_levels
+            .get(&format!("{provider}/{id}"))
+            .copied()
     }
 }
 

@@ -32,6 +32,35 @@ impl Reader<'_> {
         None
     }
 
+    /// The members of an object whose names are the user's own (and may hold dots), weakest layer first, so that who
+    /// collects them into a map gets the strongest value of each.
+    pub(crate) fn members<T>(
+        &mut self,
+        path: &str,
+        wanted: &str,
+        convert: impl Fn(&Value) -> Option<T>,
+    ) -> Vec<(String, T)> {
+        let mut out = Vec::new();
+        for layer in self.layers.iter().rev() {
+            let Some(value) = layer.get(path) else { continue };
+            let Value::Object(members) = value else {
+                let message = format!("\"{path}\" should be an object; ignored");
+                self.notes.push(Diagnostic::new(&layer.path, message));
+                continue;
+            };
+            for (name, value) in members.iter().filter(|(_, value)| !value.is_null()) {
+                match convert(value) {
+                    Some(converted) => out.push((name.clone(), converted)),
+                    None => self.notes.push(Diagnostic::new(
+                        &layer.path,
+                        format!("\"{path}.{name}\" should be {wanted}; ignored"),
+                    )),
+                }
+            }
+        }
+        out
+    }
+
     /// Complains where a value that must hold others is something else.
     pub(crate) fn expect_objects(&mut self, paths: &[&str]) {
         for path in paths {

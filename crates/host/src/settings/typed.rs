@@ -9,8 +9,8 @@ use wire::state::{InterruptMode, QueueMode};
 use crate::resources::{ExtraPath, resolve_path};
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
-    BranchSummarySettings, CompactionSettings, ImageSettings, ProjectAccess, ProviderRetrySettings,
-    RetrySettings,
+    BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, ProjectAccess,
+    ProviderRetrySettings, RetrySettings,
 };
 use crate::settings::{Settings, SettingsSource, layers, limits};
 
@@ -36,7 +36,7 @@ pub(super) fn typed(
         default_provider: reader.text("defaultProvider"),
         default_model: reader.text("defaultModel"),
         default_thinking_level: reader.word("defaultThinkingLevel", "a thinking level", ThinkingLevel::parse),
-        model_thinking_levels: model_levels(reader, &raw),
+        model_thinking_levels: model_levels(reader),
         thinking_budgets: budgets(reader),
         steering_mode: queue_mode(reader, "steeringMode"),
         follow_up_mode: queue_mode(reader, "followUpMode"),
@@ -56,6 +56,7 @@ pub(super) fn typed(
         prompts: paths(reader, "prompts", source),
         extensions: paths(reader, "extensions", source),
         project,
+        files: Vec::new(),
         raw,
     }
 }
@@ -88,7 +89,34 @@ fn compaction(reader: &mut Reader<'_>) -> CompactionSettings {
         keep_recent_tokens: reader
             .count("compaction.keepRecentTokens")
             .unwrap_or(default.keep_recent_tokens),
+        model_overrides: compaction_overrides(reader),
     }
+}
+
+/// Both files may say something about one model: each number counts by itself.
+fn compaction_overrides(reader: &mut Reader<'_>) -> BTreeMap<String, CompactionOverride> {
+    let given = reader.members(
+        "compaction.modelOverrides",
+        "an object with whole numbers that are not negative",
+        |value| {
+            let object = value.as_object()?;
+            let number = |name: &str| match object.get(name) {
+                None | Some(Value::Null) => Some(None),
+                Some(value) => reader::whole(value).map(Some),
+            };
+            Some(CompactionOverride {
+                reserve_tokens: number("reserveTokens")?,
+                keep_recent_tokens: number("keepRecentTokens")?,
+            })
+        },
+    );
+    let mut out: BTreeMap<String, CompactionOverride> = BTreeMap::new();
+    for (model, over) in given {
+        let known = out.entry(model).or_default();
+        known.reserve_tokens = over.reserve_tokens.or(known.reserve_tokens);
+        known.keep_recent_tokens = over.keep_recent_tokens.or(known.keep_recent_tokens);
+    }
+    out
 }
 
 fn branch_summary(reader: &mut Reader<'_>) -> BranchSummarySettings {
@@ -153,16 +181,11 @@ fn budgets(reader: &mut Reader<'_>) -> BTreeMap<ThinkingLevel, u64> {
         .collect()
 }
 
-/// Model ids may hold dots, so these keys are not looked up by path.
-fn model_levels(reader: &mut Reader<'_>, raw: &Map<String, Value>) -> BTreeMap<String, ThinkingLevel> {
-    reader.expect_objects(&["modelThinkingLevels"]);
-    let levels = raw
-        .get("modelThinkingLevels")
-        .and_then(Value::as_object)
+fn model_levels(reader: &mut Reader<'_>) -> BTreeMap<String, ThinkingLevel> {
+    let level = |value: &Value| ThinkingLevel::parse(value.as_str()?);
+    reader
+        .members("modelThinkingLevels", "a thinking level", level)
         .into_iter()
-        .flatten();
-    levels
-        .filter_map(|(model, level)| Some((model.clone(), ThinkingLevel::parse(level.as_str()?)?)))
         .collect()
 }
 

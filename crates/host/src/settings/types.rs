@@ -1,6 +1,73 @@
 //! The typed parts of the settings with their defaults. Reading them lives in `mod`.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::resources::Scope;
+use crate::settings::keys::KeyUse;
 use crate::settings::limits;
+
+/// A settings file as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsFile {
+    /// Where it is, or would be.
+    pub path: PathBuf,
+    /// Whose it is: `User` or `Project`.
+    pub scope: Scope,
+    /// What became of it.
+    pub state: FileState,
+    /// Its keys in its own order. Values are not kept here: they may be secret.
+    pub keys: Vec<FoundKey>,
+}
+
+/// What became of a settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState {
+    /// There is none.
+    Missing,
+    /// It was read.
+    Read,
+    /// It could not be used at all; why, with line and column where that applies.
+    Broken(String),
+    /// It is there, but nothing of the project is used.
+    NotRead,
+}
+
+/// A key of a settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundKey {
+    /// Its path, such as `retry.provider.maxRetries`.
+    pub key: String,
+    /// What it comes to.
+    pub usage: KeyUse,
+}
+
+impl SettingsFile {
+    /// A project's file that nobody may look into.
+    pub(crate) fn not_read(path: PathBuf) -> Self {
+        let state = if path.is_file() {
+            FileState::NotRead
+        } else {
+            FileState::Missing
+        };
+        Self {
+            path,
+            scope: Scope::Project,
+            state,
+            keys: Vec::new(),
+        }
+    }
+
+    /// Notes what became of a key and of everything below it.
+    pub(crate) fn mark(&mut self, key: &str, usage: &KeyUse) {
+        for found in &mut self.keys {
+            let rest = found.key.strip_prefix(key);
+            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+                found.usage = usage.clone();
+            }
+        }
+    }
+}
 
 /// `compaction`: when and how far a conversation is summarised.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +78,30 @@ pub struct CompactionSettings {
     pub reserve_tokens: u64,
     /// Tokens at the end that are kept word for word.
     pub keep_recent_tokens: u64,
+    /// `compaction.modelOverrides`: what differs for a model, by `provider/id`.
+    pub model_overrides: BTreeMap<String, CompactionOverride>,
+}
+
+/// One entry of `compaction.modelOverrides`; what is absent stays as it is for all models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CompactionOverride {
+    /// In place of [`CompactionSettings::reserve_tokens`].
+    pub reserve_tokens: Option<u64>,
+    /// In place of [`CompactionSettings::keep_recent_tokens`].
+    pub keep_recent_tokens: Option<u64>,
+}
+
+impl CompactionSettings {
+    /// Reserved and kept tokens for a model (pi-1.5-delta.md 4).
+    #[must_use]
+    pub fn tokens_for(&self, provider: &str, id: &str) -> (u64, u64) {
+        let own = self.model_overrides.get(&format!("{provider}/{id}"));
+        let own = own.copied().unwrap_or_default();
+        (
+            own.reserve_tokens.unwrap_or(self.reserve_tokens),
+            own.keep_recent_tokens.unwrap_or(self.keep_recent_tokens),
+        )
+    }
 }
 
 /// `branchSummary`: summaries of branches that are left.
@@ -86,6 +177,7 @@ impl Default for CompactionSettings {
             enabled: true,
             reserve_tokens: limits::RESERVE_TOKENS,
             keep_recent_tokens: limits::KEEP_RECENT_TOKENS,
+            model_overrides: BTreeMap::new(),
         }
     }
 }
@@ -126,6 +218,18 @@ impl Default for ImageSettings {
         Self {
             auto_resize: true,
             block_images: false,
+        }
+    }
+}
+
+impl ProjectAccess {
+    /// One word for people and programs: `trusted`, `limited`, `ignored`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::None => "ignored",
+            Self::Data => "limited",
+            Self::Full => "trusted",
         }
     }
 }

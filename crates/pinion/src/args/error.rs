@@ -32,6 +32,16 @@ pub(crate) enum UsageError {
     /// Two options that contradict each other.
     #[error("{0} cannot be combined with {1}")]
     Conflict(&'static str, String),
+    /// Words after a command that takes options only.
+    #[error(
+        "{command} takes options only, not \"{word}\". To say it to the model: pinion -- {command} {word}"
+    )]
+    UnwantedWord {
+        /// The command.
+        command: &'static str,
+        /// The first such word.
+        word: String,
+    },
     /// `@file` in RPC mode (golden cli-file-arg).
     #[error("@file arguments are not supported in RPC mode")]
     FilesInRpc,

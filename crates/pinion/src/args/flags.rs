@@ -33,6 +33,24 @@ pub(crate) fn find(name: &str) -> Option<&'static Flag> {
         .find(|flag| flag.names.contains(&name))
 }
 
+/// An option that only commands have.
+pub(crate) fn find_of_command(name: &str) -> Option<&'static Flag> {
+    COMMAND_FLAGS.iter().find(|flag| flag.names.contains(&name))
+}
+
+/// Commands, which stand first: what to type, and one line for people.
+pub(crate) const COMMANDS: [(&str, &str); 1] = [(
+    "doctor [--json]",
+    "Say what was found where: settings, keys, models, sessions",
+)];
+
+/// Options of commands alone; elsewhere they may be an extension's.
+const COMMAND_FLAGS: &[Flag] = &[switch(
+    &["--json"],
+    |a| a.json = true,
+    "Answer as JSON, for programs",
+)];
+
 /// Every option under its heading, in the order of the help text.
 pub(crate) const SECTIONS: [(&str, &[Flag]); 8] = [
     ("Ways to run", RUN),

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::flags::{Flag, SECTIONS, Takes};
+use super::flags::{COMMANDS, Flag, SECTIONS, Takes};
 
 /// Columns for an option's names and value.
 const OPTION_WIDTH: usize = 32;
@@ -28,7 +28,7 @@ const EXAMPLES: [(&str, &str); 6] = [
 pub(crate) fn help(program: &str) -> String {
     let mut out = format!(
         "{program}: a headless coding agent\n\n\
-         Usage: {program} [options] [@file...] [message...]\n\n\
+         Usage: {program} [options] [@file...] [message...]\n       {program} doctor [--json] [options]\n\n\
          Examples:\n"
     );
     for (arguments, purpose) in EXAMPLES {
@@ -38,6 +38,10 @@ pub(crate) fn help(program: &str) -> String {
             arguments.replace("PROGRAM", program),
             width = EXAMPLE_WIDTH
         );
+    }
+    out.push_str("\nCommands:\n");
+    for (what, purpose) in COMMANDS {
+        let _ = writeln!(out, "  {what:<OPTION_WIDTH$}  {purpose}");
     }
     for (heading, flags) in SECTIONS {
         let _ = writeln!(out, "\n{heading}:");

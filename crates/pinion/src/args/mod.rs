@@ -54,6 +54,10 @@ impl Mode {
 /// A command line, taken apart. What was not given is `None`, empty or false.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Args {
+    /// The command `doctor`: the first word.
+    pub(crate) doctor: bool,
+    /// `--json` of a command.
+    pub(crate) json: bool,
     /// `--mode`.
     pub(crate) mode: Option<Mode>,
     /// `--print`; its text is in `messages`.

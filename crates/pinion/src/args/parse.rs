@@ -1,5 +1,5 @@
-//! Takes a command line apart. What the options are lives in `flags`; nothing here knows one by name but for the rules on
-//! options that exclude each other.
+//! Takes a command line apart. What the options are lives in `flags`; nothing here knows one by name but for the commands,
+//! and for the rules on options that exclude each other.
 
 use super::error::UsageError;
 use super::flags::{self, Flag, Takes};
@@ -12,6 +12,12 @@ use super::{Args, Mode};
 pub(crate) fn parse(argv: &[String]) -> Result<Args, UsageError> {
     let mut args = Args::default();
     let mut rest = argv;
+    if let Some((first, after)) = argv.split_first()
+        && first == "doctor"
+    {
+        args.doctor = true;
+        rest = after;
+    }
     while let Some((first, after)) = rest.split_first() {
         rest = after;
         match first.as_str() {
@@ -39,7 +45,8 @@ fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<
         Some((name, value)) if option.starts_with("--") => (name, Some(value.to_owned())),
         _ => (option, None),
     };
-    let Some(flag) = flags::find(name) else {
+    let own = args.doctor.then(|| flags::find_of_command(name)).flatten();
+    let Some(flag) = own.or_else(|| flags::find(name)) else {
         return keep_unknown(args, name, inline, rest);
     };
     apply(args, flag, name, inline, rest)
@@ -125,6 +132,14 @@ fn check(args: &Args) -> Result<(), UsageError> {
         if !names.is_empty() {
             return Err(UsageError::Conflict("--fork", names.join(", ")));
         }
+    }
+    if args.doctor
+        && let Some(word) = args.messages.iter().chain(&args.files).next()
+    {
+        return Err(UsageError::UnwantedWord {
+            command: "doctor",
+            word: word.clone(),
+        });
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() && !args.help && !args.version {
         return Err(UsageError::FilesInRpc);

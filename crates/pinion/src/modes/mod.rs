@@ -1,6 +1,7 @@
-//! Modes of operation: RPC, one answer as text or JSON lines, the model table. Which one is meant is decided here
+//! Modes of operation: RPC, one answer as text or JSON lines, the model table, the doctor. Which one is meant is decided here
 //! (pi-core.md 7.2); how each works is in its file.
 
+mod doctor;
 mod export;
 mod oneshot;
 mod prompts;
@@ -22,6 +23,9 @@ use crate::setup::{Setup, build};
 
 /// Does what the command line asks for.
 pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
+    if args.doctor {
+        return Ok(doctor::run(&args, env));
+    }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");
     }

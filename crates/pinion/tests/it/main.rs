@@ -9,6 +9,7 @@ mod check;
 mod cli;
 mod commands;
 mod compaction;
+mod doctor;
 mod events;
 mod faults;
 mod guarantees;

@@ -10,6 +10,8 @@ use wire::state::{InterruptMode, QueueMode};
 use super::{ProjectAccess, Settings, SettingsSource, jsonc};
 use crate::resources::Scope;
 
+mod files;
+
 /// Loads a global and a project file; complaints come without the directory.
 fn load(global: &str, project: &str, approved: Option<bool>) -> (Settings, Vec<String>) {
     let root = TempDir::new().unwrap();
@@ -210,12 +212,19 @@ fn wrong_types_are_reported_and_the_next_best_value_is_used() {
         json!({"httpIdleTimeoutMs": "soon"}),
         json!({"thinkingBudgets": {"low": "much"}}),
         json!({"defaultProjectTrust": "maybe"}),
+        json!({"modelThinkingLevels": {"p/m": "huge"}}),
+        json!({"modelThinkingLevels": ["high"]}),
+        json!({"compaction": {"modelOverrides": {"p/m": 5}}}),
+        json!({"compaction": {"modelOverrides": {"p/m": {"reserveTokens": -1}}}}),
+        json!({"compaction": {"modelOverrides": true}}),
     ];
-    let (defaults, _) = load("", "", None);
+    let (mut defaults, _) = load("", "", None);
+    defaults.files.clear();
     for file in table {
         let (mut settings, notes) = global(&file);
         assert_eq!(notes.len(), 1, "{file}: {notes:?}");
         settings.raw.clear();
+        settings.files.clear();
         assert_eq!(format!("{settings:?}"), format!("{defaults:?}"), "{file}");
     }
     let (settings, notes) = load(r#"{"defaultModel": "m"}"#, r#"{"defaultModel": 5}"#, None);
@@ -230,15 +239,22 @@ fn wrong_types_are_reported_and_the_next_best_value_is_used() {
 fn old_names_still_work() {
     let (settings, notes) = global(&json!({
         "queueMode": "all", "retry": {"maxDelayMs": 7},
-        "skills": {"enableSkillCommands": true, "customDirectories": ["s"]},
+        "skills": {"enableSkillCommands": true, "customDirectories": ["s"]}, "websockets": true,
     }));
     assert_eq!(notes, Vec::<String>::new());
     assert_eq!(settings.steering_mode, QueueMode::All);
     assert_eq!(settings.retry.provider.max_retry_delay_ms, 7);
     assert_eq!(settings.skills[0].path.display().to_string(), "agent/s");
+    assert_eq!(settings.raw["transport"], "websocket");
+    assert_eq!(settings.raw["enableSkillCommands"], true);
+    let old = ["queueMode", "websockets"];
+    assert!(old.iter().all(|key| !settings.raw.contains_key(*key)));
+    assert_eq!(settings.raw["retry"], json!({"provider": {"maxRetryDelayMs": 7}}));
     // Today's name wins over yesterday's.
     let (settings, _) = global(&json!({"queueMode": "all", "steeringMode": "one-at-a-time"}));
     assert_eq!(settings.steering_mode, QueueMode::OneAtATime);
+    let (settings, _) = global(&json!({"websockets": true, "transport": "auto"}));
+    assert_eq!(settings.raw["transport"], "auto");
 }
 
 #[test]

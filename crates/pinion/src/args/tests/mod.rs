@@ -272,3 +272,21 @@ fn the_table_names_every_option_once_and_the_help_shows_it() {
         assert!(line.chars().count() <= 110, "{line}");
     }
 }
+
+#[test]
+fn the_doctor_comes_first_and_takes_options_only() {
+    let doctor = args(&["doctor", "--json", "--model", "m", "--approve"]);
+    assert!(doctor.doctor && doctor.json && doctor.warnings.is_empty());
+    assert_eq!((doctor.model, doctor.approve), (some("m"), Some(true)));
+    for line in [
+        &["-p", "doctor"][..],
+        &["--", "doctor"],
+        &["--model", "doctor", "doctor"],
+    ] {
+        let words = args(line);
+        assert!(!words.doctor && words.messages == ["doctor"], "{line:?}");
+    }
+    assert!(!args(&["--json"]).json);
+    assert!(mistake(&["doctor", "help", "me"]).contains("not \"help\""));
+    assert!(mistake(&["doctor", "@file"]).contains("not \"file\""));
+}

@@ -1,0 +1,131 @@
+//! `pinion doctor`: what was found where, whether a model can be used, and what to do if not. Each section is in its file;
+//! how they look is `paint`'s business. The doctor asks no model, runs no command of the configuration, opens no session and
+//! writes nothing but its report.
+
+mod keys;
+mod mask;
+mod model;
+mod paint;
+mod places;
+mod report;
+mod resources;
+mod sessions;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod variables;
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use host::settings::Settings;
+use llm::registry::{Registry, StartRequest};
+
+use crate::args::Args;
+use crate::environment::{Environment, say, stdout_takes_colour};
+use crate::setup;
+use report::{Problem, Report, Section};
+
+/// Everything the sections look at.
+struct Patient<'a> {
+    args: &'a Args,
+    env: &'a Environment,
+    settings: Settings,
+    registry: Registry,
+    start: StartRequest,
+    /// Milliseconds since 1970.
+    now: i64,
+}
+
+impl Patient<'_> {
+    /// A path as people write it, with `~` for the home directory.
+    fn short(&self, path: &Path) -> String {
+        let home = self.env.home.as_deref().filter(|home| home.parent().is_some());
+        match home.and_then(|home| path.strip_prefix(home).ok()) {
+            Some(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+            Some(rest) => format!("~/{}", rest.display()),
+            None => path.display().to_string(),
+        }
+    }
+}
+
+/// Prints the report. Succeeds when a model can be used.
+pub(crate) fn run(args: &Args, env: &Environment) -> ExitCode {
+    let report = examine(args, env);
+    if args.json {
+        say(&report.json().to_string());
+    } else {
+        say(&paint::text(&report, stdout_takes_colour(env)));
+    }
+    if report.verdict.ready {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn examine(args: &Args, env: &Environment) -> Report {
+    let (settings, notes) = setup::load_settings(args, env);
+    // Commands that give keys may ask people or cost time: here nobody runs them.
+    let mut registry = setup::load_registry(env, Arc::new(|_| None));
+    let start = setup::start_request(args, &settings);
+    let mut problems: Vec<Problem> = notes
+        .iter()
+        .map(|note| Problem::warning(format!("{}: {}", note.path.display(), note.message)))
+        .collect();
+    let files = [registry.models_error(), registry.auth_error()];
+    problems.extend(
+        files
+            .into_iter()
+            .flatten()
+            .map(|error| Problem::warning(file_error(error))),
+    );
+    if let Err(error) = setup::use_api_key(args, &start, &mut registry) {
+        problems.push(Problem::warning(format!("{error:#}")));
+    }
+    let patient = Patient {
+        args,
+        env,
+        settings,
+        registry,
+        start,
+        now: now_ms(),
+    };
+    let (model, verdict) = model::section(&patient);
+    let sections: Vec<Section> = vec![
+        places::section(&patient),
+        settings::section(&patient),
+        variables::section(&patient),
+        keys::section(&patient),
+        model,
+        sessions::section(&patient),
+        resources::section(&patient),
+        tools::section(&patient),
+    ];
+    problems.extend(
+        sections
+            .iter()
+            .flat_map(|section| section.problems.iter().cloned()),
+    );
+    Report {
+        sections,
+        problems,
+        verdict,
+    }
+}
+
+/// `why\n\nFile: path`, as the registry words it, in one line that begins with the path.
+fn file_error(error: &str) -> String {
+    match error.split_once("\n\nFile: ") {
+        Some((why, path)) => format!("{path}: {why}"),
+        None => error.to_owned(),
+    }
+}
+
+fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,77 @@
+//! Section: the directories, the version, and how far the project is trusted.
+
+use host::settings::ProjectAccess;
+use serde_json::json;
+
+use super::Patient;
+use super::report::{Mark, Section};
+use crate::version;
+
+pub(super) fn section(patient: &Patient<'_>) -> Section {
+    let mut section = Section::new("program", "Program and places");
+    let (env, access) = (patient.env, patient.settings.project);
+    let program = std::env::current_exe().ok();
+    if let Some(program) = &program {
+        section.row("program", patient.short(program));
+    }
+    section.row("working directory", patient.short(&env.cwd));
+    let (mark, meaning) = meaning(access);
+    let by = trust_by(patient);
+    section.marked(mark, "project", format!("{meaning} ({by})"));
+    let named = env.get("PI_CODING_AGENT_DIR").is_some();
+    let by_dir = if named {
+        "PI_CODING_AGENT_DIR"
+    } else {
+        "default; PI_CODING_AGENT_DIR is not set"
+    };
+    let exists = env.agent_dir.is_dir();
+    let missing = match (exists, env.agent_dir.exists()) {
+        (true, _) => "",
+        (false, false) => "; not there yet",
+        (false, true) => {
+            section.warn(format!(
+                "{} is no directory: settings, keys and sessions need one",
+                env.agent_dir.display()
+            ));
+            "; no directory"
+        }
+    };
+    section.row(
+        "agent directory",
+        format!("{} ({by_dir}{missing})", patient.short(&env.agent_dir)),
+    );
+    section.data = json!({
+        "version": version::OWN,
+        "program": program,
+        "cwd": env.cwd,
+        "project": access.word(),
+        "projectDecidedBy": by,
+        "agentDir": env.agent_dir,
+        "agentDirFrom": if named { "PI_CODING_AGENT_DIR" } else { "default" },
+        "agentDirExists": exists,
+    });
+    section
+}
+
+fn meaning(access: ProjectAccess) -> (Mark, &'static str) {
+    match access {
+        ProjectAccess::Full => (Mark::Good, "trusted: everything it brings counts"),
+        ProjectAccess::Data => (
+            Mark::None,
+            "limited: its texts and harmless settings count, nothing of it runs code; --approve trusts it",
+        ),
+        ProjectAccess::None => (Mark::None, "ignored: nothing it brings counts"),
+    }
+}
+
+fn trust_by(patient: &Patient<'_>) -> &'static str {
+    match patient.args.approve {
+        Some(true) => "--approve",
+        Some(false) => "--no-approve",
+        None => match patient.settings.project {
+            ProjectAccess::Full => "defaultProjectTrust: always",
+            ProjectAccess::Data => "default",
+            ProjectAccess::None => "defaultProjectTrust: never",
+        },
+    }
+}

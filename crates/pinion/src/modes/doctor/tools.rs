@@ -1,0 +1,79 @@
+//! Section: the shell of the bash tool, the tools the model may call, and programs on the path they lean on.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::Patient;
+use super::report::{Mark, Section};
+use crate::setup::active_tools;
+
+pub(super) fn section(patient: &Patient<'_>) -> Section {
+    let mut section = Section::new("tools", "Shell and tools");
+    let tools = active_tools(patient.args, &patient.settings);
+    let (shell, by) = shell(patient);
+    let exists = shell.as_deref().is_some_and(Path::exists);
+    match &shell {
+        Some(path) if exists => {
+            section.marked(Mark::Good, "shell", format!("{} ({by})", patient.short(path)));
+        }
+        Some(path) => {
+            section.marked(
+                Mark::Bad,
+                "shell",
+                format!("{} is not there ({by})", patient.short(path)),
+            );
+            section.warn(format!(
+                "{by}: {} does not exist, so the bash tool fails",
+                path.display()
+            ));
+        }
+        None => {
+            section.marked(Mark::Bad, "shell", "none found");
+            section.warn("No bash and no sh was found, so the bash tool fails");
+        }
+    }
+    if patient.settings.shell_command_prefix.is_some() {
+        section.row("", "each command begins with shellCommandPrefix");
+    }
+    let listed = if tools.is_empty() {
+        "none".to_owned()
+    } else {
+        tools.join(", ")
+    };
+    section.row("active tools", listed);
+    section.row("grep and find", "built in: rg and fd are not needed");
+    let git = on_path(patient, "git");
+    let found = git.as_deref().map(|path| patient.short(path));
+    section.row(
+        "git",
+        found.unwrap_or_else(|| "not found (only the model would use it)".to_owned()),
+    );
+    section.data = json!({
+        "shell": shell, "shellFrom": by, "shellExists": exists, "active": tools, "git": git,
+        "search": "built-in",
+    });
+    section
+}
+
+/// The shell that `tools` would take (pi-core.md 5.4), and why.
+fn shell(patient: &Patient<'_>) -> (Option<PathBuf>, &'static str) {
+    if let Some(path) = &patient.settings.shell_path {
+        return (Some(patient.env.path(path)), "shellPath in the settings");
+    }
+    let standard = ["/bin/bash"]
+        .map(PathBuf::from)
+        .into_iter()
+        .find(|path| path.exists());
+    let found = standard.or_else(|| on_path(patient, "bash"));
+    let sh = || Some(PathBuf::from("/bin/sh")).filter(|path| path.exists());
+    (found.or_else(sh), "default")
+}
+
+/// A program as the tools would find it: their own directory comes first.
+fn on_path(patient: &Patient<'_>, name: &str) -> Option<PathBuf> {
+    let own = patient.env.agent_dir.join("bin");
+    let path = patient.env.get("PATH").unwrap_or_default();
+    let mut dirs = std::iter::once(own).chain(std::env::split_paths(path));
+    dirs.find_map(|dir| Some(dir.join(name)).filter(|file| file.is_file()))
+}
