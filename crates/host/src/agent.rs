@@ -69,11 +69,17 @@ impl Agent {
             .cloned()
     }
 
-    /// The thinking level of a new session before it is fitted to a model: command line, settings, `medium`.
+    /// The thinking level that a model starts with before it is fitted to it: command line, the model's own setting, the
+    /// setting for all, `medium`.
     #[must_use]
-    pub fn default_thinking(&self) -> ThinkingLevel {
+    pub fn default_thinking(&self, model: &Model) -> ThinkingLevel {
         let start = &self.options.start;
-        start.thinking.or(start.default_thinking).unwrap_or_default()
+        let own = self.settings.model_thinking_level(&model.provider, &model.id);
+        start
+            .thinking
+            .or(own)
+            .or(start.default_thinking)
+            .unwrap_or_default()
     }
 
     /// Model, level and scope of a session with this context (pi-core.md 8.6). With `flags` the command line comes first;
@@ -147,6 +153,12 @@ impl Agent {
             .timeout_ms
             .or(settings.http_idle_timeout_ms);
         ms.map_or(Duration::from_secs(86_400), Duration::from_millis)
+    }
+
+    /// How long a provider may ask to be left alone before a request is tried again.
+    #[must_use]
+    pub fn max_retry_delay(&self) -> Duration {
+        Duration::from_millis(self.settings.retry.provider.max_retry_delay_ms)
     }
 
     /// Loads what the system prompt is made of.

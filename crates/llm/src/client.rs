@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
-use crate::http::{ClientConfig, Connector, send};
+use crate::http::{ClientConfig, Connector, Patience, send};
 use crate::offline::Offline;
 use crate::request::ModelRequest;
 use crate::stream::{ModelStream, State, Waiting};
@@ -62,8 +62,13 @@ impl Client {
         }
         let http = family.request(request)?;
         let connector = Arc::clone(&self.connector);
-        let (retries, idle) = (request.provider_retries, request.idle_timeout);
-        let head = Box::pin(async move { send(&connector, family, http, retries, idle).await });
+        let patience = Patience {
+            retries: request.provider_retries,
+            longest_wait: request.max_retry_delay,
+            idle: request.idle_timeout,
+        };
+        let idle = patience.idle;
+        let head = Box::pin(async move { send(&connector, family, http, patience).await });
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
 use crate::Secret;
-use crate::limits::IDLE_TIMEOUT;
+use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
 
 /// How long a provider should keep the prompt in its cache (providers.md 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -76,6 +76,8 @@ pub struct ModelRequest {
     pub idle_timeout: Duration,
     /// How often a failed HTTP request is repeated below the surface (pi-core.md 4.2).
     pub provider_retries: u32,
+    /// A provider that asks for a longer wait than this before a retry is not waited for.
+    pub max_retry_delay: Duration,
     /// Unix time in milliseconds at which the request was started; goes into the answer.
     pub timestamp: i64,
 }
@@ -98,6 +100,7 @@ impl ModelRequest {
             cache_retention: CacheRetention::default(),
             idle_timeout: IDLE_TIMEOUT,
             provider_retries: 0,
+            max_retry_delay: RETRY_AFTER_CAP,
             timestamp,
         }
     }

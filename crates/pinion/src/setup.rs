@@ -117,6 +117,7 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
         default_provider: settings.default_provider.clone(),
         default_model: settings.default_model.clone(),
         default_thinking: settings.default_thinking_level,
+        model_thinking: settings.model_thinking_levels.clone(),
         ..StartRequest::default()
     }
 }

@@ -76,6 +76,7 @@ impl Session {
         request.cache_retention = self.agent.options.cache_retention;
         request.idle_timeout = self.agent.idle_timeout();
         request.provider_retries = settings.retry.provider.max_retries.unwrap_or(0);
+        request.max_retry_delay = self.agent.max_retry_delay();
         let cancel = CancellationToken::new();
         let source = Source::Opening(Box::pin(open(Arc::clone(&self.agent), request, cancel.clone())));
         self.answering = Some(Answering {

@@ -86,7 +86,7 @@ impl Session {
     /// The settings, fitted to the model's window.
     fn compaction_settings(&self) -> Settings {
         let settings = &self.agent.settings.compaction;
-        let (reserve_tokens, keep_recent_tokens) = (settings.reserve_tokens, settings.keep_recent_tokens);
+        let (reserve_tokens, keep_recent_tokens) = settings.tokens_for(&self.model.provider, &self.model.id);
         Settings {
             reserve_tokens,
             keep_recent_tokens,

@@ -73,13 +73,15 @@ impl Session {
     }
 
     /// Changes the model, writes it down and fits the thinking level to it. A level that was lost on a model that cannot
-    /// reason comes back from the settings.
+    /// reason comes back from the settings, and a level that the settings give the model counts.
     async fn use_model(&mut self, model: Model, level: Option<ThinkingLevel>) {
         let could_reason = self.model.reasoning;
+        let settings = &self.agent.settings;
+        let own = settings.model_thinking_level(&model.provider, &model.id);
         let wanted = match level {
             Some(level) => level,
-            None if !could_reason && model.reasoning => self.agent.default_thinking(),
-            None => self.thinking,
+            None if !could_reason && model.reasoning => self.agent.default_thinking(&model),
+            None => own.unwrap_or(self.thinking),
         };
         self.record(EntryBody::ModelChange(ModelChange {
             provider: model.provider.clone(),

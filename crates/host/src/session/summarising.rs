@@ -168,6 +168,8 @@ impl Summariser {
         call.max_tokens = Some(request.max_tokens.min(model.max_tokens.max(1)));
         call.cache_retention = CacheRetention::None;
         call.idle_timeout = agent.idle_timeout();
+        call.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
+        call.max_retry_delay = agent.max_retry_delay();
         let mut stream = match open(Arc::clone(agent), call, self.cancel.clone()).await {
             Ok(stream) => stream,
             Err(message) => return (*message, None),

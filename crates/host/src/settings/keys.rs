@@ -23,7 +23,11 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 37] = [
+const USED: [&str; 41] = [
+    "modelThinkingLevels",
+    "compaction.modelOverrides",
+    "branchSummary.reserveTokens",
+    "retry.provider.maxRetryDelayMs",
     "defaultProvider",
     "defaultModel",
     "defaultThinkingLevel",
@@ -65,13 +69,7 @@ const USED: [&str; 37] = [
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
-const NOT_YET: [&str; 5] = [
-    "modelThinkingLevels",
-    "compaction.modelOverrides",
-    "branchSummary.reserveTokens",
-    "retry.provider.maxRetryDelayMs",
-    "extensions",
-];
+const NOT_YET: [&str; 1] = ["extensions"];
 
 /// Keys of terminals, package managers, telemetry and transports that do not exist here.
 const NO_MEANING: [&str; 43] = [

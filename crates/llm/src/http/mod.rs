@@ -9,7 +9,7 @@ pub use connect::{ClientConfig, ProxyConfig};
 
 pub(crate) use connect::Connector;
 pub(crate) use fault::broken_body;
-pub(crate) use send::send;
+pub(crate) use send::{Patience, send};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 

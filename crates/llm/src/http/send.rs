@@ -12,7 +12,18 @@ use super::fault::no_response;
 use super::{Connector, HttpRequest};
 use crate::answer::Fault;
 use crate::family::Family;
-use crate::limits::{ERROR_BODY_TIMEOUT, MAX_ERROR_BODY_BYTES, RETRY_AFTER_CAP, RETRY_BASE, RETRY_CAP};
+use crate::limits::{ERROR_BODY_TIMEOUT, MAX_ERROR_BODY_BYTES, RETRY_BASE, RETRY_CAP};
+
+/// How much is done for one request.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// Attempts after the first.
+    pub(crate) retries: u32,
+    /// A provider that asks for a longer wait is not waited for.
+    pub(crate) longest_wait: Duration,
+    /// How long a provider may be silent.
+    pub(crate) idle: Duration,
+}
 
 /// A failed attempt.
 struct Failure {
@@ -26,8 +37,7 @@ pub(crate) async fn send(
     connector: &Connector,
     family: Family,
     request: HttpRequest,
-    retries: u32,
-    patience: Duration,
+    patience: Patience,
 ) -> Result<Response, Fault> {
     let url = Url::parse(&request.url)
         .ok()
@@ -45,7 +55,7 @@ pub(crate) async fn send(
             .headers(request.headers.clone())
             .body(body.clone())
             .send();
-        let failure = match timeout(patience, sent).await {
+        let failure = match timeout(patience.idle, sent).await {
             Ok(Ok(response)) if response.status().is_success() && !is_document(&response) => {
                 return Ok(response);
             }
@@ -57,13 +67,13 @@ pub(crate) async fn send(
             Err(_) => Failure {
                 fault: Fault::new(format!(
                     "Request timed out: no response for {} s",
-                    patience.as_secs()
+                    patience.idle.as_secs()
                 )),
                 again: true,
             },
         };
         let wait = failure.fault.retry_after.unwrap_or_else(|| backoff(attempt));
-        if !failure.again || attempt >= retries || wait > RETRY_AFTER_CAP {
+        if !failure.again || attempt >= patience.retries || wait > patience.longest_wait {
             return Err(failure.fault);
         }
         sleep(wait).await;
@@ -170,7 +180,7 @@ mod tests {
             Some(Duration::ZERO)
         );
         let far = asked("retry-after", "Wed, 21 Oct 2065 07:28:00 GMT").unwrap();
-        assert!(far > RETRY_AFTER_CAP);
+        assert!(far > crate::limits::RETRY_AFTER_CAP);
         assert_eq!(asked("retry-after", "soon"), None);
         assert_eq!(asked("retry-after", "-1"), None);
     }

@@ -211,11 +211,12 @@ impl Registry {
         models
     }
 
-    /// The models with credentials, in registry order; `offline/echo` when there are none. Reads only the providers that
-    /// have credentials.
+    /// The models with credentials whose API is spoken here, in registry order; `offline/echo` when there are none. Reads only
+    /// the providers that have credentials.
     #[must_use]
     pub fn models(&self) -> Vec<&Model> {
         let mut models = self.in_order(|provider| self.has_auth(provider));
+        models.retain(|model| crate::supports(&model.api));
         if models.is_empty() {
             models.push(&self.offline.echo);
         }

@@ -1,5 +1,7 @@
 //! The model and thinking level that a session starts with (pi-core.md 8.6, DESIGN "Default model").
 
+use std::collections::BTreeMap;
+
 use wire::{Model, ThinkingLevel};
 
 use crate::registry::choose::scope::{Scoped, scope};
@@ -30,6 +32,8 @@ pub struct StartRequest {
     pub default_model: Option<String>,
     /// `defaultThinkingLevel` of the settings.
     pub default_thinking: Option<ThinkingLevel>,
+    /// `modelThinkingLevels` of the settings: the default of single models, by `provider/id`.
+    pub model_thinking: BTreeMap<String, ThinkingLevel>,
 }
 
 /// What a session starts with.
@@ -70,7 +74,9 @@ pub fn start(registry: &Registry, request: &StartRequest) -> Result<Start, Regis
         None => without_flag(registry, request, &scope, &mut warnings),
     };
     let thinking = request.thinking.or(chosen.level).or(request.session_thinking);
-    let thinking = thinking.or(request.default_thinking).unwrap_or_default();
+    let name = format!("{}/{}", chosen.model.provider, chosen.model.id);
+    let own = request.model_thinking.get(&name).copied();
+    let thinking = thinking.or(own).or(request.default_thinking).unwrap_or_default();
     let thinking = chosen.model.clamp_thinking(thinking);
     Ok(Start {
         model: chosen.model,
@@ -141,7 +147,8 @@ fn provider_default(registry: &Registry) -> Option<&Model> {
     let usable = providers
         .into_iter()
         .filter(|provider| registry.has_auth(provider.id()));
+    // Keys of a provider whose API is not spoken here must not stand in the way of those that are.
     usable
         .filter_map(|provider| registry.find(provider.id(), provider.default_model()))
-        .next()
+        .find(|model| crate::supports(&model.api))
 }
