@@ -3,7 +3,8 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 
 const ANSWER_MS = 60000;
 
@@ -12,7 +13,7 @@ export async function launch(program) {
   const profile = mkdtempSync(join(tmpdir(), 'export-check-'));
   const child = spawn(program, ['--headless=new', '--no-sandbox', '--disable-gpu', '--no-first-run', '--hide-scrollbars',
     '--disable-background-networking', '--disable-component-update', '--disable-default-apps', '--disable-dev-shm-usage',
-    '--remote-debugging-pipe', `--user-data-dir=${profile}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+    '--remote-debugging-pipe', `--user-data-dir=${profile}`, 'about:blank'], { detached: true, stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
   const waiting = new Map();
   const listeners = new Map();
   let last = 0;
@@ -25,7 +26,7 @@ export async function launch(program) {
     for (const text of messages) {
       const message = JSON.parse(text);
       if (message.id !== undefined) {
-        const { resolve, reject } = waiting.get(message.id);
+        const { resolve, reject } = waiting.get(message.id) || { resolve() {}, reject() {} };
         waiting.delete(message.id);
         if (message.error) reject(new Error(message.error.message)); else resolve(message.result);
       } else for (const listener of listeners.get(message.method) || []) listener(message.params);
@@ -45,11 +46,14 @@ export async function launch(program) {
   session = (await send('Target.attachToTarget', { targetId, flatten: true })).sessionId;
   const close = async () => {
     const ended = new Promise((resolve) => { child.on('exit', resolve); });
-    child.kill();
-    const timer = setTimeout(() => child.kill('SIGKILL'), 5000);
+    const end = () => { try { process.kill(-child.pid, 'SIGKILL'); } catch { /* all gone */ } };
+    const timer = setTimeout(end, 5000);
+    child.stdio[3].write(JSON.stringify({ id: 0, method: 'Browser.close' }) + '\0');
     await ended;
     clearTimeout(timer);
-    rmSync(profile, { recursive: true, force: true, maxRetries: 3 });
+    end();
+    // A helper process may be writing its last words.
+    try { rmSync(profile, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 }); } catch { /* a temporary folder stays */ }
   };
   /** The value of an expression in the page; a promise is waited for. */
   const evaluate = async (expression) => {
@@ -69,3 +73,16 @@ export async function until(browser, expression, ms = 20000) {
   }
   throw new Error(`not within ${ms} ms: ${expression}`);
 }
+
+/** Opens an exported page; gives the milliseconds until it could be read. */
+export async function open(browser, file, rest = '') {
+  await browser.send('Page.navigate', { url: 'about:blank' });
+  const begin = performance.now();
+  await browser.send('Page.navigate', { url: pathToFileURL(resolve(file)).href + rest });
+  await until(browser, "document.documentElement?.dataset.ready === '1' && !!document.querySelector('.entry')");
+  await browser.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))');
+  return performance.now() - begin;
+}
+
+export const DESKTOP = { width: 1280, height: 900, deviceScaleFactor: 1, mobile: false };
+export const PHONE = { width: 390, height: 844, deviceScaleFactor: 1, mobile: true };

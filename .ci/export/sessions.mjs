@@ -1,11 +1,12 @@
-// Writes the sessions that .ci/export-check exports: sessions.mjs PAYLOADS.json FOLDER. `hostile` has every payload in every
-// field, `sample` one of everything with branches, `large` 20 MB.
+// Writes the sessions that .ci/export-check exports: sessions.mjs PAYLOADS.json FOLDER [MEGABYTES]. `hostile` has every payload
+// in every field, `sample` a short conversation with branches, `variants` what other versions and agents write and what is
+// hard to show, `old` is of version 1, `large` has so many megabytes.
 
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { deflateSync } from 'node:zlib';
 
-const [payloadFile, folder] = process.argv.slice(2);
+const [payloadFile, folder, megabytes = '4'] = process.argv.slice(2);
 
 /** A session file in the making. Entries follow the last one unless told otherwise. */
 class Session {
@@ -51,6 +52,8 @@ class Session {
     return this.add('message', { message: { role: 'toolResult', toolCallId: call.id, toolName: call.name, content, isError: false, timestamp: 1, ...more } });
   }
 
+  say(role, body, parent) { return this.add('message', { message: { role, ...body, timestamp: 1 } }, parent); }
+
   end() { closeSync(this.file); }
 }
 
@@ -80,6 +83,16 @@ function hostile(payloads) {
     session.add('custom_message', { customType: payload, content: payload, display: true });
     session.add('custom', { customType: payload, data: { [payload]: payload } });
     session.add(`x${payload}`, { [payload]: payload });
+    session.say('system', { content: payload, sections: { [payload]: payload }, toolsAdded: [{ name: payload, description: payload, parameters: { properties: { [payload]: { type: payload, description: payload } }, required: [payload] } }], toolsRemoved: [{ name: payload }] });
+    session.say('pythonExecution', { code: payload, output: payload, exitCode: payload });
+    session.say('fileMention', { files: [{ path: payload, content: payload, image }] });
+    session.say(payload, { content: payload, [payload]: payload });
+    session.add('usage', { kind: payload, provider: payload, model: payload, usage: { input: payload, output: 1, cost: { total: payload } } });
+    session.add('context_edit', { targetId: said, replacement: payload });
+    session.add('context_edit', { targetId: payload, replacement: [text(payload), image] });
+    const main = session.last;
+    session.user(payload, said);
+    session.last = main;
   }
   session.end();
 }
@@ -144,11 +157,81 @@ function sample() {
   session.end();
 }
 
+/** What other versions and agents write, failures, and what is hard to show. */
+function variants() {
+  const session = new Session('variants', { title: 'Title given by xcsh', titleSource: 'auto' });
+  const failure = { stopReason: 'error', errorMessage: '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"},"request_id":"req_011CVaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"}' };
+  session.say('system', { content: '', sections: { base: 'You are a careful engineer.\nSay what you do.', project: '# AGENTS.md\nUse tabs.' }, toolsAdded: [{ name: 'bash', description: 'Runs a command.', parameters: { type: 'object', properties: { command: { type: 'string', description: 'Command line' } }, required: ['command'] } }, { name: 'read', description: 'Reads a file.' }] });
+  session.add('model_change', { model: 'anthropic/claude-mock', role: 'default' });
+  session.add('thinking_level_change', { thinkingLevel: null });
+  session.add('session_init', { task: 'none', tools: ['bash'] });
+  session.say('user', { content: 'A question that is a plain string, as extensions write it.' });
+  const lost = session.assistant([text('Half an ans')], failure);
+  session.add('context_edit', { targetId: lost, replacement: null });
+  session.add('usage', { kind: 'title', provider: 'anthropic', model: 'claude-small', usage: { input: 800, output: 12, cost: { total: 0.0004 } } });
+  const task = session.call('task', { agent: 'explore', prompt: 'Find all callers' });
+  const open = session.call('bash', { command: 'sleep 1000' });
+  session.assistant([{ type: 'thinking', thinking: '', redacted: true }, text('I ask a helper and wait for something.'), task, open], { stopReason: 'toolUse', thinkingLevel: 'high', usage: { input: 10, output: 20, reasoning: 15, cacheRead: 0, cacheWrite: 0, totalTokens: 30, cost: { total: 0.0001 } } });
+  const result = session.result(task, 'Three callers: a.rs, b.rs, c.rs', { usage: { input: 5000, output: 400, cost: { total: 0.02 } } });
+  session.add('context_edit', { targetId: result, replacement: 'Three callers.' });
+  session.add('mode_change', { mode: 'plan' });
+  session.add('ttsr_injection', { rules: ['no-unwrap'] });
+  session.say('developer', { content: [text('Plan mode is on: **do not write files**.')] });
+  session.say('fileMention', { files: [{ path: 'src/lib.rs', content: 'pub fn one() -> u8 {\n    1\n}\n' }, { path: 'notes.txt', content: '' }] });
+  session.say('pythonExecution', { code: 'for i in range(3):\n    print(i)', output: '0\n1\n2\n', exitCode: 0, cancelled: false, truncated: false });
+  session.say('oracle', { content: 'A role from the future says this.', confidence: 0.5 });
+  session.say('silent', { data: [1, 2, 3] });
+  session.say('bashExecution', { command: 'cargo test', output: '\x1b[1;31merror\x1b[0m: could not compile', exitCode: 101, cancelled: false, truncated: true, fullOutputPath: '/tmp/pi-bash-1.log' });
+  session.say('bashExecution', { command: 'sleep 99', output: '', cancelled: true, truncated: false });
+  const fork = session.assistant([text('Which way shall we go?')]);
+  session.user('First way: rewrite the parser', fork);
+  session.assistant([text('The rewrite has begun.')]);
+  const first = session.user('Go on with the rewrite');
+  session.assistant([text('It turned out to be too much.')], { stopReason: 'aborted', errorMessage: 'Operation aborted' });
+  session.user('Second way: patch it', fork);
+  session.assistant([text('A patch is enough. Three lines.')]);
+  session.add('branch_summary', { fromId: first, summary: '## Goal\nThe parser was to be rewritten.\n\n## Outcome\nToo much work; **given up**.', details: { readFiles: [], modifiedFiles: [] } }, fork);
+  session.add('custom_message', { customType: 'reminder', content: 'An extension says: *mind the gap*.', display: true });
+  session.add('custom_message', { customType: 'hidden', content: 'not to be displayed', display: false });
+  const edit = session.call('edit', { path: 'src/parser/expression.rs', edits: [] });
+  session.user('Third way: only fix the precedence of `..`');
+  session.assistant([edit], { stopReason: 'toolUse' });
+  session.result(edit, 'ok', { details: { diff: '  98     }\n  99 \n-100     let precedence = table.lookup(token).unwrap_or(Precedence::Lowest);\n+100     let precedence = table.lookup(token).unwrap_or(Precedence::Range);\n 101     if precedence < minimum {\n     ...\n 240     fn range(&mut self) {\n-241         let end = self.expression(0);\n-242         Node::Range { start, end, inclusive: false, span: self.span_from(start_of_the_whole_range_expression).joined(end.span()) }\n+241         let end = self.expression(Precedence::Range as u8);\n+242         Node::Range { start, end, inclusive: self.was(Token::DotDotEq), span: self.span_from(start_of_the_whole_range_expression).joined(end.span()) }\n+243         // kept\n 244     }' } });
+  const huge = session.call('bash', { command: 'cat access.log' });
+  session.assistant([huge, session.call('never_answered', {})], { stopReason: 'toolUse' });
+  session.result(huge, Array.from({ length: 9000 }, (_, i) => `10.0.0.${i % 256} - - "GET /item/${i}" 200 ${i * 37 % 9973}`).join('\n'), { details: { fullOutputPath: '/tmp/pi-bash-2.log' } });
+  const minified = session.call('read', { path: 'dist/app.min.js', offset: 1, limit: 1 });
+  session.assistant([minified], { stopReason: 'toolUse' });
+  session.result(minified, 'var a=function(b){return b+1};'.repeat(7000));
+  session.add('compaction', { summary: '## Progress\n- [x] precedence\n- [ ] tests', shortSummary: 'precedence fixed', firstKeptEntryId: edit.id, tokensBefore: 181234, usage: { input: 180000, output: 900, cost: { total: 0.6004 } }, fromExtension: false });
+  session.assistant([text(`Some words that do not fit: ${'donaudampfschifffahrts'.repeat(12)} and https://example.com/${'a/very/long/address/'.repeat(12)}\n\n\`\`\`sql\nSELECT ${Array.from({ length: 30 }, (_, i) => `column_${i}`).join(', ')} FROM wide WHERE id = 1; -- all on one line\n\`\`\`\n\n| ${Array.from({ length: 14 }, (_, i) => `Heading ${i}`).join(' | ')} |\n|${'---|'.repeat(14)}\n| ${Array.from({ length: 14 }, (_, i) => `value ${i}`).join(' | ')} |\n\nInline \`${'x'.repeat(300)}\` too.`)], { stopReason: 'length' });
+  session.user('هذا سؤال باللغة العربية عن الملف `main.rs` وكيفية إصلاحه؟\n\nשאלה בעברית: מה השתנה?\n\n- بند أول\n- بند ثان\n\n中文：请解释一下这个函数。 👩‍👩‍👧‍👦 🇺🇳 ✅');
+  session.count += 14000;
+  session.assistant([text('الجواب: غيّر السطر الأول.\n\n```rust\nfn main() {}\n```\n\n## Nested\n\n1. one\n   - a\n     - b\n       > quoted in a list\n2. two\n\n   ```sh\n   cargo run -- --flag "x" # comment\n   ```\n\n~~old~~ ***both*** `code` <b>not bold</b> &amp; \\*escaped\\*\n\n***\n\nLine one  \nLine two[^1]')]);
+  session.add('label', { targetId: fork, label: 'cross-roads' });
+  session.user('Last words. MARKER-VARIANTS');
+  session.assistant([text('Bye.')]);
+  session.end();
+}
+
+/** As version 1 wrote it: no ids, no tree. */
+function old() {
+  const session = new Session('old', { version: undefined, provider: 'anthropic', modelId: 'claude-old', thinkingLevel: 'off' });
+  const add = (type, body) => session.line({ type, timestamp: '2025-06-01T10:00:00.000Z', ...body });
+  const usage = { input: 10, output: 5, cacheRead: 0, cacheWrite: 0, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0.001 } };
+  add('message', { message: { role: 'user', content: 'OLD-QUESTION', timestamp: 1 } });
+  add('message', { message: { role: 'assistant', content: [text('OLD-ANSWER')], api: 'anthropic-messages', provider: 'anthropic', model: 'claude-old', usage, stopReason: 'stop', timestamp: 1 } });
+  add('message', { message: { role: 'hookMessage', customType: 'hook', content: 'from a hook', display: true, timestamp: 1 } });
+  add('compaction', { summary: 'What was before', firstKeptEntryIndex: 2, tokensBefore: 100 });
+  add('message', { message: { role: 'user', content: [text('MARKER-OLD')], timestamp: 1 } });
+  session.end();
+}
+
 function large() {
   const session = new Session('large');
   const words = 'the parser reads a line and gives back what it means before the next one is looked at by anybody else '.split(' ');
   const prose = (n, seed) => Array.from({ length: n }, (_, i) => words[(i * 7 + seed * 13 + (i % 5)) % words.length] + (i % 17 === 16 ? '.\n\n' : ' ')).join('');
-  for (let turn = 0; session.bytes < 20 * 1024 * 1024; turn += 1) {
+  for (let turn = 0; session.bytes < Number(megabytes) * 1024 * 1024; turn += 1) {
     session.user(`Question ${turn}: ${prose(30, turn)}`);
     const call = session.call('bash', { command: `cargo test -p part_${turn}` });
     session.assistant([thinking(prose(120, turn)), text(`I look at **part ${turn}**.\n\n${prose(60, turn)}`), call], { stopReason: 'toolUse' });
@@ -162,4 +245,6 @@ function large() {
 
 hostile(JSON.parse(readFileSync(payloadFile, 'utf8')));
 sample();
+variants();
+old();
 large();

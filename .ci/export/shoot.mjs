@@ -2,9 +2,8 @@
 // dark, top and somewhere further down.
 
 import { writeFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
-import { launch, until } from './browser.mjs';
+import { basename, join } from 'node:path';
+import { launch, open } from './browser.mjs';
 
 const [program, page, folder] = process.argv.slice(2);
 const browser = await launch(program);
@@ -14,12 +13,12 @@ try {
     for (const theme of ['light', 'dark']) {
       await browser.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: device === 'phone' });
       await browser.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: theme }] });
-      await browser.send('Page.navigate', { url: pathToFileURL(resolve(page)).href });
-      await until(browser, "document.documentElement?.dataset.ready === '1'");
+      await browser.send('Emulation.setTouchEmulationEnabled', { enabled: device === 'phone' });
+      await open(browser, page);
       const shoot = async (name) => {
         await browser.evaluate('new Promise((done) => setTimeout(done, 300))');
         const { data } = await browser.send('Page.captureScreenshot', { format: 'png' });
-        writeFileSync(join(folder, `${device}-${theme}-${name}.png`), Buffer.from(data, 'base64'));
+        writeFileSync(join(folder, `${basename(page, '.html')}-${device}-${theme}-${name}.png`), Buffer.from(data, 'base64'));
       };
       await shoot('1');
       await browser.evaluate(`scrollBy(0, ${height - 120})`);

@@ -43,8 +43,7 @@ function drawHeader() {
     fact('Duration', lasting(new Date(sum.to) - new Date(sum.from)) || '–', span),
     fact('Folder', str(header.cwd) || '–'),
     fact(names.length > 1 ? 'Models' : 'Model', names.join(', ') || '–'),
-    fact('Messages', `${sum.user.toLocaleString('en')} user, ${sum.assistant.toLocaleString('en')} assistant`
-      + (sum.branches > 1 ? `, ${plural(sum.branches, 'branch')}` : '')),
+    fact('Messages', `${sum.user.toLocaleString('en')} user, ${sum.assistant.toLocaleString('en')} assistant`),
     fact('Tool calls', sum.tools.toLocaleString('en') + (sum.failures ? ` (${sum.failures} failed)` : '')),
     fact('Tokens', `${short(sum.input)} in, ${short(sum.output)} out` + (sum.cacheRead + sum.cacheWrite ? `, ${short(sum.cacheRead)} cached` : '')),
     fact('Cost', money(sum.cost)));

@@ -51,17 +51,21 @@ function stepUser(by) {
   }
 }
 
-function setTheme(theme) {
-  if (theme === 'light' || theme === 'dark') document.documentElement.dataset.theme = theme;
-  else delete document.documentElement.dataset.theme;
+const system = matchMedia('(prefers-color-scheme: dark)');
+
+/** Light or dark: what is asked for, else what the reader chose, else what the system says. */
+function setTheme(asked) {
+  const chosen = asked || memory.get('theme');
+  document.documentElement.dataset.theme = chosen === 'light' || chosen === 'dark' ? chosen : system.matches ? 'dark' : 'light';
 }
 
 function startTheme() {
-  setTheme(memory.get('theme'));
+  setTheme();
+  system.addEventListener('change', () => setTheme());
   byId('theme').addEventListener('click', () => {
-    const dark = getComputedStyle(document.documentElement).getPropertyValue('--is-dark').trim() === '1';
-    setTheme(dark ? 'light' : 'dark');
-    memory.set('theme', dark ? 'light' : 'dark');
+    const next = document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark';
+    memory.set('theme', next);
+    setTheme(next);
   });
 }
 

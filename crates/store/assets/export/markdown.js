@@ -6,7 +6,6 @@ const NESTED_MOST = 10;
 /** A message as elements. Very long ones stay plain text. */
 function markdown(text) {
   const out = el('div', 'md');
-  out.dir = 'auto';
   if (text.length > MARKDOWN_MOST) out.append(longPre(text));
   else out.append(...blocks(text.replace(/\r\n?/g, '\n').replace(/\t/g, '    ').split('\n'), 0));
   return out;
@@ -38,6 +37,8 @@ function blocks(lines, depth) {
       : QUOTE.test(line) ? quote : ITEM.test(line) ? items : /^ {4}/.test(line) ? indented
       : beginsTable(lines, at) ? table : paragraph;
     const [node, next] = reader(lines, at, depth);
+    // Each block has the direction of its own words; code has its own.
+    if (!node.className) node.dir = 'auto';
     out.push(node);
     at = next;
   }

@@ -82,6 +82,18 @@ function resultOf(call) {
   return index === undefined ? null : model.entries[index].message;
 }
 
+/** What the JSON in an error says in words; empty when there is none. */
+function reasonIn(why) {
+  const at = why.indexOf('{');
+  if (at < 0) return '';
+  try {
+    const told = JSON.parse(why.slice(at));
+    const error = obj(told.error ?? told);
+    const words = str(error.message);
+    return words && `${why.slice(0, at).trim()} ${words}${error.type ? ` (${str(error.type)})` : ''}`.trim();
+  } catch { return ''; }
+}
+
 function assistantMessage(index, continues) {
   const entry = model.entries[index];
   const message = entry.message;
@@ -96,7 +108,9 @@ function assistantMessage(index, continues) {
   if (failed(message)) {
     const word = message.stopReason === 'aborted' ? 'Aborted' : 'Failed';
     const why = str(message.errorMessage);
-    parts.push(el('div', 'failure', el('b', '', word), why ? ': ' : '', why ? folding(why, 6, (text) => el('span', 'why', text)) : null));
+    const plain = reasonIn(why);
+    parts.push(el('div', 'failure', el('b', '', word), why ? ': ' : '', plain || (why ? folding(why, 6, (text) => el('span', 'why', text)) : null),
+      plain ? drawer('', [el('span', '', 'As the provider said it')], () => el('pre', 'out', why), false) : null));
   } else if (message.stopReason === 'length') parts.push(el('div', 'failure mild', el('b', '', 'Cut off'), ': the answer reached the output limit'));
   const level = str(message.thinkingLevel);
   const head = continues ? null : byline(entry, 'Assistant', (str(message.responseModel) || str(message.model)) + (level && level !== 'off' ? ` · ${level}` : ''));

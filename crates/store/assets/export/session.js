@@ -112,11 +112,10 @@ function workOf(entry) {
 
 /** Figures over all entries of all branches. */
 function figures() {
-  const sum = { user: 0, assistant: 0, tools: 0, failures: 0, branches: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0, models: new Map(), from: '', to: '' };
-  model.entries.forEach((entry, index) => {
+  const sum = { user: 0, assistant: 0, tools: 0, failures: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, cost: 0, models: new Map(), from: '', to: '' };
+  model.entries.forEach((entry) => {
     if (!sum.from) sum.from = entry.timestamp;
     sum.to = entry.timestamp || sum.to;
-    if (!model.children[index].length) sum.branches += 1;
     const role = roleOf(entry);
     if (role === 'user') sum.user += 1;
     if (role === 'toolResult' && entry.message.isError) sum.failures += 1;

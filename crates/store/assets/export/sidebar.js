@@ -1,10 +1,10 @@
 // The tree at the side: what is in it, filters, search, and only as many rows as fit the window.
 
-const ROW = 25;
+const ROW = parseInt(getComputedStyle(document.documentElement).getPropertyValue('--row'), 10) || 25;
 const DEEPEST = 10;
 const FILTERS = [['default', 'Default'], ['no-tools', 'No tools'], ['user', 'User'], ['labeled', 'Labeled'], ['all', 'All']];
 
-const tree = { filter: 'default', words: [], rows: [], selected: -1, texts: [] };
+const tree = { filter: 'default', words: [], rows: [], selected: -1, texts: [], branches: model.entries.filter((_, at) => !model.children[at].length).length };
 
 /** Does an entry pass the filter? */
 function passes(index) {
@@ -69,7 +69,7 @@ function layOut() {
     enter(row.index, row.indent, row.stem);
   }
   byId('tree-space').style.height = `${tree.rows.length * ROW}px`;
-  byId('count').textContent = `${tree.rows.length.toLocaleString('en')} / ${plural(count, 'entry')}`;
+  byId('count').textContent = `${tree.rows.length.toLocaleString('en')} / ${plural(count, 'entry')}${tree.branches > 1 ? ' · ' + plural(tree.branches, 'branch') : ''}`;
   byId('tree').classList.toggle('empty', !tree.rows.length);
 }
 
@@ -107,7 +107,7 @@ function rowText(index) {
     case 'thinking_level_change': return ['minor', 'reasoning ' + (str(entry.thinkingLevel) || 'default')];
     case 'label': return ['minor', 'label ' + str(entry.label)];
     case 'session_info': return ['minor', 'name ' + str(entry.name)];
-    default: return ['minor', message.role ? `${str(message.role)}: ${gist(message.content)}` : str(entry.customType) || str(entry.type)];
+    default: return ['minor', message.role ? [str(message.role), gist(message.content)].filter(Boolean).join(': ') : str(entry.customType) || str(entry.type)];
   }
 }
 
@@ -130,11 +130,16 @@ function foundIn(index, words) {
   if (at < 0) {
     text = wordsOf(model.entries[index]);
     at = text.toLowerCase().indexOf(word);
-    const from = Math.max(0, at - 24);
-    text = (from ? '…' : '') + text.slice(from, at + 160).replace(/\s+/g, ' ');
+    if (at < 0) return [words];
+    const from = text.lastIndexOf('\n', at - 1) + 1;
+    text = text.slice(Math.max(from, at - 200), at + 200).replace(/\s+/g, ' ').trim();
     at = text.toLowerCase().indexOf(word);
   }
-  return at < 0 ? [words] : [text.slice(0, at), el('b', 'hit', text.slice(at, at + word.length)), text.slice(at + word.length)];
+  if (at > 30) {
+    text = '…' + text.slice(at - 20);
+    at = 21;
+  }
+  return at < 0 ? [text] : [text.slice(0, at), el('b', 'hit', text.slice(at, at + word.length)), text.slice(at + word.length)];
 }
 
 /** Makes the rows that are in the window. */

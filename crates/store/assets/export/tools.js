@@ -5,13 +5,13 @@ const SHOWN_MOST = 300000;
 const opened = { thinking: false, tools: false, cards: true };
 
 /** A text cut after some lines; `more` says how many were left out. */
-function clipped(text, lines, chars = FOLD_CHARS) {
+function clipped(text, lines) {
   let end = -1;
   for (let n = 0; n < lines; n += 1) {
     end = text.indexOf('\n', end + 1);
     if (end < 0) { end = text.length; break; }
   }
-  const cut = Math.min(end, chars);
+  const cut = Math.min(end, FOLD_CHARS, Math.max(600, lines * 140));
   if (cut >= text.trimEnd().length) return { text: text.trimEnd(), more: '' };
   let left = 0;
   for (let at = text.indexOf('\n', cut); at >= 0 && at < text.length - 1; at = text.indexOf('\n', at + 1)) left += 1;

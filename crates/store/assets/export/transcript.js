@@ -103,8 +103,11 @@ function forkLine(index, siblings) {
 /** What a branch begins with, in a few words. */
 function branchWords(index) {
   let at = index;
-  for (let left = 50; left > 0 && isMinor(at) | LINES.has(model.entries[at].type) && model.children[at].length; left -= 1) at = model.children[at][0];
-  return rowText(at)[1];
+  for (let left = 20; left > 0 && at !== undefined; left -= 1) {
+    if (roleOf(model.entries[at]) === 'user') return rowText(at)[1];
+    [at] = model.children[at];
+  }
+  return rowText(index)[1];
 }
 
 /** About how high an entry will be, in pixels. */

@@ -1,11 +1,7 @@
-//! Text inside a Markdown document that must not break out of its place: code in fences, messages with their HTML made
-//! text. Which text goes where is decided in `markdown`.
+//! Text inside a Markdown document that is no Markdown and must not break out of its place: code in fences, single lines,
+//! folded blocks. Messages, which are Markdown, are in `prose`; which text goes where is decided in `markdown` and `calls`.
 
 use std::io::{self, Write};
-
-use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
-
-use crate::limits::HTML_PASSES;
 
 /// A fenced block; the fence is longer than any run of backticks in the text.
 /// Colours and other orders to a terminal are left out.
@@ -14,6 +10,13 @@ pub(super) fn fenced(out: &mut impl Write, info: &str, text: &str) -> io::Result
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let info: String = info.chars().filter(|c| c.is_ascii_alphanumeric()).collect();
     writeln!(out, "{fence}{info}\n{}\n{fence}\n", text.trim_end_matches('\n'))
+}
+
+/// A block that viewers show closed. `summary` is ours, never text of the session.
+pub(super) fn folded(summary: &str, info: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "<details><summary>{summary}</summary>\n")?;
+    fenced(out, info, text)?;
+    writeln!(out, "</details>\n")
 }
 
 /// Text without escape sequences and control characters, tab and line feed excepted.
@@ -92,74 +95,6 @@ pub(super) fn plain(text: &str) -> String {
         }
     }
     out
-}
-
-/// A message that is Markdown: raw HTML in it becomes text, and a code block left open is closed.
-pub(super) fn message(text: &str) -> String {
-    let mut text = text.trim_end().to_owned();
-    // Taking the HTML away can uncover more of it, for example what stood in a comment.
-    for _ in 0..HTML_PASSES {
-        let tags = tags(&text);
-        if tags.is_empty() {
-            return closed(text);
-        }
-        let mut next = String::with_capacity(text.len() + tags.len() * 3);
-        let mut from = 0;
-        for at in tags {
-            next.push_str(text.get(from..at).unwrap_or_default());
-            next.push_str("&lt;");
-            from = at + 1;
-        }
-        next.push_str(text.get(from..).unwrap_or_default());
-        text = next;
-    }
-    closed(text.replace('<', "&lt;"))
-}
-
-/// Where in the text a `<` begins HTML, in order.
-fn tags(text: &str) -> Vec<usize> {
-    let events = Parser::new_ext(text, Options::ENABLE_TABLES).into_offset_iter();
-    let mut found = Vec::new();
-    for (event, range) in events {
-        if matches!(event, Event::Html(_) | Event::InlineHtml(_)) {
-            let html = text.get(range.clone()).unwrap_or_default();
-            found.extend(html.match_indices('<').map(|(at, _)| range.start + at));
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// The text with the fence that its last code block lacks.
-fn closed(mut text: String) -> String {
-    let blocks = Parser::new(&text)
-        .into_offset_iter()
-        .filter_map(|(event, range)| {
-            let fenced = matches!(event, Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))));
-            fenced.then_some(range)
-        });
-    let open = blocks
-        .last()
-        .filter(|range| range.end >= text.trim_end().len())
-        .and_then(|range| {
-            let block = text.get(range)?;
-            let mark = block.chars().next()?;
-            let fence: String = block.chars().take_while(|c| *c == mark).collect();
-            let last = block
-                .lines()
-                .skip(1)
-                .last()
-                .unwrap_or_default()
-                .trim_matches([' ', '>']);
-            let is_closed = last.len() >= fence.len() && last.chars().all(|c| c == mark);
-            (!is_closed).then_some(fence)
-        });
-    if let Some(fence) = open {
-        text.push('\n');
-        text.push_str(&fence);
-    }
-    text
 }
 
 fn longest_run(text: &str) -> usize {

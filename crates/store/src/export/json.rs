@@ -1,17 +1,16 @@
 //! The JSON format. The page carries the same object; it is written there by `page` with further escapes.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use serde::Serialize;
-use wire::{Entry, SessionHeader, ToolSpec};
+use wire::{SessionHeader, ToolSpec};
 
 use super::ExportInput;
 
 /// Version of the object's shape.
 const VERSION: u32 = 1;
 
-/// The object. The first two fields say what it is; a file that does not begin with them is not overwritten.
+/// The object but for its entries. The first two fields say what it is; a file that does not begin with them is not overwritten.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
@@ -25,10 +24,10 @@ struct Document<'a> {
     system_prompt: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tools: &'a [ToolSpec],
-    entries: &'a [Arc<Entry>],
 }
 
-/// Writes header, entries of all branches, leaf, name, system prompt and tools as one JSON object.
+/// Writes header, leaf, name, system prompt, tools and entries of all branches as one JSON object. Every entry is on a line of
+/// its own, so that line tools can look at it.
 ///
 /// # Errors
 /// When `out` fails.
@@ -41,8 +40,13 @@ pub fn json(input: &ExportInput<'_>, out: &mut impl Write) -> io::Result<()> {
         leaf_id: input.leaf_id,
         system_prompt: input.system_prompt,
         tools: input.tools,
-        entries: input.entries,
     };
-    serde_json::to_writer(&mut *out, &document).map_err(io::Error::from)?;
-    out.write_all(b"\n")
+    let head = serde_json::to_string(&document)?;
+    out.write_all(head.strip_suffix('}').unwrap_or(&head).as_bytes())?;
+    out.write_all(b",\"entries\":[")?;
+    for (at, entry) in input.entries.iter().enumerate() {
+        out.write_all(if at == 0 { b"\n" } else { b",\n" })?;
+        serde_json::to_writer(&mut *out, entry)?;
+    }
+    out.write_all(b"\n]}\n")
 }

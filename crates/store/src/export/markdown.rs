@@ -1,15 +1,16 @@
-//! The Markdown format: the branch of the leaf, top to bottom. Escaping is in `fence`.
+//! The Markdown format: the branch of the leaf, top to bottom. Tools are in `calls`, escaping in `fence` and `prose`.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
 
 use serde_json::Value;
 use wire::{
-    AssistantBlock, AssistantMessage, BashExecutionMessage, Entry, EntryBody, Message, ToolCall,
-    ToolResultMessage, UserBlock, UserContent,
+    AssistantBlock, AssistantMessage, Entry, EntryBody, Message, StopReason, ToolResultMessage, UserContent,
 };
 
-use super::fence::{code, fenced, message, plain};
+use super::calls::{images, write_call, write_output, write_run};
+use super::fence::{code, folded, plain};
+use super::prose::message;
 use super::{ExportInput, Format};
 
 /// Results of tools by the id of the call they answer.
@@ -32,14 +33,16 @@ pub fn markdown(input: &ExportInput<'_>, out: &mut impl Write) -> io::Result<()>
         .collect();
     let mut answering = false;
     for entry in branch {
-        let is_answer = match &entry.body {
+        write_entry(entry, &results, answering, out)?;
+        answering = match &entry.body {
             EntryBody::Message(body) => {
                 matches!(&*body.message, Message::Assistant(_) | Message::ToolResult(_))
             }
-            _ => false,
+            EntryBody::CustomMessage(body) => answering && !body.display,
+            EntryBody::Compaction(_) | EntryBody::BranchSummary(_) | EntryBody::ModelChange(_) => false,
+            // These leave nothing on the page.
+            _ => answering,
         };
-        write_entry(entry, &results, answering, out)?;
-        answering = is_answer;
     }
     Ok(())
 }
@@ -58,13 +61,14 @@ fn head(input: &ExportInput<'_>, branch: &[&Entry], out: &mut impl Write) -> io:
     writeln!(out, "- Date: {}", plain(&input.header.timestamp))?;
     writeln!(out, "- Folder: {}", code(&input.header.cwd))?;
     let mut models: Vec<String> = Vec::new();
-    let (mut input_tokens, mut output_tokens, mut cost) = (0_u64, 0_u64, 0.0);
+    let (mut fresh, mut cached, mut answered, mut cost) = (0_u64, 0_u64, 0_u64, 0.0);
     for answer in messages(branch).filter_map(Message::as_assistant) {
         let usage = &answer.usage;
-        input_tokens = [usage.input, usage.cache_read, usage.cache_write]
-            .iter()
-            .fold(input_tokens, |sum, n| sum.saturating_add(*n));
-        output_tokens = output_tokens.saturating_add(usage.output);
+        fresh = fresh
+            .saturating_add(usage.input)
+            .saturating_add(usage.cache_write);
+        cached = cached.saturating_add(usage.cache_read);
+        answered = answered.saturating_add(usage.output);
         cost += usage.cost.total;
         let model = code(&answer.model);
         if !models.contains(&model) {
@@ -73,16 +77,32 @@ fn head(input: &ExportInput<'_>, branch: &[&Entry], out: &mut impl Write) -> io:
     }
     if !models.is_empty() {
         writeln!(out, "- Models: {}", models.join(", "))?;
-        writeln!(
-            out,
-            "- Tokens: {input_tokens} in, {output_tokens} out; cost ${cost:.4}"
-        )?;
+        let from_cache = match cached {
+            0 => String::new(),
+            _ => format!(" ({} from cache)", grouped(cached)),
+        };
+        let asked = grouped(fresh.saturating_add(cached));
+        writeln!(out, "- Tokens: {asked} in{from_cache}, {} out", grouped(answered))?;
+        writeln!(out, "- Cost: ${cost:.4}")?;
     }
     writeln!(out)?;
     if let Some(prompt) = input.system_prompt.filter(|prompt| !prompt.is_empty()) {
         folded("System prompt", "", prompt, out)?;
     }
     Ok(())
+}
+
+/// 1234567 as 1,234,567.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
 }
 
 /// One entry. `answering`: did the one before belong to an answer too? Then there is no new headline.
@@ -128,7 +148,7 @@ fn write_message(
     match body {
         Message::User(user) => {
             writeln!(out, "## User\n")?;
-            content(&user.content, out)
+            asked(&user.content, out)
         }
         Message::Assistant(answer) => write_answer(answer, results, answering, out),
         Message::BashExecution(run) => write_run(run, out),
@@ -151,7 +171,66 @@ fn write_message(
                 message(&summary.summary)
             )
         }
+        Message::Other(other) => write_other(other, out),
         _ => Ok(()),
+    }
+}
+
+/// Roles of other agents and versions (dialects.md 12, pi-1.5-delta.md 3): what they say, when it can be told.
+fn write_other(other: &Value, out: &mut impl Write) -> io::Result<()> {
+    let text = |name: &str| other.get(name).and_then(Value::as_str).unwrap_or_default();
+    match text("role") {
+        "system" => {
+            let sections = other.get("sections").and_then(Value::as_object);
+            let sections: Vec<&str> = sections
+                .into_iter()
+                .flatten()
+                .filter_map(|(_, s)| s.as_str())
+                .collect();
+            let prompt = match sections.is_empty() {
+                true => text_of(other.get("content")),
+                false => sections.join("\n\n"),
+            };
+            if prompt.trim().is_empty() {
+                return Ok(());
+            }
+            folded("System prompt", "", &prompt, out)
+        }
+        "pythonExecution" => {
+            writeln!(out, "## Command\n")?;
+            write_output("python", text("code"), text("output"), out)
+        }
+        "fileMention" => {
+            let files = other.get("files").and_then(Value::as_array);
+            let paths = files
+                .into_iter()
+                .flatten()
+                .filter_map(|file| file.get("path")?.as_str());
+            let paths: Vec<String> = paths.map(code).collect();
+            writeln!(out, "*Mentioned files:* {}\n", paths.join(", "))
+        }
+        role => {
+            let said = text_of(other.get("content"));
+            if said.trim().is_empty() {
+                return Ok(());
+            }
+            writeln!(out, "## {}\n\n{}\n", plain(role), message(&said))
+        }
+    }
+}
+
+/// The text of a content whose shape is not known for sure.
+fn text_of(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(blocks)) => {
+            let texts: Vec<&str> = blocks
+                .iter()
+                .filter_map(|block| block.get("text")?.as_str())
+                .collect();
+            texts.join("\n")
+        }
+        _ => String::new(),
     }
 }
 
@@ -176,52 +255,44 @@ fn write_answer(
             AssistantBlock::Text(_) | AssistantBlock::Thinking(_) => {}
         }
     }
-    if answer.failed() {
-        let reason = answer.error_message.as_deref().unwrap_or("aborted");
-        writeln!(out, "> **{}**\n", plain(reason))?;
+    let reason = answer.error_message.as_deref().unwrap_or_default();
+    let end = match answer.stop_reason {
+        StopReason::Error => "Failed",
+        StopReason::Aborted => "Aborted",
+        StopReason::Length => "Cut off at the output limit",
+        _ => return Ok(()),
+    };
+    match plain(reason) {
+        none if none.is_empty() => writeln!(out, "> **{end}**\n"),
+        reason => writeln!(out, "> **{end}:** {reason}\n"),
     }
-    Ok(())
 }
 
-fn write_call(call: &ToolCall, result: Option<&ToolResultMessage>, out: &mut impl Write) -> io::Result<()> {
-    let state = match result {
-        None => " (no result)",
-        Some(result) if result.is_error => " (failed)",
-        Some(_) => "",
+/// What a user said; the text of a skill that was called is folded.
+fn asked(said: &UserContent, out: &mut impl Write) -> io::Result<()> {
+    let text = said.text();
+    let Some((name, skill, rest)) = skill_in(&text) else {
+        return content(said, out);
     };
-    writeln!(out, "**{}**{state}\n", plain(&call.name))?;
-    match call.arguments.get("command").and_then(Value::as_str) {
-        Some(command) => fenced(out, "sh", command)?,
-        None => fenced(out, "json", &serde_json::to_string_pretty(&call.arguments)?)?,
+    writeln!(out, "*Skill: {}*\n", plain(name))?;
+    folded("Skill", "", skill, out)?;
+    if !rest.trim().is_empty() {
+        writeln!(out, "{}\n", message(rest.trim_start_matches('\n')))?;
     }
-    let Some(result) = result else { return Ok(()) };
-    let diff = result
-        .details
-        .as_ref()
-        .and_then(|details| details.get("diff")?.as_str());
-    if let Some(diff) = diff {
-        folded("Changes", "diff", diff, out)?;
+    match said {
+        UserContent::Text(_) => Ok(()),
+        UserContent::Blocks(blocks) => images(blocks, out),
     }
-    let texts: Vec<&str> = result.content.iter().filter_map(UserBlock::as_text).collect();
-    let text = texts.join("\n");
-    if !text.trim().is_empty() {
-        folded("Result", "", &text, out)?;
-    }
-    images(&result.content, out)
 }
 
-fn write_run(run: &BashExecutionMessage, out: &mut impl Write) -> io::Result<()> {
-    let hidden = if run.exclude_from_context == Some(true) {
-        " (not shown to the model)"
-    } else {
-        ""
-    };
-    writeln!(out, "## Command{hidden}\n")?;
-    fenced(out, "sh", &run.command)?;
-    if !run.output.trim().is_empty() {
-        folded("Output", "", &run.output, out)?;
-    }
-    Ok(())
+/// Name and text of a skill at the beginning of a message, and what the user said besides (pi-core.md 6.3).
+fn skill_in(text: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = text
+        .strip_prefix("<skill name=\"")?
+        .split_once("\" location=\"")?;
+    let (_, rest) = rest.split_once("\">\n")?;
+    let (skill, rest) = rest.split_once("\n</skill>")?;
+    Some((name, skill, rest))
 }
 
 fn content(content: &UserContent, out: &mut impl Write) -> io::Result<()> {
@@ -233,20 +304,4 @@ fn content(content: &UserContent, out: &mut impl Write) -> io::Result<()> {
         UserContent::Text(_) => Ok(()),
         UserContent::Blocks(blocks) => images(blocks, out),
     }
-}
-
-fn images(blocks: &[UserBlock], out: &mut impl Write) -> io::Result<()> {
-    for block in blocks {
-        if let UserBlock::Image(image) = block {
-            writeln!(out, "*[image, {}]*\n", plain(&image.mime_type))?;
-        }
-    }
-    Ok(())
-}
-
-/// A block that viewers show closed. `summary` is ours, never text of the session.
-fn folded(summary: &str, info: &str, text: &str, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "<details><summary>{summary}</summary>\n")?;
-    fenced(out, info, text)?;
-    writeln!(out, "</details>\n")
 }

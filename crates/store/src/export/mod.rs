@@ -1,15 +1,17 @@
 //! A session as something to read or to pass on: one HTML page, Markdown, JSON (pi-core.md 9).
 //!
 //! What lives here: what goes in, the formats, default names and the preconditions. The page is in `page`, Markdown in
-//! `markdown` and `fence`, putting a file in place in `file`, reading a session without touching it in `snapshot`. How the page looks and behaves is
-//! in `assets/export`. What does not: which session, where to, and who asked.
+//! `markdown`, `calls`, `prose` and `fence`, putting a file in place in `file`, reading a session without touching it in
+//! `snapshot`. How the page looks and behaves is in `assets/export`. What does not: which session, where to, and who asked.
 
+mod calls;
 mod escape;
 mod fence;
 mod file;
 mod json;
 mod markdown;
 mod page;
+mod prose;
 mod snapshot;
 #[cfg(test)]
 mod tests;

@@ -33,6 +33,12 @@ fn hostile(payload: &str) -> Session {
         json!({ "type": "label", "targetId": "00000001", "label": payload }),
         json!({ "type": "custom_message", "customType": payload, "content": payload, "display": true }),
         json!({ "type": payload, "x": payload }),
+        json!({ "type": "message", "message": { "role": "system", "sections": { payload: payload } } }),
+        json!({ "type": "message", "message": { "role": "pythonExecution", "code": payload, "output": payload } }),
+        json!({ "type": "message", "message": { "role": "fileMention", "files": [{ "path": payload, "content": payload }] } }),
+        json!({ "type": "message", "message": { "role": payload, "content": payload } }),
+        json!({ "type": "message", "message": { "role": "user",
+            "content": format!("<skill name=\"{payload}\" location=\"x\">\n{payload}\n</skill>\n\n# {payload}\n\n{payload}\n===\n") } }),
     ]);
     session.header.cwd = payload.to_owned();
     session.header.id = payload.to_owned();
@@ -80,10 +86,7 @@ fn no_payload_changes_the_page() {
         assert_eq!(its_head, without_title(head).0, "{payload}");
         assert_eq!(its_tail, tail, "{payload}");
         assert!(!title.contains(['<', '>', '"', '\'', '\0']), "{payload}: {title}");
-        assert!(
-            !data.trim_end().contains(['<', '>', '&', '\0', '\n']),
-            "{payload}"
-        );
+        assert!(!data.trim_end().contains(['<', '>', '&', '\0']), "{payload}");
     }
 }
 

@@ -122,7 +122,10 @@ fn markdown_is_the_branch_of_the_leaf() {
         text.trim_end().ends_with("```rust\nfn open() {\n```"),
         "an open block is closed: {text}"
     );
-    assert!(text.contains("- Tokens: 20 in, 10 out; cost $0.5000"), "{text}");
+    assert!(
+        text.contains("- Tokens: 20 in, 10 out\n- Cost: $0.5000"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -133,6 +136,92 @@ fn markdown_keeps_code_and_shows_tags_as_text() {
         text.contains("Use `Vec<u8>` and &lt;b>bold&lt;/b> in\n\n```html\n<b>code</b>\n```"),
         "{text}"
     );
+}
+
+/// The outline of the document is who spoke; headlines of messages are below that, code stays as it is.
+#[test]
+fn markdown_keeps_its_outline() {
+    let said = "# One\n\nTwo\nlines\n---\n\n##### Five\n\n> ## Quoted\n\n```sh\n# no headline\n```";
+    let text = Session::of(&[user(said)]).export(Format::Markdown);
+    for part in [
+        "### One\n",
+        "###### Five\n",
+        "> #### Quoted\n",
+        "```sh\n# no headline\n```",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let outline = text.lines().filter(|line| line.starts_with("## ")).count();
+    assert_eq!(outline, 1, "{text}");
+}
+
+#[test]
+fn markdown_shows_files_and_changes_once() {
+    let calls = json!([
+        { "type": "toolCall", "id": "c1", "name": "edit", "arguments": { "path": "src/a.rs", "edits": [{ "oldText": "OLD", "newText": "NEW" }] } },
+        { "type": "toolCall", "id": "c2", "name": "write", "arguments": { "path": "b.py", "content": "print(1)\n" } },
+        { "type": "toolCall", "id": "c3", "name": "edit", "arguments": { "path": "c.rs", "edits": [{ "oldText": "X", "newText": "Y" }] } },
+    ]);
+    let result = |id: &str, text: &str, failed: bool, details: Value| {
+        json!({ "type": "message", "message": { "role": "toolResult", "toolCallId": id, "toolName": "edit", "isError": failed,
+            "content": [{ "type": "text", "text": text }], "details": details } })
+    };
+    let text = Session::of(&[
+        answer(calls),
+        result(
+            "c1",
+            "Successfully replaced",
+            false,
+            json!({ "diff": "-1 OLD\n+1 NEW" }),
+        ),
+        result("c2", "Successfully wrote", false, Value::Null),
+        result("c3", "Could not find it", true, Value::Null),
+    ])
+    .export(Format::Markdown);
+    assert!(
+        text.contains("**edit** `src/a.rs`\n\n```diff\n-1 OLD\n+1 NEW\n```"),
+        "{text}"
+    );
+    assert_eq!(text.matches("OLD").count(), 1, "{text}");
+    assert!(text.contains("```py\nprint(1)\n```"), "{text}");
+    assert!(!text.contains("Successfully"), "{text}");
+    assert!(text.contains("**edit** `c.rs` (failed)"), "{text}");
+    assert!(
+        text.contains("\"newText\": \"Y\"") && text.contains("Could not find it"),
+        "{text}"
+    );
+}
+
+/// What other agents and versions write is told where it can be; entries that show nothing do not cut an answer in two.
+#[test]
+fn markdown_of_other_dialects() {
+    let role = |message: Value| json!({ "type": "message", "message": message });
+    let text = Session::of(&[
+        role(json!({ "role": "system", "content": "", "sections": { "base": "BE KIND", "old": null } })),
+        user("<skill name=\"review\" location=\"/s/SKILL.md\">\n# Look\n</skill>\n\nplease"),
+        answer(json!([{ "type": "text", "text": "one" }])),
+        json!({ "type": "context_edit", "targetId": "00000001", "replacement": null }),
+        answer(json!([{ "type": "text", "text": "two" }])),
+        role(json!({ "role": "pythonExecution", "code": "print(6 * 7)", "output": "42\n" })),
+        role(json!({ "role": "fileMention", "files": [{ "path": "a b.txt", "content": "" }] })),
+        role(json!({ "role": "oracle", "content": "from *the* future" })),
+        role(json!({ "role": "silent", "data": 1 })),
+    ])
+    .export(Format::Markdown);
+    for part in [
+        "System prompt</summary>\n\n```\nBE KIND\n```",
+        "*Skill: review*",
+        "</details>\n\nplease",
+        "one\n\ntwo",
+        "```python\nprint(6 * 7)\n```",
+        "```\n42\n```",
+        "*Mentioned files:* `a b.txt`",
+        "## oracle\n\nfrom *the* future",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(text.matches("## Assistant").count(), 1, "{text}");
+    assert!(!text.contains("silent"), "{text}");
 }
 
 #[test]
@@ -164,6 +253,8 @@ fn json_holds_everything() {
     assert_eq!(read["leafId"], "00000003");
     assert_eq!(read["systemPrompt"], "be kind");
     assert_eq!(read["entries"].as_array().unwrap().len(), 5);
+    let lines = export(&input, Format::Json).lines().count();
+    assert_eq!(lines, 5 + 2, "a line for each entry");
     assert_eq!(
         read["entries"][4],
         serde_json::to_value(&*session.entries[4]).unwrap()
