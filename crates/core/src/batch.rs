@@ -146,7 +146,7 @@ impl Batch {
         }
     }
 
-    /// A running call ended. When it was interrupted its result does not count.
+    /// A running call ended. When it was interrupted its result does not count. False: no such call runs.
     pub(crate) fn on_done(
         &mut self,
         slot: usize,
@@ -154,7 +154,7 @@ impl Batch {
         is_error: bool,
         duration_ms: u64,
         out: &mut Vec<Effect>,
-    ) {
+    ) -> bool {
         if !matches!(
             self.calls.get(slot),
             Some(Call {
@@ -162,7 +162,7 @@ impl Batch {
                 ..
             })
         ) {
-            return;
+            return false;
         }
         self.running -= 1;
         if self.interrupted {
@@ -170,6 +170,7 @@ impl Batch {
         } else {
             self.finish(slot, result, is_error, Some(duration_ms), out);
         }
+        true
     }
 
     /// Cancels what runs or is being prepared, and refuses what only waits.

@@ -33,7 +33,13 @@ pub fn close_dangling_calls(messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
     let mut open: Vec<ToolResultMessage> = Vec::new();
     for message in messages {
         match message.as_ref() {
-            Message::ToolResult(result) => open.retain(|call| call.tool_call_id != result.tool_call_id),
+            // Only one: there are providers that give two calls of an answer the same id.
+            Message::ToolResult(result) => {
+                let answered = open
+                    .iter()
+                    .position(|call| call.tool_call_id == result.tool_call_id);
+                answered.map(|at| open.remove(at));
+            }
             _ => out.extend(open.drain(..).map(|call| Arc::new(Message::ToolResult(call)))),
         }
         if let Some(answer) = message.as_assistant().filter(|answer| !answer.failed()) {

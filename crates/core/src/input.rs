@@ -72,6 +72,10 @@ pub enum Verdict {
 
 /// How a compaction ended.
 #[derive(Debug, Clone)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "comes once in a compaction and is moved once"
+)]
 pub enum CompactOutcome {
     /// It is on disk; the conversation is this now.
     Done {

@@ -10,6 +10,7 @@ mod batch;
 pub mod compaction;
 pub mod convert;
 mod effect;
+mod estimate;
 mod input;
 pub mod limits;
 mod machine;

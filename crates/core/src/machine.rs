@@ -13,6 +13,9 @@ use crate::pressure::overflowed_twice;
 use crate::queue::{QueueKind, Queues};
 use crate::retry::RetrySettings;
 
+/// Why there is no retry after an abort in the wait before it.
+pub(crate) const RETRY_CANCELLED: &str = "Retry cancelled";
+
 /// Settings of the loop; they may change at any time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LoopSettings {
@@ -31,7 +34,8 @@ pub struct LoopSettings {
 pub(crate) struct Run {
     added: Vec<Arc<Message>>,
     interrupt_mode: InterruptMode,
-    pub(crate) aborted: bool,
+    /// Results of tools wait for the model.
+    pub(crate) goes_on: bool,
 }
 
 impl Run {
@@ -39,7 +43,7 @@ impl Run {
         Self {
             added: Vec::new(),
             interrupt_mode,
-            aborted: false,
+            goes_on: false,
         }
     }
 }
@@ -85,6 +89,8 @@ pub struct Machine {
     attempt: u32,
     /// Has this prompt overflowed before? One compaction per prompt must do.
     overflowed: bool,
+    /// Was what is going on aborted? Nothing may begin before the machine is idle again.
+    pub(crate) aborted: bool,
 }
 
 impl Machine {
@@ -98,6 +104,7 @@ impl Machine {
             phase: Phase::Idle,
             attempt: 0,
             overflowed: false,
+            aborted: false,
         }
     }
 
@@ -129,7 +136,10 @@ impl Machine {
     pub fn is_running(&self) -> bool {
         matches!(
             self.phase,
-            Phase::Asking(..) | Phase::Tools(..) | Phase::Checking(Next::Turn(_))
+            Phase::Asking(..)
+                | Phase::Tools(..)
+                | Phase::Checking(Next::Turn(_))
+                | Phase::Compacting(_, Next::Turn(_))
         )
     }
 
@@ -185,6 +195,7 @@ impl Machine {
             Input::ClearQueue => {
                 if self.queues.len() > 0 {
                     self.queues.clear();
+                    self.forget_queued();
                     out.push(Effect::Emit(self.queues.event()));
                 }
             }
@@ -222,6 +233,9 @@ impl Machine {
 
     /// A message is complete: on disk first, then told.
     fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
+        if matches!(*message, Message::User(_)) {
+            self.overflowed = false;
+        }
         out.push(Effect::Persist(Arc::clone(&message)));
         out.push(Effect::Emit(Event::MessageEnd {
             message: Arc::clone(&message),
@@ -276,7 +290,7 @@ impl Machine {
         now: i64,
         out: &mut Vec<Effect>,
     ) {
-        if run.aborted && !answer.failed() {
+        if self.aborted && !answer.failed() {
             // The answer won the race against the abort; nothing may follow from it all the same.
             answer.stop_reason = StopReason::Aborted;
             answer.error_message = Some("Request was aborted".to_owned());
@@ -325,7 +339,7 @@ impl Machine {
         match input {
             ToolInput::Prepared(outcome) => batch.on_prepared(slot, outcome, out),
             ToolInput::Progress(partial) => {
-                if !run.aborted {
+                if !self.aborted {
                     batch.on_progress(slot, partial, out);
                 }
             }
@@ -334,9 +348,9 @@ impl Machine {
                 is_error,
                 duration_ms,
             } => {
-                batch.on_done(slot, result, is_error, duration_ms, out);
-                let immediate = run.interrupt_mode == InterruptMode::Immediate && !run.aborted;
-                if immediate && self.queues.has_steering() && !batch.is_interrupted() {
+                let ended = batch.on_done(slot, result, is_error, duration_ms, out);
+                let immediate = run.interrupt_mode == InterruptMode::Immediate && !self.aborted;
+                if ended && immediate && self.queues.has_steering() && !batch.is_interrupted() {
                     batch.stop(Refusal::Steered, out);
                 }
             }
@@ -346,7 +360,7 @@ impl Machine {
 
     /// Takes a batch as far as it can go without further news.
     fn advance(&mut self, run: Run, mut batch: Batch, now: i64, out: &mut Vec<Effect>) {
-        if run.aborted {
+        if self.aborted {
             batch.refuse_ready(Refusal::Aborted, out);
             batch.refuse_rest(Refusal::Aborted, out);
         }
@@ -364,7 +378,7 @@ impl Machine {
 
     fn end_turn(&mut self, mut run: Run, batch: Batch, now: i64, out: &mut Vec<Effect>) {
         let message = Arc::clone(&batch.message);
-        let goes_on = !batch.is_empty() && !batch.terminates();
+        run.goes_on = !batch.is_empty() && !batch.terminates();
         let tool_results = batch.results(now);
         for result in &tool_results {
             self.say(&mut run, Arc::clone(result), out);
@@ -373,34 +387,32 @@ impl Machine {
             message: Arc::clone(&message),
             tool_results,
         }));
-        if run.aborted {
+        if self.aborted {
             self.end_aborted(run, now, out);
             return;
         }
-        let steered = self.queues.due(QueueKind::Steering, self.settings.steering_mode) > 0;
-        let followed = self.queues.due(QueueKind::FollowUp, self.settings.follow_up_mode) > 0;
-        if goes_on || steered || followed {
+        if run.goes_on || self.queues.len() > 0 {
             self.phase = Phase::Checking(Next::Turn(run));
         } else {
-            let queued = self.queues.len();
             out.push(Effect::Emit(Event::AgentEnd {
                 messages: run.added,
                 will_retry: false,
             }));
-            self.phase = Phase::Checking(Next::Rest(queued));
+            self.phase = Phase::Checking(Next::Rest(0));
         }
         out.push(Effect::CheckContext);
     }
 
     /// The next turn: first steering, and only when there is nothing else to do follow-ups.
     pub(crate) fn next_turn(&mut self, mut run: Run, out: &mut Vec<Effect>) {
-        let answered = self
-            .messages
-            .last()
-            .is_some_and(|message| message.as_assistant().is_some());
+        if !run.goes_on && self.queues.len() == 0 {
+            // The queues were emptied meanwhile: there is nothing left to ask.
+            self.finish_run(run, false, out);
+            return;
+        }
         let mut kind = QueueKind::Steering;
         let mut count = self.queues.due(kind, self.settings.steering_mode);
-        if count == 0 && answered {
+        if count == 0 && !run.goes_on {
             kind = QueueKind::FollowUp;
             count = self.queues.due(kind, self.settings.follow_up_mode);
         }
@@ -441,7 +453,7 @@ impl Machine {
 
     /// A run ended with an answer that failed.
     fn end_run(&mut self, run: Run, answer: &AssistantMessage, verdict: Verdict, out: &mut Vec<Effect>) {
-        let aborted = run.aborted || answer.stop_reason == StopReason::Aborted;
+        let aborted = self.aborted || answer.stop_reason == StopReason::Aborted;
         let retry = self.settings.retry;
         let error = answer.error_message.clone().unwrap_or_default();
         match verdict {
@@ -481,15 +493,7 @@ impl Machine {
                 if verdict == Verdict::Overflow && !aborted {
                     out.push(Effect::Emit(overflowed_twice()));
                 }
-                let attempt = std::mem::take(&mut self.attempt);
-                if attempt > 0 {
-                    let final_error = Some(error);
-                    out.push(Effect::Emit(Event::AutoRetryEnd {
-                        success: false,
-                        attempt,
-                        final_error,
-                    }));
-                }
+                self.give_up_retrying(error, out);
                 self.settle(aborted, out);
             }
         }
@@ -503,38 +507,38 @@ impl Machine {
         self.settle(aborted, out);
     }
 
+    /// No retry will follow any more, if any were made.
+    pub(crate) fn give_up_retrying(&mut self, error: String, out: &mut Vec<Effect>) {
+        let attempt = std::mem::take(&mut self.attempt);
+        if attempt > 0 {
+            out.push(Effect::Emit(Event::AutoRetryEnd {
+                success: false,
+                attempt,
+                final_error: Some(error),
+            }));
+        }
+    }
+
     pub(crate) fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
         self.phase = Phase::Idle;
+        self.aborted = false;
         out.push(Effect::Emit(Event::AgentSettled { aborted }));
         out.push(Effect::Idle);
     }
 
     fn abort(&mut self, out: &mut Vec<Effect>) {
+        if self.aborted || self.is_idle() {
+            return;
+        }
+        self.aborted = true;
         match &mut self.phase {
-            Phase::Idle => {}
-            Phase::Asking(run, _) => {
-                if !run.aborted {
-                    run.aborted = true;
-                    out.push(Effect::CancelModel);
-                }
-            }
-            Phase::Tools(run, batch) => {
-                if !run.aborted {
-                    run.aborted = true;
-                    // What still runs or is being prepared reports back; `advance` does the rest then.
-                    batch.stop(Refusal::Aborted, out);
-                }
-            }
+            Phase::Asking(..) => out.push(Effect::CancelModel),
+            // What still runs or is being prepared reports back; `advance` does the rest then.
+            Phase::Tools(_, batch) => batch.stop(Refusal::Aborted, out),
             Phase::Waiting => self.abort_retry(out),
+            Phase::Compacting(..) | Phase::Moving(_) => out.push(Effect::CancelCompaction),
             // The answer to the question comes in the same breath.
-            Phase::Checking(_) => {}
-            Phase::Compacting(_, next) => {
-                if let Next::Turn(run) = next {
-                    run.aborted = true;
-                }
-                out.push(Effect::CancelCompaction);
-            }
-            Phase::Moving(_) => out.push(Effect::CancelCompaction),
+            Phase::Idle | Phase::Checking(_) => {}
         }
     }
 
@@ -542,14 +546,8 @@ impl Machine {
         if !matches!(self.phase, Phase::Waiting) {
             return;
         }
-        let attempt = std::mem::take(&mut self.attempt);
         out.push(Effect::CancelRetryTimer);
-        let final_error = Some("Retry cancelled".to_owned());
-        out.push(Effect::Emit(Event::AutoRetryEnd {
-            success: false,
-            attempt,
-            final_error,
-        }));
+        self.give_up_retrying(RETRY_CANCELLED.to_owned(), out);
         self.settle(true, out);
     }
 }

@@ -9,7 +9,7 @@ use wire::{Event, Message};
 
 use crate::effect::Effect;
 use crate::input::CompactOutcome;
-use crate::machine::{Machine, Next, Phase, Run};
+use crate::machine::{Machine, Next, Phase, RETRY_CANCELLED, Run};
 use crate::queue::QueueKind;
 
 impl Machine {
@@ -21,7 +21,9 @@ impl Machine {
 
     pub(crate) fn on_context(&mut self, full: bool, now: i64, out: &mut Vec<Effect>) {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
-            Phase::Checking(next) if full => self.compact(CompactionReason::Threshold, next, out),
+            Phase::Checking(next) if full && !self.aborted => {
+                self.compact(CompactionReason::Threshold, next, out)
+            }
             Phase::Checking(next) => self.go_on(next, false, now, out),
             phase => self.phase = phase,
         }
@@ -56,12 +58,27 @@ impl Machine {
             CompactOutcome::Aborted => (None, None),
         };
         let succeeded = result.is_some();
-        let will_retry = succeeded && matches!(next, Next::Again);
+        let again = matches!(next, Next::Again);
+        let will_retry = succeeded && again && !self.aborted;
+        let why = error.clone();
         out.push(Effect::Emit(end(reason, result, aborted, will_retry, error)));
-        match next {
+        if again && !will_retry {
             // Without room the same request would overflow again.
-            Next::Again if !succeeded => self.settle(aborted, out),
-            next => self.go_on(next, aborted, now, out),
+            let why = why.unwrap_or_else(|| RETRY_CANCELLED.to_owned());
+            self.give_up_retrying(why, out);
+            self.settle(aborted || self.aborted, out);
+        } else {
+            self.go_on(next, aborted, now, out);
+        }
+    }
+
+    /// The queues were emptied: whatever is in them from now on is new.
+    pub(crate) fn forget_queued(&mut self) {
+        if let Phase::Checking(Next::Rest(before))
+        | Phase::Compacting(_, Next::Rest(before))
+        | Phase::Moving(before) = &mut self.phase
+        {
+            *before = 0;
         }
     }
 
@@ -83,8 +100,9 @@ impl Machine {
     }
 
     fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {
+        let aborted = aborted || self.aborted;
         match next {
-            Next::Turn(run) if aborted || run.aborted => self.end_aborted(run, now, out),
+            Next::Turn(run) if aborted => self.end_aborted(run, now, out),
             Next::Turn(run) => self.next_turn(run, out),
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.

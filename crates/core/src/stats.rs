@@ -1,16 +1,14 @@
-//! Counts over a conversation: tokens, cost, how full the context is (pi-core.md 3.3, 3.8).
+//! Counts over a conversation: tokens, cost, how full the context is (pi-core.md 3.3, 3.8). How tokens are estimated lives in
+//! `estimate`, what the whole file cost in `spending`.
 
 use std::sync::Arc;
 
-use wire::content::AssistantBlock;
-use wire::message::UserContent;
+use wire::Message;
 use wire::state::{ContextUsage, TokenStats};
-use wire::{AssistantMessage, Message, StopReason, UserBlock};
 
-/// Tokens that an image in a tool result is taken for.
-const IMAGE_TOKENS: u64 = 1_200;
-/// Characters (UTF-16 units) per token.
-const CHARS_PER_TOKEN: u64 = 4;
+use crate::estimate::{Used, reported};
+
+pub use crate::estimate::{estimate, weight};
 
 /// Counts of a conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -54,37 +52,11 @@ pub fn count(messages: &[Arc<Message>]) -> Counts {
     counts
 }
 
-/// Estimate of the tokens a message takes up (pi-core.md 3.3).
-#[must_use]
-pub fn estimate(message: &Message) -> u64 {
-    let chars = match message {
-        Message::User(user) => user_chars(&user.content, 0),
-        Message::Assistant(answer) => answer.content.iter().map(block_chars).sum(),
-        Message::ToolResult(result) => blocks_chars(&result.content, IMAGE_TOKENS * CHARS_PER_TOKEN),
-        Message::Custom(custom) => user_chars(&custom.content, IMAGE_TOKENS * CHARS_PER_TOKEN),
-        Message::BashExecution(bash) => utf16(&bash.command) + utf16(&bash.output),
-        Message::BranchSummary(branch) => utf16(&branch.summary),
-        Message::CompactionSummary(compaction) => utf16(&compaction.summary),
-        _ => 0,
-    };
-    chars.div_ceil(CHARS_PER_TOKEN)
-}
-
 /// Tokens in the context: what the last good answer reported plus an estimate of everything after it; an estimate of all
 /// when no answer reported anything.
 #[must_use]
 pub fn context_tokens(messages: &[Arc<Message>]) -> u64 {
-    let reported = messages.iter().enumerate().rev().find_map(|(at, message)| {
-        let answer = message.as_assistant()?;
-        counts_for_context(answer).then(|| (at, answer.usage.context_tokens()))
-    });
-    let (after, tokens) = reported.map_or((0, 0), |(at, tokens)| (at + 1, tokens));
-    tokens
-        + messages
-            .iter()
-            .skip(after)
-            .map(|message| estimate(message))
-            .sum::<u64>()
+    Used::by(messages.iter().rev()).tokens()
 }
 
 /// How full the context is. `kept` is the number of messages that the newest compaction left; answers among them still
@@ -98,7 +70,7 @@ pub fn context_usage(messages: &[Arc<Message>], context_window: u64, kept: usize
         .iter()
         .skip(kept)
         .filter_map(|message| message.as_assistant());
-    let known = kept == 0 || newer.any(counts_for_context);
+    let known = kept == 0 || newer.any(|answer| reported(answer).is_some());
     let tokens = known.then(|| context_tokens(messages));
     #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^53")]
     let percent = tokens.map(|tokens| tokens as f64 / context_window as f64 * 100.0);
@@ -107,43 +79,4 @@ pub fn context_usage(messages: &[Arc<Message>], context_window: u64, kept: usize
         context_window,
         percent,
     })
-}
-
-fn counts_for_context(answer: &AssistantMessage) -> bool {
-    !matches!(answer.stop_reason, StopReason::Error | StopReason::Aborted)
-        && answer.usage.context_tokens() > 0
-}
-
-fn user_chars(content: &UserContent, per_image: u64) -> u64 {
-    match content {
-        UserContent::Text(text) => utf16(text),
-        UserContent::Blocks(blocks) => blocks_chars(blocks, per_image),
-    }
-}
-
-fn blocks_chars(blocks: &[UserBlock], per_image: u64) -> u64 {
-    let chars = blocks.iter().map(|block| match block {
-        UserBlock::Text(text) => utf16(&text.text),
-        UserBlock::Image(_) => per_image,
-    });
-    chars.sum()
-}
-
-fn block_chars(block: &AssistantBlock) -> u64 {
-    match block {
-        AssistantBlock::Text(text) => utf16(&text.text),
-        AssistantBlock::Thinking(thinking) => utf16(&thinking.thinking),
-        AssistantBlock::ToolCall(call) => {
-            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
-            utf16(&call.name) + utf16(&arguments)
-        }
-    }
-}
-
-fn utf16(text: &str) -> u64 {
-    if text.is_ascii() {
-        text.len() as u64
-    } else {
-        text.encode_utf16().count() as u64
-    }
 }

@@ -1,4 +1,5 @@
 //! What a session cost, by model.
+#![expect(clippy::unwrap_used, reason = "helpers of a test may panic")]
 
 use std::sync::Arc;
 

@@ -10,10 +10,10 @@ use super::finish::some_text;
 use super::limits::{BRANCH_STRETCH_PERCENT, BRANCH_SUMMARY_TOKENS};
 use super::refusal::Refusal;
 use super::request::{SummaryKind, SummaryRequest, request};
-use super::said::{Edits, weight};
+use super::said::Edits;
 use super::serialise::{fenced, says_something, serialise};
 use super::wording;
-use crate::stats::estimate;
+use crate::estimate::{estimate, weight};
 
 /// What a branch summary is going to be made of.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wire::entry::Compaction;
 use wire::{Entry, EntryBody, Message};
 
-use super::said::weight;
+use crate::estimate::weight;
 
 /// Positions on a branch; `from <= turn_start <= first_kept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,9 +6,9 @@ use wire::{AssistantMessage, StopReason};
 
 use super::plan::Plan;
 use super::refusal::Refusal;
-use super::said::text_tokens;
 use super::serialise;
 use super::wording::{NO_HISTORY, TURN_SEPARATOR};
+use crate::estimate::text_tokens;
 
 /// A finished compaction.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,11 +1,5 @@
 //! Every number that bounds compaction and branch summaries. The settings' defaults live in `host`.
 
-/// Characters (UTF-16 units) per token (pi-core.md 3.3).
-pub(super) const CHARS_PER_TOKEN: u64 = 4;
-
-/// Tokens that an image is taken for (pi-core.md 3.3), in user messages as well: a model has to see them there too.
-pub(super) const IMAGE_TOKENS: u64 = 1_200;
-
 /// Characters of a tool result, or of one argument of a tool call, that a summariser gets to see (pi-core.md 3.5).
 pub(super) const MAX_TOOL_CHARS: usize = 2_000;
 

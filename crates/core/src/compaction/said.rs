@@ -1,14 +1,13 @@
-//! What an entry says to a model, and how much room that takes. Where a branch is cut lives in `cut`.
+//! What an entry says to a model. Where a branch is cut lives in `cut`, how much room it takes is estimated in
+//! `crate::estimate`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wire::message::UserContent;
-use wire::{BranchSummaryMessage, CustomMessage, Entry, EntryBody, Message, UserBlock};
+use wire::{BranchSummaryMessage, CustomMessage, Entry, EntryBody, Message};
 
-use super::limits::{CHARS_PER_TOKEN, IMAGE_TOKENS};
-use crate::stats::estimate;
+use crate::estimate::weight;
 
 /// The `context_edit` entries of a branch, which change or leave out messages before them (pi-1.5-delta.md 3).
 pub(super) struct Edits<'a>(HashMap<&'a str, &'a Value>);
@@ -76,31 +75,6 @@ fn message_of(entry: &Entry) -> Option<Arc<Message>> {
         }
         _ => None,
     }
-}
-
-/// Estimated tokens that a message takes up in a request: nothing when it is never sent.
-pub(super) fn weight(message: &Message) -> u64 {
-    match message {
-        Message::Assistant(answer) if answer.failed() => 0,
-        Message::BashExecution(bash) if bash.exclude_from_context == Some(true) => 0,
-        Message::User(user) => estimate(message) + images(&user.content) * IMAGE_TOKENS,
-        _ => estimate(message),
-    }
-}
-
-fn images(content: &UserContent) -> u64 {
-    match content {
-        UserContent::Text(_) => 0,
-        UserContent::Blocks(blocks) => {
-            let images = blocks.iter().filter(|block| matches!(block, UserBlock::Image(_)));
-            images.count() as u64
-        }
-    }
-}
-
-/// Estimated tokens of a text (pi-core.md 3.3).
-pub(super) fn text_tokens(text: &str) -> u64 {
-    (text.encode_utf16().count() as u64).div_ceil(CHARS_PER_TOKEN)
 }
 
 /// The sum of [`weight`] over what a row of entries says.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use wire::{AssistantMessage, Entry, EntryBody, Message, StopReason};
 
 use super::cut::{newest_compaction, region_start};
-use super::said::{Edits, text_tokens, total, weight};
+use super::said::{Edits, total};
+use crate::estimate::{Used, text_tokens};
 
 /// When somebody looks whether the context is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,22 +57,15 @@ pub fn context_tokens(branch: &[Arc<Entry>]) -> u64 {
     let edits = Edits::of(branch);
     let compaction = newest_compaction(branch);
     let since = compaction.map_or(0, |(at, _)| at + 1);
-    let mut after = 0_u64;
-    for entry in branch.iter().skip(since).rev() {
-        let Some(message) = edits.message(entry) else {
-            continue;
-        };
-        if let Some(answer) = message.as_assistant().filter(|answer| !answer.failed()) {
-            let reported = answer.usage.context_tokens();
-            if reported > 0 {
-                return reported.saturating_add(after);
-            }
+    let newest_first = branch.iter().skip(since).rev();
+    match Used::by(newest_first.filter_map(|entry| edits.message(entry))) {
+        Used::Reported(tokens) => tokens,
+        Used::Estimated(after) => {
+            let kept = branch.get(region_start(branch)..since).unwrap_or_default();
+            let summary = compaction.map_or(0, |(_, body)| text_tokens(&body.summary));
+            after
+                .saturating_add(total(&edits.messages(kept)))
+                .saturating_add(summary)
         }
-        after = after.saturating_add(weight(&message));
     }
-    let kept = branch.get(region_start(branch)..since).unwrap_or_default();
-    let summary = compaction.map_or(0, |(_, body)| text_tokens(&body.summary));
-    after
-        .saturating_add(total(&edits.messages(kept)))
-        .saturating_add(summary)
 }

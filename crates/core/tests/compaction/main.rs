@@ -6,5 +6,6 @@ mod branches;
 mod chance;
 mod common;
 mod cuts;
+mod estimates;
 mod summaries;
 mod triggers;

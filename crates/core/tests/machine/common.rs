@@ -16,6 +16,8 @@ pub(crate) struct World {
     pub(crate) now: i64,
     /// What the next question after the context is answered with.
     pub(crate) full: bool,
+    /// Is that question answered in the same breath, as the host does?
+    pub(crate) asks_itself: bool,
 }
 
 impl World {
@@ -26,6 +28,7 @@ impl World {
             effects: Vec::new(),
             now: 1,
             full: false,
+            asks_itself: true,
         }
     }
 
@@ -36,7 +39,7 @@ impl World {
         self.machine.step(input, self.now, &mut out);
         self.log.extend(out.iter().filter_map(short));
         self.effects.extend(out.iter().cloned());
-        if out.contains(&Effect::CheckContext) {
+        if self.asks_itself && out.contains(&Effect::CheckContext) {
             let full = std::mem::take(&mut self.full);
             out.extend(self.step(Input::Context(full)));
         }

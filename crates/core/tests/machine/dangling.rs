@@ -46,3 +46,12 @@ fn of_failed_answers_need_none() {
     let failed = Arc::new(Message::Assistant(answer(&["a"], StopReason::Aborted)));
     assert_eq!(ids(&close_dangling_calls(vec![failed])), ["assistant"]);
 }
+
+#[test]
+fn two_calls_of_the_same_id_need_two_results() {
+    let asks = Arc::new(Message::Assistant(answer(&["a", "a"], StopReason::ToolUse)));
+    assert_eq!(
+        ids(&close_dangling_calls(vec![asks, result("a")])),
+        ["assistant", "a", "a!"]
+    );
+}

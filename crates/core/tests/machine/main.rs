@@ -3,5 +3,7 @@
 mod common;
 mod compact;
 mod dangling;
+mod found;
 mod run;
 mod simulate;
+mod simulation;

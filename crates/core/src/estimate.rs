@@ -1,0 +1,112 @@
+//! How many tokens messages take up (pi-core.md 3.3). One estimate for all who ask: how full the context is (`stats`), when and
+//! where a branch is cut (`compaction`), what fits into a branch summary.
+//!
+//! Unlike pi an image counts as 1200 tokens in user messages as well: a model has to see it there too.
+
+use wire::content::AssistantBlock;
+use wire::message::UserContent;
+use wire::{AssistantMessage, Message, UserBlock};
+
+use crate::limits::{CHARS_PER_TOKEN, IMAGE_TOKENS};
+
+/// Estimated tokens of what a message says, whether or not a model gets to see it.
+#[must_use]
+pub fn estimate(message: &Message) -> u64 {
+    let chars = match message {
+        Message::User(user) => user_chars(&user.content),
+        Message::Assistant(answer) => answer.content.iter().map(block_chars).sum(),
+        Message::ToolResult(result) => blocks_chars(&result.content),
+        Message::Custom(custom) => user_chars(&custom.content),
+        Message::BashExecution(bash) => utf16(&bash.command) + utf16(&bash.output),
+        Message::BranchSummary(branch) => utf16(&branch.summary),
+        Message::CompactionSummary(compaction) => utf16(&compaction.summary),
+        _ => 0,
+    };
+    chars.div_ceil(CHARS_PER_TOKEN)
+}
+
+/// Estimated tokens that a message takes up in a request: like [`estimate`], but nothing when it is never sent (failed
+/// answers, commands that are kept from the model).
+#[must_use]
+pub fn weight(message: &Message) -> u64 {
+    match message {
+        Message::Assistant(answer) if answer.failed() => 0,
+        Message::BashExecution(bash) if bash.exclude_from_context == Some(true) => 0,
+        _ => estimate(message),
+    }
+}
+
+/// Estimated tokens of a text.
+pub(crate) fn text_tokens(text: &str) -> u64 {
+    utf16(text).div_ceil(CHARS_PER_TOKEN)
+}
+
+/// Tokens in the context when an answer was given, if it says so: a failed one does not, nor one without usage.
+pub(crate) fn reported(answer: &AssistantMessage) -> Option<u64> {
+    let tokens = answer.usage.context_tokens();
+    (!answer.failed() && tokens > 0).then_some(tokens)
+}
+
+/// Tokens in a context.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Used {
+    /// What the newest good answer reported and an estimate of what follows it.
+    Reported(u64),
+    /// No answer reported anything: an estimate of all.
+    Estimated(u64),
+}
+
+impl Used {
+    /// Sums up messages, the newest first; looks at no more of them than it has to.
+    pub(crate) fn by<M: AsRef<Message>>(newest_first: impl Iterator<Item = M>) -> Self {
+        let mut after = 0_u64;
+        for message in newest_first {
+            let message = message.as_ref();
+            if let Some(tokens) = message.as_assistant().and_then(reported) {
+                return Self::Reported(tokens.saturating_add(after));
+            }
+            after = after.saturating_add(weight(message));
+        }
+        Self::Estimated(after)
+    }
+
+    pub(crate) const fn tokens(self) -> u64 {
+        match self {
+            Self::Reported(tokens) | Self::Estimated(tokens) => tokens,
+        }
+    }
+}
+
+fn user_chars(content: &UserContent) -> u64 {
+    match content {
+        UserContent::Text(text) => utf16(text),
+        UserContent::Blocks(blocks) => blocks_chars(blocks),
+    }
+}
+
+fn blocks_chars(blocks: &[UserBlock]) -> u64 {
+    let chars = blocks.iter().map(|block| match block {
+        UserBlock::Text(text) => utf16(&text.text),
+        UserBlock::Image(_) => IMAGE_TOKENS * CHARS_PER_TOKEN,
+    });
+    chars.sum()
+}
+
+fn block_chars(block: &AssistantBlock) -> u64 {
+    match block {
+        AssistantBlock::Text(text) => utf16(&text.text),
+        AssistantBlock::Thinking(thinking) => utf16(&thinking.thinking),
+        AssistantBlock::ToolCall(call) => {
+            let arguments = serde_json::to_string(&call.arguments).unwrap_or_default();
+            utf16(&call.name) + utf16(&arguments)
+        }
+    }
+}
+
+fn utf16(text: &str) -> u64 {
+    if text.is_ascii() {
+        text.len() as u64
+    } else {
+        text.encode_utf16().count() as u64
+    }
+}
