@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wire::entry::Compaction;
+use wire::entry::{Compaction, ModelChange};
 use wire::{BranchSummaryMessage, CompactionSummaryMessage, CustomMessage, Entry, EntryBody, Message};
 
 use crate::log::SessionLog;
@@ -15,9 +15,9 @@ use crate::stamp::iso_to_ms;
 pub struct Context {
     /// The messages, oldest first; the summary of a compaction comes first.
     pub messages: Vec<Arc<Message>>,
-    /// The thinking level last set on the path; none means the default.
+    /// The thinking level last set on the path, or by the header; none means the default.
     pub thinking_level: Option<String>,
-    /// Provider and model last set, or that answered last.
+    /// Provider and model last set, or that answered last; else those of the header.
     pub model: Option<(String, String)>,
     /// The compaction that counts: the last one on the path.
     pub compaction: Option<Arc<Entry>>,
@@ -30,7 +30,7 @@ impl SessionLog {
     #[must_use]
     pub fn context(&self, leaf: Option<&str>) -> Context {
         let path = self.branch(leaf);
-        let mut context = Context::default();
+        let mut context = self.at_the_start();
         let mut edits = HashMap::new();
         let mut compaction = None;
         for (at, entry) in path.iter().enumerate() {
@@ -39,7 +39,7 @@ impl SessionLog {
                     context.thinking_level.clone_from(&body.thinking_level)
                 }
                 EntryBody::ModelChange(body) => {
-                    if let Some((provider, model)) = body.target() {
+                    if let Some((provider, model)) = body.target().filter(|_| is_main_model(body)) {
                         context.model = Some((provider.to_owned(), model.to_owned()));
                     }
                 }
@@ -79,6 +79,25 @@ impl SessionLog {
         }
         context
     }
+
+    /// What the header says: version 1 files of one seed have model and level there (dialects.md 12).
+    fn at_the_start(&self) -> Context {
+        let said = |name: &str| {
+            let text = self.header.extra.get(name).and_then(Value::as_str);
+            text.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
+        Context {
+            model: said("provider").zip(said("modelId")),
+            thinking_level: said("thinkingLevel"),
+            ..Context::default()
+        }
+    }
+}
+
+/// xcsh also notes changes of the models that it keeps for side jobs, under a role of their own (dialects.md 12).
+fn is_main_model(body: &ModelChange) -> bool {
+    let role = body.extra.get("role").and_then(Value::as_str);
+    role.is_none_or(|role| role == "default")
 }
 
 /// Adds the messages of entries, as later edits left them.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use wire::entry::Label;
-use wire::{Entry, EntryBody, SessionHeader};
+use wire::{Entry, EntryBody, Extra, SessionHeader};
 
 use crate::error::{Result, StoreError};
 use crate::log::{SessionLog, json_line};
@@ -21,13 +21,14 @@ pub enum ForkScope<'a> {
 }
 
 impl SessionLog {
-    /// Begins a session with entries of this one under the same ids; members this version does not know go along. Like
+    /// Begins a session with entries of this one under the same ids; members this version does not know go along, those of the header too. Like
     /// [`SessionLog::create`] it writes nothing yet: pi writes at once when an answer is on the path.
     ///
     /// # Errors
     /// As [`SessionLog::create`]; [`StoreError::NoEntry`]; or when this session's file cannot be read.
     pub fn fork(&self, path: Option<PathBuf>, header: SessionHeader, scope: ForkScope<'_>) -> Result<Self> {
-        let mut fork = Self::create(path, header)?;
+        let mut fork = Self::create(path, self.inherited(header))?;
+        fork.title.clone_from(&self.title);
         match scope {
             ForkScope::All => {
                 for (at, entry) in self.forest.entries().iter().enumerate() {
@@ -45,6 +46,18 @@ impl SessionLog {
             }
         }
         Ok(fork)
+    }
+
+    /// A header with what other agents wrote into ours: a title, or the model and level of a version 1 file.
+    fn inherited(&self, mut header: SessionHeader) -> SessionHeader {
+        if header.extra.is_empty()
+            && let Ok(Value::Object(mut others)) = serde_json::to_value(&self.header.extra)
+        {
+            // Says where we come from, not where the fork does.
+            others.shift_remove("branchedFrom");
+            header.extra = Extra::from(others);
+        }
+        header
     }
 
     /// Copies a path without its labels. An entry that followed a label follows the entry before the label instead.
@@ -81,7 +94,7 @@ impl SessionLog {
             let body = EntryBody::Label(Label {
                 target_id,
                 label: Some(label),
-                extra: wire::Extra::default(),
+                extra: Extra::default(),
             });
             let entry = Arc::new(Entry {
                 id,

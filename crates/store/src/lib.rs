@@ -6,14 +6,17 @@
 //! goes into a model request (`core`), tokio. Exports are in `export`. All calls are plain and synchronous.
 
 mod append;
+mod cache;
 mod context;
 mod damage;
 mod error;
 pub mod export;
 mod forest;
 mod fork;
+mod glance;
 mod header;
 pub mod limits;
+mod lines;
 mod list;
 mod load;
 mod lock;

@@ -17,6 +17,9 @@ pub const MAX_LINE: usize = 256 << 20;
 /// Largest session file, in bytes, that is opened.
 pub const MAX_FILE: u64 = 4 << 30;
 
+/// Bytes of a session file that are in memory at once while it is opened, unless a line is longer.
+pub const LOAD_BLOCK: usize = 1 << 20;
+
 /// Most skipped lines that a damage report names one by one; the rest is only counted.
 pub const REPORTED_LINES: usize = 100;
 
@@ -40,6 +43,24 @@ pub const SCAN_THREADS: usize = 4;
 
 /// Bytes read at once while a file is scanned for the listing.
 pub const SCAN_CHUNK: usize = 256 << 10;
+
+/// Bytes at the end of a line in which a listing looks for the time of a message before it parses the line.
+pub const GLANCE_TAIL: usize = 1 << 10;
+
+/// Largest cache of a listing, in bytes; what does not fit is not kept.
+pub const CACHE_BYTES: usize = 8 << 20;
+
+/// Largest row of that cache, in bytes: sessions with a longer first message are scanned each time.
+pub const CACHE_ROW: usize = 16 << 10;
+
+/// Bytes at the beginning of a session and before the point that a scan reached, by which it is known again when it grew.
+pub const CACHE_PRINT: usize = 256;
+
+/// A file that was changed so short a time ago is not cached: another change may leave the same time behind.
+pub const CACHE_SETTLED: Duration = Duration::from_millis(50);
+
+/// Age at which the temporary file of a cache was left by a process that died.
+pub const CACHE_LITTER: Duration = Duration::from_secs(10);
 
 /// Most bytes of a first line that are read when only the header is wanted.
 pub const HEADER_LINE: usize = 64 << 10;

@@ -1,22 +1,28 @@
-//! Finding sessions on disk (pi-core.md 2.8, 7.4). One file is read by `scan`; there is no index and no cache yet: every call
-//! looks at the files as they are.
+//! Finding sessions on disk (pi-core.md 2.8, 7.4). One file is read by `scan`; what a listing remembers is in `cache`.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::cache::{Cache, Row};
 use crate::error::{Result, StoreError};
 use crate::limits::SCAN_THREADS;
+use crate::medium::open_to_read;
 use crate::scan::{self, SessionSummary};
 
 /// How much a listing reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Listing {
+pub enum Listing<'a> {
     /// Everything but the texts.
     #[default]
     Plain,
-    /// The text of all messages too, to search in.
+    /// The same, with what earlier listings found kept in this file, for example `<agent dir>/cache/sessions`. It and its
+    /// directory are made when missing (0600, 0700). It may be deleted, damaged, read-only or shared with other processes:
+    /// the listing is the same, only slower.
+    Cached(&'a Path),
+    /// The text of all messages too, to search in. Reads and parses everything.
     WithTexts,
 }
 
@@ -38,33 +44,43 @@ pub struct FoundSession {
 ///
 /// # Errors
 /// When the directory cannot be read.
-pub fn list(dir: &Path, listing: Listing) -> Result<Vec<SessionSummary>> {
-    Ok(summaries(&session_files(dir)?, listing))
+pub fn list(dir: &Path, listing: Listing<'_>) -> Result<Vec<SessionSummary>> {
+    let files = session_files(dir)?;
+    Ok(summaries(&files, listing, |path| path.parent() == Some(dir)))
 }
 
 /// The sessions of all directories below a sessions root ([`crate::paths::sessions_root`]), newest first.
 ///
 /// # Errors
 /// When the root cannot be read.
-pub fn list_all(root: &Path, listing: Listing) -> Result<Vec<SessionSummary>> {
+pub fn list_all(root: &Path, listing: Listing<'_>) -> Result<Vec<SessionSummary>> {
     let mut files = Vec::new();
     for dir in entries(root)?.into_iter().filter(|path| path.is_dir()) {
         // One directory that cannot be read must not hide all others.
         files.extend(session_files(&dir).unwrap_or_default());
     }
-    Ok(summaries(&files, listing))
+    Ok(summaries(&files, listing, |path| path.starts_with(root)))
 }
 
 /// The session file that was changed last. `cwd` leaves out sessions of other working directories, for directories that
-/// hold those of all.
+/// hold those of all. Reads no more headers than it must.
 ///
 /// # Errors
 /// When the directory cannot be read.
 pub fn most_recent(dir: &Path, cwd: Option<&str>) -> Result<Option<PathBuf>> {
-    let found = headers(dir)?
-        .into_iter()
-        .find(|s| cwd.is_none_or(|cwd| s.cwd.is_empty() || s.cwd == cwd));
-    Ok(found.map(|session| session.path))
+    let mut files = in_parallel(&session_files(dir)?, |path, _| {
+        Some((changed(path)?, path.to_path_buf()))
+    });
+    files.sort_unstable_by(|a, b| b.cmp(a));
+    let mut buffer = Vec::new();
+    let found = files.into_iter().map(|(_, path)| path).find(|path| {
+        scan::header_of(path, &mut buffer).is_ok_and(|head| {
+            head.is_some_and(|head| {
+                cwd.is_none_or(|cwd| head.header.cwd.is_empty() || head.header.cwd == cwd)
+            })
+        })
+    });
+    Ok(found)
 }
 
 /// The sessions of a directory whose id begins with `prefix`, last changed first.
@@ -72,21 +88,16 @@ pub fn most_recent(dir: &Path, cwd: Option<&str>) -> Result<Option<PathBuf>> {
 /// # Errors
 /// When the directory cannot be read.
 pub fn find_by_id_prefix(dir: &Path, prefix: &str) -> Result<Vec<FoundSession>> {
-    Ok(headers(dir)?
-        .into_iter()
-        .filter(|session| session.id.starts_with(prefix))
-        .collect())
-}
-
-fn headers(dir: &Path) -> Result<Vec<FoundSession>> {
-    let files = session_files(dir)?;
-    let mut found = in_parallel(&files, |path| {
-        let (head, changed) = scan::header_of(path).ok()??;
+    let mut found = in_parallel(&session_files(dir)?, |path, buffer| {
+        let header = scan::header_of(path, buffer).ok()??.header;
+        if !header.id.starts_with(prefix) {
+            return None;
+        }
         Some(FoundSession {
             path: path.to_path_buf(),
-            id: head.header.id,
-            cwd: head.header.cwd,
-            changed,
+            id: header.id,
+            cwd: header.cwd,
+            changed: changed(path)?,
         })
     });
     // Names begin with the time of creation, so they decide between files changed in the same millisecond.
@@ -94,12 +105,50 @@ fn headers(dir: &Path) -> Result<Vec<FoundSession>> {
     Ok(found)
 }
 
-fn summaries(files: &[PathBuf], listing: Listing) -> Vec<SessionSummary> {
-    let mut found = in_parallel(files, |path| {
-        scan::summarize(path, listing == Listing::WithTexts).ok()?
-    });
+/// Unix time in milliseconds of a file's last change; none for what is no file.
+fn changed(path: &Path) -> Option<i64> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some(scan::changed(&found))
+}
+
+/// `inside` says which paths of the cache would have been among the files, were they still there.
+fn summaries(files: &[PathBuf], listing: Listing<'_>, inside: impl Fn(&Path) -> bool) -> Vec<SessionSummary> {
+    let mut found = match listing {
+        Listing::Plain | Listing::WithTexts => in_parallel(files, |path, buffer| {
+            let (file, found) = open_to_read(path).ok()?;
+            let scanned = scan::scan(&file, path, None, listing == Listing::WithTexts, buffer).ok()??;
+            Some(scanned.finish(scan::changed(&found)))
+        }),
+        Listing::Cached(cache) => remembered(files, cache, inside),
+    };
     found.sort_by(|a, b| b.modified.cmp(&a.modified).then_with(|| b.path.cmp(&a.path)));
     found
+}
+
+fn remembered(files: &[PathBuf], path: &Path, inside: impl Fn(&Path) -> bool) -> Vec<SessionSummary> {
+    let cache = Cache::load(path);
+    let found = in_parallel(files, |path, buffer| with_cache(path, cache.row(path), buffer));
+    let (found, new): (Vec<SessionSummary>, Vec<Option<Row>>) = found.into_iter().unzip();
+    let there: HashSet<&Path> = files.iter().map(PathBuf::as_path).collect();
+    cache.update(path, new.into_iter().flatten().collect(), |path| {
+        inside(path) && !there.contains(path)
+    });
+    found
+}
+
+/// One session, and what is to be remembered of it if that is new.
+fn with_cache(path: &Path, row: Option<&Row>, buffer: &mut Vec<u8>) -> Option<(SessionSummary, Option<Row>)> {
+    if let Some(row) = row
+        && let Ok(found) = fs::metadata(path)
+        && let Some(known) = row.unchanged(&found)
+    {
+        return Some((known.finish(scan::changed(&found)), None));
+    }
+    let (file, found) = open_to_read(path).ok()?;
+    let known = row.and_then(|row| row.grown(&file, &found));
+    let scanned = scan::scan(&file, path, known, false, buffer).ok()??;
+    let row = Row::new(path, &file, &found, &scanned);
+    Some((scanned.finish(scan::changed(&found)), row))
 }
 
 /// Everything in a directory; nothing when there is no such directory.
@@ -120,19 +169,19 @@ fn session_files(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Runs `work` on every file, a few at a time; the results come in no order.
-fn in_parallel<T: Send>(files: &[PathBuf], work: impl Fn(&Path) -> Option<T> + Sync) -> Vec<T> {
+/// Runs `work` on every file, a few at a time, each with a buffer to read into; the results come in no order.
+fn in_parallel<T: Send>(files: &[PathBuf], work: impl Fn(&Path, &mut Vec<u8>) -> Option<T> + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let results = Mutex::new(Vec::new());
+    let results = Mutex::new(Vec::with_capacity(files.len()));
     let run = || {
+        let (mut buffer, mut mine) = (Vec::new(), Vec::new());
         while let Some(path) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Some(result) = work(path) {
-                results
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner)
-                    .push(result);
-            }
+            mine.extend(work(path, &mut buffer));
         }
+        results
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .append(&mut mine);
     };
     std::thread::scope(|scope| {
         for _ in 1..SCAN_THREADS.min(files.len()) {

@@ -1,6 +1,7 @@
 //! The bytes of a session file to entries, with recovery (pi-core.md 2.7). One line is read by `parse`; files are opened by
 //! `medium`.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use wire::{EntryBody, SessionHeader};
 use crate::damage::{Damage, SkippedLine};
 use crate::forest::{Added, Forest, Span};
 use crate::header::{self, HeaderLine};
-use crate::limits::{HEADER_REMAINS, PROBE_LINES};
+use crate::limits::{HEADER_REMAINS, LOAD_BLOCK, PROBE_LINES};
+use crate::medium::Medium;
 use crate::parse::{self, Line, Parsed, Quality};
 use crate::repair;
 
@@ -58,6 +60,40 @@ impl Loader {
             lines,
             spoken: lines.max(2),
             ..Self::default()
+        }
+    }
+
+    /// Reads the first `size` bytes of a medium, a block at a time.
+    pub(crate) fn feed_all(
+        &mut self,
+        medium: &dyn Medium,
+        size: u64,
+        forest: &mut Forest,
+        damage: &mut Damage,
+    ) -> io::Result<Tail> {
+        let (mut at, mut block) = (0, LOAD_BLOCK);
+        loop {
+            let left = size - at;
+            let bytes = medium.read_at(at, usize::try_from(left).unwrap_or(usize::MAX).min(block))?;
+            let ends_here = bytes.len() as u64 == left;
+            // Up to the last line feed; the line after it is read again with the next block.
+            let whole = match memchr::memrchr(b'\n', &bytes) {
+                _ if ends_here => bytes.as_slice(),
+                Some(end) => bytes.get(..=end).unwrap_or_default(),
+                None => {
+                    block *= 2;
+                    continue;
+                }
+            };
+            let tail = self.feed(whole, at, forest, damage);
+            if ends_here || self.hopeless(forest) {
+                return Ok(Tail {
+                    whole: at + tail.whole,
+                    torn: size - at - tail.whole,
+                    ..tail
+                });
+            }
+            (at, block) = (at + whole.len() as u64, LOAD_BLOCK);
         }
     }
 

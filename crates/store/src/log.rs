@@ -9,7 +9,7 @@ use crate::damage::Damage;
 use crate::error::{Result, StoreError};
 use crate::forest::Forest;
 use crate::header::{self, HeaderLine};
-use crate::limits::MAX_FILE;
+use crate::limits::{LOAD_BLOCK, MAX_FILE};
 use crate::load::{Loader, Tail, Verdict, header_remains};
 use crate::medium::{FileMedium, Medium};
 use crate::migrate;
@@ -88,6 +88,11 @@ impl SessionLog {
                 bytes,
             });
         }
+        let head = usize::try_from(bytes).unwrap_or(usize::MAX).min(LOAD_BLOCK);
+        let head = medium.read_at(0, head).map_err(failed)?;
+        if migrate::is_current(&head) {
+            return Self::load_in_blocks(medium, path, bytes);
+        }
         let mut content = medium.read_from(0).map_err(failed)?;
         let mut damage = Damage::default();
         if let Some((version, migrated)) = migrate::to_current(&content) {
@@ -101,6 +106,42 @@ impl SessionLog {
         Ok((log, damage))
     }
 
+    /// Reads a file of the present version without holding it in memory.
+    fn load_in_blocks(medium: Box<dyn Medium>, path: &Path, size: u64) -> Result<(Self, Damage)> {
+        let (mut forest, mut loader, mut damage) = (Forest::default(), Loader::default(), Damage::default());
+        let tail = loader
+            .feed_all(medium.as_ref(), size, &mut forest, &mut damage)
+            .map_err(|e| StoreError::io("cannot read", path, e))?;
+        (damage.torn_bytes, damage.unterminated) = (tail.torn, tail.unterminated);
+        let (lines, last) = (loader.lines, loader.last);
+        let Verdict::Session(header) = loader.verdict(&forest, tail, Some(path)) else {
+            // There was a header a moment ago.
+            return Err(StoreError::Changed {
+                path: path.to_path_buf(),
+            });
+        };
+        let log = Self::loaded(medium, path, *header, forest, tail, (lines, last), damage);
+        let damage = log.damage.clone();
+        Ok((log, damage))
+    }
+
+    fn loaded(
+        medium: Box<dyn Medium>,
+        path: &Path,
+        header: HeaderLine,
+        forest: Forest,
+        tail: Tail,
+        (lines, last): (u64, Option<usize>),
+        damage: Damage,
+    ) -> Self {
+        let HeaderLine { header, title } = header;
+        let mut log = Self::bare(Some(path.to_path_buf()), header);
+        log.adopt(medium, forest, tail, damage);
+        (log.title, log.lines, log.leaf) = (title, lines, last);
+        log
+    }
+
+    /// Reads a file that must be in memory as a whole, since it may have to be written anew.
     fn load(
         mut medium: Box<dyn Medium>,
         path: &Path,
@@ -115,11 +156,8 @@ impl SessionLog {
         let (lines, last) = (loader.lines, loader.last);
         match loader.verdict(&forest, tail, Some(path)) {
             Verdict::Session(header) => {
-                let HeaderLine { header, title } = *header;
-                let mut log = Self::bare(Some(path.to_path_buf()), header);
-                log.adopt(medium, forest, tail, damage);
-                (log.title, log.lines, log.leaf) = (title, lines, last);
-                Ok(log)
+                let place = (lines, last);
+                Ok(Self::loaded(medium, path, *header, forest, tail, place, damage))
             }
             Verdict::HeaderLost(header) => {
                 let mut whole = json_line(&*header)?;

@@ -236,13 +236,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, bool)> {
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(not_a_file());
     }
-    let mut options = OpenOptions::new();
-    options.read(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::custom_flags(
-        &mut options,
-        i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default(),
-    );
+    let options = read_options();
     let refused = |e: &io::Error| {
         matches!(
             e.kind(),
@@ -260,7 +254,38 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, bool)> {
     }
 }
 
-fn create_new(path: &Path) -> io::Result<File> {
+/// Opens a regular file for reading only, as carefully as [`open_regular`], and says what was found.
+pub(crate) fn open_to_read(path: &Path) -> Result<(File, fs::Metadata)> {
+    let failed = |e| StoreError::io("cannot open", path, e);
+    let not_a_file = || StoreError::NotAFile {
+        path: path.to_path_buf(),
+    };
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(not_a_file());
+    }
+    let file = read_options().open(path).map_err(failed)?;
+    let found = file.metadata().map_err(failed)?;
+    if found.is_file() {
+        Ok((file, found))
+    } else {
+        Err(not_a_file())
+    }
+}
+
+/// For reading; never waits for the other end of a FIFO.
+fn read_options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        i32::try_from(rustix::fs::OFlags::NONBLOCK.bits()).unwrap_or_default(),
+    );
+    options
+}
+
+/// Makes a file that was not there, readable by the owner only (0600).
+pub(crate) fn create_new(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create_new(true);
     #[cfg(unix)]

@@ -16,6 +16,16 @@ struct Row<'a> {
     raw: &'a [u8],
     /// Its object; none for lines that cannot be read, which are kept as they are.
     map: Option<Map<String, Value>>,
+    /// Is the object another one by now? If not, the line is kept byte for byte.
+    changed: bool,
+}
+
+/// Does a file that begins like this say that it is of the present version, or of a later one?
+pub(crate) fn is_current(head: &[u8]) -> bool {
+    let mut lines = head.split(|b| *b == b'\n').take(PROBE_LINES);
+    lines.find_map(object).is_some_and(|first| {
+        header::from_map(&first).is_some() && header::version_of(&first) >= SESSION_VERSION
+    })
 }
 
 /// The content of a version 1 or 2 file as version 3, with the version it had. None for other files.
@@ -34,17 +44,20 @@ pub(crate) fn to_current(content: &[u8]) -> Option<(u32, Vec<u8>)> {
         .map(|raw| Row {
             raw,
             map: object(raw),
+            changed: version < 2,
         })
         .collect();
     if version < 2 {
         add_ids(&mut rows);
         resolve_kept_indexes(&mut rows);
     }
-    for map in rows.iter_mut().filter_map(|row| row.map.as_mut()) {
-        rename_role(map);
+    for row in &mut rows {
+        let Some(map) = row.map.as_mut() else { continue };
         if is_header(map) {
             map.insert("version".to_owned(), SESSION_VERSION.into());
+            row.changed = true;
         }
+        row.changed |= rename_role(map);
     }
     Some((version, join(&rows)))
 }
@@ -119,32 +132,24 @@ fn resolve_kept_indexes(rows: &mut [Row<'_>]) {
     }
 }
 
-fn rename_role(map: &mut Map<String, Value>) {
-    if let Some(role) = map.get_mut("message").and_then(|message| message.get_mut("role"))
-        && role == "hookMessage"
-    {
-        *role = "custom".into();
-    }
+fn rename_role(map: &mut Map<String, Value>) -> bool {
+    let role = map.get_mut("message").and_then(|message| message.get_mut("role"));
+    role.filter(|role| *role == "hookMessage")
+        .map(|role| *role = "custom".into())
+        .is_some()
 }
 
 fn join(rows: &[Row<'_>]) -> Vec<u8> {
     let mut out = Vec::new();
     let last = rows.len().saturating_sub(1);
     for (n, row) in rows.iter().enumerate() {
-        match &row.map {
-            Some(map) => {
-                // Writing a map of JSON values into memory cannot fail; if it did, the old line is as good.
-                let line = serde_json::to_vec(map);
-                out.extend_from_slice(line.as_deref().unwrap_or(row.raw));
-                out.push(b'\n');
-            }
-            None => {
-                out.extend_from_slice(row.raw);
-                // What follows the last line feed is a torn line and stays one.
-                if n < last {
-                    out.push(b'\n');
-                }
-            }
+        // Writing a map of JSON values into memory cannot fail; if it did, the old line is as good.
+        let anew = row.map.as_ref().filter(|_| row.changed);
+        let anew = anew.and_then(|map| serde_json::to_vec(map).ok());
+        out.extend_from_slice(anew.as_deref().unwrap_or(row.raw));
+        // What follows the last line feed is a torn line and stays one, unless it is whole.
+        if n < last || row.map.is_some() {
+            out.push(b'\n');
         }
     }
     out

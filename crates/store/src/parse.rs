@@ -1,8 +1,10 @@
 //! One line of a session file to a header or an entry. Splitting a file into lines lives in `load`, mending in `repair`.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -47,22 +49,48 @@ pub(crate) enum Quality {
     Opaque,
 }
 
-/// The members every entry has; a message is kept as text and parsed once its role is known.
-#[derive(Deserialize)]
+/// The members every entry has, and the text of all others: a message is parsed once its role is known.
+#[derive(Default)]
 struct Head<'a> {
-    r#type: Option<String>,
+    kind: Option<String>,
     id: Option<String>,
-    #[serde(rename = "parentId", default, deserialize_with = "present")]
+    /// Outer none: the line does not say.
     parent: Option<Option<String>>,
     timestamp: Option<String>,
-    #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(flatten)]
-    extra: Extra,
+    others: Vec<(String, &'a RawValue)>,
 }
 
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::<String>::deserialize(deserializer).map(Some)
+/// By hand, since `flatten` would keep all unknown members as values, however deeply they are nested.
+impl<'de> Deserialize<'de> for Head<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Members;
+        impl<'de> Visitor<'de> for Members {
+            type Value = Head<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an entry")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                #[derive(Deserialize)]
+                struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+                let mut head = Head::default();
+                while let Some(Key(key)) = map.next_key()? {
+                    match key.as_ref() {
+                        "type" => head.kind = map.next_value()?,
+                        "id" => head.id = map.next_value()?,
+                        "parentId" => head.parent = Some(map.next_value()?),
+                        "timestamp" => head.timestamp = map.next_value()?,
+                        "message" => head.message = map.next_value()?,
+                        _ => head.others.push((key.into_owned(), map.next_value()?)),
+                    }
+                }
+                Ok(head)
+            }
+        }
+        deserializer.deserialize_map(Members)
+    }
 }
 
 /// Reads one line, mending what can be mended.
@@ -74,7 +102,8 @@ pub(crate) fn line(bytes: &[u8]) -> Line {
     if bytes.len() > MAX_LINE {
         return Line::Bad(SkipReason::TooLong);
     }
-    let text = String::from_utf8_lossy(bytes);
+    // Checking first is several times faster than `from_utf8_lossy` alone, and nearly every line passes.
+    let text = str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     let quality = if matches!(text, Cow::Borrowed(_)) {
         Quality::Clean
     } else {
@@ -95,7 +124,7 @@ fn typed(text: &str, quality: Quality) -> Result<Line, serde_json::Error> {
         return Ok(Line::Bad(SkipReason::NotJson));
     }
     let head: Head<'_> = serde_json::from_str(text)?;
-    let kind = head.r#type.as_deref().unwrap_or("");
+    let kind = head.kind.as_deref().unwrap_or("");
     if kind == "session" {
         let map: Map<String, Value> = serde_json::from_str(text)?;
         return Ok(header::from_map(&map).map_or(Line::Bad(SkipReason::NoId), |h| Line::Header(Box::new(h))));
@@ -106,7 +135,7 @@ fn typed(text: &str, quality: Quality) -> Result<Line, serde_json::Error> {
     let body = match head.message {
         Some(raw) if kind == "message" => EntryBody::Message(MessageEntry {
             message: Arc::new(message(raw.get())?),
-            extra: head.extra,
+            extra: extra(&head.others)?,
         }),
         _ => Entry::from_json(text)?.body,
     };
@@ -124,16 +153,24 @@ fn typed(text: &str, quality: Quality) -> Result<Line, serde_json::Error> {
     })))
 }
 
-/// Parses a message. Every agent of the family writes the role first; then it need not be searched for.
+/// What other agents add to an entry.
+fn extra(others: &[(String, &RawValue)]) -> Result<Extra, serde_json::Error> {
+    let others = others.iter();
+    let others = others.map(|(key, raw)| Ok((key.clone(), serde_json::from_str(raw.get())?)));
+    Ok(Extra::from(others.collect::<Result<Map<_, _>, _>>()?))
+}
+
+/// Parses a message. Every agent of the family writes the role first; then it need not be searched for. It is cut off, since
+/// to a message of one role it would be an unknown member.
 fn message(raw: &str) -> Result<Message, serde_json::Error> {
-    let role = raw
+    let parts = raw
         .strip_prefix("{\"role\":\"")
-        .and_then(|rest| rest.split_once('"'))
-        .map(|(role, _)| role);
-    Ok(match role {
-        Some("user") => Message::User(serde_json::from_str(raw)?),
-        Some("assistant") => Message::Assistant(serde_json::from_str(raw)?),
-        Some("toolResult") => Message::ToolResult(serde_json::from_str(raw)?),
+        .and_then(|rest| rest.split_once("\","));
+    let body = |members: &str| ["{", members].concat();
+    Ok(match parts {
+        Some(("user", members)) => Message::User(serde_json::from_str(&body(members))?),
+        Some(("assistant", members)) => Message::Assistant(serde_json::from_str(&body(members))?),
+        Some(("toolResult", members)) => Message::ToolResult(serde_json::from_str(&body(members))?),
         _ => Message::from_json(raw)?,
     })
 }
@@ -191,7 +228,7 @@ fn bare(head: Head<'_>) -> Line {
     let (parent_known, parent_id) = (head.parent.is_some(), head.parent.flatten());
     let timestamp = head.timestamp.unwrap_or_default();
     let mut map = Map::new();
-    map.insert("type".to_owned(), head.r#type.unwrap_or_default().into());
+    map.insert("type".to_owned(), head.kind.unwrap_or_default().into());
     map.insert("id".to_owned(), id.clone().into());
     map.insert(
         "parentId".to_owned(),

@@ -72,7 +72,8 @@ pub fn ensure_private_dir(dir: &Path) -> Result<()> {
         .map_err(|e| StoreError::io("cannot create directory", dir, e))
 }
 
-fn fnv1a(bytes: &[u8]) -> u64 {
+/// A hash that is the same everywhere and always (FNV-1a).
+pub(crate) fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| {
         (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3)
     })

@@ -4,20 +4,6 @@ use memchr::memmem;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Types that a line of a session file can begin with; others are not searched for in damaged lines.
-const KINDS: [&str; 10] = [
-    "session",
-    "message",
-    "thinking_level_change",
-    "model_change",
-    "compaction",
-    "branch_summary",
-    "custom",
-    "custom_message",
-    "label",
-    "session_info",
-];
-
 /// Replaces `\ud800`..`\udfff` escapes without a partner by `\ufffd`. JavaScript writes them when a string was cut in the
 /// middle of a character; strict parsers refuse them. None when there are none.
 pub(crate) fn replace_lone_surrogates(text: &str) -> Option<String> {
@@ -94,9 +80,12 @@ fn starts_session_line(line: &[u8], at: usize) -> bool {
     if before.last().is_some_and(|b| matches!(b, b'[' | b',' | b':')) {
         return false;
     }
-    let rest = rest.strip_prefix(b"{\"type\":\"").unwrap_or(rest);
-    KINDS.iter().any(|kind| {
-        rest.strip_prefix(kind.as_bytes())
-            .is_some_and(|after| after.starts_with(b"\",\""))
+    // Of any type, since every agent has some of its own.
+    let kind = rest.strip_prefix(b"{\"type\":\"").unwrap_or(rest);
+    let end = memchr::memchr(b'"', kind).unwrap_or_default();
+    kind.split_at_checked(end).is_some_and(|(kind, after)| {
+        !kind.is_empty()
+            && kind.iter().all(|b| b.is_ascii_alphanumeric() || *b == b'_')
+            && after.starts_with(b"\",\"")
     })
 }

@@ -1,7 +1,8 @@
-//! One session file to its line in a listing (pi-core.md 2.8), without building its entries. Directories are read in `list`.
+//! One session file to its line in a listing (pi-core.md 2.8), without building its entries. Directories are read in `list`,
+//! lines that need no parsing are recognised in `glance`, what was found before is kept in `cache`.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::fs::{File, Metadata};
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -10,9 +11,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::error::{Result, StoreError};
+use crate::glance::{Glance, Speaker, glance};
 use crate::header::{self, HeaderLine};
-use crate::limits::{ALL_TEXT, HEADER_LINE, MAX_LINE, PROBE_LINES, SCAN_CHUNK};
-use crate::medium::open_regular;
+use crate::limits::{ALL_TEXT, HEADER_LINE, PROBE_LINES};
+use crate::lines::each_line;
+use crate::medium::open_to_read;
 use crate::stamp::iso_to_ms;
 
 /// What a listing says about a session.
@@ -58,23 +61,30 @@ struct ScanMessage<'a> {
     content: Option<&'a RawValue>,
 }
 
-/// Scans one session file; none when it is not a session. Takes no lock and changes nothing.
+/// Scans one session file; none when it is not a session. Takes no lock and changes nothing. A damaged line in the middle may
+/// be counted as the message that it looks like.
 ///
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::NotAFile`] or [`StoreError::Io`].
 pub fn summarize(path: &Path, with_texts: bool) -> Result<Option<SessionSummary>> {
-    let (file, _) = open_regular(path)?;
-    let failed = |e| StoreError::io("cannot read", path, e);
-    let changed = mtime(&file).map_err(failed)?;
-    let mut scan = Scan {
-        path,
-        with_texts,
-        head: Head::default(),
-        summary: None,
-        name_set: false,
-    };
-    each_line(file, |line| scan.line(line)).map_err(failed)?;
-    Ok(scan.summary.map(|mut summary| {
+    let (file, found) = open_to_read(path)?;
+    let scanned = scan(&file, path, None, with_texts, &mut Vec::new())?;
+    Ok(scanned.map(|scanned| scanned.finish(changed(&found))))
+}
+
+/// What a scan found in the whole lines of a file, so that it can be gone on with once more lines are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    /// The summary; `modified` is 0 and `first_message` empty as long as there is no message.
+    pub(crate) summary: SessionSummary,
+    /// Bytes up to the end of the last line that ended.
+    pub(crate) end: u64,
+}
+
+impl Scanned {
+    /// Fills what files without messages do not say. `changed` is the file's own time in Unix milliseconds.
+    pub(crate) fn finish(self, changed: i64) -> SessionSummary {
+        let mut summary = self.summary;
         if summary.modified == 0 {
             summary.modified = if summary.created == 0 {
                 changed
@@ -86,17 +96,41 @@ pub fn summarize(path: &Path, with_texts: bool) -> Result<Option<SessionSummary>
             "(no messages)".clone_into(&mut summary.first_message);
         }
         summary
+    }
+}
+
+/// Scans an open file, from where the scan `before` ended if there was one.
+pub(crate) fn scan(
+    mut file: &File,
+    path: &Path,
+    before: Option<Scanned>,
+    with_texts: bool,
+    buffer: &mut Vec<u8>,
+) -> Result<Option<Scanned>> {
+    let failed = |e| StoreError::io("cannot read", path, e);
+    let start = before.as_ref().map_or(0, |before| before.end);
+    if start > 0 {
+        file.seek(SeekFrom::Start(start)).map_err(failed)?;
+    }
+    let mut scan = Scan {
+        path,
+        with_texts,
+        head: Head::default(),
+        summary: before.map(|before| before.summary),
+    };
+    let read = each_line(file, buffer, |line| scan.line(line)).map_err(failed)?;
+    Ok(scan.summary.map(|summary| Scanned {
+        summary,
+        end: start + read,
     }))
 }
 
 /// Reads only the header; none when it is not a session.
-pub(crate) fn header_of(path: &Path) -> Result<Option<(HeaderLine, i64)>> {
-    let (file, _) = open_regular(path)?;
-    let failed = |e| StoreError::io("cannot read", path, e);
-    let changed = mtime(&file).map_err(failed)?;
+pub(crate) fn header_of(path: &Path, buffer: &mut Vec<u8>) -> Result<Option<HeaderLine>> {
+    let (file, _) = open_to_read(path)?;
     let mut head = Head::default();
     let mut found = None;
-    each_line(file.take(HEADER_LINE as u64), |line| {
+    each_line(file.take(HEADER_LINE as u64), buffer, |line| {
         found = head.line(line, path);
         if found.is_some() || head.is_over() {
             ControlFlow::Break(())
@@ -104,18 +138,22 @@ pub(crate) fn header_of(path: &Path) -> Result<Option<(HeaderLine, i64)>> {
             ControlFlow::Continue(())
         }
     })
-    .map_err(failed)?;
-    Ok(found.map(|header| (header, changed)))
+    .map_err(|e| StoreError::io("cannot read", path, e))?;
+    Ok(found)
 }
 
 /// Unix time in milliseconds of the last change of a file.
-fn mtime(file: &File) -> io::Result<i64> {
-    let since = file
-        .metadata()?
-        .modified()?
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+pub(crate) fn changed(found: &Metadata) -> i64 {
+    i64::try_from(changed_ns(found) / 1_000_000).unwrap_or(i64::MAX)
+}
+
+/// Unix time in nanoseconds of the last change of a file; 0 where the system does not tell.
+pub(crate) fn changed_ns(found: &Metadata) -> u64 {
+    let since = found
+        .modified()
+        .ok()
+        .and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Looks for the header at the beginning of a file, over damaged lines.
@@ -156,7 +194,6 @@ struct Scan<'a> {
     with_texts: bool,
     head: Head,
     summary: Option<SessionSummary>,
-    name_set: bool,
 }
 
 impl Scan<'_> {
@@ -173,25 +210,45 @@ impl Scan<'_> {
                 ControlFlow::Continue(())
             };
         };
-        let text = String::from_utf8_lossy(line);
-        let Ok(line) = serde_json::from_str::<ScanLine<'_>>(text.trim()) else {
-            return ControlFlow::Continue(());
-        };
-        match (line.r#type.as_deref(), line.message) {
-            (Some("session_info"), _) => {
-                let name = line
-                    .name
-                    .as_ref()
-                    .and_then(Value::as_str)
-                    .map(str::trim)
-                    .unwrap_or_default();
-                summary.name = (!name.is_empty()).then(|| name.to_owned());
-                self.name_set = true;
+        match glance(line) {
+            Glance::Nothing => {}
+            Glance::Message(speaker, time) if !wants_text(summary, speaker) => {
+                summary.message_count += 1;
+                summary.modified = summary.modified.max(time);
             }
-            (Some("message"), Some(raw)) => message(summary, raw, line.timestamp.as_ref()),
-            _ => {}
+            Glance::Message(..) | Glance::Unsure => parsed(summary, line),
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Is the text of a message by this speaker still looked for?
+fn wants_text(summary: &SessionSummary, speaker: Speaker) -> bool {
+    let wants_all = summary
+        .all_messages_text
+        .as_ref()
+        .is_some_and(|all| all.len() < ALL_TEXT);
+    match speaker {
+        Speaker::User => wants_all || summary.first_message.is_empty(),
+        Speaker::Assistant => wants_all,
+        Speaker::Other => false,
+    }
+}
+
+/// Takes what a line says after parsing it.
+fn parsed(summary: &mut SessionSummary, line: &[u8]) {
+    let text = String::from_utf8_lossy(line);
+    let Ok(line) = serde_json::from_str::<ScanLine<'_>>(text.trim()) else {
+        return;
+    };
+    match (line.r#type.as_deref(), line.message) {
+        (Some("session_info"), _) => {
+            let name = line.name.as_ref().and_then(Value::as_str);
+            let name = name.map(str::trim).filter(|name| !name.is_empty());
+            summary.name = name.map(str::to_owned);
+        }
+        (Some("message"), Some(raw)) => message(summary, raw, line.timestamp.as_ref()),
+        _ => {}
     }
 }
 
@@ -216,10 +273,11 @@ fn message(summary: &mut SessionSummary, raw: &RawValue, entry_time: Option<&Val
     let Ok(message) = serde_json::from_str::<ScanMessage<'_>>(raw.get()) else {
         return;
     };
-    let role = message.role.as_deref().unwrap_or_default();
-    if !matches!(role, "user" | "assistant") {
-        return;
-    }
+    let speaker = match message.role.as_deref() {
+        Some("user") => Speaker::User,
+        Some("assistant") => Speaker::Assistant,
+        _ => return,
+    };
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a time in milliseconds; a fraction is of no use"
@@ -231,12 +289,7 @@ fn message(summary: &mut SessionSummary, raw: &RawValue, entry_time: Option<&Val
         .map(|ms| ms as i64);
     let time = own.or_else(|| entry_time.and_then(Value::as_str).and_then(iso_to_ms));
     summary.modified = summary.modified.max(time.unwrap_or_default());
-    let wants_first = role == "user" && summary.first_message.is_empty();
-    let wants_all = summary
-        .all_messages_text
-        .as_ref()
-        .is_some_and(|all| all.len() < ALL_TEXT);
-    if !wants_first && !wants_all {
+    if !wants_text(summary, speaker) {
         return;
     }
     let text = message
@@ -246,7 +299,7 @@ fn message(summary: &mut SessionSummary, raw: &RawValue, entry_time: Option<&Val
     if let Some(all) = summary
         .all_messages_text
         .as_mut()
-        .filter(|_| !text.is_empty() && wants_all)
+        .filter(|all| !text.is_empty() && all.len() < ALL_TEXT)
     {
         if !all.is_empty() {
             all.push(' ');
@@ -254,7 +307,7 @@ fn message(summary: &mut SessionSummary, raw: &RawValue, entry_time: Option<&Val
         all.push_str(&text);
         all.truncate(all.floor_char_boundary(ALL_TEXT));
     }
-    if wants_first {
+    if speaker == Speaker::User && summary.first_message.is_empty() {
         summary.first_message = text;
     }
 }
@@ -274,28 +327,5 @@ fn text_of(content: &str) -> String {
             texts.join(" ")
         }
         _ => String::new(),
-    }
-}
-
-/// Calls `each` for every line, the last one included even without line feed; lines longer than [`MAX_LINE`] are left out.
-fn each_line(file: impl Read, mut each: impl FnMut(&[u8]) -> ControlFlow<()>) -> io::Result<()> {
-    let mut reader = BufReader::with_capacity(SCAN_CHUNK, file);
-    let mut line = Vec::new();
-    let mut too_long = false;
-    loop {
-        line.clear();
-        let read = reader
-            .by_ref()
-            .take(MAX_LINE as u64 + 1)
-            .read_until(b'\n', &mut line)?;
-        if read == 0 {
-            return Ok(());
-        }
-        let ended = line.last() == Some(&b'\n');
-        let whole = (ended || read <= MAX_LINE) && !too_long;
-        too_long = !ended;
-        if whole && each(&line).is_break() {
-            return Ok(());
-        }
     }
 }

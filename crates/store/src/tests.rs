@@ -1,8 +1,10 @@
 //! Tests of the store; the modules are named after what they try.
 
+mod cache;
 mod faults;
 pub(crate) mod fixtures;
 mod forks;
+mod glances;
 mod listing;
 mod migration;
 mod mutants;
@@ -10,4 +12,5 @@ mod reading;
 mod recovery;
 mod trees;
 mod two_writers;
+mod variants;
 mod writing;

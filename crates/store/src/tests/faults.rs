@@ -17,6 +17,11 @@ struct State {
     synced: usize,
     capacity: Option<usize>,
     fail_append: Option<io::ErrorKind>,
+    /// The system's error number for all reads, or all writes, after so many bytes were taken.
+    fail_reads: Option<i32>,
+    fail_writes: Option<(usize, i32)>,
+    /// Most bytes that one call takes.
+    at_once: Option<usize>,
     fail_truncate: bool,
     fail_sync: bool,
     appends: usize,
@@ -51,10 +56,13 @@ impl Medium for Memory {
         Ok(Presence::Same)
     }
     fn read_from(&self, offset: u64) -> io::Result<Vec<u8>> {
-        Ok(self.with(|s| s.bytes[offset as usize..].to_vec()))
+        self.with(|s| match s.fail_reads {
+            Some(number) => Err(io::Error::from_raw_os_error(number)),
+            None => Ok(s.bytes[offset as usize..].to_vec()),
+        })
     }
     fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
-        Ok(self.with(|s| s.bytes[offset as usize..][..len].to_vec()))
+        Ok(self.read_from(offset)?[..len].to_vec())
     }
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.with(|s| {
@@ -68,6 +76,14 @@ impl Medium for Memory {
                 .min(bytes.len());
             if room == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
+            }
+            let mut room = room.min(s.at_once.unwrap_or(usize::MAX));
+            if let Some((left, number)) = &mut s.fail_writes {
+                if *left == 0 {
+                    return Err(io::Error::from_raw_os_error(*number));
+                }
+                room = room.min(*left);
+                *left -= room;
             }
             s.bytes.extend_from_slice(&bytes[..room]);
             Ok(room)
@@ -148,6 +164,107 @@ fn a_full_disk_leaves_the_file_whole_and_works_again_later() {
         assert!(log.damage().is_none());
         assert_eq!(log.leaf_id(), Some(added.id.as_str()));
     }
+}
+
+#[test]
+fn a_disk_that_fails_is_told_of_once_per_call_and_used_again_when_it_recovers() {
+    const EIO: i32 = 5;
+    let content = text(&all_entries()).into_bytes();
+    // At once, and after some bytes were written.
+    for taken in [0, 1, 50] {
+        let disk = Memory::holding(&content);
+        let mut log = open(&disk);
+        disk.with(|s| s.fail_writes = Some((taken, EIO)));
+        for _ in 0..2 {
+            let error = log.append(user("x")).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                "cannot write s.jsonl: Input/output error (os error 5)"
+            );
+            assert_eq!((bytes(&disk), log.leaf_id()), (content.clone(), Some("aaaa0013")));
+            disk.with(|s| s.fail_writes = Some((taken, EIO)));
+        }
+        disk.with(|s| s.fail_writes = None);
+        log.append(user("x")).unwrap();
+        drop(log);
+        let log = open(&disk);
+        assert_eq!((log.damage().is_none(), log.entries().len()), (true, 13));
+    }
+    // While another writer's lines are read, and on opening.
+    let disk = Memory::holding(&content);
+    let mut log = open(&disk);
+    disk.with(|s| {
+        s.bytes
+            .extend(text(&[user_line("ffff0001", None, "theirs")]).bytes());
+        s.fail_reads = Some(EIO);
+    });
+    let error = log.append(user("x")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot read s.jsonl: Input/output error (os error 5)"
+    );
+    let error = SessionLog::open_on(Box::new(disk.clone()), Path::new("s.jsonl"), "/").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "cannot read s.jsonl: Input/output error (os error 5)"
+    );
+    disk.with(|s| s.fail_reads = None);
+    log.append(user("x")).unwrap();
+    assert_eq!((open(&disk).entries().len(), log.entries().len()), (14, 14));
+}
+
+#[test]
+fn a_disk_that_takes_a_few_bytes_at_a_time_gets_them_all() {
+    let content = text(&all_entries()).into_bytes();
+    for at_once in [1, 7, 100] {
+        let disk = Memory::holding(&content);
+        disk.with(|s| s.at_once = Some(at_once));
+        let mut log = open(&disk);
+        log.append_batch(vec![user("1"), answer("2")]).unwrap();
+        log.append(user("3")).unwrap();
+        let seen = log.entries().to_vec();
+        drop(log);
+        let log = open(&disk);
+        assert!(log.damage().is_none());
+        assert_eq!(log.entries(), seen);
+    }
+}
+
+/// A directory in which nobody may make files, not even root; none where there is no such thing.
+#[cfg(target_os = "linux")]
+fn forbidden_dir() -> Option<PathBuf> {
+    let dir = PathBuf::from("/sys");
+    let probe = std::fs::File::create_new(dir.join("pinion-probe")).map_err(|e| e.kind());
+    let refused = [io::ErrorKind::PermissionDenied, io::ErrorKind::ReadOnlyFilesystem];
+    probe.is_err_and(|kind| refused.contains(&kind)).then_some(dir)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_directory_that_may_not_be_written_is_one_error_and_the_entries_stay() {
+    let Some(forbidden) = forbidden_dir() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let link = place.path().join("sessions");
+    std::os::unix::fs::symlink(&forbidden, &link).unwrap();
+    let path = link.join("s.jsonl");
+    let mut log = SessionLog::create(Some(path.clone()), crate::new_header("/", None)).unwrap();
+    log.append(user("1")).unwrap();
+    for _ in 0..2 {
+        let error = log.ensure_on_disk().unwrap_err();
+        let told = format!("cannot create {}: ", path.display());
+        assert!(error.to_string().starts_with(&told), "{error}");
+        assert!(!log.is_on_disk());
+    }
+    log.append(answer("2")).unwrap();
+    // The directory may be written again.
+    std::fs::remove_file(&link).unwrap();
+    std::fs::create_dir(&link).unwrap();
+    log.ensure_on_disk().unwrap();
+    log.append(user("3")).unwrap();
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert!(damage.is_none());
+    assert_eq!(log.entries().len(), 3);
 }
 
 #[test]

@@ -110,7 +110,7 @@ proptest! {
                 (0, Some(target)) => log.set_leaf(Some(&target)).unwrap(),
                 (1, Some(target)) => {
                     let body = Compaction {
-                        summary: format!("s{n}"), first_kept_entry_id: target, tokens_before: 1, details: None, from_hook: None, extra: wire::Extra::default(), };
+                        summary: format!("s{n}"), first_kept_entry_id: target, tokens_before: 1, details: None, from_hook: None, extra: wire::Extra::default(), usage: None, };
                     log.append(EntryBody::Compaction(body)).unwrap();
                 }
                 _ => { log.append(user(&format!("m{n}"))).unwrap(); }
