@@ -3,6 +3,7 @@
 //! What lives here: everything a maintainer or CI runs by `cargo run -p xtask -- <chore>`. What does not: anything the agent
 //! needs at run time.
 
+pub mod abort;
 pub mod args;
 pub mod bench;
 pub mod fuzz;
@@ -10,4 +11,6 @@ pub mod kill9;
 pub mod models;
 pub mod out;
 pub mod protocol;
+mod sample;
 pub mod tidy;
+pub mod torn;

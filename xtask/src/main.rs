@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use xtask::args::Args;
 use xtask::out::{complain, say};
-use xtask::{bench, fuzz, kill9, models, protocol, tidy};
+use xtask::{abort, bench, fuzz, kill9, models, protocol, tidy, torn};
 
 const USAGE: &str = "\
 Usage: cargo run -p xtask -- <chore>
@@ -15,8 +15,12 @@ Usage: cargo run -p xtask -- <chore>
   tidy                                            see that the house rules are kept
   fuzz-lines --agent PATH [--count N] [--seed S]  drive an agent with broken and odd lines
   kill9 --agent PATH [--rounds N] [--seed S]      kill an agent at random moments and see what is left
+  abort --agent PATH [--rounds N] [--seed S] [--only MOMENT] [--untimed]
+                                                  abort runs at random moments; with --untimed times are not judged
+  torn --agent PATH [--flips N] [--step N] [--seed S] [--keep FOLDER]
+                                                  open session files that were cut or have wrong bytes
   bench --agent PATH [--only NAME] [--json FILE] [--peer NAME=COMMAND] [--strict]
-                                                  measure start-up, streaming, tools, floods (build with --release)
+                                                  measure start-up, streaming, tools, sessions, floods (build with --release)
   models SNAPSHOT [DATA]                          trim a models.dev snapshot to the catalogue of crates/llm
 ";
 
@@ -41,6 +45,8 @@ fn run(mut args: Args) -> Result<bool> {
         Some("tidy") => tidy::run(root),
         Some("fuzz-lines") => fuzz::run(&fuzz::Options::parse(&mut args)?),
         Some("kill9") => kill9::run(&kill9::Options::parse(&mut args)?),
+        Some("abort") => abort::run(&abort::Options::parse(&mut args)?),
+        Some("torn") => torn::run(&torn::Options::parse(&mut args)?),
         Some("bench") => bench::run(&bench::Options::parse(&mut args)?),
         Some("empty") => {
             // What `bench` compares the agent's start with: a program that only prints a line.

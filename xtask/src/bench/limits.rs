@@ -71,6 +71,33 @@ pub(super) const FUZZ_LINES: u64 = 1_000_000;
 /// Lines a second.
 pub(super) const FUZZ_SPEED: f64 = 50_000.0;
 
+/// Entries and bytes of the long session.
+pub(super) const SESSION: (usize, usize) = (20_000, 50_000_000);
+/// CPU of `switch_session` and `get_messages` with it, ms.
+pub(super) const SESSION_CPU_MS: f64 = 400.0;
+/// Most memory then, as a multiple of the file.
+pub(super) const SESSION_TIMES: f64 = 4.0;
+
+/// Sessions that are listed: how many, entries, bytes of each.
+pub(super) const LISTED: [(usize, usize, usize); 2] = [(2_000, 16, 40_000), (10, 2_000, 5_000_000)];
+/// Time since they were changed.
+pub(super) const LISTED_AGE: Duration = Duration::from_secs(3_600);
+/// Folders they lie in when all are asked for.
+pub(super) const LISTED_FOLDERS: usize = 40;
+/// Least bytes of the answer for each of them; less means that some are missing.
+pub(super) const LISTED_BYTES: u64 = 200;
+/// Time of a listing without a cache and of the next one, ms.
+pub(super) const LIST_MS: (f64, f64) = (150.0, 20.0);
+
+/// Entries of the short and of the long session that are appended to, and bytes of an entry.
+pub(super) const APPEND_TO: (usize, usize, usize) = (100, 20_000, 2_500);
+/// Appends.
+pub(super) const APPENDS: u32 = 2_000;
+/// Appends before them that are not counted.
+pub(super) const APPENDS_BEFORE: u32 = 200;
+/// CPU of an append to the long session, as a multiple of one to the short session.
+pub(super) const APPEND_GROWTH: f64 = 1.2;
+
 /// Longest wait for an answer or the end of a run.
 pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 /// How long an agent may take to end by itself.

@@ -3,14 +3,17 @@
 //! Here: the options and the order of the figures. Each group of figures has a file of its own; `runner` drives an agent,
 //! `meter` reads its CPU and memory, `report` prints. Nothing here fails because a number is bad, unless `--strict` is given.
 
+mod append;
 mod flood;
 mod fuzz;
 mod limits;
+mod listing;
 mod longline;
 mod meter;
 mod output;
 mod report;
 mod runner;
+mod sessions;
 mod startup;
 mod stream;
 mod subject;
@@ -31,12 +34,15 @@ use subject::Subject;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 8] = [
+const GROUPS: [(&str, Measure); 11] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
     ("tools", tools::turns),
     ("bashout", tools::output),
+    ("sessions", sessions::measure),
+    ("listing", listing::measure),
+    ("append", append::measure),
     ("longline", longline::measure),
     ("flood", flood::measure),
     ("fuzz", fuzz::measure),

@@ -36,7 +36,8 @@ pub(super) struct Cost {
 pub(super) struct Stage {
     /// The model.
     pub(super) server: ScriptedServer,
-    workspace: Workspace,
+    /// The folders.
+    pub(super) workspace: Workspace,
 }
 
 impl Stage {
@@ -144,13 +145,21 @@ impl Runner {
 
     /// Sends a command and waits for its answer.
     pub(super) fn call(&mut self, command: &str, message: Option<&str>) -> Result<Head> {
-        self.serial += 1;
-        let id = format!("bench{}", self.serial);
-        let mut line = json!({"id": id, "type": command});
+        let mut line = json!({ "type": command });
         if let (Some(message), Some(object)) = (message, line.as_object_mut()) {
             object.insert("message".to_owned(), message.into());
         }
-        self.send(&line)?;
+        self.ask(line)
+    }
+
+    /// Gives a command with parameters an id, sends it and waits for its answer.
+    pub(super) fn ask(&mut self, mut command: Value) -> Result<Head> {
+        self.serial += 1;
+        let id = format!("bench{}", self.serial);
+        if let Some(object) = command.as_object_mut() {
+            object.insert("id".to_owned(), id.clone().into());
+        }
+        self.send(&command)?;
         let head = self.wait(|head| head.answers(&id))?;
         let refused = [r#""success":false"#, r#""success": false"#];
         if refused.iter().any(|word| head.text.contains(word)) {
