@@ -166,7 +166,15 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
     let on_disk: Vec<String> = messages.map(|entry| canonical(&entry["message"])).collect();
     let known: HashSet<&String> = on_disk.iter().collect();
     let mut rest = on_disk.iter();
-    for line in lines.iter().filter(|line| line["type"] == "message_end") {
+    // What was told before the last change of sessions may belong to another file.
+    let changed = lines
+        .iter()
+        .rposition(|line| CHANGES.iter().any(|change| line["command"] == *change) && line["success"] == true);
+    for (at, line) in lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line["type"] == "message_end")
+    {
         let told = canonical(&line["message"]);
         if known.contains(&told) {
             assert!(
@@ -174,13 +182,38 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
                 "{name}: in another order: {line}"
             );
         } else {
-            // Then it belongs to an earlier session of the same process.
             assert!(
-                lines.iter().any(|line| line["command"] == "new_session"),
+                changed.is_some_and(|changed| at < changed),
                 "{name}: not on disk: {line}"
             );
         }
     }
+}
+
+/// Commands after which the process works on another session.
+const CHANGES: [&str; 5] = ["new_session", "switch_session", "fork", "branch", "clone"];
+
+/// The header of a session file.
+pub(crate) fn header(path: &Path) -> Value {
+    let content = std::fs::read_to_string(path).unwrap();
+    serde_json::from_str(content.lines().next().unwrap()).unwrap()
+}
+
+/// The messages of a session file, all branches.
+pub(crate) fn messages(path: &Path) -> Vec<Value> {
+    let entries = entries(path);
+    entries
+        .iter()
+        .filter_map(|entry| entry.get("message").cloned())
+        .collect()
+}
+
+/// Their roles.
+pub(crate) fn roles(path: &Path) -> Vec<Value> {
+    messages(path)
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect()
 }
 
 /// The same text for equal values.

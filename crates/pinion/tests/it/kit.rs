@@ -252,6 +252,14 @@ impl Pi {
         self.get("get_messages")["messages"].as_array().unwrap().clone()
     }
 
+    /// The roles of the messages.
+    pub(crate) fn roles(&self) -> Vec<Value> {
+        self.messages()
+            .iter()
+            .map(|message| message["role"].clone())
+            .collect()
+    }
+
     pub(crate) fn file(&self) -> PathBuf {
         self.state()["sessionFile"].as_str().unwrap().into()
     }
@@ -292,6 +300,14 @@ pub(crate) fn kinds(lines: &[Value]) -> Vec<&str> {
         .collect()
 }
 
+/// Where the response to a command stands among the lines.
+pub(crate) fn answered_at(lines: &[Value], id: &str) -> usize {
+    lines
+        .iter()
+        .position(|line| line["id"] == id && line["type"] == "response")
+        .unwrap()
+}
+
 /// Lines of a type.
 pub(crate) fn of_type<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["type"] == kind).collect()
@@ -305,8 +321,14 @@ pub(crate) fn answers(lines: &[Value]) -> Vec<&Value> {
     ends.filter(|message| message["role"] == "assistant").collect()
 }
 
-/// The text blocks of a message, joined.
+/// The text blocks of a message, joined, or its summary.
 pub(crate) fn text(message: &Value) -> String {
+    if let Some(text) = message["content"]
+        .as_str()
+        .or_else(|| message["summary"].as_str())
+    {
+        return text.to_owned();
+    }
     let blocks = message["content"].as_array().unwrap().iter();
     blocks.filter_map(|block| block["text"].as_str()).collect()
 }

@@ -6,16 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
-use crate::check;
+use crate::check::{self, roles};
 use crate::kit::{LONG, Pi, World, answers, bash, files_below, of_type, text, until};
-
-fn roles(path: &Path) -> Vec<Value> {
-    let entries = check::entries(path);
-    entries
-        .iter()
-        .filter_map(|entry| entry["message"].get("role").cloned())
-        .collect()
-}
 
 /// A finished session with one exchange; its file.
 fn made(world: &World) -> PathBuf {
@@ -100,8 +92,7 @@ fn opened_by_path() {
 fn opened_by_the_beginning_of_its_id() {
     let world = World::new([]);
     let file = made(&world);
-    let header: Value =
-        serde_json::from_str(std::fs::read_to_string(&file).unwrap().lines().next().unwrap()).unwrap();
+    let header = check::header(&file);
     let id = header["id"].as_str().unwrap();
     for args in [["--session", &id[..13]], ["--resume", &id[..13]]] {
         let pi = world.start_with(&args);
@@ -339,9 +330,10 @@ fn a_new_session_knows_its_parent_and_frees_the_old_one() {
     let first = pi.file();
     pi.data(json!({"type": "new_session", "parentSession": first}));
     pi.say("Hi");
-    let header = std::fs::read_to_string(pi.file()).unwrap();
-    let header: Value = serde_json::from_str(header.lines().next().unwrap()).unwrap();
-    assert_eq!(header["parentSession"], first.to_str().unwrap());
+    assert_eq!(
+        check::header(&pi.file())["parentSession"],
+        first.to_str().unwrap()
+    );
     let other = world.start_with(&["--session", first.to_str().unwrap()]);
     assert_eq!(other.messages().len(), 2);
     other.finish();
