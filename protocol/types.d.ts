@@ -478,6 +478,8 @@ export interface ListSessionsCommand {
   type: "list_sessions";
   /** Which sessions. */
   scope?: ListScope;
+  /** Should `allMessagesText` be filled in? It takes reading every session whole. */
+  texts?: boolean;
 }
 
 /** Slash commands that a prompt may begin with. */
@@ -1641,7 +1643,7 @@ export interface ListedSession {
   messageCount: number;
   /** What the user said first. */
   firstMessage: string;
-  /** All text, to search in; empty unless the scope is `cwd`. */
+  /** All text, to search in; empty unless it was asked for. */
   allMessagesText: string;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A session goes back and forth between two agents: sessions.py OURS PI CONFORMANCE_KIT.
+"""A session goes back and forth between two agents: sessions.py OURS CONFORMANCE_KIT KIND COMMAND...
 
-Each opens what the other wrote, must see the same conversation, and continues it; once beginning with ours, once with pi.
+Each opens what the other wrote, must see the same conversation, and continues it; once beginning with ours, once with the
+other. KIND is `pi` or `omp`: where it looks for its models and how it is told which session to open.
 """
 import json
 import os
@@ -12,22 +13,29 @@ import sys
 import tempfile
 import threading
 
-OURS, PI, KIT = sys.argv[1:4]
+OURS, KIT, KIND = sys.argv[1:4]
+OTHER = sys.argv[4:]
 sys.path.insert(0, KIT)
 from mockllm import MockLLM  # noqa: E402
 
 LIMIT = 60
+PI = {"args": ["--provider", "mock", "--model", "claude-mock"], "open": "--session"}
+OMP = {"args": ["--model", "mock/claude-mock", "--no-title", "--no-lsp", "--no-skills", "--no-rules", "--no-extensions"], "open": "--resume"}
 
 
 class Agent:
     """A running `--mode rpc`."""
 
-    def __init__(self, program, root, *args):
+    def __init__(self, program, root, session=None):
+        kind = OMP if program is OTHER and KIND == "omp" else PI
+        self.name = "ours" if program is not OTHER else KIND
         env = {
             "PATH": os.environ["PATH"], "HOME": str(root / "home"), "TMPDIR": str(root), "LANG": "C.UTF-8",
-            "PI_CODING_AGENT_DIR": str(root / "agent"), "PI_OFFLINE": "1", "PI_TELEMETRY": "0",
+            "PI_CODING_AGENT_DIR": str(root / "agent"), "PI_OFFLINE": "1", "PI_TELEMETRY": "0", "OMP_SKIP_VERSION_CHECK": "1",
         }
-        command = [program, "--mode", "rpc", "--provider", "mock", "--model", "claude-mock", *args]
+        command = [*program, "--mode", "rpc", *kind["args"]]
+        if session:
+            command += [kind["open"], session]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=env, cwd=root / "cwd", text=True)
         self.lines = queue.Queue()
@@ -45,7 +53,7 @@ class Agent:
         while True:
             line = self.lines.get(timeout=LIMIT)
             if line is None:
-                sys.exit(f"{self.process.args[0]} ended: {''.join(self.errors)}")
+                sys.exit(f"{self.name} ended: {''.join(self.errors)}")
             self.seen.append(line)
             if fits(line):
                 return line
@@ -55,7 +63,7 @@ class Agent:
         self.process.stdin.flush()
         answer = self.wait(lambda line: line.get("id") == kind and line.get("type") == "response")
         if not answer["success"]:
-            sys.exit(f"{self.process.args[0]}: {answer}")
+            sys.exit(f"{self.name}: {answer}")
         return answer.get("data", {})
 
     def say(self, text):
@@ -99,7 +107,8 @@ def round_trip(first, second, names):
                         "contextWindow": 200000, "maxTokens": 32000,
                         "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}}],
         }}}
-        (root / "agent" / "models.json").write_text(json.dumps(models))
+        for name in ("models.json", "models.yml"):  # JSON is YAML, too
+            (root / "agent" / name).write_text(json.dumps(models))
 
         agent = Agent(first, root)
         agent.say("Question one")
@@ -112,7 +121,7 @@ def round_trip(first, second, names):
             expected = continued(program, root, file, expected, turn)
         # Each reads what both wrote, and nothing is missing from what the model was told.
         for program in (first, second):
-            agent = Agent(program, root, "--session", file)
+            agent = Agent(program, root, file)
             same(agent, expected)
             agent.end()
         told = json.dumps(mock.requests[-1]["body"], ensure_ascii=False)
@@ -127,16 +136,18 @@ def round_trip(first, second, names):
 
 
 def continued(program, root, file, expected, turn):
-    agent = Agent(program, root, "--session", file)
+    agent = Agent(program, root, file)
     same(agent, expected)
     state = agent.call("get_state")
-    if state.get("sessionName") != "Back and forth" or state["model"]["id"] != "claude-mock":
-        sys.exit(f"{program}: name or model are lost: {state}")
+    # oh-my-pi keeps the name in the header and does not look for pi's session_info.
+    named = agent.name == "omp" or state.get("sessionName") == "Back and forth"
+    if not named or state["model"]["id"] != "claude-mock":
+        sys.exit(f"{agent.name}: name or model are lost: {state}")
     agent.say(f"Question {turn}")
     messages = [shape(message) for message in agent.call("get_messages")["messages"]]
     agent.end()
     if messages[:len(expected)] != expected or len(messages) != len(expected) + 4:
-        sys.exit(f"{program}: the conversation did not go on as it should: {messages[len(expected):]}")
+        sys.exit(f"{agent.name}: the conversation did not go on as it should: {messages[len(expected):]}")
     return messages
 
 
@@ -144,11 +155,12 @@ def same(agent, expected):
     messages = [shape(message) for message in agent.call("get_messages")["messages"]]
     if messages != expected:
         differ = [pair for pair in zip(messages, expected) if pair[0] != pair[1]]
-        sys.exit(f"{agent.process.args[0]} sees {len(messages)} messages instead of {len(expected)}; different: {differ[:2]}")
+        sys.exit(f"{agent.name} sees {len(messages)} messages instead of {len(expected)}; different: {differ[:2]}")
     damage = [line for line in agent.seen if line["type"] in ("session_damage", "notice", "extension_error")]
     if damage:
-        sys.exit(f"{agent.process.args[0]} complains: {damage}")
+        sys.exit(f"{agent.name} complains: {damage}")
 
 
-round_trip(OURS, PI, "ours, pi, ours")
-round_trip(PI, OURS, "pi, ours, pi")
+OURS = [OURS]
+round_trip(OURS, OTHER, f"ours, {KIND}, ours")
+round_trip(OTHER, OURS, f"{KIND}, ours, {KIND}")

@@ -34,6 +34,8 @@ impl Spending {
                 }
             }
             EntryBody::Message(entry) => match entry.message.as_ref() {
+                // The mark of an abort before any answer names no model and took nothing.
+                Message::Assistant(answer) if answer.model.is_empty() => {}
                 Message::Assistant(answer) => {
                     self.now_uses(&answer.provider, &answer.model);
                     self.add(&answer.usage, 1);

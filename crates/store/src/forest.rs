@@ -117,6 +117,12 @@ impl Forest {
                 }
             },
             EntryBody::SessionInfo(body) => self.name = Some(body.name.trim().to_owned()),
+            // oh-my-pi's way of saying the same.
+            EntryBody::Other(map) if entry.body.kind() == "title_change" => {
+                if let Some(title) = map.get("title").and_then(serde_json::Value::as_str) {
+                    self.name = Some(title.trim().to_owned());
+                }
+            }
             _ => {}
         }
     }

@@ -53,6 +53,10 @@ impl SessionLog {
         if header.extra.is_empty()
             && let Ok(Value::Object(mut others)) = serde_json::to_value(&self.header.extra)
         {
+            // oh-my-pi has it in a line of its own, which belongs to its file.
+            if let Some(title) = &self.title {
+                others.entry("title").or_insert_with(|| title.as_str().into());
+            }
             // Says where we come from, not where the fork does.
             others.shift_remove("branchedFrom");
             header.extra = Extra::from(others);

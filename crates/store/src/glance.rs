@@ -34,7 +34,7 @@ fn look(line: &[u8]) -> Option<Glance> {
     let (kind, mut rest) = plain(line.strip_prefix(b"{\"type\":")?)?;
     match kind {
         b"message" => {}
-        b"session_info" => return None,
+        b"session_info" | b"title_change" => return None,
         _ => return Some(Glance::Nothing),
     }
     // Both braces: then the message is the last member, and not torn.

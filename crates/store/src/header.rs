@@ -15,6 +15,8 @@ pub(crate) struct HeaderLine {
     pub(crate) header: SessionHeader,
     /// The session's name in xcsh files (dialects.md 12).
     pub(crate) title: Option<String>,
+    /// Had the line to be mended before it could be read?
+    pub(crate) mended: bool,
 }
 
 /// A header for a new session: version 3, a fresh UUIDv7, the present time. `cwd` is the session's working directory; an empty
@@ -64,6 +66,7 @@ pub(crate) fn from_map(map: &Map<String, Value>) -> Option<HeaderLine> {
     Some(HeaderLine {
         header,
         title: text("title").map(str::to_owned),
+        mended: false,
     })
 }
 

@@ -20,6 +20,8 @@ use crate::repair;
 pub(crate) struct Loader {
     /// The first header met.
     pub(crate) header: Option<HeaderLine>,
+    /// The session's name in a line of its own.
+    pub(crate) title: Option<String>,
     /// Position of the last entry met.
     pub(crate) last: Option<usize>,
     /// Number of the last line read.
@@ -147,7 +149,7 @@ impl Loader {
                 repair::first(rest).is_some_and(|first| is_true_entry(&parse::line(first.get().as_bytes())))
             }
             Line::Blank => false,
-            Line::Header(_) | Line::Entry(_) => true,
+            Line::Header(_) | Line::Title(_) | Line::Entry(_) => true,
         };
         if whole {
             self.lines += 1;
@@ -208,7 +210,11 @@ impl Loader {
     fn take(&mut self, line: Line, span: Span, forest: &mut Forest, damage: &mut Damage) {
         match line {
             Line::Header(_) if self.header.is_some() => damage.duplicate_headers += 1,
-            Line::Header(header) => self.header = Some(*header),
+            Line::Header(header) => {
+                damage.mended += u64::from(header.mended);
+                self.header = Some(*header);
+            }
+            Line::Title(title) => self.title = Some(title),
             Line::Entry(parsed) => self.entry(*parsed, span, forest, damage),
             Line::Blank | Line::Bad(_) => {}
         }
@@ -237,7 +243,8 @@ impl Loader {
 
     /// Decides what the whole file is, after everything was fed.
     pub(crate) fn verdict(self, forest: &Forest, tail: Tail, path: Option<&Path>) -> Verdict {
-        if let Some(header) = self.header {
+        if let Some(mut header) = self.header {
+            header.title = header.title.or(self.title);
             return Verdict::Session(Box::new(header));
         }
         let first = forest
@@ -263,7 +270,7 @@ pub(crate) fn header_remains(content: &[u8]) -> usize {
     let mut len = 0;
     for line in content.split_inclusive(|b| *b == b'\n') {
         match parse::line(line) {
-            Line::Blank => len += line.len(),
+            Line::Blank | Line::Title(_) => len += line.len(),
             // Entries glued to it are worth more than a tidy file.
             _ if repair::parts(line)
                 .iter()
@@ -286,6 +293,6 @@ fn could_be_remains(line: &Line) -> bool {
     match line {
         Line::Bad(_) => true,
         Line::Entry(parsed) => matches!(parsed.entry.body, EntryBody::Other(_)),
-        Line::Header(_) | Line::Blank => false,
+        Line::Header(_) | Line::Title(_) | Line::Blank => false,
     }
 }

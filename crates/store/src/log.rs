@@ -134,7 +134,7 @@ impl SessionLog {
         (lines, last): (u64, Option<usize>),
         damage: Damage,
     ) -> Self {
-        let HeaderLine { header, title } = header;
+        let HeaderLine { header, title, .. } = header;
         let mut log = Self::bare(Some(path.to_path_buf()), header);
         log.adopt(medium, forest, tail, damage);
         (log.title, log.lines, log.leaf) = (title, lines, last);

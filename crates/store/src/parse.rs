@@ -23,10 +23,18 @@ pub(crate) enum Line {
     Blank,
     /// A session header.
     Header(Box<HeaderLine>),
+    /// oh-my-pi's name of the session, in a line of its own before the header.
+    Title(String),
     /// An entry.
     Entry(Box<Parsed>),
     /// Nothing that can be used.
     Bad(SkipReason),
+}
+
+#[derive(Deserialize)]
+struct Title {
+    #[serde(default)]
+    title: String,
 }
 
 /// An entry and how well it could be read.
@@ -127,7 +135,17 @@ fn typed(text: &str, quality: Quality) -> Result<Line, serde_json::Error> {
     let kind = head.kind.as_deref().unwrap_or("");
     if kind == "session" {
         let map: Map<String, Value> = serde_json::from_str(text)?;
-        return Ok(header::from_map(&map).map_or(Line::Bad(SkipReason::NoId), |h| Line::Header(Box::new(h))));
+        return Ok(match header::from_map(&map) {
+            Some(header) => Line::Header(Box::new(HeaderLine {
+                mended: quality == Quality::Mended,
+                ..header
+            })),
+            None => Line::Bad(SkipReason::NoId),
+        });
+    }
+    if kind == "title" && head.id.is_none() {
+        let title: Title = serde_json::from_str(text)?;
+        return Ok(Line::Title(title.title));
     }
     let Some(id) = head.id.filter(|id| !id.is_empty()) else {
         return Ok(Line::Bad(SkipReason::NoId));

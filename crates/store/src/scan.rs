@@ -48,6 +48,7 @@ pub struct SessionSummary {
 struct ScanLine<'a> {
     r#type: Option<String>,
     name: Option<Value>,
+    title: Option<Value>,
     timestamp: Option<Value>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -161,6 +162,15 @@ pub(crate) fn changed_ns(found: &Metadata) -> u64 {
 struct Head {
     lines: usize,
     foreign: bool,
+    /// What oh-my-pi says in a line before the header.
+    title: Option<String>,
+}
+
+/// oh-my-pi's name of the session.
+fn title_line(map: &Map<String, Value>) -> Option<String> {
+    let is_title = map.get("type").is_some_and(|kind| kind == "title") && !map.contains_key("id");
+    let title = map.get("title")?.as_str()?;
+    is_title.then(|| title.to_owned())
 }
 
 impl Head {
@@ -171,13 +181,19 @@ impl Head {
         }
         self.lines += 1;
         let map = serde_json::from_slice::<Map<String, Value>>(line).ok();
-        if let Some(header) = map.as_ref().and_then(header::from_map) {
+        if let Some(mut header) = map.as_ref().and_then(header::from_map) {
+            header.title = header.title.or(self.title.take());
             return Some(header);
+        }
+        if let Some(title) = map.as_ref().and_then(title_line) {
+            self.title = Some(title);
+            return None;
         }
         if self.lines == 1 && header::looks_like_header(line) {
             return Some(HeaderLine {
                 header: header::rebuild(line, Some(path), ""),
                 title: None,
+                mended: true,
             });
         }
         self.foreign |= map.is_some();
@@ -247,13 +263,19 @@ fn parsed(summary: &mut SessionSummary, line: &[u8]) {
             let name = name.map(str::trim).filter(|name| !name.is_empty());
             summary.name = name.map(str::to_owned);
         }
+        (Some("title_change"), _) => {
+            let title = line.title.as_ref().and_then(Value::as_str).map(str::trim);
+            if let Some(title) = title {
+                summary.name = (!title.is_empty()).then(|| title.to_owned());
+            }
+        }
         (Some("message"), Some(raw)) => message(summary, raw, line.timestamp.as_ref()),
         _ => {}
     }
 }
 
 fn begin(path: &Path, head: HeaderLine, with_texts: bool) -> SessionSummary {
-    let HeaderLine { header, title } = head;
+    let HeaderLine { header, title, .. } = head;
     SessionSummary {
         path: path.to_path_buf(),
         created: iso_to_ms(&header.timestamp).unwrap_or_default(),

@@ -257,6 +257,8 @@ pub enum ListScope {
 pub struct ListParams {
     /// Which sessions.
     pub scope: ListScope,
+    /// Should `allMessagesText` be filled in? It takes reading every session whole.
+    pub texts: bool,
 }
 
 /// Reads one image in any form that clients send (dialects.md 5, row 10): `{data, mimeType}`, `{source: {type: "base64",

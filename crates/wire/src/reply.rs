@@ -209,7 +209,7 @@ pub struct ListedSession {
     pub message_count: u64,
     /// What the user said first.
     pub first_message: String,
-    /// All text, to search in; empty unless the scope is `cwd`.
+    /// All text, to search in; empty unless it was asked for.
     pub all_messages_text: String,
 }
 

@@ -1,6 +1,6 @@
 //! Looking at the tree of a session, at other sessions, and at what can be called (dialects.md 2).
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::value::RawValue;
 use store::{Listing, SessionSummary, Tree};
@@ -13,6 +13,9 @@ use wire::{EntryBody, Message, Reply};
 use crate::outbox::Origin;
 
 use super::Session;
+
+/// What listings remember, below the agent directory. It may be deleted at any time.
+const SESSION_CACHE: &str = "cache/sessions";
 
 impl Session {
     /// User messages with text, of all branches; with their lines in the file for clients of the older `branch`.
@@ -63,19 +66,28 @@ impl Session {
         })
     }
 
-    /// Lists sessions beside the session: two thousand files must not hold up a stream.
+    /// Lists sessions beside the session: two thousand files must not hold up a stream. All texts are only read when they are
+    /// asked for; everything else comes from a cache where nothing changed.
     pub(super) fn list_sessions(&self, origin: Origin, params: ListParams) {
         let outbox = self.outbox.clone();
         let own = self.session_dir();
         let cwd = self.cwd.to_string_lossy().into_owned();
         let root = store::paths::sessions_root(&self.agent.agent_dir);
+        let cache = self.agent.agent_dir.join(SESSION_CACHE);
         tokio::spawn(async move {
-            let listing = tokio::task::spawn_blocking(move || match params.scope {
-                ListScope::All => all(&root, own),
-                ListScope::Cwd => {
-                    let mut found = store::list(&own, Listing::WithTexts)?;
-                    found.retain(|session| session.cwd.is_empty() || session.cwd == cwd);
-                    Ok(found)
+            let listing = tokio::task::spawn_blocking(move || {
+                let how = if params.texts {
+                    Listing::WithTexts
+                } else {
+                    Listing::Cached(&cache)
+                };
+                match params.scope {
+                    ListScope::All => all(&root, &own, how),
+                    ListScope::Cwd => {
+                        let mut found = store::list(&own, how)?;
+                        found.retain(|session| session.cwd.is_empty() || session.cwd == cwd);
+                        Ok(found)
+                    }
                 }
             });
             let outcome = match listing.await {
@@ -97,10 +109,10 @@ impl Session {
 }
 
 /// The sessions of every directory in the usual place, and those of a directory elsewhere.
-fn all(root: &std::path::Path, own: PathBuf) -> Result<Vec<SessionSummary>, store::StoreError> {
-    let mut found = store::list_all(root, Listing::Plain)?;
+fn all(root: &Path, own: &Path, how: Listing<'_>) -> Result<Vec<SessionSummary>, store::StoreError> {
+    let mut found = store::list_all(root, how)?;
     if !own.starts_with(root) {
-        found.extend(store::list(&own, Listing::Plain)?);
+        found.extend(store::list(own, how)?);
         found.sort_by_key(|session| std::cmp::Reverse(session.modified));
     }
     Ok(found)

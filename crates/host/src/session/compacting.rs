@@ -24,6 +24,7 @@ pub(super) struct Asked {
 impl Session {
     /// A manual compaction, once the run has ended.
     pub(super) async fn compact_now(&mut self, asked: Asked) {
+        self.hear();
         self.asked_to_compact = Some(asked);
         self.drive(Input::Compact).await;
     }

@@ -59,6 +59,7 @@ impl Session {
                 .map_err(|error| error.to_string());
             return self.outbox.respond(origin, outcome).await;
         }
+        self.hear();
         self.drive(Input::Move).await;
         let moving = Moving { origin, place, label };
         let summary = if params.summarize {

@@ -156,9 +156,12 @@ impl Session {
     fn switch_to(&mut self, path: &Path) -> Result<(), HostError> {
         let is_current = self.log.path().is_some_and(|current| same_file(current, path));
         if is_current {
-            // Our own lock would be in the way.
+            // Our own lock would be in the way. A copy in memory stands in, should the file not open again.
             let header = self.log.header().clone();
-            self.log = SessionLog::create(None, header)?;
+            self.log = match self.log.fork(None, header.clone(), ForkScope::All) {
+                Ok(copy) => copy,
+                Err(_) => SessionLog::create(None, header)?,
+            };
         }
         let (log, cwd) = open_log(path, &self.cwd)?;
         self.cwd = cwd;

@@ -17,7 +17,8 @@ fn cut(lines: &[String], at: usize) {
         })
         .collect();
     // A line counts as soon as its last byte is there, with or without the line feed.
-    let expected = ends.iter().filter(|end| **end <= at).count() - 1;
+    let heads = super::variants::heads(lines);
+    let expected = ends.iter().filter(|end| **end <= at).count() - heads;
     let (log, damage) = SessionLog::open(&path, "/").unwrap();
     assert_eq!(log.entries().len(), expected, "cut at {at}");
     // A migration ends the last line.
@@ -36,9 +37,10 @@ fn cut(lines: &[String], at: usize) {
 #[test]
 fn a_cut_at_every_byte_of_the_last_three_entries_loses_only_the_cut_entry() {
     let variants = super::variants::variants().into_iter();
-    let variants = variants.filter(|v| !v.name.starts_with("v1") && !v.name.ends_with("title"));
+    let variants = variants
+        .filter(|v| !v.name.starts_with("v1") && !v.name.ends_with("title") && !v.name.ends_with("slot"));
     let files: Vec<Vec<String>> = variants.map(|v| v.lines).chain([all_entries()]).collect();
-    assert_eq!(files.len(), 5);
+    assert_eq!(files.len(), 6);
     // Every cut waits a little for another writer to go on, so many are tried at once.
     for lines in files {
         let (start, end) = (text(&lines[..lines.len() - 3]).len(), text(&lines).len());

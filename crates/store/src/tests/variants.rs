@@ -208,6 +208,39 @@ fn xcsh() -> Vec<Variant> {
     ]
 }
 
+/// What oh-my-pi 18 writes: its name for the session in a padded line before the header.
+fn oh_my_pi() -> Vec<Variant> {
+    let title = r#"{"type":"title","v":1,"title":"from the slot","source":"user","updatedAt":"2026-11-01T10:00:00.000Z","pad":"        "}"#;
+    let header =
+        r#"{"type":"session","version":3,"id":"v3n","timestamp":"2026-11-01T10:00:00.000Z","cwd":"/x"}"#;
+    let entries = [
+        "model_change \"model\":\"mock/claude\",\"resolvedModelIsFallback\":false",
+        "thinking_level_change \"thinkingLevel\":\"high\",\"configured\":null",
+        &said(&question("first")),
+        "custom \"customType\":\"tool_execution_start\",\"data\":{\"toolCallId\":\"c\"}",
+        &said(&answer_of("mock", "claude", "done", ",\"attribution\":\"agent\"")),
+        "title_change \"title\":\" from the entry \",\"source\":\"user\"",
+        "custom \"customType\":\"session_exit\",\"data\":{}",
+    ];
+    let variant = |name, count, session_name| {
+        let mut lines = vec![title.to_owned()];
+        lines.extend(chain(header, &entries[..count]));
+        Variant {
+            name,
+            lines,
+            context: &[("user", "first"), ("assistant", "done")],
+            model: Some(("mock", "claude")),
+            level: Some("high"),
+            session_name: Some(session_name),
+            ..NONE
+        }
+    };
+    vec![
+        variant("oh-my-pi, named by its slot", 5, "from the slot"),
+        variant("oh-my-pi, named by an entry", 7, "from the entry"),
+    ]
+}
+
 fn later_pi() -> Vec<Variant> {
     let header =
         r#"{"type":"session","version":3,"id":"v3p","timestamp":"2026-11-01T10:00:00.000Z","cwd":"/x"}"#;
@@ -264,6 +297,7 @@ pub(super) fn variants() -> Vec<Variant> {
     let mut all = version_1();
     all.push(version_2());
     all.extend(xcsh());
+    all.extend(oh_my_pi());
     all.extend(later_pi());
     all
 }
@@ -302,6 +336,11 @@ fn means(log: &SessionLog, variant: &Variant, more: &[(&str, &str)]) {
     assert_eq!(log.session_name(), variant.session_name, "{}", variant.name);
 }
 
+/// Lines before the first entry.
+pub(super) fn heads(lines: &[String]) -> usize {
+    1 + usize::from(lines[0].contains("\"type\":\"title\""))
+}
+
 fn lines_of(path: &Path) -> Vec<String> {
     fs::read_to_string(path)
         .unwrap()
@@ -322,7 +361,12 @@ fn every_variant_opens_means_what_it_should_and_is_continued_without_touching_it
             "{}: {damage}",
             variant.name
         );
-        assert_eq!(log.entries().len(), variant.lines.len() - 1, "{}", variant.name);
+        assert_eq!(
+            log.entries().len(),
+            variant.lines.len() - heads(&variant.lines),
+            "{}",
+            variant.name
+        );
         assert_eq!(
             log.header().parent_session.as_deref(),
             variant.parent,
@@ -390,11 +434,12 @@ fn forks_and_copies_of_every_variant_hold_its_lines() {
         fork.ensure_on_disk().unwrap();
         let mut copy = log.fork(Some(all.clone()), header(), ForkScope::All).unwrap();
         copy.ensure_on_disk().unwrap();
-        assert_eq!(lines_of(&all)[1..], old[1..], "{}", variant.name);
+        let heads = heads(&old);
+        assert_eq!(lines_of(&all)[1..], old[heads..], "{}", variant.name);
         drop((fork, copy));
         let forked = lines_of(&one);
         let after_label = |line: &str| line.contains("\"parentId\":\"e5\"");
-        let kept = old[1..]
+        let kept = old[heads..]
             .iter()
             .filter(|line| !line.contains("\"type\":\"label\""));
         for (old, new) in kept.zip(&forked[1..]) {
