@@ -50,6 +50,7 @@ pub fn file_name(timestamp: &str, id: &str) -> String {
     // The id may hold dots (`--session-id`), and the name should be findable by it.
     let safe_in_id = |c: char| if c == '.' { c } else { safe(c) };
     let id: String = id.chars().take(ID_IN_NAME).map(safe_in_id).collect();
+    let id = id.replace("..", "--");
     format!("{time}_{id}.jsonl")
 }
 

@@ -16,6 +16,7 @@ pub mod model;
 pub mod number;
 pub mod partial_json;
 pub mod reply;
+pub mod said;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod state;
