@@ -4,6 +4,7 @@
 
 mod agent;
 mod error;
+mod hub;
 pub mod limits;
 mod mail;
 mod outbox;
@@ -14,6 +15,7 @@ mod strings;
 
 pub use agent::{Agent, Options, SessionHome};
 pub use error::HostError;
+pub use hub::{AgentFor, Hub, Lane};
 pub use mail::{Mail, Mailbox, Slot, mailbox};
 pub use outbox::{Origin, Outbox, Outgoing, WriterGone, outbox};
 pub use session::{Opening, Session};

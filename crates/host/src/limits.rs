@@ -17,6 +17,15 @@ pub const END_WAIT: Duration = Duration::from_secs(2);
 /// How long a cancelled tool may take to end before its result no longer counts.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
+/// Sessions that are open besides the first; more are refused.
+pub const OPEN_SESSIONS: usize = 4_096;
+
+/// Longest handle of a session, in bytes.
+pub const HANDLE: usize = 64;
+
+/// How long sessions may take to say what they are.
+pub const DESCRIBE_WAIT: Duration = Duration::from_secs(2);
+
 /// Messages in both queues together; more are refused.
 pub const QUEUED: usize = 1_000;
 

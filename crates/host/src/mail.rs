@@ -6,7 +6,8 @@
 use std::any::Any;
 use std::collections::VecDeque;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
+use wire::reply::OpenSession;
 use wire::{Command, Lane, Response};
 
 use crate::limits;
@@ -19,20 +20,45 @@ pub enum Mail {
     Command(Origin, Command),
     /// A line that was no command; the answer is ready and only has to keep its place.
     Reject(Response),
+    /// The hub wants to know what the session is.
+    Describe(oneshot::Sender<OpenSession>),
 }
 
 impl Mail {
     /// Does it overtake what waits?
     #[must_use]
     pub fn is_urgent(&self) -> bool {
-        matches!(self, Self::Command(_, command) if command.lane() == Lane::Control)
+        match self {
+            Self::Command(_, command) => command.lane() == Lane::Control,
+            Self::Reject(_) => false,
+            Self::Describe(_) => true,
+        }
     }
 }
 
 /// Mail on its way, with whatever its sender wants to be dropped when it is taken out (its share of a memory budget).
-struct Letter {
+pub(crate) struct Letter {
     mail: Mail,
+    /// The session it is for; none means the first.
+    to: Option<Box<str>>,
     _held: Option<Box<dyn Any + Send>>,
+}
+
+impl Letter {
+    pub(crate) fn to(&self) -> Option<&str> {
+        self.to.as_deref()
+    }
+
+    pub(crate) fn command(&self) -> Option<&Command> {
+        match &self.mail {
+            Mail::Command(_, command) => Some(command),
+            Mail::Reject(_) | Mail::Describe(_) => None,
+        }
+    }
+
+    pub(crate) fn into_mail(self) -> Mail {
+        self.mail
+    }
 }
 
 /// Where mail is put in. When all clones are dropped the session ends.
@@ -60,25 +86,61 @@ pub fn mailbox() -> (Slot, Mailbox) {
 }
 
 impl Slot {
-    /// Puts mail in from a thread that may wait. `held` is dropped when the mail is taken out. False when the session is
-    /// gone.
+    /// Puts mail in from a thread that may wait, for a session or for the first one. `held` is dropped when the mail is taken
+    /// out. False when the session is gone.
     #[must_use]
-    pub fn put(&self, mail: Mail, held: impl Any + Send) -> bool {
+    pub fn put(&self, mail: Mail, to: Option<Box<str>>, held: impl Any + Send) -> bool {
         self.0
             .blocking_send(Letter {
                 mail,
+                to,
                 _held: Some(Box::new(held)),
             })
             .is_ok()
     }
 
+    /// Passes on what came through another slot. False when the session is gone.
+    pub(crate) async fn pass(&self, letter: Letter) -> bool {
+        self.0.send(letter).await.is_ok()
+    }
+
+    /// Puts mail in if there is room at once.
+    pub(crate) fn try_send(&self, mail: Mail) -> bool {
+        let (to, held) = (None, None);
+        self.0
+            .try_send(Letter {
+                mail,
+                to,
+                _held: held,
+            })
+            .is_ok()
+    }
+
+    /// Is nobody there to take mail out?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     /// Puts mail in from a task. False when the session is gone.
     pub async fn send(&self, mail: Mail) -> bool {
-        self.0.send(Letter { mail, _held: None }).await.is_ok()
+        let (to, held) = (None, None);
+        self.0
+            .send(Letter {
+                mail,
+                to,
+                _held: held,
+            })
+            .await
+            .is_ok()
     }
 }
 
 impl Mailbox {
+    /// The next letter as it came, for somebody who passes it on. Cancel-safe.
+    pub(crate) async fn letter(&mut self) -> Option<Letter> {
+        self.incoming.recv().await
+    }
+
     /// The next mail, in the order it came; `None` when there will be no more and nothing is held back. With `urgent_only` everything else is held
     /// back, as much of it as the mailbox holds, and comes later in its order. Cancel-safe.
     pub(crate) async fn next(&mut self, urgent_only: bool) -> Option<Mail> {

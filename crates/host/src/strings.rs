@@ -34,6 +34,38 @@ pub(crate) fn too_many_commands(limit: usize) -> String {
 /// A fork at something that is no user message.
 pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
 
+/// `close_session` without a handle.
+pub(crate) const FIRST_STAYS: &str = "The first session cannot be closed; it ends with the process";
+/// Sessions are being closed.
+pub(crate) const ENDING: &str = "The process is ending";
+/// Sessions did not say what they are.
+pub(crate) const NO_ANSWER: &str = "The sessions did not answer in time";
+
+/// A handle that no open session has.
+pub(crate) fn no_such_session(handle: &str) -> String {
+    format!("No open session: {handle}")
+}
+
+/// A handle that an open session has.
+pub(crate) fn handle_taken(handle: &str) -> String {
+    format!("Session is open already: {handle}")
+}
+
+/// A handle that is empty or long.
+pub(crate) fn bad_handle(limit: usize) -> String {
+    format!("A session handle has 1 to {limit} bytes")
+}
+
+/// Too many sessions.
+pub(crate) fn too_many_sessions(limit: usize) -> String {
+    format!("{limit} sessions are open already; close_session ends one")
+}
+
+/// A working directory that is not there.
+pub(crate) fn no_such_directory(dir: &std::path::Path) -> String {
+    format!("No such directory: {}", dir.display())
+}
+
 /// A branch at something that is no user message, by id and by line.
 pub(crate) const BAD_BRANCH: &str = "Invalid entry ID for branching";
 /// See [`BAD_BRANCH`].

@@ -25,6 +25,8 @@ pub const FRAMES: [&str; 5] = [
 pub struct Request {
     /// The `id`, whatever JSON value it was.
     pub id: Option<Box<RawValue>>,
+    /// The session it is for; the first one when it does not say.
+    pub session: Option<Box<str>>,
     /// The command's name as the client wrote it.
     pub name: String,
     /// The command.
@@ -126,9 +128,14 @@ fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
     if let Some(frame) = FRAMES.into_iter().find(|frame| *frame == name) {
         return Inbound::Frame(frame, text.to_owned());
     }
+    let session = match session(head.session) {
+        Ok(session) => session,
+        Err(error) => return reject(id(), Some(Value::from(cut(&name))), error),
+    };
     match Command::parse(&name, text) {
         Ok(command) => Inbound::Request(Request {
             id: id(),
+            session,
             name: name.into_owned(),
             command,
         }),
@@ -137,6 +144,15 @@ fn parse_object(text: &str, head: &LineHead<'_>) -> Inbound {
             unknown(id(), Some(Value::from(name)), name)
         }
         Err(error @ BadCommand::Params(name, _)) => reject(id(), Some(Value::from(name)), error.to_string()),
+    }
+}
+
+/// The handle in a line; null counts as none.
+fn session(raw: Option<&RawValue>) -> Result<Option<Box<str>>, String> {
+    match raw.map(|raw| serde_json::from_str::<Option<Box<str>>>(raw.get())) {
+        None => Ok(None),
+        Some(Ok(handle)) => Ok(handle),
+        Some(Err(_)) => Err("session must be a string".to_owned()),
     }
 }
 

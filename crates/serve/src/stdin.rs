@@ -43,9 +43,9 @@ pub fn spawn(input: impl Read + Send + 'static, slot: Slot, options: StdinOption
                 id: request.id,
                 command: request.command.name(),
             };
-            slot.put(Mail::Command(origin, request.command), held)
+            slot.put(Mail::Command(origin, request.command), request.session, held)
         }
-        Inbound::Rejected(response) => slot.put(Mail::Reject(response), held),
+        Inbound::Rejected(response) => slot.put(Mail::Reject(response), None, held),
         // Answers to questions that nobody asked are ignored (dialects.md 2).
         Inbound::Frame(..) => true,
         // Dropping the slot is what ends the session.

@@ -83,6 +83,13 @@ pub fn most_recent(dir: &Path, cwd: Option<&str>) -> Result<Option<PathBuf>> {
     Ok(found)
 }
 
+/// The working directory that a session file names; none when it does not, or is no session.
+#[must_use]
+pub fn working_directory(path: &Path) -> Option<String> {
+    let header = scan::header_of(path, &mut Vec::new()).ok()??.header;
+    Some(header.cwd).filter(|cwd| !cwd.is_empty())
+}
+
 /// The sessions of a directory whose id begins with `prefix`, last changed first.
 ///
 /// # Errors

@@ -238,6 +238,22 @@ pub struct LabelParams {
     pub label: Option<String>,
 }
 
+/// Parameters of `open_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct OpenSessionParams {
+    /// The handle it is to have; one is made up when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The session file; a new session without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_path: Option<String>,
+    /// Its working directory: that of its file, or of the process, when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
 /// Which sessions `list_sessions` looks at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

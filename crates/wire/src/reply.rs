@@ -221,6 +221,52 @@ pub struct Sessions {
     pub sessions: Vec<ListedSession>,
 }
 
+/// Answer of `open_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OpenedSession {
+    /// The handle for the `session` member of commands; events and responses of the session carry it.
+    pub session: String,
+    /// Session id.
+    pub session_id: String,
+    /// The session file, which may not exist yet; null without persistence.
+    pub session_file: Option<String>,
+    /// Its working directory.
+    pub cwd: String,
+}
+
+/// An open session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OpenSession {
+    /// Its handle; absent for the first one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// Session id.
+    pub session_id: String,
+    /// The session file; null without persistence.
+    pub session_file: Option<String>,
+    /// Its name, when it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_name: Option<String>,
+    /// Its working directory.
+    pub cwd: String,
+    /// Is a run under way?
+    pub is_streaming: bool,
+    /// Messages in its conversation.
+    pub message_count: usize,
+}
+
+/// Answer of `list_open_sessions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OpenSessions {
+    /// The first one first, then by handle.
+    pub sessions: Vec<OpenSession>,
+}
+
 /// Answer of `get_commands`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -266,6 +312,8 @@ pub enum Reply {
     ForkMessages(ForkMessages),
     Tree(SessionTree),
     Sessions(Sessions),
+    OpenedSession(Box<OpenedSession>),
+    OpenSessions(OpenSessions),
     Commands(Commands),
     ContextUsage(ContextUsageReply),
     Compacted(Box<CompactionResult>),

@@ -7,8 +7,8 @@ use serde_json::value::RawValue;
 use crate::command::{
     BashParams, BranchParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams,
     InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams, NewSessionParams, NoParams,
-    PromptParams, QueueModeParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams,
-    ThinkingParams,
+    OpenSessionParams, PromptParams, QueueModeParams, SessionNameParams, SetModelParams, StatsParams,
+    SwitchParams, ThinkingParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -104,8 +104,8 @@ macro_rules! commands {
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
-    ForkMessages, Forked, LastText, Messages, Models, Navigated, Queues, SessionTree, Sessions,
-    ThinkingLevels,
+    ForkMessages, Forked, LastText, Messages, Models, Navigated, OpenSessions, OpenedSession, Queues,
+    SessionTree, Sessions, ThinkingLevels,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -189,6 +189,12 @@ commands! {
     GetTree(NoParams) = "get_tree", Ordered -> SessionTree;
     /// Sessions on disk, newest first.
     ListSessions(ListParams) = "list_sessions", Task -> Sessions;
+    /// Opens one more session in this process. Commands that name its handle as `session` go to it.
+    OpenSession(OpenSessionParams) = "open_session", Task -> OpenedSession;
+    /// Ends the run of the session that is named, properly, and closes it.
+    CloseSession(NoParams) = "close_session", Task -> ();
+    /// The sessions that are open in this process.
+    ListOpenSessions(NoParams) = "list_open_sessions", Ordered -> OpenSessions;
     /// Slash commands that a prompt may begin with.
     GetCommands(NoParams) = "get_commands", Ordered -> Commands;
     /// How full the context is.
@@ -203,6 +209,9 @@ pub struct LineHead<'a> {
     /// The `id`, any JSON value.
     #[serde(borrow, default, deserialize_with = "present")]
     pub id: Option<&'a RawValue>,
+    /// The `session`, any JSON value.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub session: Option<&'a RawValue>,
     /// The `type`, any JSON value.
     #[serde(borrow, default, rename = "type", deserialize_with = "present")]
     pub kind: Option<&'a RawValue>,

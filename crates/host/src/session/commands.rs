@@ -14,6 +14,8 @@ impl Session {
                 let _gone = self.outbox.response(response).await;
             }
             Mail::Command(origin, command) => self.on_command(origin, command).await,
+            // Who asked may have given up.
+            Mail::Describe(answer) => drop(answer.send(self.describe())),
         }
     }
 
@@ -28,6 +30,7 @@ impl Session {
             Command::Fork(params) => return self.fork(origin, params).await,
             Command::Branch(params) => return self.branch(origin, params).await,
             Command::NavigateTree(params) => return self.navigate(origin, params).await,
+            Command::CloseSession(_) => return self.close(origin),
             Command::Clone(_) => return self.clone_session(origin).await,
             Command::ListSessions(params) => return self.list_sessions(origin, params),
             Command::Compact(params) => return self.compact(origin, params).await,

@@ -9,11 +9,12 @@ use pinion_core::convert::{close_dangling_calls, without_retried};
 use store::{Context, Damage, ForkScope, SessionLog, export};
 use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
+use wire::reply::OpenSession;
 use wire::{EntryBody, Event, Message, Model, Reply, SessionHeader};
 
 use crate::agent::Agent;
 use crate::error::HostError;
-use crate::outbox::Outbox;
+use crate::outbox::{Origin, Outbox};
 use crate::strings;
 
 use super::Session;
@@ -85,6 +86,7 @@ impl Session {
             parked: Vec::new(),
             unheard: Vec::new(),
             later: VecDeque::new(),
+            closing: None,
         };
         if !has_messages || !has_level {
             session.note_start(has_messages)?;
@@ -96,6 +98,30 @@ impl Session {
     #[must_use]
     pub fn header(&self) -> &SessionHeader {
         self.log.header()
+    }
+
+    /// The directory that it works in.
+    #[must_use]
+    pub fn cwd(&self) -> &Path {
+        &self.cwd
+    }
+
+    /// What it is, for a list of open sessions.
+    pub(super) fn describe(&self) -> OpenSession {
+        OpenSession {
+            session: None,
+            session_id: self.log.header().id.clone(),
+            session_file: self.file_text(),
+            session_name: self.log.session_name().map(str::to_owned),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            is_streaming: self.machine.is_running(),
+            message_count: self.machine.messages().len(),
+        }
+    }
+
+    /// Ends the session once everything before was dealt with; the mailbox is not looked at any more.
+    pub(super) fn close(&mut self, origin: Origin) {
+        self.closing = Some(origin);
     }
 
     /// The model of the next run.

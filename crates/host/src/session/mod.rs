@@ -29,12 +29,12 @@ use llm::registry::Scoped;
 use pinion_core::Machine;
 use store::SessionLog;
 use tokio::time::Sleep;
-use wire::{BashExecutionMessage, Event, Message, Model, ThinkingLevel};
+use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
 
 use crate::agent::Agent;
 use crate::limits;
 use crate::mail::Mailbox;
-use crate::outbox::Outbox;
+use crate::outbox::{Origin, Outbox};
 use crate::resources::Resources;
 
 pub use self::lifecycle::Opening;
@@ -90,6 +90,8 @@ pub struct Session {
     unheard: Vec<Arc<Message>>,
     /// What waits for the session to be idle, in order.
     later: VecDeque<Later>,
+    /// Who asked for the session to be closed.
+    closing: Option<Origin>,
 }
 
 impl Session {
@@ -104,8 +106,22 @@ impl Session {
                 mailbox = None;
             }
             self.deal_with(happening).await;
+            if self.closing.is_some() {
+                break;
+            }
         }
-        self.end().await;
+        match self.closing.take() {
+            // Whoever closes it wants to see it end.
+            Some(origin) => {
+                self.wind_up().await;
+                self.outbox.respond(origin, Ok(Reply::Nothing)).await;
+            }
+            // The client is gone: nothing more is told (behaviour.md 11).
+            None => {
+                self.outbox = self.outbox.without_events();
+                self.wind_up().await;
+            }
+        }
     }
 
     async fn deal_with(&mut self, happening: Happening) {
@@ -121,10 +137,8 @@ impl Session {
         self.catch_up().await;
     }
 
-    /// The client is gone: the run ends as after an abort, so that what was said so far is on disk, but nothing more is told
-    /// (behaviour.md 11). What does not end in time is left behind.
-    async fn end(&mut self) {
-        self.outbox = self.outbox.without_events();
+    /// The run ends as after an abort, so that what was said so far is on disk. What does not end in time is left behind.
+    async fn wind_up(&mut self) {
         let quiet = async {
             self.drive(pinion_core::Input::Abort).await;
             self.shells.cancel();
@@ -139,7 +153,6 @@ impl Session {
         self.summarising = None;
         self.calls.cancel();
         self.shells.cancel();
-        self.agent.reaper.shutdown().await;
     }
 
     async fn greet(&mut self) {

@@ -244,7 +244,8 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn file_text(&self) -> Option<String> {
+    /// The session file as text; none without persistence.
+    pub(crate) fn file_text(&self) -> Option<String> {
         self.log.path().map(|path| path.to_string_lossy().into_owned())
     }
 }
