@@ -26,6 +26,14 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
+    /// The same surroundings with another working directory.
+    pub(crate) fn in_directory(&self, dir: &Path) -> Self {
+        Self {
+            cwd: dir.to_path_buf(),
+            ..self.clone()
+        }
+    }
+
     /// Reads it.
     pub(crate) fn read() -> anyhow::Result<Self> {
         let all: Vec<(OsString, OsString)> = std::env::vars_os().collect();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
-use host::{Agent, Options, SessionHome};
+use host::{Agent, AgentFor, Options, SessionHome};
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
 use llm::{Client, ClientConfig};
 use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
@@ -24,6 +24,14 @@ pub(crate) struct Setup {
     pub(crate) warnings: Vec<String>,
 }
 
+/// What the agents of all working directories share.
+#[derive(Clone)]
+struct Shared {
+    registry: Arc<Registry>,
+    client: Client,
+    reaper: Reaper,
+}
+
 /// Puts the agent together. Reads settings and the two files of the registry; asks nobody and writes nothing.
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let (settings, notes) = load_settings(args, env);
@@ -35,20 +43,56 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
             .flatten()
             .map(str::to_owned),
     );
-    let start = start_request(args, &settings);
-    use_api_key(args, &start, &mut registry)?;
-    let (session_dir, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
-    let reaper = Reaper::new(GuardianLaunch::default());
-    let toolbox = Toolbox::new(tools_config(&registry, &settings, env), reaper.clone());
-    let client = Client::new(ClientConfig {
-        proxy: env.proxy(settings.http_proxy.as_deref()),
-        script: args.script.as_deref().map(|script| env.path(script)),
-        ..ClientConfig::default()
-    });
+    use_api_key(args, &start_request(args, &settings), &mut registry)?;
+    let shared = Shared {
+        registry: Arc::new(registry),
+        client: Client::new(ClientConfig {
+            proxy: env.proxy(settings.http_proxy.as_deref()),
+            script: args.script.as_deref().map(|script| env.path(script)),
+            ..ClientConfig::default()
+        }),
+        reaper: Reaper::new(GuardianLaunch::default()),
+    };
+    let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
+    Ok(Setup {
+        agent: Arc::new(agent(args, env, settings, &shared)),
+        own_session_dir,
+        warnings,
+    })
+}
+
+impl Setup {
+    /// Agents for sessions of other working directories: with their directory's own settings and resources, and the models,
+    /// keys and processes of this one. No path means this one.
+    pub(crate) fn agent_for(&self, args: &Args, env: &Environment) -> AgentFor {
+        let home = Arc::clone(&self.agent);
+        let (args, env) = (args.clone(), env.clone());
+        Box::new(move |dir| {
+            if dir.as_os_str().is_empty() || dir == home.cwd {
+                return Ok(Arc::clone(&home));
+            }
+            let shared = Shared {
+                registry: Arc::clone(&home.registry),
+                client: home.client.clone(),
+                reaper: home.reaper.clone(),
+            };
+            let env = env.in_directory(dir);
+            let (settings, _notes) = load_settings(&args, &env);
+            Ok(Arc::new(agent(&args, &env, settings, &shared)))
+        })
+    }
+}
+
+fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) -> Agent {
+    let toolbox = Toolbox::new(
+        tools_config(&shared.registry, &settings, env),
+        shared.reaper.clone(),
+    );
+    let (session_dir, own) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     let options = Options {
-        start,
+        start: start_request(args, &settings),
         tools: active_tools(args, &settings),
-        sessions: match (session_dir, own_session_dir) {
+        sessions: match (session_dir, own) {
             (None, _) => SessionHome::Memory,
             (Some(_), true) => SessionHome::ByDirectory,
             (Some(dir), false) => SessionHome::One(dir),
@@ -56,22 +100,17 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         resources: resource_options(args, &settings, env),
         cache_retention: env.cache_retention(),
     };
-    let agent = Agent {
+    Agent {
         version: version::OWN.to_owned(),
         agent_dir: env.agent_dir.clone(),
         cwd: env.cwd.clone(),
         settings,
         options,
-        registry: Arc::new(registry),
-        client,
+        registry: Arc::clone(&shared.registry),
+        client: shared.client.clone(),
         toolbox,
-        reaper,
-    };
-    Ok(Setup {
-        agent: Arc::new(agent),
-        own_session_dir,
-        warnings,
-    })
+        reaper: shared.reaper.clone(),
+    }
 }
 
 /// The settings of this directory, and what is wrong with them.
