@@ -17,6 +17,8 @@ use crate::outbox::Origin;
 pub enum Mail {
     /// A command.
     Command(Origin, Command),
+    /// A command of the connection, not of the session, which only keeps its place and passes it on to the writer.
+    Connection(Origin, Command),
     /// A line that was no command; the answer is ready and only has to keep its place.
     Reject(Response),
 }
