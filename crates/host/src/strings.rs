@@ -51,4 +51,5 @@ pub(crate) fn not_queued(id: &str) -> String {
 pub(crate) const CONTINUE_BUSY: &str = "Cannot continue: the agent is already processing";
 
 /// `continue` when the last run did not die.
-pub(crate) const NOTHING_TO_CONTINUE: &str = "Nothing to continue: the conversation does not wait for an answer";
+pub(crate) const NOTHING_TO_CONTINUE: &str =
+    "Nothing to continue: the conversation does not wait for an answer";

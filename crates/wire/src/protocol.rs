@@ -64,13 +64,41 @@ const LATE: DialectSet = W.and(OX).and(PI);
 
 /// The dialects, oldest first. `auto`, the default, is not one of them: it understands all and writes what all tolerate.
 pub const DIALECTS: [Dialect; 7] = [
-    dialect("early", "pi 0.12 (December 2025): prompt, abort, compact, and nothing is answered", E),
-    dialect("hooks", "pi 0.16 to 0.30: responses, hooks, one queue, branches by line", H),
-    dialect("omp", "oh-my-pi, from 1.337 on: ids of entries, hooks, later host tools", O),
-    dialect("xcsh", "xcsh, and oh-my-pi's line that it comes from: todos, host tools, interrupts", X),
-    dialect("web", "the web fork of pi: the protocol over a WebSocket, with a list of sessions", W),
-    dialect("pi", "pi from 0.74 on, with updates that repeat the message so far", P),
-    dialect("pi-delta", "today's pi, from 0.84 on: updates hold only what is new", D),
+    dialect(
+        "early",
+        "pi 0.12 (December 2025): prompt, abort, compact, and nothing is answered",
+        E,
+    ),
+    dialect(
+        "hooks",
+        "pi 0.16 to 0.30: responses, hooks, one queue, branches by line",
+        H,
+    ),
+    dialect(
+        "omp",
+        "oh-my-pi, from 1.337 on: ids of entries, hooks, later host tools",
+        O,
+    ),
+    dialect(
+        "xcsh",
+        "xcsh, and oh-my-pi's line that it comes from: todos, host tools, interrupts",
+        X,
+    ),
+    dialect(
+        "web",
+        "the web fork of pi: the protocol over a WebSocket, with a list of sessions",
+        W,
+    ),
+    dialect(
+        "pi",
+        "pi from 0.74 on, with updates that repeat the message so far",
+        P,
+    ),
+    dialect(
+        "pi-delta",
+        "today's pi, from 0.84 on: updates hold only what is new",
+        D,
+    ),
 ];
 
 /// Names that `hello` and `--rpc-dialect` take besides those of [`DIALECTS`].
@@ -236,7 +264,10 @@ mod tests {
             Some(names.map(|dialect| dialect.name).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(has(COMMANDS, "abort_and_prompt").as_deref(), Some("omp xcsh"));
-        assert_eq!(has(COMMANDS, "compact").as_deref(), Some("early hooks omp xcsh web pi pi-delta"));
+        assert_eq!(
+            has(COMMANDS, "compact").as_deref(),
+            Some("early hooks omp xcsh web pi pi-delta")
+        );
         assert_eq!(has(EVENTS, "compaction").as_deref(), Some("early"));
         assert_eq!(has(COMMANDS, "hello"), None);
         assert!(find_dialect("auto").is_none());

@@ -2,7 +2,9 @@
 //! What clients are told step by step is made elsewhere, from the steps themselves.
 
 use wire::partial_json::PartialJson;
-use wire::{AssistantBlock, AssistantMessage, Message, StreamEvent, TextContent, ThinkingContent, ToolCall, Usage};
+use wire::{
+    AssistantBlock, AssistantMessage, Message, StreamEvent, TextContent, ThinkingContent, ToolCall, Usage,
+};
 
 /// An answer in the making.
 #[derive(Debug)]
@@ -32,25 +34,38 @@ impl Progress {
                     text.text.push_str(delta);
                 }
             }
-            StreamEvent::TextEnd { content_index, content } => {
+            StreamEvent::TextEnd {
+                content_index,
+                content,
+            } => {
                 if let Some(AssistantBlock::Text(text)) = self.message.content.get_mut(*content_index) {
                     text.text.clone_from(content);
                 }
             }
             StreamEvent::ThinkingStart { content_index } => {
-                self.put(*content_index, AssistantBlock::Thinking(ThinkingContent::default()));
+                self.put(
+                    *content_index,
+                    AssistantBlock::Thinking(ThinkingContent::default()),
+                );
             }
             StreamEvent::ThinkingDelta { content_index, delta } => {
                 if let Some(AssistantBlock::Thinking(block)) = self.message.content.get_mut(*content_index) {
                     block.thinking.push_str(delta);
                 }
             }
-            StreamEvent::ThinkingEnd { content_index, content } => {
+            StreamEvent::ThinkingEnd {
+                content_index,
+                content,
+            } => {
                 if let Some(AssistantBlock::Thinking(block)) = self.message.content.get_mut(*content_index) {
                     block.thinking.clone_from(content);
                 }
             }
-            StreamEvent::ToolcallStart { content_index, id, tool_name } => {
+            StreamEvent::ToolcallStart {
+                content_index,
+                id,
+                tool_name,
+            } => {
                 let call = ToolCall {
                     id: id.clone(),
                     name: tool_name.clone(),
@@ -64,7 +79,10 @@ impl Progress {
                     text.push_str(delta);
                 }
             }
-            StreamEvent::ToolcallEnd { content_index, tool_call } => {
+            StreamEvent::ToolcallEnd {
+                content_index,
+                tool_call,
+            } => {
                 self.put(*content_index, AssistantBlock::ToolCall(tool_call.clone()));
                 self.arguments.retain(|(at, _)| at != content_index);
             }

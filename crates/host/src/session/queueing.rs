@@ -21,18 +21,15 @@ pub(super) fn queued_id(number: u64) -> String {
 
 impl Session {
     pub(super) fn get_queue(&self) -> Reply {
-        let items = self
-            .machine
-            .queued_items()
-            .map(|(number, kind, item)| QueueItem {
-                id: queued_id(number),
-                kind: match kind {
-                    QueueKind::Steering => QueuedKind::Steer,
-                    QueueKind::FollowUp => QueuedKind::FollowUp,
-                },
-                text: item.text.clone(),
-                images: images(&item.message).count(),
-            });
+        let items = self.machine.queued_items().map(|(number, kind, item)| QueueItem {
+            id: queued_id(number),
+            kind: match kind {
+                QueueKind::Steering => QueuedKind::Steer,
+                QueueKind::FollowUp => QueuedKind::FollowUp,
+            },
+            text: item.text.clone(),
+            images: images(&item.message).count(),
+        });
         Reply::QueueItems(QueueItems {
             items: items.collect(),
         })
