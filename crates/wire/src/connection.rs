@@ -16,7 +16,7 @@ use crate::table::Command;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelloParams {
-    /// The dialect to speak: `auto`, `early`, `hooks`, `omp`, `xcsh`, `web`, `pi` or `pi-delta`.
+    /// The dialect to speak: one of those that `get_protocol` lists.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub dialect: Option<Value>,

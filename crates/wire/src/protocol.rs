@@ -47,23 +47,26 @@ const E: DialectSet = DialectSet(1);
 const W: DialectSet = DialectSet(2);
 const H: DialectSet = DialectSet(4);
 const O: DialectSet = DialectSet(8);
-const X: DialectSet = DialectSet(16);
-const P: DialectSet = DialectSet(32);
-const D: DialectSet = DialectSet(64);
+const N: DialectSet = DialectSet(16);
+const X: DialectSet = DialectSet(32);
+const P: DialectSet = DialectSet(64);
+const D: DialectSet = DialectSet(128);
 
 /// Today's pi in both forms.
 const PI: DialectSet = P.and(D);
-/// The two vendors.
-const OX: DialectSet = O.and(X);
+/// xcsh and today's oh-my-pi, which share their frames.
+const XN: DialectSet = X.and(N);
+/// Those with the queue and branches of old.
+const HO: DialectSet = H.and(O);
 /// Everybody but the earliest.
-const ALL: DialectSet = W.and(H).and(OX).and(PI);
+const ALL: DialectSet = W.and(HO).and(XN).and(PI);
 /// Everybody.
 const EVERY: DialectSet = ALL.and(E);
 /// Those that forked or followed after steering came.
-const LATE: DialectSet = W.and(OX).and(PI);
+const LATE: DialectSet = W.and(XN).and(PI);
 
 /// The dialects, oldest first. `auto`, the default, is not one of them: it understands all and writes what all tolerate.
-pub const DIALECTS: [Dialect; 7] = [
+pub const DIALECTS: [Dialect; 8] = [
     dialect(
         "early",
         "pi 0.12 (December 2025): prompt, abort, compact, and nothing is answered",
@@ -71,19 +74,12 @@ pub const DIALECTS: [Dialect; 7] = [
     ),
     dialect(
         "hooks",
-        "pi 0.16 to 0.30: responses, hooks, one queue, branches by line",
+        "pi 0.16 to 0.34: responses, hooks, one queue, branches by line",
         H,
     ),
-    dialect(
-        "omp",
-        "oh-my-pi, from 1.337 on: ids of entries, hooks, later host tools",
-        O,
-    ),
-    dialect(
-        "xcsh",
-        "xcsh, and oh-my-pi's line that it comes from: todos, host tools, interrupts",
-        X,
-    ),
+    dialect("omp", "the first oh-my-pi (1.337): ids of entries, hooks", O),
+    dialect("omp-now", "today's oh-my-pi: host tools, todos, login", N),
+    dialect("xcsh", "xcsh: todos, host tools, interrupts", X),
     dialect(
         "web",
         "the web fork of pi: the protocol over a WebSocket, with a list of sessions",
@@ -129,28 +125,28 @@ pub const COMMANDS: &[Belongs] = &[
     ("prompt", EVERY),
     ("steer", LATE),
     ("follow_up", LATE),
-    ("queue_message", H.and(O)),
+    ("queue_message", HO),
     ("abort", EVERY),
-    ("abort_and_prompt", OX),
+    ("abort_and_prompt", XN),
     ("clear_queue", W.and(PI)),
     ("reset", H),
-    ("new_session", LATE),
-    ("negotiate_protocol", O),
+    ("new_session", O.and(LATE)),
+    ("negotiate_protocol", N),
     ("get_state", ALL),
     ("get_messages", ALL),
-    ("get_messages_page", O),
-    ("get_entries", O.and(PI)),
-    ("get_tree", O.and(PI)),
-    ("set_todos", OX),
-    ("set_host_tools", OX),
-    ("set_host_uri_schemes", O),
+    ("get_messages_page", N),
+    ("get_entries", N.and(PI)),
+    ("get_tree", N.and(PI)),
+    ("set_todos", XN),
+    ("set_host_tools", XN),
+    ("set_host_uri_schemes", N),
     ("get_commands", W.and(PI)),
-    ("get_available_commands", O),
-    ("set_subagent_subscription", O),
-    ("get_subagents", O),
-    ("get_subagent_messages", O),
-    ("set_event_filter", O),
-    ("set_fast_mode", O),
+    ("get_available_commands", N),
+    ("set_subagent_subscription", N),
+    ("get_subagents", N),
+    ("get_subagent_messages", N),
+    ("set_event_filter", N),
+    ("set_fast_mode", N),
     ("list_sessions", W),
     ("get_context_usage", W),
     ("get_session_tree", W),
@@ -165,11 +161,11 @@ pub const COMMANDS: &[Belongs] = &[
     ("get_available_models", ALL),
     ("set_thinking_level", ALL),
     ("cycle_thinking_level", ALL),
-    ("get_available_thinking_levels", O.and(PI)),
-    ("set_queue_mode", H.and(O)),
+    ("get_available_thinking_levels", N.and(PI)),
+    ("set_queue_mode", HO),
     ("set_steering_mode", LATE),
     ("set_follow_up_mode", LATE),
-    ("set_interrupt_mode", OX),
+    ("set_interrupt_mode", XN),
     ("compact", EVERY),
     ("set_auto_compaction", ALL),
     ("set_auto_retry", ALL),
@@ -179,23 +175,23 @@ pub const COMMANDS: &[Belongs] = &[
     ("get_session_stats", ALL),
     ("export_html", ALL),
     ("switch_session", ALL),
-    ("branch", H.and(OX)),
+    ("branch", HO.and(XN)),
     ("fork", W.and(PI)),
     ("clone", PI),
-    ("get_branch_messages", H.and(OX)),
+    ("get_branch_messages", HO.and(XN)),
     ("get_fork_messages", W.and(PI)),
     ("get_last_assistant_text", ALL),
     ("set_session_name", LATE),
-    ("open_session", O),
-    ("handoff", O),
-    ("get_login_providers", O),
-    ("login", O),
+    ("open_session", N),
+    ("handoff", N),
+    ("get_login_providers", N),
+    ("login", N),
 ];
 
 /// Events and other lines that an agent of the family sends on its own account (dialects.md 3), those included that this
 /// agent does not send.
 pub const EVENTS: &[Belongs] = &[
-    ("ready", OX),
+    ("ready", XN),
     ("agent_start", EVERY),
     ("agent_end", EVERY),
     ("agent_settled", PI),
@@ -209,8 +205,8 @@ pub const EVENTS: &[Belongs] = &[
     ("tool_execution_end", EVERY),
     ("queue_update", PI),
     ("compaction", E),
-    ("auto_compaction_start", W.and(H).and(OX)),
-    ("auto_compaction_end", W.and(H).and(OX)),
+    ("auto_compaction_start", W.and(HO).and(XN)),
+    ("auto_compaction_end", W.and(HO).and(XN)),
     ("compaction_start", PI),
     ("compaction_end", PI),
     ("summarization_retry_scheduled", PI),
@@ -218,26 +214,38 @@ pub const EVENTS: &[Belongs] = &[
     ("summarization_retry_finished", PI),
     ("auto_retry_start", ALL),
     ("auto_retry_end", ALL),
-    ("retry_fallback_applied", OX),
-    ("retry_fallback_succeeded", OX),
-    ("ttsr_triggered", OX),
-    ("todo_reminder", OX),
-    ("todo_auto_clear", OX),
-    ("thinking_level_changed", O.and(PI)),
+    ("retry_fallback_applied", XN),
+    ("retry_fallback_succeeded", XN),
+    ("ttsr_triggered", XN),
+    ("todo_reminder", XN),
+    ("todo_auto_clear", XN),
+    ("thinking_level_changed", N.and(PI)),
     ("session_info_changed", PI),
     ("entry_appended", PI),
     ("bash_execution_update", PI),
     ("session_changed", W),
-    ("hook_error", H.and(O)),
-    ("hook_ui_request", H.and(O)),
-    ("extension_error", W.and(X).and(PI)),
-    ("extension_ui_request", W.and(X).and(PI)),
-    ("host_tool_call", OX),
-    ("host_tool_cancel", OX),
-    ("host_uri_request", O),
-    ("host_uri_cancel", O),
+    ("hook_error", HO),
+    ("hook_ui_request", HO),
+    ("extension_error", LATE),
+    ("extension_ui_request", LATE),
+    ("host_tool_call", XN),
+    ("host_tool_cancel", XN),
+    ("host_uri_request", N),
+    ("host_uri_cancel", N),
     ("error", E),
-    ("notice", O),
+    ("notice", N),
+    ("session_settled", N),
+    ("prompt_result", N),
+    ("available_commands_update", N),
+    ("command_output", N),
+    ("session_info_update", N),
+    ("config_update", N),
+    ("subagent_lifecycle", N),
+    ("subagent_progress", N),
+    ("subagent_event", N),
+    ("irc_message", N),
+    ("goal_updated", N),
+    ("model_changed", N),
 ];
 
 #[cfg(test)]
@@ -253,7 +261,7 @@ mod tests {
             assert_eq!(names.len(), rows.len());
         }
         let names: BTreeSet<&str> = DIALECTS.iter().map(|dialect| dialect.name).collect();
-        assert_eq!(names.len(), DIALECTS.len());
+        assert_eq!(names.len(), DIALECTS.len(), "{names:?}");
     }
 
     #[test]
@@ -263,10 +271,10 @@ mod tests {
             let names = DIALECTS.iter().filter(|dialect| set.has(dialect));
             Some(names.map(|dialect| dialect.name).collect::<Vec<_>>().join(" "))
         };
-        assert_eq!(has(COMMANDS, "abort_and_prompt").as_deref(), Some("omp xcsh"));
+        assert_eq!(has(COMMANDS, "abort_and_prompt").as_deref(), Some("omp-now xcsh"));
         assert_eq!(
             has(COMMANDS, "compact").as_deref(),
-            Some("early hooks omp xcsh web pi pi-delta")
+            Some("early hooks omp omp-now xcsh web pi pi-delta")
         );
         assert_eq!(has(EVENTS, "compaction").as_deref(), Some("early"));
         assert_eq!(has(COMMANDS, "hello"), None);
