@@ -36,6 +36,16 @@ pub enum Input {
     Enqueue(QueueKind, Queued),
     /// Both queues are to be emptied.
     ClearQueue,
+    /// A queued message, by its number, is to be another one. Ignored when it does not wait any more.
+    EditQueued(u64, Queued),
+    /// A queued message, by its number, is to go. Ignored when it does not wait any more.
+    RemoveQueued(u64),
+    /// The conversation is to go on without a new message, where its last run died. Ignored unless
+    /// [`Machine::can_continue`](crate::Machine::can_continue).
+    Continue {
+        /// Is the context too full to send it as it is?
+        full: bool,
+    },
     /// All activity is to end; the queues stay.
     Abort,
     /// A retry wait is to end, if there is one.

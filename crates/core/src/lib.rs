@@ -16,6 +16,7 @@ pub mod limits;
 mod machine;
 mod pressure;
 mod queue;
+mod resume;
 mod retry;
 pub mod spending;
 pub mod stats;

@@ -10,7 +10,7 @@ use crate::batch::{Batch, Refusal};
 use crate::effect::Effect;
 use crate::input::{Input, ModelInput, ToolInput, Verdict};
 use crate::pressure::overflowed_twice;
-use crate::queue::{QueueKind, Queues};
+use crate::queue::{QueueKind, Queued, Queues};
 use crate::retry::RetrySettings;
 
 /// Why there is no retry after an abort in the wait before it.
@@ -60,8 +60,9 @@ pub(crate) enum Phase {
     Checking(Next),
     /// The conversation is being compacted.
     Compacting(CompactionReason, Next),
-    /// The session moves to another place of its tree; a summary may be in the making. So many messages were queued before.
-    Moving(usize),
+    /// The session moves to another place of its tree; a summary may be in the making. This was the newest queued message
+    /// before.
+    Moving(u64),
 }
 
 /// What comes after looking at the context or compacting it.
@@ -73,8 +74,8 @@ pub(crate) enum Next {
     Run(Vec<Arc<Message>>),
     /// The run that overflowed, once more.
     Again,
-    /// Nothing, unless something was queued meanwhile: so many messages were in the queues before.
-    Rest(usize),
+    /// Nothing, unless something was queued meanwhile, after the message with this number.
+    Rest(u64),
 }
 
 /// The machine. See the crate's page.
@@ -155,6 +156,17 @@ impl Machine {
         self.queues.len()
     }
 
+    /// What waits, in the order in which it will be taken: its number, which queue, the message.
+    pub fn queued_items(&self) -> impl Iterator<Item = (u64, QueueKind, &Queued)> {
+        self.queues.items()
+    }
+
+    /// The number of the message that was queued last; 0 when none ever was.
+    #[must_use]
+    pub fn newest_queued(&self) -> u64 {
+        self.queues.newest()
+    }
+
     /// Texts in both queues: steering, follow-ups.
     #[must_use]
     pub fn queue_texts(&self) -> (Vec<String>, Vec<String>) {
@@ -166,23 +178,18 @@ impl Machine {
         match input {
             Input::Prompt { messages, full } => {
                 if self.is_idle() {
-                    self.overflowed = false;
-                    if full {
-                        self.compact(CompactionReason::Threshold, Next::Run(messages), out);
-                    } else {
-                        self.start_run(messages, out);
-                    }
+                    self.begin(messages, full, out);
                 }
             }
             Input::Compact => {
                 if self.is_idle() {
-                    let queued = self.queues.len();
-                    self.compact(CompactionReason::Manual, Next::Rest(queued), out);
+                    let newest = self.queues.newest();
+                    self.compact(CompactionReason::Manual, Next::Rest(newest), out);
                 }
             }
             Input::Move => {
                 if self.is_idle() {
-                    self.phase = Phase::Moving(self.queues.len());
+                    self.phase = Phase::Moving(self.queues.newest());
                 }
             }
             Input::Moved { messages, aborted } => self.on_moved(messages, aborted, now, out),
@@ -195,10 +202,20 @@ impl Machine {
             Input::ClearQueue => {
                 if self.queues.len() > 0 {
                     self.queues.clear();
-                    self.forget_queued();
                     out.push(Effect::Emit(self.queues.event()));
                 }
             }
+            Input::EditQueued(number, item) => {
+                if self.queues.edit(number, item) {
+                    out.push(Effect::Emit(self.queues.event()));
+                }
+            }
+            Input::RemoveQueued(number) => {
+                if self.queues.remove(number) {
+                    out.push(Effect::Emit(self.queues.event()));
+                }
+            }
+            Input::Continue { full } => self.resume(full, out),
             Input::Abort => self.abort(out),
             Input::AbortRetry => self.abort_retry(out),
             Input::RetryDue => {
@@ -208,6 +225,16 @@ impl Machine {
             }
             Input::Model(input) => self.on_model(input, now, out),
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
+        }
+    }
+
+    /// Begins a run with these messages; a context that is full is compacted first.
+    pub(crate) fn begin(&mut self, prompts: Vec<Arc<Message>>, full: bool, out: &mut Vec<Effect>) {
+        self.overflowed = false;
+        if full {
+            self.compact(CompactionReason::Threshold, Next::Run(prompts), out);
+        } else {
+            self.start_run(prompts, out);
         }
     }
 

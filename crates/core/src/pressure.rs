@@ -73,16 +73,6 @@ impl Machine {
         }
     }
 
-    /// The queues were emptied: whatever is in them from now on is new.
-    pub(crate) fn forget_queued(&mut self) {
-        if let Phase::Checking(Next::Rest(before))
-        | Phase::Compacting(_, Next::Rest(before))
-        | Phase::Moving(before) = &mut self.phase
-        {
-            *before = 0;
-        }
-    }
-
     pub(crate) fn on_moved(
         &mut self,
         messages: Option<Vec<Arc<Message>>>,
@@ -90,14 +80,14 @@ impl Machine {
         now: i64,
         out: &mut Vec<Effect>,
     ) {
-        let queued = match self.phase {
-            Phase::Moving(queued) => queued,
+        let newest = match self.phase {
+            Phase::Moving(newest) => newest,
             _ => return,
         };
         if let Some(messages) = messages {
             self.messages = messages;
         }
-        self.go_on(Next::Rest(queued), aborted, now, out);
+        self.go_on(Next::Rest(newest), aborted, now, out);
     }
 
     fn go_on(&mut self, next: Next, aborted: bool, now: i64, out: &mut Vec<Effect>) {
@@ -117,7 +107,7 @@ impl Machine {
             }
             Next::Run(prompts) => self.start_run(prompts, out),
             Next::Again => self.start_run(Vec::new(), out),
-            Next::Rest(before) if !aborted && self.queues.len() > before => self.start_queued(out),
+            Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(out),
             Next::Rest(_) => self.settle(aborted, out),
         }
     }

@@ -1,4 +1,5 @@
 //! Messages that wait: steering (taken after each turn) and follow-ups (taken when a run would stop). pi-core.md 1.7.
+//! Each has a number of its own, in the order they came; what a client calls it is not known here.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,16 +25,70 @@ pub struct Queued {
     pub message: Arc<Message>,
 }
 
+/// A message that waits, with its number.
+#[derive(Debug, Clone)]
+struct Numbered {
+    number: u64,
+    item: Queued,
+}
+
 /// Both queues.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Queues {
-    steering: VecDeque<Queued>,
-    follow_up: VecDeque<Queued>,
+    steering: VecDeque<Numbered>,
+    follow_up: VecDeque<Numbered>,
+    /// Messages that ever came; the number of the newest one.
+    newest: u64,
 }
 
 impl Queues {
     pub(crate) fn push(&mut self, kind: QueueKind, item: Queued) {
-        self.of(kind).push_back(item);
+        self.newest += 1;
+        let number = self.newest;
+        self.of(kind).push_back(Numbered { number, item });
+    }
+
+    /// The number of the message that came last; 0 before the first.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+
+    /// Does a message wait that came after the one with this number?
+    pub(crate) fn has_newer(&self, number: u64) -> bool {
+        self.all().any(|(_, waiting)| waiting.number > number)
+    }
+
+    /// Everything that waits, in the order in which it will be taken: number, queue, message.
+    pub(crate) fn items(&self) -> impl Iterator<Item = (u64, QueueKind, &Queued)> {
+        self.all()
+            .map(|(kind, waiting)| (waiting.number, kind, &waiting.item))
+    }
+
+    /// Replaces a message where it stands. False when it does not wait any more.
+    pub(crate) fn edit(&mut self, number: u64, item: Queued) -> bool {
+        let mut both = self.steering.iter_mut().chain(&mut self.follow_up);
+        match both.find(|waiting| waiting.number == number) {
+            Some(waiting) => {
+                waiting.item = item;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes a message out. False when it does not wait any more.
+    pub(crate) fn remove(&mut self, number: u64) -> bool {
+        let before = self.len();
+        for queue in [&mut self.steering, &mut self.follow_up] {
+            queue.retain(|waiting| waiting.number != number);
+        }
+        self.len() < before
+    }
+
+    fn all(&self) -> impl Iterator<Item = (QueueKind, &Numbered)> {
+        let of = |kind| move |waiting| (kind, waiting);
+        let steering = self.steering.iter().map(of(QueueKind::Steering));
+        steering.chain(self.follow_up.iter().map(of(QueueKind::FollowUp)))
     }
 
     /// How many messages a poll takes now.
@@ -49,7 +104,7 @@ impl Queues {
     }
 
     pub(crate) fn pop(&mut self, kind: QueueKind) -> Option<Queued> {
-        self.of(kind).pop_front()
+        self.of(kind).pop_front().map(|waiting| waiting.item)
     }
 
     pub(crate) fn clear(&mut self) -> (Vec<String>, Vec<String>) {
@@ -68,7 +123,10 @@ impl Queues {
     }
 
     pub(crate) fn texts(&self) -> (Vec<String>, Vec<String>) {
-        let texts = |queue: &VecDeque<Queued>| queue.iter().map(|item| item.text.clone()).collect();
+        let texts = |queue: &VecDeque<Numbered>| {
+            let texts = queue.iter().map(|waiting| waiting.item.text.clone());
+            texts.collect()
+        };
         (texts(&self.steering), texts(&self.follow_up))
     }
 
@@ -77,7 +135,7 @@ impl Queues {
         Event::QueueUpdate { steering, follow_up }
     }
 
-    fn of(&mut self, kind: QueueKind) -> &mut VecDeque<Queued> {
+    fn of(&mut self, kind: QueueKind) -> &mut VecDeque<Numbered> {
         match kind {
             QueueKind::Steering => &mut self.steering,
             QueueKind::FollowUp => &mut self.follow_up,

@@ -121,7 +121,9 @@ impl Hub {
 
     async fn refuse(&self, letter: Letter, error: String) {
         match letter.into_mail() {
-            Mail::Command(origin, _) => self.outbox.respond(origin, Err(error)).await,
+            Mail::Command(origin, _) | Mail::Connection(origin, _) => {
+                self.outbox.respond(origin, Err(error)).await
+            }
             Mail::Reject(response) => drop(self.outbox.response(response).await),
             Mail::Describe(_) => {}
         }

@@ -18,6 +18,8 @@ use crate::outbox::Origin;
 pub enum Mail {
     /// A command.
     Command(Origin, Command),
+    /// A command of the connection, not of the session, which only keeps its place and passes it on to the writer.
+    Connection(Origin, Command),
     /// A line that was no command; the answer is ready and only has to keep its place.
     Reject(Response),
     /// The hub wants to know what the session is.
@@ -30,7 +32,7 @@ impl Mail {
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Command(_, command) => command.lane() == Lane::Control,
-            Self::Reject(_) => false,
+            Self::Reject(_) | Self::Connection(..) => false,
             Self::Describe(_) => true,
         }
     }
@@ -52,7 +54,7 @@ impl Letter {
     pub(crate) fn command(&self) -> Option<&Command> {
         match &self.mail {
             Mail::Command(_, command) => Some(command),
-            Mail::Reject(_) | Mail::Describe(_) => None,
+            Mail::Connection(..) | Mail::Reject(_) | Mail::Describe(_) => None,
         }
     }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
-use wire::{Event, Reply, Response};
+use wire::connection::Snapshot;
+use wire::{Command, Event, Reply, Response};
 
 /// Something to be written.
 #[derive(Debug)]
@@ -16,6 +17,9 @@ pub enum Outgoing {
     Event(Arc<Event>),
     /// A response, for the one that asked.
     Response(Response),
+    /// A command of the connection, for the writer to carry out and to answer at this place. With `replay` comes the session
+    /// as it is at this place.
+    Connection(Origin, Command, Option<Box<Snapshot>>),
     /// Answered when everything before it was written.
     Flush(oneshot::Sender<()>),
 }
@@ -101,6 +105,16 @@ impl Outbox {
             return;
         }
         let _gone = self.event(Arc::new(event)).await;
+    }
+
+    /// Passes a command of the connection on.
+    pub(crate) async fn ask_connection(
+        &self,
+        origin: Origin,
+        command: Command,
+        snapshot: Option<Box<Snapshot>>,
+    ) {
+        let _gone = self.send(Outgoing::Connection(origin, command, snapshot)).await;
     }
 
     /// Answers a command.

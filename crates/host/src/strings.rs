@@ -73,3 +73,15 @@ pub(crate) const BAD_BRANCH_INDEX: &str = "Invalid entry index for branching";
 
 /// A clone of an empty session.
 pub(crate) const NOTHING_TO_CLONE: &str = "Cannot clone session: no current entry selected";
+
+/// A queued message that does not wait any more.
+pub(crate) fn not_queued(id: &str) -> String {
+    format!("No queued message has the id {id}")
+}
+
+/// `continue` during a run.
+pub(crate) const CONTINUE_BUSY: &str = "Cannot continue: the agent is already processing";
+
+/// `continue` when the last run did not die.
+pub(crate) const NOTHING_TO_CONTINUE: &str =
+    "Nothing to continue: the conversation does not wait for an answer";

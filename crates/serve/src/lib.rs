@@ -6,6 +6,7 @@
 
 mod budget;
 pub mod codec;
+mod connection;
 pub mod encode;
 mod error;
 pub mod limits;
@@ -19,6 +20,7 @@ mod tests;
 pub mod writer;
 
 pub use codec::{Line, LineReader};
+pub use connection::Connection;
 pub use encode::{Dialect, Encoder, EncoderOptions, Form};
 pub use error::Error;
 pub use parse::{Inbound, Request, parse_line};

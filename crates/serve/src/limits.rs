@@ -33,6 +33,18 @@ pub const UPDATE_SHARE: usize = 24;
 /// An update is also due when the one before it would have passed at this rate, in bytes per second.
 pub const UPDATE_RATE: u64 = 8_000_000;
 
+/// Events that a connection keeps to send them again, when it was asked to number them.
+pub const REPLAY_EVENTS: usize = 10_000;
+
+/// Bytes of events that a connection keeps for the same purpose.
+pub const REPLAY_BYTES: usize = 4 * 1024 * 1024;
+
+/// Longest silence before a heartbeat that can be asked for, in seconds.
+pub const MAX_HEARTBEAT: u64 = 3_600;
+
+/// Wishes of one `hello` that are refused by name.
+pub const MAX_REFUSALS: usize = 32;
+
 /// Longest wait for the reader of stdout at a shutdown.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(2);
 

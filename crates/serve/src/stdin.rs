@@ -43,7 +43,12 @@ pub fn spawn(input: impl Read + Send + 'static, slot: Slot, options: StdinOption
                 id: request.id,
                 command: request.command.name(),
             };
-            slot.put(Mail::Command(origin, request.command), request.session, held)
+            let mail = if request.command.is_of_connection() {
+                Mail::Connection(origin, request.command)
+            } else {
+                Mail::Command(origin, request.command)
+            };
+            slot.put(mail, request.session, held)
         }
         Inbound::Rejected(response) => slot.put(Mail::Reject(response), None, held),
         // Answers to questions that nobody asked are ignored (dialects.md 2).

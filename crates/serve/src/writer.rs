@@ -7,7 +7,7 @@ use host::Outgoing;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::encode::Encoder;
+use crate::connection::Connection;
 use crate::error::Error;
 use crate::limits::BATCH_BYTES;
 
@@ -22,9 +22,9 @@ pub struct StdoutWriter {
 impl StdoutWriter {
     /// Starts [`run`] on the current runtime.
     #[must_use]
-    pub fn spawn(queue: mpsc::Receiver<Outgoing>, encoder: Encoder, sink: Sink) -> Self {
+    pub fn spawn(queue: mpsc::Receiver<Outgoing>, connection: impl Into<Connection>, sink: Sink) -> Self {
         Self {
-            task: tokio::spawn(run(queue, encoder, sink)),
+            task: tokio::spawn(run(queue, connection.into(), sink)),
         }
     }
 
@@ -65,11 +65,11 @@ impl StdoutWriter {
 /// When writing failed.
 pub async fn run(
     mut queue: mpsc::Receiver<Outgoing>,
-    mut encoder: Encoder,
+    mut connection: Connection,
     mut sink: Sink,
 ) -> Result<(), Error> {
     loop {
-        let item = match next(&mut queue, &encoder, &mut sink).await? {
+        let item = match next(&mut queue, &connection, &mut sink).await? {
             Next::Item(item) => Some(item),
             Next::Deadline => None,
             Next::End => break,
@@ -78,12 +78,12 @@ pub async fn run(
         let now = Instant::now();
         let mut waiting = None;
         if let Some(item) = item {
-            waiting = fill(item, &mut queue, &mut encoder, now, &mut batch);
+            waiting = fill(item, &mut queue, &mut connection, now, &mut batch);
         }
         if waiting.is_some() {
-            encoder.flush(now, &mut batch);
+            connection.flush(now, &mut batch);
         } else {
-            encoder.flush_due(now, &mut batch);
+            connection.tick(now, &mut batch);
         }
         sink.write(batch).await?;
         if let Some(waiting) = waiting {
@@ -93,24 +93,24 @@ pub async fn run(
         }
     }
     let mut batch = sink.buffer().await?;
-    encoder.flush(Instant::now(), &mut batch);
+    connection.flush(Instant::now(), &mut batch);
     sink.write(batch).await?;
     sink.flush().await
 }
 
 enum Next {
     Item(Outgoing),
-    /// Deltas that were held back are due.
+    /// Deltas that were held back are due, or a heartbeat.
     Deadline,
     End,
 }
 
 async fn next(
     queue: &mut mpsc::Receiver<Outgoing>,
-    encoder: &Encoder,
+    connection: &Connection,
     sink: &mut Sink,
 ) -> Result<Next, Error> {
-    let deadline = encoder.next_deadline();
+    let deadline = connection.next_deadline();
     let timer = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
@@ -129,19 +129,22 @@ async fn next(
 fn fill(
     item: Outgoing,
     queue: &mut mpsc::Receiver<Outgoing>,
-    encoder: &mut Encoder,
+    connection: &mut Connection,
     now: Instant,
     batch: &mut Vec<u8>,
 ) -> Option<tokio::sync::oneshot::Sender<()>> {
     let mut next = Some(item);
     while let Some(item) = next {
         match item {
-            Outgoing::Event(event) => encoder.event(&event, now, batch),
-            Outgoing::Response(response) => encoder.response(&response, now, batch),
+            Outgoing::Event(event) => connection.event(&event, now, batch),
+            Outgoing::Response(response) => connection.response(&response, now, batch),
+            Outgoing::Connection(origin, command, snapshot) => {
+                connection.answer(origin, &command, snapshot, now, batch);
+            }
             Outgoing::Flush(waiting) => return Some(waiting),
             _ => {}
         }
-        if batch.len() + encoder.held_back() >= BATCH_BYTES {
+        if batch.len() + connection.held_back() >= BATCH_BYTES {
             return None;
         }
         next = queue.try_recv().ok();

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::content::ImageContent;
 use crate::state::{InterruptMode, QueueMode};
 
+pub use crate::connection::{HelloParams, ReplayParams};
 pub use crate::table::Command;
 
 /// A command that takes nothing.
@@ -49,6 +50,26 @@ pub struct PromptParams {
     /// What to do when a run is under way: `steer` or `followUp`. Without it such a prompt is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streaming_behavior: Option<String>,
+}
+
+/// Parameters of `edit_queued`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EditQueuedParams {
+    /// Id of the queued message, as in `get_queue`. A command's own `id` is taken, so this one has a name of its own.
+    pub queued_id: String,
+    /// What to say instead; slash commands, skills and templates are expanded. Images stay.
+    pub message: String,
+}
+
+/// Parameters of `remove_queued`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RemoveQueuedParams {
+    /// Id of the queued message, as in `get_queue`.
+    pub queued_id: String,
 }
 
 /// Parameters of `new_session`.

@@ -352,4 +352,17 @@ pub enum Event {
         /// Bytes of a torn last line that were cut off.
         torn_bytes: u64,
     },
+    /// Nothing was said for a while, but the run is alive. Sent only to clients that asked for it with `hello`.
+    Heartbeat {
+        /// Is a run under way? False while a failed one waits to be tried again.
+        is_streaming: bool,
+        /// Is the conversation being compacted?
+        is_compacting: bool,
+        /// Does a failed run wait to be tried again?
+        is_retrying: bool,
+        /// Ids of the tool calls that are running.
+        running_tools: Vec<String>,
+        /// For how long nothing was said, in milliseconds.
+        silent_ms: u64,
+    },
 }

@@ -6,15 +6,18 @@
 
 mod cast;
 pub mod command;
+pub mod connection;
 pub mod content;
 pub mod entry;
 pub mod event;
+mod event_name;
 pub mod extra;
 pub mod limits;
 pub mod message;
 pub mod model;
 pub mod number;
 pub mod partial_json;
+pub mod protocol;
 pub mod reply;
 pub mod said;
 #[cfg(feature = "schema")]
@@ -28,6 +31,7 @@ pub use command::Command;
 pub use content::{AssistantBlock, ImageContent, TextContent, ThinkingContent, ToolCall, UserBlock};
 pub use entry::{Entry, EntryBody, SessionHeader};
 pub use event::{Event, StreamEvent};
+pub use event_name::{EVENT_NAMES, canonical_event};
 pub use extra::Extra;
 pub use message::{
     AssistantMessage, BashExecutionMessage, BranchSummaryMessage, CompactionSummaryMessage, CustomMessage,

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::connection::{Protocol, Replayed, Welcome};
 use crate::entry::Entry;
 use crate::event::CompactionResult;
 use crate::message::Message;
@@ -27,11 +28,25 @@ pub enum Disposition {
 }
 
 /// Answer of `prompt`, `steer` and `follow_up`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Accepted {
     /// What became of the message.
     pub disposition: Disposition,
+    /// When it waits in a queue: its id there, for `edit_queued` and `remove_queued`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+}
+
+impl Accepted {
+    /// Something became of a message that waits in no queue.
+    #[must_use]
+    pub fn new(disposition: Disposition) -> Self {
+        Self {
+            disposition,
+            id: None,
+        }
+    }
 }
 
 /// Answer of `clear_queue`: what was in the queues.
@@ -43,6 +58,39 @@ pub struct Queues {
     pub steering: Vec<String>,
     /// Texts that waited for the end of the run.
     pub follow_up: Vec<String>,
+}
+
+/// Which queue a message waits in; the same words as `streamingBehavior`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum QueuedKind {
+    /// Until the current turn ends.
+    Steer,
+    /// Until the run would stop.
+    FollowUp,
+}
+
+/// A message that waits in a queue.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueueItem {
+    /// Its id; never used for another message of the same session.
+    pub id: String,
+    /// Which queue.
+    pub kind: QueuedKind,
+    /// Its text.
+    pub text: String,
+    /// How many images it has.
+    pub images: usize,
+}
+
+/// Answer of `get_queue`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct QueueItems {
+    /// Steering messages, then follow-ups, each in the order in which they will be taken.
+    pub items: Vec<QueueItem>,
 }
 
 /// Answer of commands that an extension may refuse.
@@ -306,6 +354,10 @@ pub enum Reply {
     LastText(LastText),
     Accepted(Accepted),
     Queues(Queues),
+    QueueItems(QueueItems),
+    Protocol(Box<Protocol>),
+    Hello(Box<Welcome>),
+    Replayed(Box<Replayed>),
     Cancelled(Cancelled),
     Forked(Forked),
     Navigated(Navigated),

@@ -5,10 +5,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::command::{
-    BashParams, BranchParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams,
-    InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams, NewSessionParams, NoParams,
-    OpenSessionParams, PromptParams, QueueModeParams, SessionNameParams, SetModelParams, StatsParams,
-    SwitchParams, ThinkingParams,
+    BashParams, BranchParams, CompactParams, EditQueuedParams, EnabledParams, EntriesParams, ExportParams,
+    ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams,
+    NewSessionParams, NoParams, OpenSessionParams, PromptParams, QueueModeParams, RemoveQueuedParams,
+    ReplayParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams, ThinkingParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -20,6 +20,18 @@ pub enum Lane {
     Task,
     /// Runs in arrival order.
     Ordered,
+}
+
+impl Lane {
+    /// Its name, for the reference page and `get_protocol`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Control => "control",
+            Self::Task => "task",
+            Self::Ordered => "ordered",
+        }
+    }
 }
 
 /// A row of the table.
@@ -102,10 +114,12 @@ macro_rules! commands {
 }
 
 #[cfg(feature = "schema")]
+use crate::connection::{Protocol, Replayed, Welcome};
+#[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
-    ForkMessages, Forked, LastText, Messages, Models, Navigated, OpenSessions, OpenedSession, Queues,
-    SessionTree, Sessions, ThinkingLevels,
+    ForkMessages, Forked, LastText, Messages, Models, Navigated, OpenSessions, OpenedSession, QueueItems,
+    Queues, SessionTree, Sessions, ThinkingLevels,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -124,6 +138,15 @@ commands! {
     AbortAndPrompt(MessageParams) = "abort_and_prompt", Control -> Accepted;
     /// Empties both queues and answers what was in them.
     ClearQueue(NoParams) = "clear_queue", Ordered -> Queues;
+    /// The messages that wait in both queues, each with its id.
+    GetQueue(NoParams) = "get_queue", Ordered -> QueueItems;
+    /// Says something else in a message that waits. Refused when it does not wait any more.
+    EditQueued(EditQueuedParams) = "edit_queued", Ordered -> ();
+    /// Takes a message out of its queue. Refused when it does not wait any more.
+    RemoveQueued(RemoveQueuedParams) = "remove_queued", Ordered -> ();
+    /// Asks the model once more without a new message, after a run that died: the newest message is the user's, a tool's
+    /// result or an answer that failed. Refused when the last run ended properly.
+    Continue(NoParams) = "continue", Task -> Accepted;
     /// Ends the run properly and starts an empty session in a file of its own.
     NewSession(NewSessionParams) = "new_session", Task -> Cancelled;
     /// The session's state.
@@ -201,6 +224,12 @@ commands! {
     GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
     /// Names the session.
     SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
+    /// What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits.
+    GetProtocol(NoParams) = "get_protocol", Ordered -> Protocol;
+    /// Agrees on the dialect and on what is sent on this connection. What it grants holds for everything after its answer.
+    Hello(HelloParams) = "hello", Ordered -> Welcome;
+    /// Sends the events after a number once more, or a snapshot of the session when they are gone or no number is given.
+    Replay(ReplayParams) = "replay", Ordered -> Replayed;
 }
 
 /// What is read of a line before its type is known.

@@ -6,13 +6,14 @@ use serde_json::{Map, Value, json};
 use super::prng::Prng;
 
 /// Commands that ask a model, run a shell, write a file, or keep what they are given.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 12] = [
     "prompt",
     "steer",
     "follow_up",
     "abort_and_prompt",
     "bash",
     "compact",
+    "continue",
     "export_html",
     "handoff",
     "login",

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use llm::{ModelEvent, ModelRequest, ModelStream};
 use pinion_core::{Input, ModelInput, Verdict, convert};
 use tokio_util::sync::CancellationToken;
-use wire::{AssistantMessage, Model, StopReason, Usage};
+use wire::{AssistantMessage, Message, Model, StopReason, Usage};
 
 use crate::agent::Agent;
 
 use super::Session;
 use super::drive::now_ms;
+use super::progress::Progress;
 
 type Opening = Pin<Box<dyn Future<Output = Result<ModelStream, Box<AssistantMessage>>> + Send>>;
 
@@ -29,6 +30,8 @@ pub(super) struct Answering {
     model: Model,
     /// Token counts as last reported.
     usage: Usage,
+    /// The answer as far as it has come, once it began.
+    progress: Option<Progress>,
 }
 
 impl Answering {
@@ -55,6 +58,11 @@ impl Answering {
 
     pub(super) fn cancel(&self) {
         self.cancel.cancel();
+    }
+
+    /// The answer as far as it has come; none before it began.
+    pub(super) fn so_far(&self) -> Option<Message> {
+        Some(self.progress.as_ref()?.message(&self.usage))
     }
 }
 
@@ -84,6 +92,7 @@ impl Session {
             cancel,
             model,
             usage: Usage::default(),
+            progress: None,
         });
     }
 
@@ -95,9 +104,15 @@ impl Session {
             let input = match event {
                 ModelEvent::Start(message) => {
                     answering.usage = message.usage.clone();
+                    answering.progress = Some(Progress::new((*message).clone()));
                     ModelInput::Started(*message)
                 }
-                ModelEvent::Stream(event) => ModelInput::Update(event, answering.usage.clone()),
+                ModelEvent::Stream(event) => {
+                    if let Some(progress) = &mut answering.progress {
+                        progress.grow(&event);
+                    }
+                    ModelInput::Update(event, answering.usage.clone())
+                }
                 ModelEvent::Usage(usage) => {
                     answering.usage = usage;
                     continue;

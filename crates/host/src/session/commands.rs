@@ -13,6 +13,10 @@ impl Session {
             Mail::Reject(response) => {
                 let _gone = self.outbox.response(response).await;
             }
+            Mail::Connection(origin, command) => {
+                let snapshot = matches!(command, Command::Replay(_)).then(|| Box::new(self.snapshot()));
+                self.outbox.ask_connection(origin, command, snapshot).await;
+            }
             Mail::Command(origin, command) => self.on_command(origin, command).await,
             // Who asked may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
@@ -36,9 +40,13 @@ impl Session {
             Command::Compact(params) => return self.compact(origin, params).await,
             Command::ExportHtml(params) => return self.export(origin, params).await,
             Command::Bash(params) => return self.bash(origin, params).await,
+            Command::Continue(_) => return self.resume(origin).await,
             Command::Steer(params) => self.enqueue(pinion_core::QueueKind::Steering, params).await,
             Command::FollowUp(params) => self.enqueue(pinion_core::QueueKind::FollowUp, params).await,
             Command::ClearQueue(_) => Ok(self.clear_queue().await),
+            Command::GetQueue(_) => Ok(self.get_queue()),
+            Command::EditQueued(params) => self.edit_queued(params).await,
+            Command::RemoveQueued(params) => self.remove_queued(params).await,
             Command::GetState(_) => Ok(self.state()),
             Command::GetMessages(_) => Ok(self.get_messages()),
             Command::GetEntries(params) => self.get_entries(&params),

@@ -15,6 +15,7 @@ use crate::strings;
 use super::Session;
 use super::compacting::Asked;
 use super::drive::now_ms;
+use super::queueing::queued_id;
 use super::switching::Change;
 
 /// What waits for the session to be idle.
@@ -31,12 +32,10 @@ pub(super) enum Later {
     Change(Origin, Change),
 }
 
-const STARTED: Reply = Reply::Accepted(Accepted {
-    disposition: Disposition::Started,
-});
-const QUEUED: Reply = Reply::Accepted(Accepted {
-    disposition: Disposition::Queued,
-});
+/// The answer to what starts a run.
+pub(super) fn started() -> Reply {
+    Reply::Accepted(Accepted::new(Disposition::Started))
+}
 
 impl Session {
     pub(super) async fn prompt(&mut self, origin: Origin, params: PromptParams) {
@@ -54,7 +53,7 @@ impl Session {
             self.outbox.respond(origin, Err(error)).await;
             return;
         }
-        self.outbox.respond(origin, Ok(STARTED)).await;
+        self.outbox.respond(origin, Ok(started())).await;
         self.hear();
         let message = Arc::new(user_message(text, params.images));
         let full = self.context_is_full();
@@ -81,7 +80,10 @@ impl Session {
         }
         let message = Arc::new(user_message(text.clone(), images));
         self.drive(Input::Enqueue(kind, Queued { text, message })).await;
-        Ok(QUEUED)
+        Ok(Reply::Accepted(Accepted {
+            disposition: Disposition::Queued,
+            id: Some(queued_id(self.machine.newest_queued())),
+        }))
     }
 
     pub(super) async fn clear_queue(&mut self) -> Reply {
@@ -117,7 +119,7 @@ impl Session {
     }
 
     /// Carries out skill and template calls in what the user typed.
-    async fn expand(&self, text: &str) -> String {
+    pub(super) async fn expand(&self, text: &str) -> String {
         let expanded = self.resources.expand(text);
         if let Some(problem) = expanded.problem {
             self.notice("warning", problem.to_string()).await;

@@ -1,6 +1,9 @@
 //! Answers that only look: state, messages, entries, counts.
 
+use std::sync::Arc;
+
 use wire::command::{EntriesParams, StatsParams};
+use wire::connection::Snapshot;
 use wire::content::AssistantBlock;
 use wire::reply::{Entries, LastText, Messages};
 use wire::state::{ContextUsage, SessionState, SessionStats};
@@ -12,9 +15,23 @@ use super::Session;
 
 impl Session {
     pub(super) fn state(&self) -> Reply {
+        Reply::State(Box::new(self.session_state()))
+    }
+
+    /// The session as it is now, for a client that cannot follow what led to it.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let message = self.answering.as_ref().and_then(|answering| answering.so_far());
+        Snapshot {
+            state: self.session_state(),
+            messages: self.machine.messages().to_vec(),
+            message: message.map(Arc::new),
+        }
+    }
+
+    fn session_state(&self) -> SessionState {
         let settings = &self.machine.settings;
         let queued = self.machine.queued();
-        Reply::State(Box::new(SessionState {
+        SessionState {
             model: Some(self.model.clone()),
             thinking_level: self.thinking,
             is_streaming: self.machine.is_running(),
@@ -33,7 +50,7 @@ impl Session {
             queued_message_count: queued,
             todo_phases: Vec::new(),
             context_usage: self.context_usage(),
-        }))
+        }
     }
 
     pub(super) fn get_messages(&self) -> Reply {

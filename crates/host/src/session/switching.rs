@@ -194,7 +194,7 @@ impl Session {
             let context = self.log.context(self.log.leaf_id());
             let start = self.agent.choose(&context, false)?;
             self.cwd = cwd;
-            return self.resume(context, start);
+            return self.take_up(context, start);
         }
         if is_current {
             // Somebody put another file in its place: our own lock would be in the way. A copy in memory stands in, should
@@ -220,11 +220,11 @@ impl Session {
         let context = log.context(log.leaf_id());
         let start = self.agent.choose(&context, is_new)?;
         (self.log, self.cwd) = (log, cwd);
-        self.resume(context, start)
+        self.take_up(context, start)
     }
 
     /// What the log says now takes the place of everything that the session was about.
-    fn resume(&mut self, context: Context, start: Start) -> Result<(), HostError> {
+    fn take_up(&mut self, context: Context, start: Start) -> Result<(), HostError> {
         let has_level = context.thinking_level.is_some();
         let has_messages = !context.messages.is_empty();
         let (messages, kept) = conversation(context);

@@ -2,9 +2,9 @@
 //! pi-1.5-delta.md 6, clients.md 2). How a command line is taken apart lives in `parse`,
 //! what the more particular options do in `set`.
 
-use super::Args;
 use super::error::UsageError;
 use super::set;
+use super::{Args, Command};
 
 /// What may follow an option, and what it does.
 pub(crate) enum Takes {
@@ -33,23 +33,47 @@ pub(crate) fn find(name: &str) -> Option<&'static Flag> {
         .find(|flag| flag.names.contains(&name))
 }
 
-/// An option that only commands have.
-pub(crate) fn find_of_command(name: &str) -> Option<&'static Flag> {
-    COMMAND_FLAGS.iter().find(|flag| flag.names.contains(&name))
+/// An option that only this command has.
+pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static Flag> {
+    let flags = match command {
+        Command::Doctor => DOCTOR,
+        Command::Schema => SCHEMA,
+    };
+    flags.iter().find(|flag| flag.names.contains(&name))
 }
 
 /// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 1] = [(
-    "doctor [--json]",
-    "Say what was found where: settings, keys, models, sessions",
-)];
+pub(crate) const COMMANDS: [(&str, &str); 2] = [
+    (
+        "doctor [--json]",
+        "Say what was found where: settings, keys, models, sessions",
+    ),
+    (
+        "schema [--ts] [--dialect NAME]",
+        "Print the protocol as JSON Schema (--json) or TypeScript types",
+    ),
+];
 
 /// Options of commands alone; elsewhere they may be an extension's.
-const COMMAND_FLAGS: &[Flag] = &[switch(
+const DOCTOR: &[Flag] = &[switch(
     &["--json"],
     |a| a.json = true,
     "Answer as JSON, for programs",
 )];
+const SCHEMA: &[Flag] = &[
+    switch(
+        &["--json"],
+        |a| a.typescript = false,
+        "As JSON Schema, the default",
+    ),
+    switch(&["--ts"], |a| a.typescript = true, "As TypeScript types"),
+    value(
+        &["--dialect"],
+        "NAME",
+        set::set_schema_dialect,
+        "Only what this dialect has",
+    ),
+];
 
 /// Every option under its heading, in the order of the help text.
 pub(crate) const SECTIONS: [(&str, &[Flag]); 8] = [

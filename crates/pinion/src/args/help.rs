@@ -28,7 +28,8 @@ const EXAMPLES: [(&str, &str); 6] = [
 pub(crate) fn help(program: &str) -> String {
     let mut out = format!(
         "{program}: a headless coding agent\n\n\
-         Usage: {program} [options] [@file...] [message...]\n       {program} doctor [--json] [options]\n\n\
+         Usage: {program} [options] [@file...] [message...]\n       {program} doctor [--json] [options]\n       \
+         {program} schema [--json|--ts] [--dialect NAME]\n\n\
          Examples:\n"
     );
     for (arguments, purpose) in EXAMPLES {

@@ -51,13 +51,42 @@ impl Mode {
     }
 }
 
+/// What the first word can ask for instead of a conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// What was found where.
+    Doctor,
+    /// The protocol, for programs.
+    Schema,
+}
+
+impl Command {
+    /// The word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Doctor => "doctor",
+            Self::Schema => "schema",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Doctor, Self::Schema]
+            .into_iter()
+            .find(|command| command.name() == word)
+    }
+}
+
 /// A command line, taken apart. What was not given is `None`, empty or false.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Args {
-    /// The command `doctor`: the first word.
-    pub(crate) doctor: bool,
-    /// `--json` of a command.
+    /// The command: the first word, if it is one.
+    pub(crate) command: Option<Command>,
+    /// `--json` of `doctor`.
     pub(crate) json: bool,
+    /// `--ts` of `schema`.
+    pub(crate) typescript: bool,
+    /// `--dialect` of `schema`.
+    pub(crate) schema_dialect: Option<String>,
     /// `--mode`.
     pub(crate) mode: Option<Mode>,
     /// `--print`; its text is in `messages`.

@@ -3,7 +3,7 @@
 
 use super::error::UsageError;
 use super::flags::{self, Flag, Takes};
-use super::{Args, Mode};
+use super::{Args, Command, Mode};
 
 /// Takes the arguments apart, without the program's name.
 ///
@@ -13,9 +13,9 @@ pub(crate) fn parse(argv: &[String]) -> Result<Args, UsageError> {
     let mut args = Args::default();
     let mut rest = argv;
     if let Some((first, after)) = argv.split_first()
-        && first == "doctor"
+        && let Some(command) = Command::parse(first)
     {
-        args.doctor = true;
+        args.command = Some(command);
         rest = after;
     }
     while let Some((first, after)) = rest.split_first() {
@@ -45,7 +45,9 @@ fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<
         Some((name, value)) if option.starts_with("--") => (name, Some(value.to_owned())),
         _ => (option, None),
     };
-    let own = args.doctor.then(|| flags::find_of_command(name)).flatten();
+    let own = args
+        .command
+        .and_then(|command| flags::find_of_command(command, name));
     let Some(flag) = own.or_else(|| flags::find(name)) else {
         return keep_unknown(args, name, inline, rest);
     };
@@ -133,11 +135,11 @@ fn check(args: &Args) -> Result<(), UsageError> {
             return Err(UsageError::Conflict("--fork", names.join(", ")));
         }
     }
-    if args.doctor
+    if let Some(command) = args.command
         && let Some(word) = args.messages.iter().chain(&args.files).next()
     {
         return Err(UsageError::UnwantedWord {
-            command: "doctor",
+            command: command.name(),
             word: word.clone(),
         });
     }

@@ -38,6 +38,19 @@ pub(super) fn set_dialect(args: &mut Args, value: String) -> Result<(), UsageErr
     Ok(())
 }
 
+pub(super) fn set_schema_dialect(args: &mut Args, value: String) -> Result<(), UsageError> {
+    if value != wire::protocol::AUTO && wire::protocol::find_dialect(&value).is_none() {
+        let wanted = "auto, early, hooks, omp, omp-now, xcsh, web, pi or pi-delta";
+        return Err(UsageError::InvalidValue {
+            flag: "--dialect",
+            value,
+            wanted,
+        });
+    }
+    args.schema_dialect = Some(value);
+    Ok(())
+}
+
 pub(super) fn set_thinking(args: &mut Args, value: String) -> Result<(), UsageError> {
     match ThinkingLevel::parse(&value) {
         Some(level) => args.thinking = Some(level),

@@ -6,6 +6,7 @@ mod export;
 mod oneshot;
 mod prompts;
 mod rpc;
+mod schema;
 mod text;
 
 use std::process::ExitCode;
@@ -16,15 +17,17 @@ use host::{Outgoing, Session};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
-use crate::args::{Args, Mode};
+use crate::args::{Args, Command, Mode};
 use crate::environment::{Environment, complain, say, stdin_is_terminal};
 use crate::sessions;
 use crate::setup::{Setup, build};
 
 /// Does what the command line asks for.
 pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
-    if args.doctor {
-        return Ok(doctor::run(&args, env));
+    match args.command {
+        Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
+        Some(Command::Schema) => return schema::run(&args),
+        None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::ExitCode;
 
-use serve::{Encoder, Form, Sink, StdinOptions, StdoutWriter};
+use serve::{Connection, Encoder, Form, Sink, StdinOptions, StdoutWriter};
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
@@ -26,7 +26,8 @@ pub(crate) fn run(
             Some("pi-delta") => Form::Delta,
             _ => Form::Cumulative,
         };
-        let mut writer = StdoutWriter::spawn(outgoing, Encoder::new(form), Sink::open(stdout)?);
+        let connection = Connection::new(Encoder::new(form), &setup.agent.version);
+        let mut writer = StdoutWriter::spawn(outgoing, connection, Sink::open(stdout)?);
         let (slot, mailbox) = host::mailbox();
         serve::stdin::spawn(serve::stdio::open_stdin()?, slot, StdinOptions::default())?;
         let mut signals = Signals::listen()?;

@@ -48,6 +48,8 @@ pub struct EncoderOptions {
 #[derive(Debug, Default)]
 pub struct Encoder {
     options: EncoderOptions,
+    /// The form from the next answer on: one answer has one form.
+    next_form: Form,
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
     pending: Pending,
@@ -68,7 +70,21 @@ impl Encoder {
     pub fn with_options(options: EncoderOptions) -> Self {
         Self {
             options,
+            next_form: options.form,
             ..Self::default()
+        }
+    }
+
+    /// Writes updates in another form, from the next answer on.
+    pub fn set_form(&mut self, form: Form) {
+        self.next_form = form;
+    }
+
+    /// Speaks another dialect from the next line on, by its name; a name that is none changes nothing. Those that there are
+    /// today share one vocabulary.
+    pub fn speak(&mut self, dialect: &str) {
+        if dialect == wire::protocol::AUTO || wire::protocol::find_dialect(dialect).is_some() {
+            self.options.dialect = Dialect::Pi;
         }
     }
 
@@ -94,6 +110,7 @@ impl Encoder {
             Event::MessageStart { message } => {
                 if let Message::Assistant(message) = &**message {
                     self.pending.reset();
+                    self.options.form = self.next_form;
                     self.answer = (self.options.form == Form::Cumulative).then(|| Answer::begin(message));
                 }
             }

@@ -23,10 +23,10 @@ pub(super) fn split(types: &mut Defs) -> Events {
     for (name, schema) in variants(types.get("Event")) {
         let update = name == "MessageUpdateEvent";
         lines.push(name.clone());
-        defs.insert(name, schema);
+        defs.insert(name, numbered(schema));
         if update {
             lines.push(CUMULATIVE.to_owned());
-            defs.insert(CUMULATIVE.to_owned(), cumulative());
+            defs.insert(CUMULATIVE.to_owned(), numbered(cumulative()));
         }
     }
     let steps = variants(types.get("StreamEvent"));
@@ -37,6 +37,18 @@ pub(super) fn split(types: &mut Defs) -> Events {
     }
     defs.extend(steps);
     Events { defs, lines }
+}
+
+/// An event line may have a number.
+fn numbered(mut schema: Value) -> Value {
+    if let Some(Value::Object(fields)) = schema.get_mut("properties") {
+        let doc = "Number of the event on this connection; only there when it was asked for with `hello`.";
+        fields.insert(
+            "seq".to_owned(),
+            json!({ "type": "integer", "minimum": 1, "description": doc }),
+        );
+    }
+    schema
 }
 
 fn variants(schema: Option<&Value>) -> Vec<(String, Value)> {

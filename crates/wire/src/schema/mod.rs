@@ -79,6 +79,7 @@ pub fn document() -> Result<Value, String> {
     let mut root = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "The protocol of a pi agent in RPC mode",
+        "version": crate::protocol::PROTOCOL_VERSION,
         "description": "One JSON object per line in each direction. Fields that are not named here are ignored.",
         "anyOf": ROOTS.map(tagged::reference),
     });

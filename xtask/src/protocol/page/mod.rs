@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use wire::schema::pascal;
-use wire::table::{CommandSpec, Lane, TABLE};
+use wire::table::{CommandSpec, TABLE};
 
 use super::examples::{Example, Examples};
 use super::view::{definitions, description, fields, members, target, values};
@@ -100,11 +100,7 @@ impl Page<'_> {
     }
 
     fn command(&mut self, spec: &CommandSpec) {
-        let lane = match spec.lane {
-            Lane::Control => "control",
-            Lane::Task => "task",
-            Lane::Ordered => "ordered",
-        };
+        let lane = spec.lane.name();
         self.line(&format!(
             "### {}\n\n{} Lane: {lane}.\n",
             spec.name,
@@ -154,7 +150,7 @@ impl Page<'_> {
             kind.to_owned()
         };
         self.line(&format!("### {heading}\n\n{}\n", description(schema)));
-        let rows = table::rows(schema, &["type"], Style::Fields, &self.links);
+        let rows = table::rows(schema, &["type", "seq"], Style::Fields, &self.links);
         self.rows("Fields", rows, "");
         let example = self.examples.event(kind, cumulative);
         self.example([example, None]);

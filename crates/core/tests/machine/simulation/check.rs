@@ -191,6 +191,8 @@ impl Checker {
                 }
             }
             Input::RetryDue | Input::Compacted(_) | Input::Context(_) | Input::Model(_) => {}
+            // Not among the moves of the simulation; see `resume`.
+            Input::EditQueued(..) | Input::RemoveQueued(_) | Input::Continue { .. } => {}
         }
     }
 

@@ -5,7 +5,7 @@ mod files;
 use wire::ThinkingLevel;
 
 use super::flags::SECTIONS;
-use super::{Args, Mode, help, parse};
+use super::{Args, Command, Mode, help, parse};
 
 fn args(line: &[&str]) -> Args {
     let line: Vec<String> = line.iter().map(ToString::to_string).collect();
@@ -276,7 +276,7 @@ fn the_table_names_every_option_once_and_the_help_shows_it() {
 #[test]
 fn the_doctor_comes_first_and_takes_options_only() {
     let doctor = args(&["doctor", "--json", "--model", "m", "--approve"]);
-    assert!(doctor.doctor && doctor.json && doctor.warnings.is_empty());
+    assert!(doctor.command == Some(Command::Doctor) && doctor.json && doctor.warnings.is_empty());
     assert_eq!((doctor.model, doctor.approve), (some("m"), Some(true)));
     for line in [
         &["-p", "doctor"][..],
@@ -284,9 +284,24 @@ fn the_doctor_comes_first_and_takes_options_only() {
         &["--model", "doctor", "doctor"],
     ] {
         let words = args(line);
-        assert!(!words.doctor && words.messages == ["doctor"], "{line:?}");
+        assert!(
+            words.command.is_none() && words.messages == ["doctor"],
+            "{line:?}"
+        );
     }
     assert!(!args(&["--json"]).json);
     assert!(mistake(&["doctor", "help", "me"]).contains("not \"help\""));
     assert!(mistake(&["doctor", "@file"]).contains("not \"file\""));
+}
+
+#[test]
+fn the_schema_has_options_of_its_own() {
+    let schema = args(&["schema", "--ts", "--dialect", "xcsh"]);
+    assert_eq!(schema.command, Some(Command::Schema));
+    assert_eq!((schema.typescript, schema.schema_dialect), (true, some("xcsh")));
+    assert!(!args(&["schema", "--json"]).typescript);
+    assert!(mistake(&["schema", "--dialect", "klingon"]).contains("Invalid value \"klingon\""));
+    assert!(mistake(&["schema", "pi"]).contains("not \"pi\""));
+    let other = args(&["doctor", "--ts"]);
+    assert!(!other.typescript && other.extension_flags.contains_key("ts"));
 }

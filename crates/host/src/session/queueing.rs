@@ -1,0 +1,75 @@
+//! Queued messages, one by one: listed, edited, taken out. How they get into the queues is in `prompting`, when they leave
+//! them is decided in `pinion_core`.
+
+use std::sync::Arc;
+
+use pinion_core::{Input, QueueKind, Queued};
+use wire::command::{EditQueuedParams, RemoveQueuedParams};
+use wire::message::UserContent;
+use wire::reply::{QueueItem, QueueItems, QueuedKind};
+use wire::{ImageContent, Message, Reply, UserBlock};
+
+use crate::strings;
+
+use super::Session;
+use super::prompting::user_message;
+
+/// What clients call a queued message.
+pub(super) fn queued_id(number: u64) -> String {
+    format!("q{number}")
+}
+
+impl Session {
+    pub(super) fn get_queue(&self) -> Reply {
+        let items = self.machine.queued_items().map(|(number, kind, item)| QueueItem {
+            id: queued_id(number),
+            kind: match kind {
+                QueueKind::Steering => QueuedKind::Steer,
+                QueueKind::FollowUp => QueuedKind::FollowUp,
+            },
+            text: item.text.clone(),
+            images: images(&item.message).count(),
+        });
+        Reply::QueueItems(QueueItems {
+            items: items.collect(),
+        })
+    }
+
+    pub(super) async fn edit_queued(&mut self, params: EditQueuedParams) -> Result<Reply, String> {
+        let text = self.expand(&params.message).await;
+        let (number, images) = self.queued(&params.queued_id)?;
+        let message = Arc::new(user_message(text.clone(), images));
+        self.drive(Input::EditQueued(number, Queued { text, message }))
+            .await;
+        Ok(Reply::Nothing)
+    }
+
+    pub(super) async fn remove_queued(&mut self, params: RemoveQueuedParams) -> Result<Reply, String> {
+        let (number, _) = self.queued(&params.queued_id)?;
+        self.drive(Input::RemoveQueued(number)).await;
+        Ok(Reply::Nothing)
+    }
+
+    /// The number and the images of a message that waits.
+    fn queued(&self, id: &str) -> Result<(u64, Vec<ImageContent>), String> {
+        let mut items = self.machine.queued_items();
+        let found = items.find(|(number, _, _)| queued_id(*number) == id);
+        found
+            .map(|(number, _, item)| (number, images(&item.message).cloned().collect()))
+            .ok_or_else(|| strings::not_queued(id))
+    }
+}
+
+fn images(message: &Message) -> impl Iterator<Item = &ImageContent> {
+    let blocks = match message {
+        Message::User(user) => match &user.content {
+            UserContent::Blocks(blocks) => blocks.as_slice(),
+            UserContent::Text(_) => &[],
+        },
+        _ => &[],
+    };
+    blocks.iter().filter_map(|block| match block {
+        UserBlock::Image(image) => Some(image),
+        UserBlock::Text(_) => None,
+    })
+}

@@ -1,0 +1,29 @@
+//! `continue`: one more request after a run that died. Whether one did is decided in `pinion_core`.
+
+use pinion_core::Input;
+
+use crate::outbox::Origin;
+use crate::strings;
+
+use super::Session;
+use super::prompting::started;
+
+impl Session {
+    pub(super) async fn resume(&mut self, origin: Origin) {
+        let refusal = if !self.machine.is_idle() {
+            Some(strings::CONTINUE_BUSY.to_owned())
+        } else if !self.machine.can_continue() {
+            Some(strings::NOTHING_TO_CONTINUE.to_owned())
+        } else {
+            self.agent.check_credentials(&self.model).err()
+        };
+        if let Some(refusal) = refusal {
+            self.outbox.respond(origin, Err(refusal)).await;
+            return;
+        }
+        self.outbox.respond(origin, Ok(started())).await;
+        self.hear();
+        let full = self.context_is_full();
+        self.drive(Input::Continue { full }).await;
+    }
+}

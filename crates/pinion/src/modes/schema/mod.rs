@@ -1,0 +1,108 @@
+//! `pinion schema`: the protocol as JSON Schema or TypeScript types, as they are checked in and built into the program; with
+//! a dialect only what that dialect has. The files are made by `xtask gen`, which dialect has what stands in
+//! `wire::protocol`.
+
+mod filter;
+mod typescript;
+
+use std::process::ExitCode;
+
+use serde_json::Value;
+use wire::protocol::find_dialect;
+
+use crate::args::Args;
+use crate::environment::say;
+
+const SCHEMA: &str = include_str!("../../../../../protocol/schema.json");
+const TYPES: &str = include_str!("../../../../../protocol/types.d.ts");
+
+/// Prints what was asked for.
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    say(text(args.schema_dialect.as_deref(), args.typescript)?.trim_end());
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The schema or the types, of one dialect or, without or with an unknown name, of all.
+fn text(dialect: Option<&str>, typescript: bool) -> anyhow::Result<String> {
+    let Some(dialect) = dialect.and_then(find_dialect) else {
+        return Ok(if typescript { TYPES } else { SCHEMA }.to_owned());
+    };
+    let document: Value = serde_json::from_str(SCHEMA)?;
+    let document = filter::only(&document, dialect);
+    if typescript {
+        return Ok(typescript::only(TYPES, &filter::names(&document), dialect));
+    }
+    Ok(serde_json::to_string_pretty(&document)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+    use wire::protocol::DIALECTS;
+
+    use super::{SCHEMA, filter, text};
+
+    fn schema(dialect: &str) -> Value {
+        serde_json::from_str(&text(Some(dialect), false).unwrap()).unwrap()
+    }
+
+    fn has(dialect: &str, name: &str) -> bool {
+        let document = schema(dialect);
+        document["$defs"].get(name).is_some()
+    }
+
+    #[test]
+    fn a_dialect_has_its_own_commands_and_events() {
+        assert!(has("xcsh", "AbortAndPromptCommand") && !has("pi", "AbortAndPromptCommand"));
+        assert!(has("pi", "ForkCommand") && !has("hooks", "ForkCommand"));
+        assert!(has("pi", "QueueUpdateEvent") && !has("xcsh", "QueueUpdateEvent"));
+        assert!(has("pi", "MessageUpdateCumulativeEvent") && !has("pi", "MessageUpdateEvent"));
+        assert!(has("pi-delta", "MessageUpdateEvent") && !has("pi-delta", "MessageUpdateCumulativeEvent"));
+        assert!(
+            has("early", "PromptCommand") && !has("early", "PromptResponse") && !has("early", "SessionState")
+        );
+        assert!(!has("pi", "HelloCommand"), "our own commands are of no dialect");
+        assert_eq!(
+            text(Some("auto"), false).unwrap(),
+            SCHEMA,
+            "auto understands everything"
+        );
+    }
+
+    #[test]
+    fn what_is_left_refers_to_nothing_that_went() {
+        for dialect in DIALECTS {
+            let document = schema(dialect.name);
+            let names = filter::names(&document);
+            let json = document.to_string();
+            for part in json.split("\"#/$defs/").skip(1) {
+                let name = part.split('"').next().unwrap();
+                assert!(names.contains(name), "{}: {name} is gone", dialect.name);
+            }
+            let types = text(Some(dialect.name), true).unwrap();
+            let defined: Vec<&str> = types
+                .lines()
+                .filter_map(|line| line.strip_prefix("export "))
+                .filter_map(|line| line.split(' ').nth(1))
+                .collect();
+            let expected = names.len() + usize::from(names.contains("Response"));
+            assert_eq!(
+                defined.len(),
+                expected,
+                "{}: ResponseOf and the rest",
+                dialect.name
+            );
+            for word in types
+                .lines()
+                .filter(|line| !line.trim_start().starts_with(['*', '/']))
+                .flat_map(|line| line.split(|c: char| !c.is_alphanumeric()))
+                .filter(|word| word.starts_with(char::is_uppercase))
+                .filter(|word| {
+                    word.ends_with("Command") || word.ends_with("Response") || word.ends_with("Event")
+                })
+            {
+                assert!(defined.contains(&word), "{}: {word} is gone", dialect.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What is under way, as far as events tell: for the heartbeat. Nothing here knows the session.
+
+use std::time::Duration;
+
+use wire::Event;
+
+/// What is under way.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    /// Something began that ends with `agent_settled`.
+    busy: bool,
+    streaming: bool,
+    compacting: bool,
+    retrying: bool,
+    /// Ids of the tool calls that run.
+    tools: Vec<String>,
+}
+
+impl Activity {
+    /// Follows an event.
+    pub(crate) fn note(&mut self, event: &Event) {
+        match event {
+            Event::AgentStart => {
+                self.busy = true;
+                self.streaming = true;
+                self.retrying = false;
+            }
+            Event::AgentEnd { .. } => {
+                self.streaming = false;
+                self.tools.clear();
+            }
+            Event::CompactionStart { .. } => {
+                self.busy = true;
+                self.compacting = true;
+            }
+            Event::CompactionEnd { .. } => self.compacting = false,
+            Event::AutoRetryStart { .. } => self.retrying = true,
+            Event::AutoRetryEnd { .. } => self.retrying = false,
+            Event::ToolExecutionStart { tool_call_id, .. } => self.tools.push(tool_call_id.clone()),
+            Event::ToolExecutionEnd { tool_call_id, .. } => self.tools.retain(|id| id != tool_call_id),
+            Event::AgentSettled { .. } => *self = Self::default(),
+            _ => {}
+        }
+    }
+
+    /// Is something under way?
+    pub(crate) fn is_busy(&self) -> bool {
+        self.busy
+    }
+
+    /// The sign of life after a silence.
+    pub(crate) fn heartbeat(&self, silence: Duration) -> Event {
+        Event::Heartbeat {
+            is_streaming: self.streaming,
+            is_compacting: self.compacting,
+            is_retrying: self.retrying,
+            running_tools: self.tools.clone(),
+            silent_ms: u64::try_from(silence.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! What a client and the connection agreed on with `hello`, and how a wish becomes part of it or is refused. What follows
+//! from it is in the module above.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use wire::connection::{HelloParams, Refused, Welcome};
+use wire::protocol::{AUTO, PROTOCOL_VERSION, find_dialect};
+use wire::{EVENT_NAMES, canonical_event};
+
+use crate::encode::{EncoderOptions, Form};
+use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS};
+
+/// The dialect whose updates hold only what is new.
+const DELTA_DIALECT: &str = "pi-delta";
+
+/// See the module's page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Agreement {
+    /// Name of the dialect.
+    pub(crate) dialect: &'static str,
+    /// Events that are sent; none: all of them.
+    events: Option<BTreeSet<&'static str>>,
+    deltas: bool,
+    /// Do events have numbers?
+    pub(crate) sequence: bool,
+    /// Seconds of silence before a heartbeat.
+    pub(crate) heartbeat: Option<u64>,
+}
+
+impl Agreement {
+    /// What holds before anybody said hello.
+    pub(crate) fn new(options: EncoderOptions) -> Self {
+        let deltas = options.form == Form::Delta;
+        Self {
+            dialect: if deltas { DELTA_DIALECT } else { AUTO },
+            events: None,
+            deltas,
+            sequence: false,
+            heartbeat: None,
+        }
+    }
+
+    /// Is an event of this name to be sent?
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.events.as_ref().is_none_or(|events| events.contains(name))
+    }
+
+    /// The form of `message_update`.
+    pub(crate) fn form(&self) -> Form {
+        if self.deltas {
+            Form::Delta
+        } else {
+            Form::Cumulative
+        }
+    }
+
+    /// The agreement after a `hello`, and what could not be granted.
+    pub(crate) fn changed(&self, wishes: &HelloParams) -> (Self, Vec<Refused>) {
+        let mut new = self.clone();
+        let mut refused = Refusals::default();
+        if let Some(wish) = &wishes.dialect {
+            new.set_dialect(wish, &mut refused);
+        }
+        if let Some(wish) = &wishes.events {
+            new.set_events(wish, &mut refused);
+        }
+        if let Some(wish) = &wishes.deltas {
+            match flag(wish, new.dialect == DELTA_DIALECT) {
+                Some(deltas) => new.deltas = deltas,
+                None => refused.push("deltas", wish, "It must be true or false"),
+            }
+        }
+        if let Some(wish) = &wishes.sequence {
+            match flag(wish, false) {
+                Some(sequence) => new.sequence = sequence,
+                None => refused.push("sequence", wish, "It must be true or false"),
+            }
+        }
+        if let Some(wish) = &wishes.heartbeat {
+            match wish.as_u64() {
+                _ if wish.is_null() => new.heartbeat = None,
+                Some(seconds) if (1..=MAX_HEARTBEAT).contains(&seconds) => new.heartbeat = Some(seconds),
+                _ => {
+                    let reason =
+                        format!("It must be a whole number of seconds from 1 to {MAX_HEARTBEAT}, or null");
+                    refused.push("heartbeat", wish, &reason);
+                }
+            }
+        }
+        if let Some(wish) = wishes.sessions.as_ref().filter(|wish| !wish.is_null()) {
+            refused.push("sessions", wish, "This connection has one session");
+        }
+        (new, refused.0)
+    }
+
+    /// The answer to a `hello` that led to this agreement.
+    pub(crate) fn welcome(&self, version: &str, last_seq: u64, refused: Vec<Refused>) -> Welcome {
+        let names = |events: &BTreeSet<&str>| events.iter().map(ToString::to_string).collect();
+        Welcome {
+            protocol_version: PROTOCOL_VERSION,
+            version: version.to_owned(),
+            dialect: self.dialect.to_owned(),
+            events: self.events.as_ref().map(names),
+            deltas: self.deltas,
+            sequence: self.sequence,
+            last_seq,
+            heartbeat: self.heartbeat,
+            sessions: None,
+            refused,
+        }
+    }
+
+    fn set_dialect(&mut self, wish: &Value, refused: &mut Refusals) {
+        let name = match wish.as_str() {
+            None if wish.is_null() => Some(AUTO),
+            Some(AUTO) => Some(AUTO),
+            name => name.and_then(find_dialect).map(|dialect| dialect.name),
+        };
+        match name {
+            Some(name) => {
+                self.dialect = name;
+                self.deltas = name == DELTA_DIALECT;
+            }
+            None => refused.push(
+                "dialect",
+                wish,
+                "No dialect has this name; get_protocol lists them",
+            ),
+        }
+    }
+
+    fn set_events(&mut self, wish: &Value, refused: &mut Refusals) {
+        if wish.is_null() {
+            self.events = None;
+            return;
+        }
+        let Some(names) = wish.as_array() else {
+            refused.push("events", wish, "It must be a list of names, or null");
+            return;
+        };
+        let mut events = BTreeSet::new();
+        for wish in names {
+            let name = wish.as_str().map(canonical_event);
+            match EVENT_NAMES.iter().find(|known| Some(**known) == name) {
+                Some(known) => {
+                    events.insert(*known);
+                }
+                None => refused.push("events", wish, "No event has this name; get_protocol lists them"),
+            }
+        }
+        self.events = Some(events);
+    }
+}
+
+/// True, false, or the default for null.
+fn flag(wish: &Value, default: bool) -> Option<bool> {
+    if wish.is_null() {
+        Some(default)
+    } else {
+        wish.as_bool()
+    }
+}
+
+/// What cannot be granted; so many at most, the rest goes unnamed.
+#[derive(Debug, Default)]
+struct Refusals(Vec<Refused>);
+
+impl Refusals {
+    fn push(&mut self, option: &'static str, wish: &Value, reason: &str) {
+        if self.0.len() >= MAX_REFUSALS {
+            return;
+        }
+        let is_short = wish.is_boolean()
+            || wish.is_number()
+            || wish.as_str().is_some_and(|text| text.len() <= MAX_NAME_ECHO);
+        self.0.push(Refused {
+            option,
+            value: if is_short { wish.clone() } else { Value::Null },
+            reason: reason.to_owned(),
+        });
+    }
+}

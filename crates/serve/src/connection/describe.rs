@@ -1,0 +1,36 @@
+//! The answer of `get_protocol`: everything comes from the tables of `wire` and the limits of the crates.
+
+use wire::connection::{CommandInfo, Protocol, ProtocolLimits};
+use wire::protocol::{AUTO, CAPABILITIES, DIALECTS, PROTOCOL_VERSION};
+use wire::table::TABLE;
+
+use crate::limits;
+
+use super::agreement::Agreement;
+
+/// What this agent speaks, on a connection with this agreement.
+pub(crate) fn protocol(version: &str, agreement: &Agreement) -> Protocol {
+    let commands = TABLE.iter().map(|spec| CommandInfo {
+        name: spec.name,
+        lane: spec.lane.name(),
+    });
+    let dialects = DIALECTS.iter().map(|dialect| dialect.name);
+    Protocol {
+        protocol_version: PROTOCOL_VERSION,
+        version: version.to_owned(),
+        dialect: agreement.dialect.to_owned(),
+        dialects: std::iter::once(AUTO).chain(dialects).collect(),
+        commands: commands.collect(),
+        events: wire::EVENT_NAMES.to_vec(),
+        capabilities: CAPABILITIES.to_vec(),
+        limits: ProtocolLimits {
+            line_bytes: limits::MAX_LINE,
+            line_depth: wire::limits::MAX_DEPTH,
+            queued_messages: host::limits::QUEUED,
+            bash_commands: host::limits::BASH_RUNNING,
+            replay_events: limits::REPLAY_EVENTS,
+            replay_bytes: limits::REPLAY_BYTES,
+            heartbeat_seconds: limits::MAX_HEARTBEAT,
+        },
+    }
+}

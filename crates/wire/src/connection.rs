@@ -1,0 +1,185 @@
+//! The commands that belong to a connection and not to a session: what was agreed on with `hello`, and what was sent. Here
+//! are their parameters and answers; what they do lives in `serve`.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::message::Message;
+use crate::state::SessionState;
+use crate::table::Command;
+
+/// Parameters of `hello`. Each is looked at on its own: what cannot be granted is named in the answer, and the rest holds.
+/// What is left out stays as it is; null goes back to the default.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct HelloParams {
+    /// The dialect to speak: one of those that `get_protocol` lists.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub dialect: Option<Value>,
+    /// Names of the events to send; responses always come. Null: all events.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
+    pub events: Option<Value>,
+    /// Should `message_update` hold only what is new, instead of the whole message so far? From the next answer on.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
+    pub deltas: Option<Value>,
+    /// Should every event have a number, `seq`? The numbers begin with 1 and have no gaps; `replay` takes them.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
+    pub sequence: Option<Value>,
+    /// After how many seconds of silence a `heartbeat` is to come while a run is under way. Null: never.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    pub heartbeat: Option<Value>,
+    /// Handles of the sessions whose events are to be sent. Null: all of them.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
+    pub sessions: Option<Value>,
+}
+
+/// Parameters of `replay`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ReplayParams {
+    /// The last number that arrived. Without it there is no replay, only a snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<u64>,
+}
+
+/// A command as `get_protocol` lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CommandInfo {
+    /// The `type` on the wire.
+    pub name: &'static str,
+    /// How it is scheduled: `control`, `task` or `ordered`.
+    pub lane: &'static str,
+}
+
+/// Numbers that a client may run into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProtocolLimits {
+    /// Longest line that is read, in bytes.
+    pub line_bytes: usize,
+    /// Deepest nesting of a line.
+    pub line_depth: usize,
+    /// Messages in both queues together.
+    pub queued_messages: usize,
+    /// `bash` commands that run at the same time.
+    pub bash_commands: usize,
+    /// Events that `replay` can go back, at most.
+    pub replay_events: usize,
+    /// Bytes of events that `replay` can go back, at most.
+    pub replay_bytes: usize,
+    /// Longest silence that can be asked for with `heartbeat`, in seconds.
+    pub heartbeat_seconds: u64,
+}
+
+/// Answer of `get_protocol`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Protocol {
+    /// Version of the protocol, by the rules of semver; not the agent's.
+    pub protocol_version: &'static str,
+    /// Version of the agent.
+    pub version: String,
+    /// The dialect that is spoken on this connection.
+    pub dialect: String,
+    /// The dialects that `hello` takes.
+    pub dialects: Vec<&'static str>,
+    /// The commands.
+    pub commands: Vec<CommandInfo>,
+    /// Names of the events.
+    pub events: Vec<&'static str>,
+    /// What there is beyond these names.
+    pub capabilities: Vec<&'static str>,
+    /// Numbers to know.
+    pub limits: ProtocolLimits,
+}
+
+/// Something that was asked for with `hello` and cannot be.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Refused {
+    /// The parameter.
+    pub option: &'static str,
+    /// What was asked for.
+    pub value: Value,
+    /// Why not, for people.
+    pub reason: String,
+}
+
+/// Answer of `hello`: what holds on this connection from here on, and what was refused.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Welcome {
+    /// Version of the protocol.
+    pub protocol_version: &'static str,
+    /// Version of the agent.
+    pub version: String,
+    /// The dialect that is spoken.
+    pub dialect: String,
+    /// Names of the events that are sent; null: all of them.
+    pub events: Option<Vec<String>>,
+    /// Do updates hold only what is new?
+    pub deltas: bool,
+    /// Do events have numbers?
+    pub sequence: bool,
+    /// Number of the last event that was sent; 0 before the first.
+    pub last_seq: u64,
+    /// Seconds of silence before a heartbeat; null: there is none.
+    pub heartbeat: Option<u64>,
+    /// Handles of the sessions whose events are sent; null: all of them.
+    pub sessions: Option<Vec<String>>,
+    /// What was refused; empty when all is as it was asked for.
+    pub refused: Vec<Refused>,
+}
+
+/// A session as it is at one moment, for a client that cannot follow what led to it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Snapshot {
+    /// The state, as `get_state` answers it.
+    pub state: SessionState,
+    /// The conversation, as `get_messages` answers it.
+    pub messages: Vec<Arc<Message>>,
+    /// The answer that is streaming in, as far as it has come; null when there is none.
+    pub message: Option<Arc<Message>>,
+}
+
+/// Answer of `replay`. The events that it names follow at once, with the numbers they had.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Replayed {
+    /// How many events are sent again.
+    pub events: usize,
+    /// Number of the last event before this answer. With a snapshot: what it stands for, and where to go on.
+    pub last_seq: u64,
+    /// The session as it is, when the events are gone or none were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<Snapshot>,
+}
+
+impl Command {
+    /// Does it belong to the connection, so that no session has to do with it?
+    #[must_use]
+    pub fn is_of_connection(&self) -> bool {
+        matches!(self, Self::GetProtocol(_) | Self::Hello(_) | Self::Replay(_))
+    }
+}
+
+/// Keeps an explicit null apart from a missing field.
+fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}

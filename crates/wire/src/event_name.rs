@@ -1,0 +1,61 @@
+//! Names of the events, as they stand in `type`: what a filter of events is made of.
+
+use crate::event::Event;
+
+macro_rules! names {
+    ($( $variant:ident = $name:literal; )+) => {
+        /// Names of all events, in the order of the reference page.
+        pub const EVENT_NAMES: &[&str] = &[ $($name),+ ];
+
+        impl Event {
+            /// The `type` on the wire.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self { $( Self::$variant { .. } => $name, )+ }
+            }
+        }
+    };
+}
+
+names! {
+    Ready = "ready";
+    AgentStart = "agent_start";
+    AgentEnd = "agent_end";
+    AgentSettled = "agent_settled";
+    TurnStart = "turn_start";
+    TurnEnd = "turn_end";
+    MessageStart = "message_start";
+    MessageUpdate = "message_update";
+    MessageEnd = "message_end";
+    ToolExecutionStart = "tool_execution_start";
+    ToolExecutionUpdate = "tool_execution_update";
+    ToolExecutionEnd = "tool_execution_end";
+    QueueUpdate = "queue_update";
+    SessionChanged = "session_changed";
+    CompactionStart = "compaction_start";
+    CompactionEnd = "compaction_end";
+    AutoRetryStart = "auto_retry_start";
+    SummarizationRetryScheduled = "summarization_retry_scheduled";
+    SummarizationRetryAttemptStart = "summarization_retry_attempt_start";
+    SummarizationRetryFinished = "summarization_retry_finished";
+    AutoRetryEnd = "auto_retry_end";
+    ThinkingLevelChanged = "thinking_level_changed";
+    SessionInfoChanged = "session_info_changed";
+    EntryAppended = "entry_appended";
+    BashExecutionUpdate = "bash_execution_update";
+    Notice = "notice";
+    SessionDamage = "session_damage";
+    Heartbeat = "heartbeat";
+}
+
+/// The event that an older name stands for (dialects.md 5, rows 1 to 3); other names stand for themselves.
+#[must_use]
+pub fn canonical_event(name: &str) -> &str {
+    match name {
+        "auto_compaction_start" => "compaction_start",
+        "auto_compaction_end" | "compaction" => "compaction_end",
+        "hook_error" => "extension_error",
+        "hook_ui_request" => "extension_ui_request",
+        other => other,
+    }
+}

@@ -1,0 +1,283 @@
+//! What the protocol is as a whole: its version, the dialects of the family, and which command and event belongs to which of
+//! them (dialects.md 2 and 3). How the dialects differ in the shape of a line is not known here.
+
+/// Version of the protocol, apart from the agent's: the first number changes when a client may break, the second when
+/// something is added. `xtask breaking` holds it to that.
+pub const PROTOCOL_VERSION: &str = "1.0.0";
+
+/// What this agent can do beyond the commands' names, as `get_protocol` lists it.
+pub const CAPABILITIES: [&str; 8] = [
+    "continue",
+    "deltas",
+    "event_filter",
+    "heartbeat",
+    "queue_items",
+    "replay",
+    "sequence",
+    "snapshot",
+];
+
+/// A set of dialects, one bit each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DialectSet(u8);
+
+impl DialectSet {
+    const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Is a dialect in it?
+    #[must_use]
+    pub fn has(self, dialect: &Dialect) -> bool {
+        self.0 & dialect.bit.0 != 0
+    }
+}
+
+/// A dialect that can be asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Dialect {
+    /// Its name, in `--rpc-dialect`, `hello` and `pinion schema --dialect`.
+    pub name: &'static str,
+    /// Which programs speak it.
+    pub doc: &'static str,
+    bit: DialectSet,
+}
+
+const E: DialectSet = DialectSet(1);
+const W: DialectSet = DialectSet(2);
+const H: DialectSet = DialectSet(4);
+const O: DialectSet = DialectSet(8);
+const N: DialectSet = DialectSet(16);
+const X: DialectSet = DialectSet(32);
+const P: DialectSet = DialectSet(64);
+const D: DialectSet = DialectSet(128);
+
+/// Today's pi in both forms.
+const PI: DialectSet = P.and(D);
+/// xcsh and today's oh-my-pi, which share their frames.
+const XN: DialectSet = X.and(N);
+/// Those with the queue and branches of old.
+const HO: DialectSet = H.and(O);
+/// Everybody but the earliest.
+const ALL: DialectSet = W.and(HO).and(XN).and(PI);
+/// Everybody.
+const EVERY: DialectSet = ALL.and(E);
+/// Those that forked or followed after steering came.
+const LATE: DialectSet = W.and(XN).and(PI);
+
+/// The dialects, oldest first. `auto`, the default, is not one of them: it understands all and writes what all tolerate.
+pub const DIALECTS: [Dialect; 8] = [
+    dialect(
+        "early",
+        "pi 0.12 (December 2025): prompt, abort, compact, and nothing is answered",
+        E,
+    ),
+    dialect(
+        "hooks",
+        "pi 0.16 to 0.34: responses, hooks, one queue, branches by line",
+        H,
+    ),
+    dialect("omp", "the first oh-my-pi (1.337): ids of entries, hooks", O),
+    dialect("omp-now", "today's oh-my-pi: host tools, todos, login", N),
+    dialect("xcsh", "xcsh: todos, host tools, interrupts", X),
+    dialect(
+        "web",
+        "the web fork of pi: the protocol over a WebSocket, with a list of sessions",
+        W,
+    ),
+    dialect(
+        "pi",
+        "pi from 0.74 on, with updates that repeat the message so far",
+        P,
+    ),
+    dialect(
+        "pi-delta",
+        "today's pi, from 0.84 on: updates hold only what is new",
+        D,
+    ),
+];
+
+/// Names that `hello` and `--rpc-dialect` take besides those of [`DIALECTS`].
+pub const AUTO: &str = "auto";
+
+const fn dialect(name: &'static str, doc: &'static str, bit: DialectSet) -> Dialect {
+    Dialect { name, doc, bit }
+}
+
+/// The dialect of a name.
+#[must_use]
+pub fn find_dialect(name: &str) -> Option<&'static Dialect> {
+    DIALECTS.iter().find(|dialect| dialect.name == name)
+}
+
+/// A command or event of the family, and the dialects that have it.
+pub type Belongs = (&'static str, DialectSet);
+
+/// The dialects of a row of [`COMMANDS`] or [`EVENTS`]; none for what only this agent has.
+#[must_use]
+pub fn dialects_of(rows: &[Belongs], name: &str) -> Option<DialectSet> {
+    rows.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
+}
+
+/// Commands of the family (dialects.md 2), those included that this agent does not have. What is in the command table but
+/// not here is this agent's own.
+pub const COMMANDS: &[Belongs] = &[
+    ("prompt", EVERY),
+    ("steer", LATE),
+    ("follow_up", LATE),
+    ("queue_message", HO),
+    ("abort", EVERY),
+    ("abort_and_prompt", XN),
+    ("clear_queue", W.and(PI)),
+    ("reset", H),
+    ("new_session", O.and(LATE)),
+    ("negotiate_protocol", N),
+    ("get_state", ALL),
+    ("get_messages", ALL),
+    ("get_messages_page", N),
+    ("get_entries", N.and(PI)),
+    ("get_tree", N.and(PI)),
+    ("set_todos", XN),
+    ("set_host_tools", XN),
+    ("set_host_uri_schemes", N),
+    ("get_commands", W.and(PI)),
+    ("get_available_commands", N),
+    ("set_subagent_subscription", N),
+    ("get_subagents", N),
+    ("get_subagent_messages", N),
+    ("set_event_filter", N),
+    ("set_fast_mode", N),
+    ("list_sessions", W),
+    ("get_context_usage", W),
+    ("get_session_tree", W),
+    ("navigate_tree", W),
+    ("set_entry_label", W),
+    ("reload_resources", W),
+    ("get_tools", W),
+    ("set_active_tools", W),
+    ("list_directory", W),
+    ("set_model", ALL),
+    ("cycle_model", ALL),
+    ("get_available_models", ALL),
+    ("set_thinking_level", ALL),
+    ("cycle_thinking_level", ALL),
+    ("get_available_thinking_levels", N.and(PI)),
+    ("set_queue_mode", HO),
+    ("set_steering_mode", LATE),
+    ("set_follow_up_mode", LATE),
+    ("set_interrupt_mode", XN),
+    ("compact", EVERY),
+    ("set_auto_compaction", ALL),
+    ("set_auto_retry", ALL),
+    ("abort_retry", ALL),
+    ("bash", ALL),
+    ("abort_bash", ALL),
+    ("get_session_stats", ALL),
+    ("export_html", ALL),
+    ("switch_session", ALL),
+    ("branch", HO.and(XN)),
+    ("fork", W.and(PI)),
+    ("clone", PI),
+    ("get_branch_messages", HO.and(XN)),
+    ("get_fork_messages", W.and(PI)),
+    ("get_last_assistant_text", ALL),
+    ("set_session_name", LATE),
+    ("open_session", N),
+    ("handoff", N),
+    ("get_login_providers", N),
+    ("login", N),
+];
+
+/// Events and other lines that an agent of the family sends on its own account (dialects.md 3), those included that this
+/// agent does not send.
+pub const EVENTS: &[Belongs] = &[
+    ("ready", XN),
+    ("agent_start", EVERY),
+    ("agent_end", EVERY),
+    ("agent_settled", PI),
+    ("turn_start", EVERY),
+    ("turn_end", EVERY),
+    ("message_start", EVERY),
+    ("message_update", EVERY),
+    ("message_end", EVERY),
+    ("tool_execution_start", EVERY),
+    ("tool_execution_update", ALL),
+    ("tool_execution_end", EVERY),
+    ("queue_update", PI),
+    ("compaction", E),
+    ("auto_compaction_start", W.and(HO).and(XN)),
+    ("auto_compaction_end", W.and(HO).and(XN)),
+    ("compaction_start", PI),
+    ("compaction_end", PI),
+    ("summarization_retry_scheduled", PI),
+    ("summarization_retry_attempt_start", PI),
+    ("summarization_retry_finished", PI),
+    ("auto_retry_start", ALL),
+    ("auto_retry_end", ALL),
+    ("retry_fallback_applied", XN),
+    ("retry_fallback_succeeded", XN),
+    ("ttsr_triggered", XN),
+    ("todo_reminder", XN),
+    ("todo_auto_clear", XN),
+    ("thinking_level_changed", N.and(PI)),
+    ("session_info_changed", PI),
+    ("entry_appended", PI),
+    ("bash_execution_update", PI),
+    ("session_changed", W),
+    ("hook_error", HO),
+    ("hook_ui_request", HO),
+    ("extension_error", LATE),
+    ("extension_ui_request", LATE),
+    ("host_tool_call", XN),
+    ("host_tool_cancel", XN),
+    ("host_uri_request", N),
+    ("host_uri_cancel", N),
+    ("error", E),
+    ("notice", N),
+    ("session_settled", N),
+    ("prompt_result", N),
+    ("available_commands_update", N),
+    ("command_output", N),
+    ("session_info_update", N),
+    ("config_update", N),
+    ("subagent_lifecycle", N),
+    ("subagent_progress", N),
+    ("subagent_event", N),
+    ("irc_message", N),
+    ("goal_updated", N),
+    ("model_changed", N),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{Belongs, COMMANDS, DIALECTS, EVENTS, dialects_of, find_dialect};
+
+    #[test]
+    fn names_are_there_once() {
+        for rows in [COMMANDS, EVENTS] {
+            let names: BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
+            assert_eq!(names.len(), rows.len());
+        }
+        let names: BTreeSet<&str> = DIALECTS.iter().map(|dialect| dialect.name).collect();
+        assert_eq!(names.len(), DIALECTS.len(), "{names:?}");
+    }
+
+    #[test]
+    fn rows_say_who_has_them() {
+        let has = |rows: &[Belongs], name: &str| {
+            let set = dialects_of(rows, name)?;
+            let names = DIALECTS.iter().filter(|dialect| set.has(dialect));
+            Some(names.map(|dialect| dialect.name).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(has(COMMANDS, "abort_and_prompt").as_deref(), Some("omp-now xcsh"));
+        assert_eq!(
+            has(COMMANDS, "compact").as_deref(),
+            Some("early hooks omp omp-now xcsh web pi pi-delta")
+        );
+        assert_eq!(has(EVENTS, "compaction").as_deref(), Some("early"));
+        assert_eq!(has(COMMANDS, "hello"), None);
+        assert!(find_dialect("auto").is_none());
+    }
+}
