@@ -10,6 +10,7 @@ pub mod content;
 pub mod entry;
 pub mod event;
 pub mod extra;
+pub mod hosted;
 pub mod limits;
 pub mod message;
 pub mod model;

@@ -10,6 +10,7 @@ use crate::command::{
     PromptParams, QueueModeParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams,
     ThinkingParams,
 };
+use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 
 /// How a command is scheduled (DESIGN.md, "The house").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +102,8 @@ macro_rules! commands {
     };
 }
 
+#[cfg(feature = "schema")]
+use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
@@ -195,6 +198,11 @@ commands! {
     GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
     /// Names the session.
     SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
+    /// Lends the agent tools that the client carries out. They take the place of those lent before, from the next request to
+    /// the model on; calls that are open go on.
+    SetHostTools(HostToolsParams) = "set_host_tools", Ordered -> HostToolNames;
+    /// Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those set before.
+    SetHostUriSchemes(HostUriSchemesParams) = "set_host_uri_schemes", Ordered -> HostUriSchemes;
 }
 
 /// What is read of a line before its type is known.
