@@ -23,6 +23,10 @@ pub struct Options {
     pub start: StartRequest,
     /// Names of the tools the model may call.
     pub tools: Vec<String>,
+    /// Patterns of tools asked for by name, whoever brings them.
+    pub named_tools: Vec<String>,
+    /// Patterns of tools that stay off, whoever brings them.
+    pub excluded_tools: Vec<String>,
     /// Where session files go; none keeps sessions in memory (`--no-session`).
     pub session_dir: Option<PathBuf>,
     /// What the system prompt is made of.

@@ -13,6 +13,7 @@ pub mod image;
 mod info;
 pub mod limits;
 mod path;
+pub mod pattern;
 mod queue;
 mod read;
 pub mod reaper;
