@@ -7,6 +7,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
+use wire::hosted::Frame;
 use wire::{Command, Lane, Response};
 
 use crate::limits;
@@ -17,6 +18,8 @@ use crate::outbox::Origin;
 pub enum Mail {
     /// A command.
     Command(Origin, Command),
+    /// An answer of the host to a question of ours.
+    Frame(Frame),
     /// A line that was no command; the answer is ready and only has to keep its place.
     Reject(Response),
 }
@@ -25,7 +28,11 @@ impl Mail {
     /// Does it overtake what waits?
     #[must_use]
     pub fn is_urgent(&self) -> bool {
-        matches!(self, Self::Command(_, command) if command.lane() == Lane::Control)
+        match self {
+            Self::Command(_, command) => command.lane() == Lane::Control,
+            Self::Frame(_) => true,
+            Self::Reject(_) => false,
+        }
     }
 }
 

@@ -161,7 +161,9 @@ pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
 fn named_tools(args: &Args, settings: &Settings) -> Vec<String> {
     let wanted = args.tools.as_ref().or(settings.default_tools.as_ref());
     let names = wanted.into_iter().flatten().filter(|item| !item.starts_with('-'));
-    names.map(|item| item.trim_start_matches('+').to_owned()).collect()
+    names
+        .map(|item| item.trim_start_matches('+').to_owned())
+        .collect()
 }
 
 /// `defaultTools`: a list of names, or changes to the defaults (`+name`, `-name`).

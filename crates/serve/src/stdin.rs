@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::thread;
 
 use host::{Mail, Origin, Slot};
+use wire::hosted::Frame;
 
 use crate::budget::{Budget, Held};
 use crate::codec::{Line, LineReader};
@@ -46,8 +47,10 @@ pub fn spawn(input: impl Read + Send + 'static, slot: Slot, options: StdinOption
             slot.put(Mail::Command(origin, request.command), held)
         }
         Inbound::Rejected(response) => slot.put(Mail::Reject(response), held),
-        // Answers to questions that nobody asked are ignored (dialects.md 2).
-        Inbound::Frame(..) => true,
+        // Answers to questions that nobody can have asked are ignored (dialects.md 2).
+        Inbound::Frame(name, line) => {
+            Frame::parse(name, &line).is_none_or(|frame| slot.put(Mail::Frame(frame), held))
+        }
         // Dropping the slot is what ends the session.
         Inbound::Eof => false,
     })

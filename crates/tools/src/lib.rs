@@ -31,3 +31,4 @@ pub use info::{ToolInfo, infos};
 pub use reaper::guardian;
 pub use reaper::{GuardianLaunch, Reaper};
 pub use toolbox::Toolbox;
+pub use validate::ForeignSchema;

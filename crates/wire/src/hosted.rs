@@ -106,7 +106,10 @@ pub struct HostToolUpdate {
     pub id: String,
     /// Everything so far; its `content` must be an array.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(required, schema_with = "crate::schema::tool_result"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(required, schema_with = "crate::schema::tool_result")
+    )]
     pub partial_result: Value,
 }
 
@@ -119,7 +122,10 @@ pub struct HostToolResult {
     pub id: String,
     /// The result; its `content` must be an array.
     #[serde(default)]
-    #[cfg_attr(feature = "schema", schemars(required, schema_with = "crate::schema::tool_result"))]
+    #[cfg_attr(
+        feature = "schema",
+        schemars(required, schema_with = "crate::schema::tool_result")
+    )]
     pub result: Value,
     /// Did it fail? The text is then the error.
     #[serde(default, deserialize_with = "exactly_true")]

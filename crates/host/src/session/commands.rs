@@ -13,6 +13,7 @@ impl Session {
             Mail::Reject(response) => {
                 let _gone = self.outbox.response(response).await;
             }
+            Mail::Frame(frame) => self.on_frame(frame).await,
             Mail::Command(origin, command) => self.on_command(origin, command).await,
         }
     }
@@ -69,6 +70,8 @@ impl Session {
                 Ok(Reply::Nothing)
             }
             Command::SetEntryLabel(params) => self.set_entry_label(params).await,
+            Command::SetHostTools(params) => self.set_host_tools(&params),
+            Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => Err(format!("Unknown command: {}", other.name())),
         };

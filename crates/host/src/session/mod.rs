@@ -11,6 +11,7 @@ mod drive;
 mod equipment;
 mod exporting;
 mod happening;
+mod hosted;
 mod lifecycle;
 mod modelling;
 mod navigating;
@@ -42,6 +43,7 @@ use self::answering::Answering;
 use self::calls::Calls;
 use self::compacting::Asked;
 use self::happening::Happening;
+use self::hosted::Hosted;
 use self::navigating::Moving;
 use self::prompting::Later;
 use self::shell::Shells;
@@ -81,6 +83,8 @@ pub struct Session {
     /// What the run that is under way asks, fixed when it starts.
     run_model: Option<(Model, ThinkingLevel)>,
     calls: Calls,
+    /// Tools and URIs that the client lends.
+    hosted: Hosted,
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
     /// User shell commands that ended during the run that is under way; written down after it.
@@ -107,6 +111,7 @@ impl Session {
             }
             self.catch_up().await;
         }
+        self.lose_host().await;
         self.answering = None;
         self.summarising = None;
         self.calls.cancel();

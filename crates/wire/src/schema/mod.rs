@@ -52,7 +52,12 @@ pub fn document() -> Result<Value, String> {
     let mut lines = |name: &str, doc: &str, members: &[&str]| {
         defs.insert(name.to_owned(), union(doc, members.iter().copied()));
     };
-    let names: Vec<&str> = commands.defs.keys().chain(frames.keys()).map(String::as_str).collect();
+    let names: Vec<&str> = commands
+        .defs
+        .keys()
+        .chain(frames.keys())
+        .map(String::as_str)
+        .collect();
     let doc = "A line that the agent reads: a command, or a frame that answers a question of the agent.";
     lines("InboundLine", doc, &names);
     lines(
