@@ -25,6 +25,10 @@ pub struct Options {
     pub tools: Vec<String>,
     /// Where session files go.
     pub sessions: SessionHome,
+    /// Patterns of tools asked for by name, whoever brings them.
+    pub named_tools: Vec<String>,
+    /// Patterns of tools that stay off, whoever brings them.
+    pub excluded_tools: Vec<String>,
     /// What the system prompt is made of.
     pub resources: ResourceOptions,
     /// How long providers should keep prompts cached.

@@ -125,7 +125,8 @@ impl Hub {
                 self.outbox.respond(origin, Err(error)).await
             }
             Mail::Reject(response) => drop(self.outbox.response(response).await),
-            Mail::Describe(_) => {}
+            // Answers to a session that is gone interest nobody.
+            Mail::Describe(_) | Mail::Frame(_) => {}
         }
     }
 

@@ -32,5 +32,23 @@ pub const QUEUED: usize = 1_000;
 /// Context window, in tokens, of a model that does not say (pi-core.md 3.7).
 pub const DEFAULT_WINDOW: u64 = 128_000;
 
+/// Tools that a host may lend.
+pub const HOST_TOOLS: usize = 512;
+
+/// Bytes of one tool's definition, as JSON.
+pub const HOST_TOOL_BYTES: usize = 256 << 10;
+
+/// Bytes of the definitions of all tools of a host.
+pub const HOST_TOOLS_BYTES: usize = 4 << 20;
+
+/// Bytes of a tool's description that the system prompt shows.
+pub const HOST_HINT: usize = 200;
+
+/// URI schemes that a host may serve.
+pub const HOST_SCHEMES: usize = 64;
+
+/// Bytes of one scheme's definition, as JSON.
+pub const HOST_SCHEME_BYTES: usize = 4 << 10;
+
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

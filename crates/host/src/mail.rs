@@ -7,6 +7,7 @@ use std::any::Any;
 use std::collections::VecDeque;
 
 use tokio::sync::{mpsc, oneshot};
+use wire::hosted::Frame;
 use wire::reply::OpenSession;
 use wire::{Command, Lane, Response};
 
@@ -20,6 +21,8 @@ pub enum Mail {
     Command(Origin, Command),
     /// A command of the connection, not of the session, which only keeps its place and passes it on to the writer.
     Connection(Origin, Command),
+    /// An answer of the host to a question of ours.
+    Frame(Frame),
     /// A line that was no command; the answer is ready and only has to keep its place.
     Reject(Response),
     /// The hub wants to know what the session is.
@@ -33,7 +36,7 @@ impl Mail {
         match self {
             Self::Command(_, command) => command.lane() == Lane::Control,
             Self::Reject(_) | Self::Connection(..) => false,
-            Self::Describe(_) => true,
+            Self::Describe(_) | Self::Frame(_) => true,
         }
     }
 }
@@ -54,7 +57,7 @@ impl Letter {
     pub(crate) fn command(&self) -> Option<&Command> {
         match &self.mail {
             Mail::Command(_, command) => Some(command),
-            Mail::Connection(..) | Mail::Reject(_) | Mail::Describe(_) => None,
+            Mail::Connection(..) | Mail::Reject(_) | Mail::Describe(_) | Mail::Frame(_) => None,
         }
     }
 

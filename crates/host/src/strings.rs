@@ -1,4 +1,6 @@
-//! Error sentences that clients match on (behaviour.md 1.7, dialects.md 2). Their wording is part of the protocol.
+//! Error sentences that clients match on (behaviour.md 1.7, dialects.md 2 and 7). Their wording is part of the protocol.
+
+use wire::hosted::UriOperation;
 
 /// A prompt came during a run without saying what to do with it.
 pub(crate) const BUSY: &str =
@@ -85,3 +87,111 @@ pub(crate) const CONTINUE_BUSY: &str = "Cannot continue: the agent is already pr
 /// `continue` when the last run did not die.
 pub(crate) const NOTHING_TO_CONTINUE: &str =
     "Nothing to continue: the conversation does not wait for an answer";
+/// A tool of the host has no name.
+pub(crate) fn nameless_host_tool(index: usize) -> String {
+    format!("Host tool at index {index} must provide a non-empty name")
+}
+
+/// A tool of the host has no description.
+pub(crate) fn undescribed_host_tool(name: &str) -> String {
+    format!("Host tool \"{name}\" must provide a non-empty description")
+}
+
+/// The parameters of a tool of the host are no object.
+pub(crate) fn host_tool_without_schema(name: &str) -> String {
+    format!("Host tool \"{name}\" must provide a JSON Schema object")
+}
+
+/// Two tools of the host have one name.
+pub(crate) const DOUBLE_HOST_TOOL: &str = "RPC host tool names must be unique";
+
+/// A tool of the host has the name of one of ours.
+pub(crate) fn host_tool_conflicts(name: &str) -> String {
+    format!("RPC host tool \"{name}\" conflicts with an existing tool")
+}
+
+/// The host lends more than we take.
+pub(crate) fn too_many_host_tools(count: usize, limit: usize) -> String {
+    format!("{count} host tools are too many; the limit is {limit}")
+}
+
+/// A definition is too large.
+pub(crate) fn host_tool_too_large(name: &str, limit: usize) -> String {
+    format!("Host tool \"{name}\" is larger than {limit} bytes")
+}
+
+/// All definitions together are too large.
+pub(crate) fn host_tools_too_large(limit: usize) -> String {
+    format!("The host tools together are larger than {limit} bytes")
+}
+
+/// A scheme has no name.
+pub(crate) const EMPTY_SCHEME: &str = "Host URI scheme must be a non-empty string";
+
+/// A scheme's name has letters that it must not have.
+pub(crate) fn odd_scheme(given: &str) -> String {
+    format!("Host URI scheme contains invalid characters: {given}")
+}
+
+/// A scheme that no host may serve.
+pub(crate) fn reserved_scheme(scheme: &str) -> String {
+    format!("Host URI scheme is reserved by OMP: {scheme}://")
+}
+
+/// The host serves more schemes than we take.
+pub(crate) fn too_many_schemes(count: usize, limit: usize) -> String {
+    format!("{count} host URI schemes are too many; the limit is {limit}")
+}
+
+/// A scheme's definition is too large.
+pub(crate) fn scheme_too_large(scheme: &str, limit: usize) -> String {
+    format!("Host URI scheme {scheme}:// is larger than {limit} bytes")
+}
+
+/// Nobody may write there.
+pub(crate) fn read_only_scheme(scheme: &str) -> String {
+    format!("Host URI scheme is read-only: {scheme}://")
+}
+
+/// A call of the host was aborted.
+pub(crate) fn host_tool_aborted(name: &str) -> String {
+    format!("Host tool \"{name}\" was aborted")
+}
+
+/// The host says that a call failed, and nothing more.
+pub(crate) const HOST_TOOL_FAILED: &str = "Host tool execution failed";
+
+/// The client went away during a call.
+pub(crate) const HOST_GONE_TOOL: &str = "RPC client disconnected before host tool execution completed";
+
+/// The client went away while a URI was read or written.
+pub(crate) const HOST_GONE_URI: &str = "RPC client disconnected before host URI request completed";
+
+/// Reading or writing a URI was aborted.
+pub(crate) fn host_uri_aborted(operation: UriOperation, url: &str) -> String {
+    format!("Host URI {} for {url} was aborted", operation.as_str())
+}
+
+/// The host says that reading or writing failed, and nothing more.
+pub(crate) fn host_uri_failed(operation: UriOperation, url: &str) -> String {
+    format!("Host URI {} failed for {url}", operation.as_str())
+}
+
+/// An update without content.
+pub(crate) fn bad_update(id: &str) -> String {
+    format!("Failed to parse command: host_tool_update \"{id}\" needs an array as partialResult.content")
+}
+
+/// A result without content.
+pub(crate) fn bad_result(id: &str) -> String {
+    format!(
+        "Failed to parse command: host_tool_result \"{id}\" needs an array as result.content; the call is still open"
+    )
+}
+
+/// A URI's content is no text.
+pub(crate) fn bad_uri_result(id: &str) -> String {
+    format!(
+        "Failed to parse command: host_uri_result \"{id}\" needs a text as content; the request is still open"
+    )
+}

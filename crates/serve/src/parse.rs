@@ -156,6 +156,12 @@ fn session(raw: Option<&RawValue>) -> Result<Option<Box<str>>, String> {
     }
 }
 
+/// The session that a frame is for; none when it does not say.
+pub(crate) fn session_of(line: &str) -> Option<Box<str>> {
+    let head: LineHead<'_> = serde_json::from_str(line).ok()?;
+    session(head.session).ok()?
+}
+
 /// Names are echoed; nobody needs megabytes of them.
 fn cut(name: &str) -> &str {
     name.get(..name.floor_char_boundary(MAX_NAME_ECHO))

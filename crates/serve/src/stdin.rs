@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::thread;
 
 use host::{Mail, Origin, Slot};
+use wire::hosted::Frame;
 
 use crate::budget::{Budget, Held};
 use crate::codec::{Line, LineReader};
 use crate::error::Error;
 use crate::limits::{INPUT_QUEUE_BYTES, IO_STACK, MAX_LINE};
-use crate::parse::{Inbound, parse_line, too_long};
+use crate::parse::{Inbound, parse_line, session_of, too_long};
 
 /// What the reader accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +52,9 @@ pub fn spawn(input: impl Read + Send + 'static, slot: Slot, options: StdinOption
             slot.put(mail, request.session, held)
         }
         Inbound::Rejected(response) => slot.put(Mail::Reject(response), None, held),
-        // Answers to questions that nobody asked are ignored (dialects.md 2).
-        Inbound::Frame(..) => true,
+        // Answers to questions that nobody can have asked are ignored (dialects.md 2).
+        Inbound::Frame(name, line) => Frame::parse(name, &line)
+            .is_none_or(|frame| slot.put(Mail::Frame(frame), session_of(&line), held)),
         // Dropping the slot is what ends the session.
         Inbound::Eof => false,
     })

@@ -104,5 +104,11 @@ pub const SCHEMA_DEPTH: usize = 64;
 pub const SCHEMA_STEPS: usize = 100_000;
 /// Problems listed in one validation failure.
 pub const SCHEMA_ERRORS: usize = 100;
+/// Times a foreign tool's arguments are converted and checked again.
+pub const SCHEMA_PASSES: usize = 4;
+/// References that are followed to find the schema of one field.
+pub const SCHEMA_HOPS: usize = 16;
+/// Steps a `pattern` with look-around may go back.
+pub const SCHEMA_BACKTRACKS: usize = 100_000;
 /// Size of a compiled `pattern` of a schema, in bytes.
 pub const SCHEMA_PATTERN_SIZE: usize = 1 << 20;

@@ -74,6 +74,12 @@ pub(crate) fn read(
     text_result(scan, shown, window)
 }
 
+/// Shows a window of a text that somebody else has read, as if it were a file's.
+pub(crate) fn read_text(text: &str, shown: &str, window: Window) -> Result<ToolResult, String> {
+    let scan = Scan::run(&mut text.as_bytes(), window, &CancellationToken::new())?;
+    text_result(scan, shown, window)
+}
+
 /// Opens a regular file without ever waiting for a writer.
 fn open(path: &Path) -> Result<(File, u64), String> {
     let failed = |error: io::Error| system_error::text(&error, "access", path);
@@ -107,7 +113,7 @@ struct Scan {
 }
 
 impl Scan {
-    fn run(file: &mut File, window: Window, cancel: &CancellationToken) -> Result<Self, String> {
+    fn run(file: &mut impl io::Read, window: Window, cancel: &CancellationToken) -> Result<Self, String> {
         let start = window.offset as u64 - 1;
         let stop = window
             .limit

@@ -115,6 +115,13 @@ impl Toolbox {
         ToolOutcome::from(done)
     }
 
+    /// What `read` says of a text that somebody else has read: the window that the call asks for. `args` are prepared.
+    #[must_use]
+    pub fn read_text(args: Map<String, Value>, text: &str) -> ToolOutcome {
+        let args = Args::new(args);
+        ToolOutcome::from(read::read_text(text, args.str("path"), Window::of(&args)))
+    }
+
     /// Runs a command of the user (pi-core.md 1.13). Any number may run at once.
     ///
     /// # Errors

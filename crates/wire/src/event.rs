@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::content::ToolCall;
 use crate::entry::Entry;
+use crate::hosted::UriOperation;
 use crate::message::Message;
 use crate::model::ThinkingLevel;
 use crate::tool::ToolResult;
@@ -226,6 +227,43 @@ pub enum Event {
         /// Run time in milliseconds; absent when the tool did not run.
         #[serde(skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
+    },
+    /// The host is to carry out a call of one of its tools. It answers with `host_tool_result`, whenever it can.
+    HostToolCall {
+        /// Id of this question, for the answer.
+        id: String,
+        /// Id of the call.
+        tool_call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// Arguments in the types of the tool's schema.
+        arguments: Map<String, Value>,
+    },
+    /// A call of the host is over; no answer is wanted any more.
+    HostToolCancel {
+        /// Id of this line.
+        id: String,
+        /// Id of the question.
+        target_id: String,
+    },
+    /// The host is to read or write one of its URIs. It answers with `host_uri_result`.
+    HostUriRequest {
+        /// Id of this question, for the answer.
+        id: String,
+        /// What is wanted.
+        operation: UriOperation,
+        /// The URI as the model wrote it.
+        url: String,
+        /// What to write.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<String>,
+    },
+    /// Reading or writing a URI is over; no answer is wanted any more.
+    HostUriCancel {
+        /// Id of this line.
+        id: String,
+        /// Id of the question.
+        target_id: String,
     },
     /// A queue changed.
     QueueUpdate {

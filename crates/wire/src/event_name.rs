@@ -32,6 +32,10 @@ names! {
     ToolExecutionEnd = "tool_execution_end";
     QueueUpdate = "queue_update";
     SessionChanged = "session_changed";
+    HostToolCall = "host_tool_call";
+    HostToolCancel = "host_tool_cancel";
+    HostUriRequest = "host_uri_request";
+    HostUriCancel = "host_uri_cancel";
     CompactionStart = "compaction_start";
     CompactionEnd = "compaction_end";
     AutoRetryStart = "auto_retry_start";

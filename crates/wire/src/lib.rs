@@ -12,6 +12,7 @@ pub mod entry;
 pub mod event;
 mod event_name;
 pub mod extra;
+pub mod hosted;
 pub mod limits;
 pub mod message;
 pub mod model;

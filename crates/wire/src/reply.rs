@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 use crate::connection::{Protocol, Replayed, Welcome};
 use crate::entry::Entry;
 use crate::event::CompactionResult;
+use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
 use crate::state::{BashResult, ContextUsage, SessionState, SessionStats};
@@ -370,6 +371,8 @@ pub enum Reply {
     ContextUsage(ContextUsageReply),
     Compacted(Box<CompactionResult>),
     Exported(Exported),
+    HostTools(HostToolNames),
+    HostUriSchemes(HostUriSchemes),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

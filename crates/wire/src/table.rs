@@ -10,6 +10,7 @@ use crate::command::{
     NewSessionParams, NoParams, OpenSessionParams, PromptParams, QueueModeParams, RemoveQueuedParams,
     ReplayParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams, ThinkingParams,
 };
+use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 
 /// How a command is scheduled (DESIGN.md, "The house").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +116,8 @@ macro_rules! commands {
 
 #[cfg(feature = "schema")]
 use crate::connection::{Protocol, Replayed, Welcome};
+#[cfg(feature = "schema")]
+use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
@@ -230,6 +233,11 @@ commands! {
     Hello(HelloParams) = "hello", Ordered -> Welcome;
     /// Sends the events after a number once more, or a snapshot of the session when they are gone or no number is given.
     Replay(ReplayParams) = "replay", Ordered -> Replayed;
+    /// Lends the agent tools that the client carries out. They take the place of those lent before, from the next request to
+    /// the model on; calls that are open go on.
+    SetHostTools(HostToolsParams) = "set_host_tools", Ordered -> HostToolNames;
+    /// Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those set before.
+    SetHostUriSchemes(HostUriSchemesParams) = "set_host_uri_schemes", Ordered -> HostUriSchemes;
 }
 
 /// What is read of a line before its type is known.

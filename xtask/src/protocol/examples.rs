@@ -10,6 +10,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use wire::table::TABLE;
 
+/// Frames of the host, which answer questions of the agent.
+const FRAMES: [&str; 3] = ["host_tool_update", "host_tool_result", "host_uri_result"];
+
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -22,11 +25,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Kind of a protocol line: a command when the command table knows its type.
+    /// Kind of a protocol line: inbound when the command table knows its type, or it is a frame of the host.
     #[must_use]
     pub fn of(line: &Value) -> Self {
         let name = kind_of(line);
-        if TABLE.iter().any(|spec| spec.name == name) {
+        if TABLE.iter().any(|spec| spec.name == name) || FRAMES.contains(&name) {
             Self::Inbound
         } else {
             Self::Outbound
@@ -117,6 +120,13 @@ impl Examples {
                 && line.value.get("id") == command.value.get("id")
         };
         Some((command, self.0.iter().find(answers)))
+    }
+
+    /// The first frame of this type.
+    #[must_use]
+    pub fn frame(&self, name: &str) -> Option<&Example> {
+        let mut inbound = self.0.iter().filter(|line| line.kind == Kind::Inbound);
+        inbound.find(|line| kind_of(&line.value) == name)
     }
 
     /// The first event of a type that has, or lacks, the field.

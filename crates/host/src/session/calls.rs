@@ -48,6 +48,11 @@ impl Calls {
         self.cancel.cancel();
     }
 
+    /// Was the batch stopped?
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
     /// Ready for the next batch.
     pub(super) fn reset(&mut self) {
         self.cancel = CancellationToken::new();
@@ -61,13 +66,22 @@ impl Session {
     pub(super) fn prepare_call(&mut self, slot: usize, call: ToolCall) -> Prepared {
         if slot == 0 {
             self.calls.reset();
+            self.hosted.reset();
         }
-        let ToolCall { name, arguments, .. } = call;
+        let ToolCall {
+            id, name, arguments, ..
+        } = call;
         if !self.active_tools.contains(&name) {
             return Prepared::Refused(ToolResult::error(format!("Tool {name} not found")));
         }
+        if let Some(prepared) = self.hosted.prepare(slot, id, &name, &arguments) {
+            return prepared;
+        }
         match Toolbox::prepare(&name, &arguments) {
             Ok(args) => {
+                if let Some(prepared) = self.hosted.prepare_uri(slot, &name, &args) {
+                    return prepared;
+                }
                 self.calls.prepared.insert(slot, ToolRequest { name, args });
                 Prepared::Run
             }

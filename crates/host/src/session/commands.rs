@@ -17,6 +17,7 @@ impl Session {
                 let snapshot = matches!(command, Command::Replay(_)).then(|| Box::new(self.snapshot()));
                 self.outbox.ask_connection(origin, command, snapshot).await;
             }
+            Mail::Frame(frame) => self.on_frame(frame).await,
             Mail::Command(origin, command) => self.on_command(origin, command).await,
             // Who asked may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
@@ -80,6 +81,8 @@ impl Session {
                 Ok(Reply::Nothing)
             }
             Command::SetEntryLabel(params) => self.set_entry_label(params).await,
+            Command::SetHostTools(params) => self.set_host_tools(&params),
+            Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => Err(format!("Unknown command: {}", other.name())),
         };

@@ -42,8 +42,15 @@ impl Session {
                 let outcome = self.prepare_call(slot, call);
                 inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
             }
-            Effect::RunTool(slot) => self.run_call(slot),
-            Effect::CancelTools => self.calls.cancel(),
+            Effect::RunTool(slot) => {
+                if !self.ask_host(slot, inputs).await {
+                    self.run_call(slot);
+                }
+            }
+            Effect::CancelTools => {
+                self.calls.cancel();
+                self.give_up_host(inputs).await;
+            }
             Effect::StartRetryTimer(ms) => {
                 self.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
             }

@@ -9,31 +9,47 @@ use crate::resources::ToolHint;
 use super::Session;
 
 impl Session {
-    /// The active tools, in their fixed order.
+    /// The active tools of our own, in their fixed order.
     fn active(&self) -> impl Iterator<Item = &'static ToolInfo> {
         Toolbox::infos()
             .iter()
             .filter(|info| self.active_tools.contains(&info.spec.name))
     }
 
-    /// What the model is told of its tools.
+    /// What the model is told of its tools: ours, then those of the host.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
-        self.active().map(|info| info.spec.clone()).collect()
+        let own = self.active().map(|info| info.spec.clone());
+        own.chain(self.hosted.specs(&self.active_tools)).collect()
     }
 
-    /// The system prompt; put together once and kept, so that providers can cache it.
+    /// The system prompt; put together once and kept, so that providers can cache it. Another set of tools makes it anew.
     pub(super) fn system_prompt(&mut self) -> String {
         if let Some(prompt) = &self.system_prompt {
             return prompt.clone();
         }
-        let hints: Vec<ToolHint<'_>> = self
-            .active()
-            .map(|info| ToolHint {
-                name: &info.spec.name,
-                snippet: Some(info.snippet),
-                guidelines: info.guidelines,
-            })
-            .collect();
+        let rules = self.hosted.uri_rules();
+        let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+        let own = self.active().map(|info| ToolHint {
+            name: &info.spec.name,
+            snippet: Some(info.snippet),
+            guidelines: info.guidelines,
+        });
+        let lent = self
+            .hosted
+            .hints(&self.active_tools)
+            .map(|(name, line)| ToolHint {
+                name,
+                snippet: Some(line),
+                guidelines: &[],
+            });
+        let mut hints: Vec<ToolHint<'_>> = own.chain(lent).collect();
+        if !rules.is_empty() && self.active_tools.iter().any(|name| name == "read") {
+            hints.push(ToolHint {
+                name: "",
+                snippet: None,
+                guidelines: &rules,
+            });
+        }
         let date = Zoned::now().date().to_string();
         let prompt = self.resources.system_prompt(&hints, &date);
         self.system_prompt = Some(prompt.clone());

@@ -19,6 +19,7 @@ use crate::strings;
 
 use super::Session;
 use super::calls::Calls;
+use super::hosted::Hosted;
 use super::shell::Shells;
 
 /// Which session to begin with.
@@ -81,6 +82,7 @@ impl Session {
             asked_to_compact: None,
             run_model: None,
             calls: Calls::new(),
+            hosted: Hosted::default(),
             retry_timer: None,
             shells: Shells::new(),
             parked: Vec::new(),

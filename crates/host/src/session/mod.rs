@@ -11,6 +11,7 @@ mod drive;
 mod equipment;
 mod exporting;
 mod happening;
+mod hosted;
 mod lifecycle;
 mod modelling;
 mod navigating;
@@ -46,6 +47,7 @@ use self::answering::Answering;
 use self::calls::Calls;
 use self::compacting::Asked;
 use self::happening::Happening;
+use self::hosted::Hosted;
 use self::navigating::Moving;
 use self::prompting::Later;
 use self::shell::Shells;
@@ -85,6 +87,8 @@ pub struct Session {
     /// What the run that is under way asks, fixed when it starts.
     run_model: Option<(Model, ThinkingLevel)>,
     calls: Calls,
+    /// Tools and URIs that the client lends.
+    hosted: Hosted,
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
     /// User shell commands that ended during the run that is under way; written down after it.
@@ -122,6 +126,7 @@ impl Session {
             // The client is gone: nothing more is told (behaviour.md 11).
             None => {
                 self.outbox = self.outbox.without_events();
+                self.lose_host().await;
                 self.wind_up().await;
             }
         }

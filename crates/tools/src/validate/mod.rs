@@ -1,9 +1,14 @@
 //! Checks a model's arguments against a tool's JSON Schema, forgiving what models commonly get wrong (pi-core.md 1.6,
 //! pi-1.5-delta.md 7). Conversions live in `coerce`, the rules in `check`. A schema that cannot be followed (`$ref`,
-//! not an object) accepts everything; depth, steps and the number of problems are bounded.
+//! not an object) accepts everything; depth, steps and the number of problems are bounded. Schemas of tools that are not ours
+//! may be anything; they are carried out in `foreign`.
 
 mod check;
 mod coerce;
+mod cost;
+mod foreign;
+#[cfg(test)]
+mod foreign_tests;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +16,7 @@ use serde_json::{Map, Value};
 
 use crate::limits;
 pub(crate) use coerce::NullText;
+pub use foreign::ForeignSchema;
 
 /// Returns the arguments in the schema's types.
 ///

@@ -7,6 +7,7 @@
 mod commands;
 mod entry;
 mod events;
+mod frames;
 mod message;
 mod tagged;
 mod tidy;
@@ -14,6 +15,7 @@ mod tidy;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
+pub(crate) use frames::tool_result;
 pub use tagged::pascal;
 
 use crate::entry::{Entry, SessionHeader};
@@ -33,6 +35,7 @@ pub fn document() -> Result<Value, String> {
     let mut inbound = SchemaSettings::draft2020_12().for_deserialize().into_generator();
     let mut outbound = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let commands = commands::requests(&mut inbound);
+    let frames = frames::frames(&mut inbound);
     let responses = commands::responses(&mut outbound);
     outbound.subschema_for::<Event>();
     outbound.subschema_for::<SessionHeader>();
@@ -49,8 +52,14 @@ pub fn document() -> Result<Value, String> {
     let mut lines = |name: &str, doc: &str, members: &[&str]| {
         defs.insert(name.to_owned(), union(doc, members.iter().copied()));
     };
-    let names: Vec<&str> = commands.defs.keys().map(String::as_str).collect();
-    lines("InboundLine", "A line that the agent reads: a command.", &names);
+    let names: Vec<&str> = commands
+        .defs
+        .keys()
+        .chain(frames.keys())
+        .map(String::as_str)
+        .collect();
+    let doc = "A line that the agent reads: a command, or a frame that answers a question of the agent.";
+    lines("InboundLine", doc, &names);
     lines(
         "OutboundLine",
         "A line that the agent writes.",
@@ -70,6 +79,7 @@ pub fn document() -> Result<Value, String> {
     for (name, schema) in commands
         .defs
         .into_iter()
+        .chain(frames)
         .chain(responses)
         .chain(events.defs)
         .chain(types)

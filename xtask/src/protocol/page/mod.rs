@@ -35,6 +35,12 @@ pub(super) fn render(document: &Value, examples: &Examples) -> String {
     for spec in TABLE {
         page.command(spec);
     }
+    page.line("## Frames\n\nAnswers to questions of the agent. They are not answered themselves unless they cannot be used.\n");
+    for name in references(document, "InboundLine") {
+        if name.ends_with("Frame") {
+            page.frame(name);
+        }
+    }
     page.line("## Events\n");
     for name in references(document, "Event") {
         page.event(name);
@@ -153,6 +159,18 @@ impl Page<'_> {
         let rows = table::rows(schema, &["type", "seq"], Style::Fields, &self.links);
         self.rows("Fields", rows, "");
         let example = self.examples.event(kind, cumulative);
+        self.example([example, None]);
+    }
+
+    fn frame(&mut self, name: &str) {
+        let Some(schema) = definition(self.document, name) else {
+            return;
+        };
+        let kind = event_type(self.document, name);
+        self.line(&format!("### {kind}\n\n{}\n", description(schema)));
+        let rows = table::rows(schema, &["type"], Style::Parameters, &self.links);
+        self.rows("Fields", rows, "");
+        let example = self.examples.frame(kind);
         self.example([example, None]);
     }
 

@@ -1,0 +1,143 @@
+//! Tables for schemas of tools that are not ours.
+
+use serde_json::{Map, Value, json};
+
+use super::ForeignSchema;
+
+fn map(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn prepare(schema: Value, args: Value) -> Result<Value, String> {
+    ForeignSchema::new(schema)
+        .prepare("t", &map(args))
+        .map(Value::Object)
+}
+
+fn field(schema: Value, value: Value) -> Result<Value, String> {
+    let schema = json!({ "type": "object", "properties": { "x": schema }, "required": ["x"] });
+    prepare(schema, json!({ "x": value })).map(|args| args["x"].clone())
+}
+
+#[test]
+fn texts_are_read_where_something_else_is_wanted() {
+    for (schema, given, wanted) in [
+        (json!({ "type": "number" }), json!("1.5"), json!(1.5)),
+        (json!({ "type": "integer" }), json!(" 3 "), json!(3)),
+        (json!({ "type": "boolean" }), json!("true"), json!(true)),
+        (json!({ "type": "array" }), json!("[1, 2]"), json!([1, 2])),
+        (
+            json!({ "type": "object" }),
+            json!("{\"a\": 1}"),
+            json!({ "a": 1 }),
+        ),
+        (json!({ "type": ["array", "null"] }), json!("[]"), json!([])),
+        (json!({ "type": "string" }), json!("[1]"), json!("[1]")),
+        (
+            json!({ "anyOf": [{ "type": "object" }, { "type": "array" }] }),
+            json!("[1]"),
+            json!([1]),
+        ),
+        // Texts inside of texts take another pass.
+        (
+            json!({ "type": "array", "items": { "type": "number" } }),
+            json!("[\"1\", 2]"),
+            json!([1, 2]),
+        ),
+    ] {
+        assert_eq!(field(schema.clone(), given).as_ref(), Ok(&wanted), "{schema}");
+    }
+}
+
+#[test]
+fn optional_fields_that_say_nothing_go() {
+    let schema = json!({ "type": "object", "required": ["must"], "properties": {
+        "must": { "type": ["string", "null"] },
+        "text": { "type": "string" },
+        "open": { "type": ["number", "null"] },
+        "word": { "enum": ["null", "one"] },
+        "deep": { "type": "array", "items": { "$ref": "#/$defs/part" } },
+    }, "$defs": { "part": { "type": "object", "properties": { "n": { "type": "number" } } } } });
+    let prepared = prepare(
+        schema.clone(),
+        json!({ "must": null, "text": null, "open": null, "word": "null", "deep": [{ "n": "null" }], "free": null }),
+    );
+    assert_eq!(
+        prepared.unwrap(),
+        json!({ "must": null, "open": null, "word": "null", "deep": [{}], "free": null })
+    );
+    let prepared = prepare(schema, json!({ "must": "null", "text": "null" }));
+    assert_eq!(prepared.unwrap(), json!({ "must": "null" }));
+}
+
+#[test]
+fn failures_name_the_place_and_show_what_came() {
+    let schema = json!({ "type": "object", "required": ["message"], "additionalProperties": false,
+        "properties": { "message": { "type": "string" } } });
+    assert_eq!(
+        prepare(schema.clone(), json!({})).unwrap_err(),
+        "Validation failed for tool \"t\":\n  - message: must have required properties message\n\nReceived arguments:\n{}"
+    );
+    assert_eq!(
+        prepare(schema, json!({ "message": 5 })).unwrap_err(),
+        "Validation failed for tool \"t\":\n  - message: must be string\n\nReceived arguments:\n{\n  \"message\": 5\n}"
+    );
+    // A rule that only the validator knows; the value itself is not repeated.
+    let schema =
+        json!({ "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "number" } } });
+    let failed = prepare(schema, json!({ "a": [{}] })).unwrap_err();
+    assert!(
+        failed.starts_with(
+            "Validation failed for tool \"t\":\n  - a: value is not of type \"number\"\n\nReceived"
+        ),
+        "{failed}"
+    );
+}
+
+#[test]
+fn unusable_schemas_accept_everything_unchanged() {
+    let args = json!({ "a": "null", "b": null });
+    for schema in [
+        json!({ "$ref": "http://example.com/other.json" }),
+        json!({ "properties": { "a": { "$ref": "other.json" } } }),
+        json!({ "type": "nonsense" }),
+        json!({ "properties": { "a": { "pattern": "(" } } }),
+        json!({ "$schema": "http://example.com/own", "type": "array" }),
+        json!({ "$ref": "#/$defs/nowhere" }),
+        json!("no schema"),
+    ] {
+        assert_eq!(
+            prepare(schema.clone(), args.clone()).as_ref(),
+            Ok(&args),
+            "{schema}"
+        );
+    }
+}
+
+#[test]
+fn hostile_schemas_end() {
+    let mut defs = Map::new();
+    for i in 0..40 {
+        let next = json!({ "$ref": format!("#/$defs/a{}", i + 1) });
+        defs.insert(format!("a{i}"), json!({ "allOf": [next, next] }));
+    }
+    defs.insert("a40".to_owned(), json!({ "type": "array" }));
+    let args = json!({});
+    for schema in [
+        json!({ "$defs": defs, "$ref": "#/$defs/a0" }),
+        json!({ "$ref": "#" }),
+        json!({ "anyOf": [{ "$ref": "#" }, { "$ref": "#" }] }),
+        json!({ "$dynamicRef": "#" }),
+    ] {
+        assert_eq!(prepare(schema, args.clone()).as_ref(), Ok(&args));
+    }
+    let mut deep = json!({});
+    for _ in 0..100 {
+        deep = json!({ "x": deep });
+    }
+    let twice = json!({ "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
+    assert_eq!(prepare(twice, deep.clone()).as_ref(), Ok(&deep));
+    let long = format!("{}b", "a".repeat(5_000));
+    let pattern = json!({ "pattern": "^(?=(a+)+$)(a+)+$" });
+    assert!(field(pattern, json!(long)).is_err());
+}

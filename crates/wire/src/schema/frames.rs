@@ -1,0 +1,38 @@
+//! Schemas of the frames: lines of the client that answer a question of the agent and are no commands.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::Defs;
+use super::tagged::prepend;
+use crate::hosted::{HostToolResult, HostToolUpdate, HostUriResult};
+
+/// All frames: `HostToolUpdateFrame` and so on.
+pub(super) fn frames(generator: &mut SchemaGenerator) -> Defs {
+    Defs::from_iter([
+        (
+            "HostToolUpdateFrame".to_owned(),
+            frame::<HostToolUpdate>(generator, "host_tool_update"),
+        ),
+        (
+            "HostToolResultFrame".to_owned(),
+            frame::<HostToolResult>(generator, "host_tool_result"),
+        ),
+        (
+            "HostUriResultFrame".to_owned(),
+            frame::<HostUriResult>(generator, "host_uri_result"),
+        ),
+    ])
+}
+
+fn frame<T: JsonSchema>(generator: &mut SchemaGenerator, name: &str) -> Value {
+    let mut schema = T::json_schema(generator);
+    let head = Map::from_iter([("type".to_owned(), json!({ "type": "string", "const": name }))]);
+    prepend(schema.ensure_object(), &head);
+    schema.to_value()
+}
+
+/// A tool result as the agent writes it; the definition is made once, with the lines that go out.
+pub(crate) fn tool_result(_: &mut SchemaGenerator) -> Schema {
+    schemars::json_schema!({ "$ref": "#/$defs/ToolResult" })
+}
