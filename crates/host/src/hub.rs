@@ -44,6 +44,7 @@ pub struct Hub {
     first: Slot,
     running: JoinSet<Option<Arc<str>>>,
     made: u64,
+    version: String,
 }
 
 impl Hub {
@@ -52,6 +53,7 @@ impl Hub {
     #[must_use]
     pub fn new(first: Session, outbox: Outbox, lanes: mpsc::Sender<Lane>, agent_for: AgentFor) -> Self {
         let (slot, mailbox) = mailbox();
+        let version = first.version().to_owned();
         let mut running = JoinSet::new();
         running.spawn_local(async move {
             first.run(mailbox).await;
@@ -65,12 +67,15 @@ impl Hub {
             first: slot,
             running,
             made: 0,
+            version,
         }
     }
 
     /// Delivers mail until there is no more, then waits for every session to end. Ends early, and with it all other
     /// sessions, when the first session does.
     pub async fn run(mut self, mut mailbox: Mailbox) {
+        let version = self.version.clone();
+        self.outbox.tell(Event::Ready { version }).await;
         loop {
             tokio::select! {
                 letter = mailbox.letter() => match letter {
@@ -109,13 +114,14 @@ impl Hub {
             }
             _ => {}
         }
-        match slot {
+        let undelivered = match slot {
             // A full mailbox makes everybody wait: reading stops, nothing is lost.
-            Some(slot) => drop(slot.pass(letter).await),
-            None => {
-                let error = strings::no_such_session(letter.to().unwrap_or_default());
-                self.refuse(letter, error).await;
-            }
+            Some(slot) => slot.pass(letter).await.err().map(|letter| *letter),
+            None => Some(letter),
+        };
+        if let Some(letter) = undelivered {
+            let error = strings::no_such_session(letter.to().unwrap_or_default());
+            self.refuse(letter, error).await;
         }
     }
 

@@ -20,6 +20,9 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Sessions that are open besides the first; more are refused.
 pub const OPEN_SESSIONS: usize = 4_096;
 
+/// Sessions that have been opened and are not known to the writer yet.
+pub const JOINING: usize = 16;
+
 /// Longest handle of a session, in bytes.
 pub const HANDLE: usize = 64;
 

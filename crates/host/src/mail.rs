@@ -104,9 +104,12 @@ impl Slot {
             .is_ok()
     }
 
-    /// Passes on what came through another slot. False when the session is gone.
-    pub(crate) async fn pass(&self, letter: Letter) -> bool {
-        self.0.send(letter).await.is_ok()
+    /// Passes on what came through another slot.
+    ///
+    /// # Errors
+    /// Gives it back when the session is gone.
+    pub(crate) async fn pass(&self, letter: Letter) -> Result<(), Box<Letter>> {
+        self.0.send(letter).await.map_err(|error| Box::new(error.0))
     }
 
     /// Puts mail in if there is room at once.
@@ -141,6 +144,16 @@ impl Slot {
 }
 
 impl Mailbox {
+    /// Takes no more, and gives out what is left.
+    pub(crate) fn close(&mut self) -> Vec<Mail> {
+        self.incoming.close();
+        let mut left: Vec<Mail> = self.held_back.drain(..).map(Letter::into_mail).collect();
+        while let Ok(letter) = self.incoming.try_recv() {
+            left.push(letter.into_mail());
+        }
+        left
+    }
+
     /// The next letter as it came, for somebody who passes it on. Cancel-safe.
     pub(crate) async fn letter(&mut self) -> Option<Letter> {
         self.incoming.recv().await

@@ -38,6 +38,8 @@ pub(crate) const BAD_FORK: &str = "Invalid entry ID for forking";
 
 /// `close_session` without a handle.
 pub(crate) const FIRST_STAYS: &str = "The first session cannot be closed; it ends with the process";
+/// A command that came after `close_session`.
+pub(crate) const CLOSED: &str = "The session was closed";
 /// Sessions are being closed.
 pub(crate) const ENDING: &str = "The process is ending";
 /// Sessions did not say what they are.

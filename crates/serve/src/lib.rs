@@ -9,6 +9,7 @@ pub mod codec;
 mod connection;
 pub mod encode;
 mod error;
+mod lanes;
 pub mod limits;
 pub mod parse;
 mod scan;

@@ -1,14 +1,15 @@
-//! The task that takes events and responses from the outbox, has them encoded and hands them to the writing thread in
-//! batches. Order is the order of the outbox.
+//! The task that takes events and responses from the outboxes of all sessions, has them encoded and hands them to the writing
+//! thread in batches. Order within a session is the order of its outbox.
 
 use std::time::{Duration, Instant};
 
-use host::Outgoing;
+use host::{Lane, Outgoing};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::lanes::{Lanes, Said};
 use crate::limits::BATCH_BYTES;
 
 use crate::sink::Sink;
@@ -24,7 +25,20 @@ impl StdoutWriter {
     #[must_use]
     pub fn spawn(queue: mpsc::Receiver<Outgoing>, connection: impl Into<Connection>, sink: Sink) -> Self {
         Self {
-            task: tokio::spawn(run(queue, connection.into(), sink)),
+            task: tokio::spawn(run(Lanes::new(queue, None), connection.into(), sink)),
+        }
+    }
+
+    /// The same for several sessions: `joining` brings what others than the first have to say.
+    #[must_use]
+    pub fn spawn_for_many(
+        first: mpsc::Receiver<Outgoing>,
+        joining: mpsc::Receiver<Lane>,
+        connection: Connection,
+        sink: Sink,
+    ) -> Self {
+        Self {
+            task: tokio::spawn(run(Lanes::new(first, Some(joining)), connection, sink)),
         }
     }
 
@@ -56,18 +70,14 @@ impl StdoutWriter {
     }
 }
 
-/// Writes everything from the queue until all its senders are gone.
+/// Writes everything from the queues until all their senders are gone.
 ///
 /// A free buffer is waited for before anything is taken from the queue: while the reader is busy the queue fills, deltas
 /// that wait in it are merged when their turn comes, and a full queue makes the session wait.
 ///
 /// # Errors
 /// When writing failed.
-pub async fn run(
-    mut queue: mpsc::Receiver<Outgoing>,
-    mut connection: Connection,
-    mut sink: Sink,
-) -> Result<(), Error> {
+pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: Sink) -> Result<(), Error> {
     loop {
         let item = match next(&mut queue, &connection, &mut sink).await? {
             Next::Item(item) => Some(item),
@@ -99,17 +109,13 @@ pub async fn run(
 }
 
 enum Next {
-    Item(Outgoing),
+    Item(Said),
     /// Deltas that were held back are due, or a heartbeat.
     Deadline,
     End,
 }
 
-async fn next(
-    queue: &mut mpsc::Receiver<Outgoing>,
-    connection: &Connection,
-    sink: &mut Sink,
-) -> Result<Next, Error> {
+async fn next(queue: &mut Lanes, connection: &Connection, sink: &mut Sink) -> Result<Next, Error> {
     let deadline = connection.next_deadline();
     let timer = async {
         match deadline {
@@ -120,15 +126,15 @@ async fn next(
     tokio::select! {
         biased;
         error = sink.failure() => Err(error),
-        item = queue.recv() => Ok(item.map_or(Next::End, Next::Item)),
+        item = queue.next() => Ok(item.map_or(Next::End, Next::Item)),
         () = timer => Ok(Next::Deadline),
     }
 }
 
 /// Encodes `item` and what else is in the queue, up to the size of a batch or a request to flush, which is returned.
 fn fill(
-    item: Outgoing,
-    queue: &mut mpsc::Receiver<Outgoing>,
+    item: Said,
+    queue: &mut Lanes,
     connection: &mut Connection,
     now: Instant,
     batch: &mut Vec<u8>,
@@ -136,18 +142,25 @@ fn fill(
     let mut next = Some(item);
     while let Some(item) = next {
         match item {
-            Outgoing::Event(event) => connection.event(&event, now, batch),
-            Outgoing::Response(response) => connection.response(&response, now, batch),
-            Outgoing::Connection(origin, command, snapshot) => {
-                connection.answer(origin, &command, snapshot, now, batch);
+            Said::Joined(session) => connection.join(&session),
+            Said::Left(session) => connection.leave(&session, now, batch),
+            Said::Item(session, item) => {
+                let from = session.as_ref();
+                match item {
+                    Outgoing::Event(event) => connection.event(from, &event, now, batch),
+                    Outgoing::Response(response) => connection.response(from, &response, now, batch),
+                    Outgoing::Connection(origin, command, snapshot) => {
+                        connection.answer(from, origin, &command, snapshot, now, batch);
+                    }
+                    Outgoing::Flush(waiting) => return Some(waiting),
+                    _ => {}
+                }
             }
-            Outgoing::Flush(waiting) => return Some(waiting),
-            _ => {}
         }
         if batch.len() + connection.held_back() >= BATCH_BYTES {
             return None;
         }
-        next = queue.try_recv().ok();
+        next = queue.try_next();
     }
     None
 }

@@ -4,6 +4,7 @@ use wire::{Command, Reply};
 
 use crate::mail::Mail;
 use crate::outbox::Origin;
+use crate::strings;
 
 use super::Session;
 
@@ -21,6 +22,18 @@ impl Session {
             Mail::Command(origin, command) => self.on_command(origin, command).await,
             // Who asked may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
+        }
+    }
+
+    /// Answers what came after the session was closed.
+    pub(super) async fn turn_away(&self, mail: Mail) {
+        match mail {
+            Mail::Command(origin, _) | Mail::Connection(origin, _) => {
+                let error = strings::CLOSED.to_owned();
+                self.outbox.respond(origin, Err(error)).await;
+            }
+            Mail::Reject(response) => drop(self.outbox.response(response).await),
+            Mail::Frame(_) | Mail::Describe(_) => {}
         }
     }
 

@@ -102,6 +102,11 @@ impl Session {
         self.log.header()
     }
 
+    /// Version of the agent.
+    pub(crate) fn version(&self) -> &str {
+        &self.agent.version
+    }
+
     /// The directory that it works in.
     #[must_use]
     pub fn cwd(&self) -> &Path {

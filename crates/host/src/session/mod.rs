@@ -104,7 +104,7 @@ pub struct Session {
 impl Session {
     /// Serves the mailbox until it is closed and every command has been answered, then ends what is going on.
     pub async fn run(mut self, mailbox: Mailbox) {
-        self.greet().await;
+        self.report_damage().await;
         let mut mailbox = Some(mailbox);
         // What waits for the session to be idle is owed an answer.
         while mailbox.is_some() || !self.later.is_empty() {
@@ -122,6 +122,9 @@ impl Session {
             Some(origin) => {
                 self.wind_up().await;
                 self.outbox.respond(origin, Ok(Reply::Nothing)).await;
+                for mail in mailbox.map(|mut mailbox| mailbox.close()).unwrap_or_default() {
+                    self.turn_away(mail).await;
+                }
             }
             // The client is gone: nothing more is told (behaviour.md 11).
             None => {
@@ -161,15 +164,6 @@ impl Session {
         self.summarising = None;
         self.calls.cancel();
         self.shells.cancel();
-    }
-
-    async fn greet(&mut self) {
-        self.outbox
-            .tell(Event::Ready {
-                version: self.agent.version.clone(),
-            })
-            .await;
-        self.report_damage().await;
     }
 
     /// Tells people something that no client depends on.

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
-use host::{Outgoing, Session};
+use host::{Outbox, Outgoing, Session};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
@@ -80,11 +80,15 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// Opens the session that the command line means. To be called inside a runtime.
-fn open(args: &mut Args, env: &Environment, setup: &Setup) -> anyhow::Result<(Session, Receiver<Outgoing>)> {
+fn open(
+    args: &mut Args,
+    env: &Environment,
+    setup: &Setup,
+) -> anyhow::Result<(Session, Outbox, Receiver<Outgoing>)> {
     let (outbox, outgoing) = host::outbox(host::limits::OUTBOX);
     let dir = setup.agent.session_dir(&env.cwd);
     let opening = sessions::opening(args, env, dir.as_ref(), setup.own_session_dir)?;
-    let mut session = Session::start(Arc::clone(&setup.agent), outbox, &opening)?;
+    let mut session = Session::start(Arc::clone(&setup.agent), outbox.clone(), &opening)?;
     for warning in session.take_warnings() {
         complain(&format!("Warning: {warning}"));
     }
@@ -97,7 +101,7 @@ fn open(args: &mut Args, env: &Environment, setup: &Setup) -> anyhow::Result<(Se
              (for example ANTHROPIC_API_KEY) or add models to models.json.",
         );
     }
-    Ok((session, outgoing))
+    Ok((session, outbox, outgoing))
 }
 
 /// Is nobody there to type a prompt?

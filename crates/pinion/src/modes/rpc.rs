@@ -3,7 +3,11 @@
 use std::fs::File;
 use std::process::ExitCode;
 
+use host::Hub;
 use serve::{Connection, Encoder, Form, Sink, StdinOptions, StdoutWriter};
+
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
@@ -20,19 +24,24 @@ pub(crate) fn run(
     stdout: File,
 ) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
-    let code = runtime.block_on(async {
-        let (session, outgoing) = open(&mut args, env, setup)?;
+    // One thread carries all sessions.
+    let sessions = LocalSet::new();
+    let code = sessions.block_on(&runtime, async {
+        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
         let form = match args.rpc_dialect.as_deref() {
             Some("pi-delta") => Form::Delta,
             _ => Form::Cumulative,
         };
         let connection = Connection::new(Encoder::new(form), &setup.agent.version);
-        let mut writer = StdoutWriter::spawn(outgoing, connection, Sink::open(stdout)?);
+        let (lanes, joining) = mpsc::channel(host::limits::JOINING);
+        let sink = Sink::open(stdout)?;
+        let mut writer = StdoutWriter::spawn_for_many(outgoing, joining, connection, sink);
         let (slot, mailbox) = host::mailbox();
         serve::stdin::spawn(serve::stdio::open_stdin()?, slot, StdinOptions::default())?;
         let mut signals = Signals::listen()?;
+        let hub = Hub::new(session, outbox, lanes, setup.agent_for(&args, env));
         let code = tokio::select! {
-            () = session.run(mailbox) => 0,
+            () = hub.run(mailbox) => 0,
             code = signals.next() => code,
             outcome = writer.ended() => {
                 if let Err(error) = outcome {

@@ -21,7 +21,8 @@ struct Place {
 
 /// Checks the output of a process that was idle when its stdin was closed. `sent` are the ids of its commands.
 pub(crate) fn output(lines: &[Line], sent: &[String]) {
-    let mut place = Place::default();
+    // Each session of the process has a place of its own; the first one has no name.
+    let mut places: BTreeMap<String, Place> = BTreeMap::new();
     let mut answered: BTreeMap<String, usize> = BTreeMap::new();
     for (number, line) in lines.iter().enumerate() {
         let value = line.value.as_ref();
@@ -41,23 +42,26 @@ pub(crate) fn output(lines: &[Line], sent: &[String]) {
                 *answered.entry(id.to_owned()).or_default() += 1;
             }
         } else {
-            place.event(kind, value);
+            let session = value["session"].as_str().unwrap_or_default();
+            places.entry(session.to_owned()).or_default().event(kind, value);
         }
     }
     let once: BTreeMap<String, usize> = sent.iter().map(|id| (id.clone(), 1)).collect();
     assert_eq!(answered, once, "each id is answered once");
-    let Place {
-        run,
-        turn,
-        unsettled,
-        message,
-        tools,
-        ..
-    } = place;
-    assert!(
-        !run && !turn && !unsettled && message.is_none() && tools.is_empty(),
-        "something was left open"
-    );
+    for (session, place) in places {
+        let Place {
+            run,
+            turn,
+            unsettled,
+            message,
+            tools,
+            ..
+        } = place;
+        assert!(
+            !run && !turn && !unsettled && message.is_none() && tools.is_empty(),
+            "something was left open in session {session:?}"
+        );
+    }
 }
 
 impl Place {

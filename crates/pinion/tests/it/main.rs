@@ -19,6 +19,7 @@ mod guarantees;
 mod input;
 mod kit;
 mod listing;
+mod many;
 mod navigating;
 mod oneshot;
 mod openings;

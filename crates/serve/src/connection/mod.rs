@@ -1,42 +1,45 @@
 //! One connection: what was agreed on with `hello`, the numbers of its events, what was sent last. It stands between the
-//! queue of what is to be said and the encoder. Here: which events are sent, and the answers to the commands that belong to
+//! queues of what sessions have to say and the encoders, one for each. Here: which events are sent, and the answers to the commands that belong to
 //! the connection. Not here: bytes on their way (`writer`, `sink`), the shape of lines (`encode`), sessions (`host`).
 
 mod activity;
 mod agreement;
 mod describe;
+mod numbers;
 mod ring;
+mod voice;
 
-use std::time::{Duration, Instant};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
 
 use host::Origin;
 use wire::connection::{ReplayParams, Replayed, Snapshot};
-use wire::{Command, Event, Message, Reply, Response};
+use wire::{Command, Event, Reply, Response};
 
 use crate::encode::Encoder;
 
-use self::activity::Activity;
 use self::agreement::Agreement;
-use self::ring::Ring;
+use self::numbers::Numbers;
+use self::voice::{Voice, Written};
+
+/// The session that says something: the first one, or the handle of another.
+pub(crate) type From<'a> = Option<&'a Arc<str>>;
 
 /// See the module's page.
 #[derive(Debug)]
 pub struct Connection {
-    encoder: Encoder,
+    first: Voice,
+    others: HashMap<Arc<str>, Voice>,
+    /// Those of the others that something is due of.
+    awake: Vec<Arc<str>>,
     /// Version of the agent.
     version: String,
     agreement: Agreement,
-    /// Number of the last event that has one.
-    last_seq: u64,
-    recent: Ring,
-    activity: Activity,
-    /// When something was said last.
-    said: Instant,
-    /// Updates of the answer that streams in were left out; the rest of them would say nothing without those.
-    left_out: bool,
+    numbers: Numbers,
 }
 
-impl From<Encoder> for Connection {
+impl std::convert::From<Encoder> for Connection {
     fn from(encoder: Encoder) -> Self {
         Self::new(encoder, "")
     }
@@ -48,85 +51,146 @@ impl Connection {
     pub fn new(encoder: Encoder, version: &str) -> Self {
         Self {
             agreement: Agreement::new(encoder.options()),
-            encoder,
+            first: Voice::new(encoder),
+            others: HashMap::new(),
+            awake: Vec::new(),
             version: version.to_owned(),
-            last_seq: 0,
-            recent: Ring::default(),
-            activity: Activity::default(),
-            said: Instant::now(),
-            left_out: false,
+            numbers: Numbers::default(),
         }
+    }
+
+    /// One more session will have something to say.
+    pub(crate) fn join(&mut self, session: &Arc<str>) {
+        let encoder = self.first.encoder.for_another();
+        self.others.insert(Arc::clone(session), Voice::new(encoder));
+    }
+
+    /// A session has said its last. What it held back is appended.
+    pub(crate) fn leave(&mut self, session: &Arc<str>, now: Instant, out: &mut Vec<u8>) {
+        self.flush_one(Some(session), now, out);
+        self.others.remove(session);
     }
 
     /// Takes an event. What is to be sent of it is appended to `out`, now or later.
-    pub(crate) fn event(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
-        let was_busy = self.activity.is_busy();
-        self.activity.note(event);
-        if self.activity.is_busy() && !was_busy {
-            // Silence before a run is none of the run's.
-            self.said = now;
-        }
+    pub(crate) fn event(&mut self, from: From<'_>, event: &Event, now: Instant, out: &mut Vec<u8>) {
         let is_wanted = self.agreement.wants(event.name());
-        if matches!(event, Event::MessageUpdate { .. }) {
-            self.left_out |= !is_wanted;
-            if self.left_out {
-                return;
+        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+            return;
+        };
+        let slept = !voice.is_awake();
+        match voice.note(event, is_wanted, now) {
+            Written::Nothing => {}
+            Written::Event => {
+                let start = out.len();
+                voice.encoder.event(event, now, out);
+                if self.numbers.sent(from, self.agreement.sequence, start, out) {
+                    voice.said = now;
+                }
+            }
+            Written::Followed => {
+                let start = out.len();
+                voice.encoder.flush(now, out);
+                if self.numbers.sent(from, self.agreement.sequence, start, out) {
+                    voice.said = now;
+                }
+                let start = out.len();
+                voice.encoder.event(event, now, out);
+                out.truncate(start);
             }
         }
-        if matches!(event, Event::MessageStart { message } if matches!(**message, Message::Assistant(_))) {
-            self.left_out = false;
+        if let (true, true, Some(session)) = (slept, voice.is_awake(), from) {
+            self.awake.push(Arc::clone(session));
         }
-        if is_wanted {
-            self.say(event, now, out);
-            return;
-        }
-        // The encoder follows what it does not write: the beginning of an answer says what its updates are about.
-        self.flush(now, out);
-        let start = out.len();
-        self.encoder.event(event, now, out);
-        out.truncate(start);
     }
 
     /// Takes a response and appends it, after deltas that were held back.
-    pub(crate) fn response(&mut self, response: &Response, now: Instant, out: &mut Vec<u8>) {
-        self.flush(now, out);
-        self.encoder.response(response, now, out);
-        self.said = now;
+    pub(crate) fn response(&mut self, from: From<'_>, response: &Response, now: Instant, out: &mut Vec<u8>) {
+        self.flush_one(from, now, out);
+        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+            return;
+        };
+        let start = out.len();
+        voice.encoder.response(response, now, out);
+        voice.said = now;
+        self.numbers.answered(from, start, out);
     }
 
-    /// Appends what is due: deltas that were held back, and a heartbeat. To be called at the end of every batch and at
+    /// Appends what is due: deltas that were held back, and heartbeats. To be called at the end of every batch and at
     /// [`next_deadline`](Self::next_deadline).
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.tick_one(None, now, out);
+        let awake = std::mem::take(&mut self.awake);
+        for session in &awake {
+            self.tick_one(Some(session), now, out);
+        }
+        self.awake = awake;
+        let others = &self.others;
+        self.awake
+            .retain(|session| others.get(session).is_some_and(Voice::is_awake));
+    }
+
+    fn tick_one(&mut self, from: From<'_>, now: Instant, out: &mut Vec<u8>) {
+        let heartbeat = self.agreement.heartbeat;
+        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+            return;
+        };
         let start = out.len();
-        self.encoder.flush_due(now, out);
-        self.sent(start, now, out);
-        if self.heartbeat_at().is_some_and(|at| at <= now) {
-            let heartbeat = self.activity.heartbeat(now.duration_since(self.said));
-            self.say(&heartbeat, now, out);
+        voice.encoder.flush_due(now, out);
+        if self.numbers.sent(from, self.agreement.sequence, start, out) {
+            voice.said = now;
+        }
+        if voice.heartbeat_at(heartbeat).is_some_and(|at| at <= now) {
+            let event = voice.activity.heartbeat(now.duration_since(voice.said));
+            let start = out.len();
+            voice.encoder.event(&event, now, out);
+            self.numbers.sent(from, self.agreement.sequence, start, out);
+            voice.said = now;
         }
     }
 
     /// Appends all deltas that were held back.
     pub(crate) fn flush(&mut self, now: Instant, out: &mut Vec<u8>) {
+        self.flush_one(None, now, out);
+        for session in std::mem::take(&mut self.awake) {
+            self.flush_one(Some(&session), now, out);
+            if self.others.get(&session).is_some_and(Voice::is_awake) {
+                self.awake.push(session);
+            }
+        }
+    }
+
+    fn flush_one(&mut self, from: From<'_>, now: Instant, out: &mut Vec<u8>) {
+        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+            return;
+        };
         let start = out.len();
-        self.encoder.flush(now, out);
-        self.sent(start, now, out);
+        voice.encoder.flush(now, out);
+        if self.numbers.sent(from, self.agreement.sequence, start, out) {
+            voice.said = now;
+        }
     }
 
     /// When [`tick`](Self::tick) has something to do at the latest; `None` when nothing waits.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let deadlines = [self.encoder.next_deadline(), self.heartbeat_at()];
-        deadlines.into_iter().flatten().min()
+        let heartbeat = self.agreement.heartbeat;
+        let awake = self.awake.iter().filter_map(|session| self.others.get(session));
+        let voices = std::iter::once(&self.first).chain(awake);
+        let deadlines =
+            voices.flat_map(|voice| [voice.encoder.next_deadline(), voice.heartbeat_at(heartbeat)]);
+        deadlines.flatten().min()
     }
 
     /// Bytes of deltas that are held back.
     pub(crate) fn held_back(&self) -> usize {
-        self.encoder.held_back()
+        let awake = self.awake.iter().filter_map(|session| self.others.get(session));
+        let voices = std::iter::once(&self.first).chain(awake);
+        voices.map(|voice| voice.encoder.held_back()).sum()
     }
 
     /// Carries out a command of the connection and appends its answer. `snapshot` is the session at this place.
     pub(crate) fn answer(
         &mut self,
+        from: From<'_>,
         origin: Origin,
         command: &Command,
         snapshot: Option<Box<Snapshot>>,
@@ -142,24 +206,28 @@ impl Connection {
             )))),
             Command::Hello(params) => {
                 let (agreement, refused) = self.agreement.changed(params);
-                let welcome = agreement.welcome(&self.version, self.last_seq, refused);
-                self.respond(origin, Ok(Reply::Hello(Box::new(welcome))), now, out);
-                self.encoder.speak(agreement.dialect);
-                self.encoder.set_form(agreement.form());
+                let welcome = agreement.welcome(&self.version, self.numbers.last(), refused);
+                self.respond(from, origin, Ok(Reply::Hello(Box::new(welcome))), now, out);
+                let voices = std::iter::once(&mut self.first).chain(self.others.values_mut());
+                for voice in voices {
+                    voice.encoder.speak(agreement.dialect);
+                    voice.encoder.set_form(agreement.form());
+                }
                 self.agreement = agreement;
                 return;
             }
             Command::Replay(params) => match self.replay(*params, snapshot) {
-                Ok((replayed, from)) => {
-                    self.respond(origin, Ok(Reply::Replayed(Box::new(replayed))), now, out);
-                    self.recent.write_after(from, out);
+                Ok((replayed, after)) => {
+                    let reply = Reply::Replayed(Box::new(replayed));
+                    self.respond(from, origin, Ok(reply), now, out);
+                    self.numbers.recent().write_after(after, out);
                     return;
                 }
                 Err(refusal) => Err(refusal),
             },
             other => Err(format!("Unknown command: {}", other.name())),
         };
-        self.respond(origin, outcome, now, out);
+        self.respond(from, origin, outcome, now, out);
     }
 
     /// What `replay` answers, and after which number events are to be sent again.
@@ -168,7 +236,7 @@ impl Connection {
         params: ReplayParams,
         snapshot: Option<Box<Snapshot>>,
     ) -> Result<(Replayed, u64), String> {
-        let last_seq = self.last_seq;
+        let last_seq = self.numbers.last();
         if let Some(after) = params.after {
             if !self.agreement.sequence {
                 return Err(
@@ -180,7 +248,7 @@ impl Connection {
                     "No event has the number {after} yet; the last one is {last_seq}"
                 ));
             }
-            if let Some(events) = self.recent.count_after(after, last_seq) {
+            if let Some(events) = self.numbers.recent().count_after(after, last_seq) {
                 let replayed = Replayed {
                     events,
                     last_seq,
@@ -198,50 +266,31 @@ impl Connection {
         Ok((replayed, last_seq))
     }
 
-    fn respond(&mut self, origin: Origin, outcome: Result<Reply, String>, now: Instant, out: &mut Vec<u8>) {
+    fn respond(
+        &mut self,
+        from: From<'_>,
+        origin: Origin,
+        outcome: Result<Reply, String>,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) {
         let response = Response {
             id: origin.id,
             command: Some(origin.command.into()),
             outcome,
         };
-        self.response(&response, now, out);
+        self.response(from, &response, now, out);
     }
+}
 
-    /// Appends an event, whatever the filter says.
-    fn say(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
-        let start = out.len();
-        self.encoder.event(event, now, out);
-        self.sent(start, now, out);
-    }
-
-    /// The lines from `start` on are events that are sent now.
-    fn sent(&mut self, start: usize, now: Instant, out: &mut Vec<u8>) {
-        if out.len() == start {
-            return;
-        }
-        self.said = now;
-        if !self.agreement.sequence {
-            return;
-        }
-        let lines = out.split_off(start);
-        for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let Some(body) = line.strip_suffix(b"}\n") else {
-                out.extend_from_slice(line);
-                continue;
-            };
-            let from = out.len();
-            self.last_seq += 1;
-            out.extend_from_slice(body);
-            out.extend_from_slice(format!(",\"seq\":{}}}\n", self.last_seq).as_bytes());
-            self.recent
-                .push(self.last_seq, out.get(from..).unwrap_or_default());
-        }
-    }
-
-    fn heartbeat_at(&self) -> Option<Instant> {
-        let seconds = self.agreement.heartbeat?;
-        self.activity
-            .is_busy()
-            .then(|| self.said + Duration::from_secs(seconds))
+/// The voice of a session; none for one that has left.
+fn voice<'a>(
+    first: &'a mut Voice,
+    others: &'a mut HashMap<Arc<str>, Voice>,
+    from: From<'_>,
+) -> Option<&'a mut Voice> {
+    match from {
+        None => Some(first),
+        Some(session) => others.get_mut(session),
     }
 }

@@ -88,6 +88,14 @@ impl Encoder {
         }
     }
 
+    /// An encoder that writes the same way, for another session.
+    pub(crate) fn for_another(&self) -> Self {
+        Self {
+            next_form: self.next_form,
+            ..Self::with_options(self.options)
+        }
+    }
+
     /// How lines are written.
     #[must_use]
     pub fn options(&self) -> EncoderOptions {

@@ -1,0 +1,86 @@
+//! What every line of a connection carries besides what it says: the session it is about, and the number of an event. Lines
+//! with numbers are kept for a while, to be sent again.
+
+use std::sync::Arc;
+
+use super::ring::Ring;
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub(crate) struct Numbers {
+    /// Number of the last event that has one.
+    last: u64,
+    recent: Ring,
+}
+
+impl Numbers {
+    /// Number of the last event that has one; 0 when none has.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// What was sent last.
+    pub(crate) fn recent(&self) -> &Ring {
+        &self.recent
+    }
+
+    /// The lines from `start` on are events of a session that are sent now; `numbered` gives each its number. False when there
+    /// are none.
+    pub(crate) fn sent(
+        &mut self,
+        from: Option<&Arc<str>>,
+        numbered: bool,
+        start: usize,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if out.len() == start {
+            return false;
+        }
+        if !numbered {
+            self.answered(from, start, out);
+            return true;
+        }
+        let session = member(from);
+        let lines = out.split_off(start);
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            let Some(body) = line.strip_suffix(b"}\n") else {
+                out.extend_from_slice(line);
+                continue;
+            };
+            let begin = out.len();
+            self.last += 1;
+            out.extend_from_slice(body);
+            out.extend_from_slice(session.as_bytes());
+            out.extend_from_slice(format!(",\"seq\":{}}}\n", self.last).as_bytes());
+            self.recent.push(self.last, out.get(begin..).unwrap_or_default());
+        }
+        true
+    }
+
+    /// The lines from `start` on have no numbers: responses, or events of a client that wants none.
+    pub(crate) fn answered(&self, from: Option<&Arc<str>>, start: usize, out: &mut Vec<u8>) {
+        if from.is_none() {
+            return;
+        }
+        let session = member(from);
+        let lines = out.split_off(start);
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            match line.strip_suffix(b"}\n") {
+                Some(body) => {
+                    out.extend_from_slice(body);
+                    out.extend_from_slice(session.as_bytes());
+                    out.extend_from_slice(b"}\n");
+                }
+                None => out.extend_from_slice(line),
+            }
+        }
+    }
+}
+
+/// The member that names a session; nothing for the first one.
+fn member(from: Option<&Arc<str>>) -> String {
+    match from {
+        None => String::new(),
+        Some(session) => format!(",\"session\":{}", serde_json::Value::from(session.as_ref())),
+    }
+}

@@ -1,0 +1,112 @@
+//! The queues of all sessions as one: what the first session and the others have to say, each taking turns with the others
+//! so that a session that floods delays nobody. Sessions join while it runs.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures_util::stream::{FusedStream, SelectAll, Stream, StreamExt};
+use host::{Lane, Outgoing};
+use tokio::sync::mpsc;
+
+/// Something to write, or a change of who writes.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// A session said this; none is the first.
+    Item(Option<Arc<str>>, Outgoing),
+    /// A session joined.
+    Joined(Arc<str>),
+    /// A session has said its last.
+    Left(Arc<str>),
+}
+
+/// All queues.
+#[derive(Debug)]
+pub(crate) struct Lanes {
+    queues: SelectAll<Queue>,
+    /// Sessions that join; none when nobody can any more.
+    joining: Option<mpsc::Receiver<Lane>>,
+}
+
+/// The queue of one session.
+#[derive(Debug)]
+struct Queue {
+    session: Option<Arc<str>>,
+    items: Option<mpsc::Receiver<Outgoing>>,
+}
+
+impl Lanes {
+    /// The first session's queue, and where others come from.
+    pub(crate) fn new(first: mpsc::Receiver<Outgoing>, joining: Option<mpsc::Receiver<Lane>>) -> Self {
+        let mut queues = SelectAll::new();
+        queues.push(Queue {
+            session: None,
+            items: Some(first),
+        });
+        Self { queues, joining }
+    }
+
+    /// The next thing; none when every session has ended. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<Said> {
+        std::future::poll_fn(|context| self.poll(context)).await
+    }
+
+    /// The next thing, if it is there already.
+    pub(crate) fn try_next(&mut self) -> Option<Said> {
+        // Whoever comes to write finds out by `next`; nobody has to be woken here.
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        match self.poll(&mut context) {
+            Poll::Ready(said) => said,
+            Poll::Pending => None,
+        }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+        if let Some(joining) = &mut self.joining {
+            match joining.poll_recv(context) {
+                Poll::Ready(Some(Lane { session, queue })) => {
+                    self.queues.push(Queue {
+                        session: Some(Arc::clone(&session)),
+                        items: Some(queue),
+                    });
+                    return Poll::Ready(Some(Said::Joined(session)));
+                }
+                Poll::Ready(None) => self.joining = None,
+                Poll::Pending => {}
+            }
+        }
+        match self.queues.poll_next_unpin(context) {
+            Poll::Ready(Some(Said::Item(session, item))) => Poll::Ready(Some(Said::Item(session, item))),
+            Poll::Ready(other) => match other {
+                // While somebody may still join it is not over.
+                None if self.joining.is_some() => Poll::Pending,
+                other => Poll::Ready(other),
+            },
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl Stream for Queue {
+    type Item = Said;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Said>> {
+        let Some(items) = &mut self.items else {
+            return Poll::Ready(None);
+        };
+        match items.poll_recv(context) {
+            Poll::Ready(Some(item)) => Poll::Ready(Some(Said::Item(self.session.clone(), item))),
+            Poll::Ready(None) => {
+                self.items = None;
+                Poll::Ready(self.session.take().map(Said::Left))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl FusedStream for Queue {
+    fn is_terminated(&self) -> bool {
+        self.items.is_none()
+    }
+}
