@@ -10,7 +10,9 @@ use host::{Mail, Origin, Slot};
 use crate::budget::{Budget, Held};
 use crate::codec::{Line, LineReader};
 use crate::error::Error;
+use crate::intake;
 use crate::limits::{INPUT_QUEUE_BYTES, IO_STACK, MAX_LINE};
+use crate::manner::Spoken;
 use crate::parse::{Inbound, parse_line, too_long};
 
 /// What the reader accepts.
@@ -31,25 +33,34 @@ impl Default for StdinOptions {
     }
 }
 
-/// Starts the thread that reads commands into a session's slot. It ends at the end of the input, when reading fails (which
+/// Starts the thread that reads commands into a session's slot, and listens for their dialect. It ends at the end of the input, when reading fails (which
 /// counts as the end), or when the session is gone and another line comes.
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn spawn(input: impl Read + Send + 'static, slot: Slot, options: StdinOptions) -> Result<(), Error> {
-    spawn_with(input, options, move |inbound, held| match inbound {
-        Inbound::Request(request) => {
-            let origin = Origin {
-                id: request.id,
-                command: request.command.name(),
-            };
-            slot.put(Mail::Command(origin, request.command), held)
-        }
-        Inbound::Rejected(response) => slot.put(Mail::Reject(response), held),
-        // Answers to questions that nobody asked are ignored (dialects.md 2).
-        Inbound::Frame(..) => true,
-        // Dropping the slot is what ends the session.
-        Inbound::Eof => false,
+pub fn spawn(
+    input: impl Read + Send + 'static,
+    slot: Slot,
+    spoken: Spoken,
+    options: StdinOptions,
+) -> Result<(), Error> {
+    spawn_with(input, options, move |inbound, held| {
+        let manner = spoken.hear(&inbound);
+        let mail = match inbound {
+            Inbound::Request(request) => {
+                let origin = Origin {
+                    id: request.id,
+                    command: request.command.name(),
+                };
+                Mail::Command(origin, intake::command(request.command, manner.dialect))
+            }
+            Inbound::Rejected(response) => Mail::Reject(intake::refusal(response, manner)),
+            // Answers to questions that nobody asked are ignored (dialects.md 2).
+            Inbound::Frame(..) => return true,
+            // Dropping the slot is what ends the session.
+            Inbound::Eof => return false,
+        };
+        slot.put(mail, held)
     })
 }
 

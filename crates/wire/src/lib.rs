@@ -4,9 +4,11 @@
 //! command what it takes, what it answers and in which lane it runs, and the scanner for tool arguments that are still
 //! arriving. What does not: IO, clocks, tokio, decisions. Everybody may depend on this crate; it depends on nobody.
 
+pub mod attachment;
 mod cast;
 pub mod command;
 pub mod content;
+pub mod dialect;
 pub mod entry;
 pub mod event;
 pub mod extra;
@@ -25,6 +27,7 @@ pub mod usage;
 
 pub use command::Command;
 pub use content::{AssistantBlock, ImageContent, TextContent, ThinkingContent, ToolCall, UserBlock};
+pub use dialect::Dialect;
 pub use entry::{Entry, EntryBody, SessionHeader};
 pub use event::{Event, StreamEvent};
 pub use extra::Extra;

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::process::ExitCode;
 
-use serve::{Encoder, Form, Sink, StdinOptions, StdoutWriter};
+use serve::{Encoder, Sink, Spoken, StdinOptions, StdoutWriter};
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
 use crate::setup::Setup;
 use crate::signals::Signals;
 
-use super::{open, runtime};
+use super::{dialect, open, runtime};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -22,13 +22,16 @@ pub(crate) fn run(
     let runtime = runtime()?;
     let code = runtime.block_on(async {
         let (session, outgoing) = open(&mut args, env, setup)?;
-        let form = match args.rpc_dialect.as_deref() {
-            Some("pi-delta") => Form::Delta,
-            _ => Form::Cumulative,
-        };
-        let mut writer = StdoutWriter::spawn(outgoing, Encoder::new(form), Sink::open(stdout)?);
+        let program = std::env::args_os().next();
+        let (dialect, warning) = dialect::choose(&args, env.get(dialect::VARIABLE), program.as_deref());
+        if let Some(warning) = warning {
+            complain(&format!("Warning: {warning}"));
+        }
+        let spoken = Spoken::new(dialect);
+        let encoder = Encoder::speaking(spoken.clone());
+        let mut writer = StdoutWriter::spawn(outgoing, encoder, Sink::open(stdout)?);
         let (slot, mailbox) = host::mailbox();
-        serve::stdin::spawn(serve::stdio::open_stdin()?, slot, StdinOptions::default())?;
+        serve::stdin::spawn(serve::stdio::open_stdin()?, slot, spoken, StdinOptions::default())?;
         let mut signals = Signals::listen()?;
         let code = tokio::select! {
             () = session.run(mailbox) => 0,
