@@ -77,7 +77,11 @@ impl Manner {
             Dialect::Omp if name == "negotiate_protocol" => self.dialect = Dialect::OmpNow,
             // Commands that the first omp did not have.
             Dialect::Omp if IS_NEWER.contains(&name) => {
-                self.dialect = if self.chosen { Dialect::OmpNow } else { Dialect::Xcsh };
+                self.dialect = if self.chosen {
+                    Dialect::OmpNow
+                } else {
+                    Dialect::Xcsh
+                };
             }
             _ => {}
         }
@@ -104,7 +108,10 @@ impl Manner {
     fn unpack(bits: u32) -> Self {
         let is = |bit: u32| bits >> bit & 1 == 1;
         Self {
-            dialect: Dialect::ALL.get((bits & 0xff) as usize).copied().unwrap_or_default(),
+            dialect: Dialect::ALL
+                .get((bits & 0xff) as usize)
+                .copied()
+                .unwrap_or_default(),
             chosen: is(8),
             ids: is(9),
             early: is(10),

@@ -55,7 +55,11 @@ pub struct PromptParams {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::attachment::Attachment>"))]
     pub attachments: Vec<Value>,
     /// What to do when a run is under way: `steer` or `followUp`. Without it such a prompt is refused.
-    #[serde(default, alias = "streaming_behavior", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        alias = "streaming_behavior",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub streaming_behavior: Option<String>,
 }
 
@@ -160,7 +164,11 @@ pub struct BashParams {
     /// Command line for the shell.
     pub command: String,
     /// True keeps the command and its output from the model.
-    #[serde(default, alias = "exclude_from_context", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        alias = "exclude_from_context",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub exclude_from_context: Option<bool>,
 }
 

@@ -157,6 +157,12 @@ impl Dialect {
         matches!(self, Self::Early)
     }
 
+    /// Do tool results always have `details`? So their descriptions say; the early dialect and today's pi leave them out.
+    #[must_use]
+    pub const fn results_have_details(self) -> bool {
+        !matches!(self, Self::Auto | Self::Early | Self::Pi | Self::PiDelta)
+    }
+
     /// Row 18: do updates hold only what is new?
     #[must_use]
     pub const fn has_delta_updates(self) -> bool {
@@ -207,5 +213,56 @@ impl Dialect {
     /// Clients that call extensions hooks.
     const fn has_hooks(self) -> bool {
         matches!(self, Self::Hooks | Self::Omp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What follows from the rows of dialects.md 5 whose events do not exist yet; the others are tested from outside.
+    use super::*;
+
+    #[test]
+    fn names_are_their_own() {
+        for dialect in Dialect::ALL {
+            assert_eq!(Dialect::parse(dialect.as_str()), Some(dialect));
+        }
+        assert_eq!(Dialect::parse("klingon"), None);
+    }
+
+    #[test]
+    fn row_02_hook_error_or_extension_error() {
+        for dialect in Dialect::ALL {
+            let expected = match dialect {
+                Dialect::Hooks | Dialect::Omp => ("hook_error", "hookPath"),
+                _ => ("extension_error", "extensionPath"),
+            };
+            assert_eq!(dialect.extension_error(), expected, "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn row_03_one_question_one_frame() {
+        for dialect in Dialect::ALL {
+            let expected = match dialect {
+                Dialect::Hooks | Dialect::Omp => "hook_ui_request",
+                _ => "extension_ui_request",
+            };
+            assert_eq!(dialect.ui_request(), expected, "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn row_24_todo_items_have_ids_but_in_todays_omp() {
+        assert_eq!(Dialect::Xcsh.todo_tool(), ("todo_write", true));
+        assert_eq!(Dialect::Auto.todo_tool(), ("todo_write", true));
+        assert_eq!(Dialect::OmpNow.todo_tool(), ("todo", false));
+    }
+
+    #[test]
+    fn row_28_titles_go_where_somebody_shows_them() {
+        for dialect in Dialect::ALL {
+            let expected = !matches!(dialect, Dialect::Xcsh | Dialect::OmpNow);
+            assert_eq!(dialect.sends_titles(), expected, "{dialect:?}");
+        }
     }
 }

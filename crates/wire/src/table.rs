@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use crate::command::{
     BashParams, BranchParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams,
-    InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams, NegotiateParams, NewSessionParams, NoParams,
-    PromptParams, QueueModeParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams,
-    ThinkingParams,
+    InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams, NegotiateParams,
+    NewSessionParams, NoParams, PromptParams, QueueModeParams, SessionNameParams, SetModelParams,
+    StatsParams, SwitchParams, ThinkingParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").

@@ -95,7 +95,10 @@ impl Reader {
             let (mime, data) = self.inline();
             return UserBlock::Image(ImageContent {
                 data: data.to_owned(),
-                mime_type: mime.map(str::to_owned).or(self.0.mime_type.clone()).unwrap_or_default(),
+                mime_type: mime
+                    .map(str::to_owned)
+                    .or(self.0.mime_type.clone())
+                    .unwrap_or_default(),
                 extra: Extra::default(),
             });
         }
@@ -112,7 +115,12 @@ impl Reader {
         if let Some(text) = self.0.extracted_text.as_ref().filter(|text| !text.is_empty()) {
             return text.clone();
         }
-        let mime = self.0.mime_type.as_deref().or(self.inline().0).unwrap_or_default();
+        let mime = self
+            .0
+            .mime_type
+            .as_deref()
+            .or(self.inline().0)
+            .unwrap_or_default();
         let text = self.bytes().filter(|_| is_text(mime)).map(String::from_utf8);
         match text {
             Some(Ok(text)) => text,
@@ -127,7 +135,10 @@ impl Reader {
     /// The type that a `data:` URL names, and the base64 text.
     fn inline(&self) -> (Option<&str>, &str) {
         let content = self.0.content.as_deref().unwrap_or_default();
-        match content.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+        match content
+            .strip_prefix("data:")
+            .and_then(|rest| rest.split_once(";base64,"))
+        {
             Some((mime, data)) => (Some(mime), data),
             None => (None, content),
         }
@@ -140,7 +151,12 @@ impl Reader {
 
 /// Types whose bytes are text.
 fn is_text(mime: &str) -> bool {
-    let mime = mime.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let mime = mime
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     mime.starts_with("text/")
         || mime.ends_with("+json")
         || mime.ends_with("+xml")

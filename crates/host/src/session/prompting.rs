@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
+use wire::Reply;
 use wire::command::{CompactParams, MessageParams, NavigateParams, PromptParams};
 use wire::reply::{Accepted, Disposition, Queues};
-use wire::Reply;
 
 use crate::limits;
 use crate::outbox::Origin;

@@ -390,6 +390,11 @@ const COMPATIBILITY: &[Flag] = &[
         set::set_vendor,
         "No effect but to tell the dialect",
     ),
+    switch(
+        &["--no-lsp"],
+        set::set_vendor,
+        "No effect but to tell the dialect",
+    ),
     value(
         &["--provider-session-id"],
         "ID",

@@ -66,7 +66,10 @@ mod tests {
         assert_eq!(chosen(&["--no-title"], Some("hooks"), "/opt/omp"), Dialect::Hooks);
         let flag = ["--rpc-dialect", "early"];
         assert_eq!(chosen(&flag, Some("hooks"), "/opt/omp"), Dialect::Early);
-        assert_eq!(chosen(&["--rpc-dialect", "auto"], None, "/opt/omp"), Dialect::Auto);
+        assert_eq!(
+            chosen(&["--rpc-dialect", "auto"], None, "/opt/omp"),
+            Dialect::Auto
+        );
     }
 
     #[test]

@@ -40,6 +40,21 @@ impl Vocabulary {
                 let said = wire::content::joined_text(&result.content);
                 with_member(event, "result", said.into(), out);
             }
+            Event::ToolExecutionUpdate {
+                partial_result: result,
+                ..
+            }
+            | Event::ToolExecutionEnd { result, .. }
+                if result.details.is_none() && manner.dialect.results_have_details() =>
+            {
+                let mut shown = object(result);
+                shown.insert("details".to_owned(), json!({}));
+                let name = match event {
+                    Event::ToolExecutionEnd { .. } => "result",
+                    _ => "partialResult",
+                };
+                with_member(event, name, shown.into(), out);
+            }
             Event::Ready { .. } if manner.dialect == Dialect::OmpNow || manner.dialect == Dialect::Omp => {
                 let mut line = object(event);
                 line.insert("protocolVersion".to_owned(), 1.into());
