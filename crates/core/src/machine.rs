@@ -378,8 +378,9 @@ impl Machine {
                 duration_ms,
             } => {
                 let ended = batch.on_done(slot, result, is_error, duration_ms, out);
-                let immediate = run.interrupt_mode == InterruptMode::Immediate && !self.aborted;
-                if ended && immediate && self.queues.has_steering() && !batch.is_interrupted() {
+                let immediate = run.interrupt_mode == InterruptMode::Immediate;
+                let steered = immediate && self.queues.has_steering() || self.queues.interrupts();
+                if ended && steered && !self.aborted && !batch.is_interrupted() {
                     batch.stop(Refusal::Steered, out);
                 }
             }

@@ -23,6 +23,8 @@ pub struct Queued {
     pub text: String,
     /// The message.
     pub message: Arc<Message>,
+    /// Does it skip the tool calls that are left of a turn, whatever the interrupt mode is (dialects.md 9, single queue)?
+    pub interrupts: bool,
 }
 
 /// A message that waits, with its number.
@@ -116,6 +118,11 @@ impl Queues {
 
     pub(crate) fn has_steering(&self) -> bool {
         !self.steering.is_empty()
+    }
+
+    /// Does one wait that skips calls in every mode?
+    pub(crate) fn interrupts(&self) -> bool {
+        self.steering.iter().any(|item| item.item.interrupts)
     }
 
     pub(crate) fn len(&self) -> usize {

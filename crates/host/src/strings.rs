@@ -2,9 +2,8 @@
 
 use wire::hosted::UriOperation;
 
-/// A prompt came during a run without saying what to do with it.
-pub(crate) const BUSY: &str =
-    "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
+/// A prompt came during a run without saying what to do with it. Told in the client's words (dialects.md 5, row 12).
+pub(crate) const BUSY: &str = wire::dialect::BUSY;
 
 /// A session name was empty.
 pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
@@ -31,6 +30,11 @@ pub(crate) fn queue_full(limit: usize) -> String {
 /// Too many shell commands run already.
 pub(crate) fn too_many_commands(limit: usize) -> String {
     format!("{limit} bash commands are running already; abort_bash ends them")
+}
+
+/// A framing that is not spoken.
+pub(crate) fn unknown_protocol(version: &serde_json::Value) -> String {
+    format!("Unsupported RPC protocol version: {version}")
 }
 
 /// A fork at something that is no user message.

@@ -11,7 +11,9 @@ use wire::hosted::Frame;
 use crate::budget::{Budget, Held};
 use crate::codec::{Line, LineReader};
 use crate::error::Error;
+use crate::intake;
 use crate::limits::{INPUT_QUEUE_BYTES, IO_STACK, MAX_LINE};
+use crate::manner::Spoken;
 use crate::parse::{Inbound, parse_line, session_of, too_long};
 
 /// What the reader accepts.
@@ -32,31 +34,42 @@ impl Default for StdinOptions {
     }
 }
 
-/// Starts the thread that reads commands into a session's slot. It ends at the end of the input, when reading fails (which
+/// Starts the thread that reads commands into a session's slot, and listens for their dialect. It ends at the end of the input, when reading fails (which
 /// counts as the end), or when the session is gone and another line comes.
 ///
 /// # Errors
 /// When the thread cannot be started.
-pub fn spawn(input: impl Read + Send + 'static, slot: Slot, options: StdinOptions) -> Result<(), Error> {
-    spawn_with(input, options, move |inbound, held| match inbound {
-        Inbound::Request(request) => {
-            let origin = Origin {
-                id: request.id,
-                command: request.command.name(),
-            };
-            let mail = if request.command.is_of_connection() {
-                Mail::Connection(origin, request.command)
-            } else {
-                Mail::Command(origin, request.command)
-            };
-            slot.put(mail, request.session, held)
-        }
-        Inbound::Rejected(response) => slot.put(Mail::Reject(response), None, held),
-        // Answers to questions that nobody can have asked are ignored (dialects.md 2).
-        Inbound::Frame(name, line) => Frame::parse(name, &line)
-            .is_none_or(|frame| slot.put(Mail::Frame(frame), session_of(&line), held)),
-        // Dropping the slot is what ends the session.
-        Inbound::Eof => false,
+pub fn spawn(
+    input: impl Read + Send + 'static,
+    slot: Slot,
+    spoken: Spoken,
+    options: StdinOptions,
+) -> Result<(), Error> {
+    spawn_with(input, options, move |inbound, held| {
+        let manner = spoken.hear(&inbound);
+        let (mail, session) = match inbound {
+            Inbound::Request(request) => {
+                let origin = Origin {
+                    id: request.id,
+                    command: request.command.name(),
+                };
+                let mail = if request.command.is_of_connection() {
+                    Mail::Connection(origin, request.command)
+                } else {
+                    Mail::Command(origin, intake::command(request.command, manner.dialect))
+                };
+                (mail, request.session)
+            }
+            Inbound::Rejected(response) => (Mail::Reject(intake::refusal(response, manner)), None),
+            Inbound::Frame(name, line) => match Frame::parse(name, &line) {
+                Some(frame) => (Mail::Frame(frame), session_of(&line)),
+                // Answers to questions that nobody can have asked are ignored (dialects.md 2).
+                None => return true,
+            },
+            // Dropping the slot is what ends the session.
+            Inbound::Eof => return false,
+        };
+        slot.put(mail, session, held)
     })
 }
 

@@ -260,6 +260,17 @@ async fn prefix_shell_and_directory() {
     );
 }
 
+/// What is said of output that is told whole.
+fn counts(output: &str) -> wire::state::OutputCounts {
+    let (lines, bytes) = (output.split('\n').count() as u64, output.len() as u64);
+    wire::state::OutputCounts {
+        total_lines: lines,
+        total_bytes: bytes,
+        output_lines: lines,
+        output_bytes: bytes,
+    }
+}
+
 #[tokio::test]
 async fn user_commands_as_recorded() {
     // bash-command, bash-exit-signals, bash-missing-command, bash-big-line, bash-big-output
@@ -270,6 +281,7 @@ async fn user_commands_as_recorded() {
         cancelled: false,
         truncated: false,
         full_output_path: None,
+        counts: counts(output),
     };
     for (command, expected) in [
         ("echo hello; echo err >&2", run("hello\nerr\n", Some(0))),
@@ -298,6 +310,8 @@ async fn user_commands_as_recorded() {
     );
     let many = room.user("seq 1 3000").await;
     assert!(many.output.starts_with("1002\n") && many.output.len() == 9995 && many.truncated);
+    assert_eq!((many.counts.total_lines, many.counts.total_bytes), (3001, 13_893));
+    assert_eq!(many.counts.output_bytes, 9995);
     // The log holds the cleaned text.
     let colour = room
         .user("for i in $(seq 3000); do printf '\\033[1m%d\\033[0m\\n' $i; done")

@@ -1,7 +1,7 @@
 //! Parameters of the commands (dialects.md 2). The table that ties them to names, answers and lanes is in `table`.
 //!
 //! Fields are as lenient as the original agents were: what a client may leave out has a default, and unknown fields are
-//! ignored.
+//! ignored. Names of two words may also be written in snake case, as clients in Python and Rust do.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -47,8 +47,20 @@ pub struct PromptParams {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub images: Vec<ImageContent>,
+    /// Files of the oldest clients; they stand before the images.
+    #[serde(
+        default,
+        deserialize_with = "list_if_any",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::attachment::Attachment>"))]
+    pub attachments: Vec<Value>,
     /// What to do when a run is under way: `steer` or `followUp`. Without it such a prompt is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        alias = "streaming_behavior",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub streaming_behavior: Option<String>,
 }
 
@@ -72,13 +84,23 @@ pub struct RemoveQueuedParams {
     pub queued_id: String,
 }
 
+/// Parameters of `negotiate_protocol`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct NegotiateParams {
+    /// The version of omp's framing; 1 is one line for each object, whatever its length.
+    #[serde(alias = "protocol_version")]
+    pub protocol_version: Value,
+}
+
 /// Parameters of `new_session`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct NewSessionParams {
     /// Recorded in the header of the new session, unchecked; empty counts as none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "parent_session", skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
 }
 
@@ -110,6 +132,7 @@ pub struct SetModelParams {
     #[cfg_attr(feature = "schema", schemars(required, with = "String"))]
     pub provider: Option<String>,
     /// Model id.
+    #[serde(alias = "model_id")]
     #[cfg_attr(feature = "schema", schemars(required, with = "String"))]
     pub model_id: Option<String>,
 }
@@ -162,7 +185,11 @@ pub struct BashParams {
     /// Command line for the shell.
     pub command: String,
     /// True keeps the command and its output from the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        alias = "exclude_from_context",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub exclude_from_context: Option<bool>,
 }
 
@@ -180,7 +207,7 @@ pub struct SessionNameParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct CompactParams {
     /// What the summary should pay attention to.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "custom_instructions", skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
 }
 
@@ -190,7 +217,7 @@ pub struct CompactParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct ExportParams {
     /// Where to; relative paths start at the working directory. Names that end in `.md` or `.json` get those formats.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(alias = "output_path", skip_serializing_if = "Option::is_none")]
     pub output_path: Option<String>,
 }
 
@@ -200,6 +227,7 @@ pub struct ExportParams {
 #[serde(rename_all = "camelCase")]
 pub struct SwitchParams {
     /// The session file; relative paths start at the working directory.
+    #[serde(alias = "session_path")]
     pub session_path: String,
 }
 
@@ -209,7 +237,7 @@ pub struct SwitchParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct ForkParams {
     /// A user message; the new session holds what came before it. What is no text is no entry's id.
-    #[serde(deserialize_with = "text_or_nothing")]
+    #[serde(alias = "entry_id", deserialize_with = "text_or_nothing")]
     pub entry_id: String,
 }
 
@@ -219,10 +247,18 @@ pub struct ForkParams {
 #[serde(rename_all = "camelCase", default)]
 pub struct BranchParams {
     /// A user message.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text_if_any")]
+    #[serde(
+        alias = "entry_id",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "text_if_any"
+    )]
     pub entry_id: Option<String>,
     /// The user message's line in the session file, the header being line 0.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "index_if_any")]
+    #[serde(
+        alias = "entry_index",
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "index_if_any"
+    )]
     pub entry_index: Option<u64>,
 }
 
@@ -348,6 +384,11 @@ fn text_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Stri
 fn index_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok((!value.is_null()).then(|| value.as_u64().unwrap_or(u64::MAX)))
+}
+
+/// Nothing is an empty list.
+fn list_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    Ok(Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 fn lenient_images<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ImageContent>, D::Error> {

@@ -4,10 +4,12 @@
 //! command what it takes, what it answers and in which lane it runs, and the scanner for tool arguments that are still
 //! arriving. What does not: IO, clocks, tokio, decisions. Everybody may depend on this crate; it depends on nobody.
 
+pub mod attachment;
 mod cast;
 pub mod command;
 pub mod connection;
 pub mod content;
+pub mod dialect;
 pub mod entry;
 pub mod event;
 mod event_name;
@@ -30,6 +32,7 @@ pub mod usage;
 
 pub use command::Command;
 pub use content::{AssistantBlock, ImageContent, TextContent, ThinkingContent, ToolCall, UserBlock};
+pub use dialect::Dialect;
 pub use entry::{Entry, EntryBody, SessionHeader};
 pub use event::{Event, StreamEvent};
 pub use event_name::{EVENT_NAMES, canonical_event};

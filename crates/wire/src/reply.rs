@@ -199,6 +199,15 @@ pub struct Navigated {
     pub summary_entry_id: Option<String>,
 }
 
+/// Answer of `negotiate_protocol`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Negotiated {
+    /// The version that is spoken.
+    pub protocol_version: u64,
+}
+
 /// A user message that `fork` takes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -362,6 +371,7 @@ pub enum Reply {
     Cancelled(Cancelled),
     Forked(Forked),
     Navigated(Navigated),
+    Negotiated(Negotiated),
     ForkMessages(ForkMessages),
     Tree(SessionTree),
     Sessions(Sessions),

@@ -174,4 +174,22 @@ pub struct BashResult {
     /// Where the whole output is, when truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
+    /// Lines and bytes; only told in the dialects that count them.
+    #[serde(skip)]
+    pub counts: Option<OutputCounts>,
+}
+
+/// How much a command printed, and how much of it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OutputCounts {
+    /// Lines that were printed.
+    pub total_lines: u64,
+    /// Bytes that were printed, cleaned.
+    pub total_bytes: u64,
+    /// Lines in `output`.
+    pub output_lines: u64,
+    /// Bytes in `output`.
+    pub output_bytes: u64,
 }

@@ -7,8 +7,9 @@ use serde_json::value::RawValue;
 use crate::command::{
     BashParams, BranchParams, CompactParams, EditQueuedParams, EnabledParams, EntriesParams, ExportParams,
     ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams,
-    NewSessionParams, NoParams, OpenSessionParams, PromptParams, QueueModeParams, RemoveQueuedParams,
-    ReplayParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams, ThinkingParams,
+    NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PromptParams, QueueModeParams,
+    RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams,
+    ThinkingParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 
@@ -121,8 +122,8 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
-    ForkMessages, Forked, LastText, Messages, Models, Navigated, OpenSessions, OpenedSession, QueueItems,
-    Queues, SessionTree, Sessions, ThinkingLevels,
+    ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions, OpenedSession,
+    QueueItems, Queues, SessionTree, Sessions, ThinkingLevels,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -135,6 +136,8 @@ commands! {
     Steer(MessageParams) = "steer", Ordered -> Accepted;
     /// Queues a message that the model gets when it would stop.
     FollowUp(MessageParams) = "follow_up", Ordered -> Accepted;
+    /// The older name of `steer`, from when there was one queue: what is left of a turn's tool calls is skipped.
+    QueueMessage(MessageParams) = "queue_message", Ordered -> Accepted;
     /// Ends the run, a retry wait or a compaction. The response comes when all is quiet; queues are kept.
     Abort(NoParams) = "abort", Control -> ();
     /// Ends the run, then says something.
@@ -152,6 +155,8 @@ commands! {
     Continue(NoParams) = "continue", Task -> Accepted;
     /// Ends the run properly and starts an empty session in a file of its own.
     NewSession(NewSessionParams) = "new_session", Task -> Cancelled;
+    /// The older name of `new_session`.
+    Reset(NoParams) = "reset", Task -> Cancelled;
     /// The session's state.
     GetState(NoParams) = "get_state", Ordered -> SessionState;
     /// The conversation.
@@ -174,6 +179,8 @@ commands! {
     SetSteeringMode(QueueModeParams) = "set_steering_mode", Ordered -> ();
     /// How many follow-up messages are taken at once.
     SetFollowUpMode(QueueModeParams) = "set_follow_up_mode", Ordered -> ();
+    /// The older name of both: sets how many messages are taken at once from either queue.
+    SetQueueMode(QueueModeParams) = "set_queue_mode", Ordered -> ();
     /// When steering takes effect. Read when a run starts.
     SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Ordered -> ();
     /// Ends the run, then puts a summary in the place of the older part of the conversation.
@@ -225,6 +232,8 @@ commands! {
     GetCommands(NoParams) = "get_commands", Ordered -> Commands;
     /// How full the context is.
     GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
+    /// Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each object.
+    NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Ordered -> Negotiated;
     /// Names the session.
     SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
     /// What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits.

@@ -60,6 +60,7 @@ impl World {
             Queued {
                 text: text.to_owned(),
                 message,
+                interrupts: false,
             },
         ));
     }

@@ -1,5 +1,7 @@
 //! Mail: each command goes to the file that knows its concern.
 
+use wire::command::NegotiateParams;
+use wire::reply::Negotiated;
 use wire::{Command, Reply};
 
 use crate::mail::Mail;
@@ -43,6 +45,7 @@ impl Session {
             Command::Prompt(params) => return self.prompt(origin, params).await,
             Command::Abort(_) => return self.abort(origin).await,
             Command::AbortAndPrompt(params) => return self.abort_and_prompt(origin, params).await,
+            Command::Reset(_) => return self.new_session(origin, Default::default()).await,
             Command::NewSession(params) => return self.new_session(origin, params).await,
             Command::SwitchSession(params) => return self.switch_session(origin, params).await,
             Command::Fork(params) => return self.fork(origin, params).await,
@@ -57,6 +60,7 @@ impl Session {
             Command::Continue(_) => return self.resume(origin).await,
             Command::Steer(params) => self.enqueue(pinion_core::QueueKind::Steering, params).await,
             Command::FollowUp(params) => self.enqueue(pinion_core::QueueKind::FollowUp, params).await,
+            Command::QueueMessage(params) => self.queue_message(params).await,
             Command::ClearQueue(_) => Ok(self.clear_queue().await),
             Command::GetQueue(_) => Ok(self.get_queue()),
             Command::EditQueued(params) => self.edit_queued(params).await,
@@ -79,6 +83,10 @@ impl Session {
             Command::GetAvailableThinkingLevels(_) => Ok(self.available_thinking_levels()),
             Command::SetSteeringMode(params) => self.set_mode(|s| s.steering_mode = params.mode),
             Command::SetFollowUpMode(params) => self.set_mode(|s| s.follow_up_mode = params.mode),
+            Command::SetQueueMode(params) => self.set_mode(|s| {
+                s.steering_mode = params.mode;
+                s.follow_up_mode = params.mode;
+            }),
             Command::SetInterruptMode(params) => self.set_mode(|s| s.interrupt_mode = params.mode),
             Command::SetAutoRetry(params) => self.set_mode(|s| s.retry.enabled = params.enabled),
             Command::SetAutoCompaction(params) => {
@@ -96,6 +104,7 @@ impl Session {
             Command::SetEntryLabel(params) => self.set_entry_label(params).await,
             Command::SetHostTools(params) => self.set_host_tools(&params),
             Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
+            Command::NegotiateProtocol(params) => negotiate(&params),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => Err(format!("Unknown command: {}", other.name())),
         };
@@ -105,5 +114,13 @@ impl Session {
     fn set_mode(&mut self, change: impl FnOnce(&mut pinion_core::LoopSettings)) -> Result<Reply, String> {
         change(&mut self.machine.settings);
         Ok(Reply::Nothing)
+    }
+}
+
+/// Version 1 is the framing that is always spoken. A client that asks for another goes on with this one.
+fn negotiate(params: &NegotiateParams) -> Result<Reply, String> {
+    match params.protocol_version.as_u64() {
+        Some(protocol_version @ 1) => Ok(Reply::Negotiated(Negotiated { protocol_version })),
+        _ => Err(strings::unknown_protocol(&params.protocol_version)),
     }
 }

@@ -8,6 +8,7 @@ mod calls;
 mod commands;
 mod compacting;
 mod drive;
+mod enclosing;
 mod equipment;
 mod exporting;
 mod happening;

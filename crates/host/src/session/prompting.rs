@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
+use wire::Reply;
 use wire::command::{CompactParams, MessageParams, NavigateParams, PromptParams};
-use wire::message::UserContent;
 use wire::reply::{Accepted, Disposition, Queues};
-use wire::{ImageContent, Message, Reply, UserBlock, UserMessage};
 
 use crate::limits;
 use crate::outbox::Origin;
@@ -14,7 +13,7 @@ use crate::strings;
 
 use super::Session;
 use super::compacting::Asked;
-use super::drive::now_ms;
+use super::enclosing::Enclosed;
 use super::queueing::queued_id;
 use super::switching::Change;
 
@@ -40,11 +39,15 @@ pub(super) fn started() -> Reply {
 impl Session {
     pub(super) async fn prompt(&mut self, origin: Origin, params: PromptParams) {
         let text = self.expand(&params.message).await;
+        let enclosed = match Enclosed::new(params.attachments, params.images) {
+            Ok(enclosed) => enclosed,
+            Err(error) => return self.outbox.respond(origin, Err(error)).await,
+        };
         if !self.machine.is_idle() {
             let outcome = match params.streaming_behavior.as_deref() {
                 None => Err(strings::BUSY.to_owned()),
-                Some("followUp" | "follow_up") => self.push(QueueKind::FollowUp, text, params.images).await,
-                Some(_) => self.push(QueueKind::Steering, text, params.images).await,
+                Some("followUp" | "follow_up") => self.push(QueueKind::FollowUp, text, enclosed, false).await,
+                Some(_) => self.push(QueueKind::Steering, text, enclosed, false).await,
             };
             self.outbox.respond(origin, outcome).await;
             return;
@@ -55,7 +58,7 @@ impl Session {
         }
         self.outbox.respond(origin, Ok(started())).await;
         self.hear();
-        let message = Arc::new(user_message(text, params.images));
+        let message = Arc::new(enclosed.message(text));
         let full = self.context_is_full();
         self.drive(Input::Prompt {
             messages: vec![message],
@@ -66,20 +69,32 @@ impl Session {
 
     pub(super) async fn enqueue(&mut self, kind: QueueKind, params: MessageParams) -> Result<Reply, String> {
         let text = self.expand(&params.message).await;
-        self.push(kind, text, params.images).await
+        self.push(kind, text, params.images.into(), false).await
+    }
+
+    /// The single queue of older clients: steering that skips what is left of a turn's calls (dialects.md 5, row 14).
+    pub(super) async fn queue_message(&mut self, params: MessageParams) -> Result<Reply, String> {
+        let text = self.expand(&params.message).await;
+        self.push(QueueKind::Steering, text, params.images.into(), true)
+            .await
     }
 
     async fn push(
         &mut self,
         kind: QueueKind,
         text: String,
-        images: Vec<ImageContent>,
+        enclosed: Enclosed,
+        interrupts: bool,
     ) -> Result<Reply, String> {
         if self.machine.queued() >= limits::QUEUED {
             return Err(strings::queue_full(limits::QUEUED));
         }
-        let message = Arc::new(user_message(text.clone(), images));
-        self.drive(Input::Enqueue(kind, Queued { text, message })).await;
+        let queued = Queued {
+            message: Arc::new(enclosed.message(text.clone())),
+            text,
+            interrupts,
+        };
+        self.drive(Input::Enqueue(kind, queued)).await;
         Ok(Reply::Accepted(Accepted {
             disposition: Disposition::Queued,
             id: Some(queued_id(self.machine.newest_queued())),
@@ -105,6 +120,7 @@ impl Session {
             PromptParams {
                 message,
                 images,
+                attachments: Vec::new(),
                 streaming_behavior: None,
             },
         ));
@@ -156,15 +172,4 @@ impl Session {
             }
         }
     }
-}
-
-/// A user message: the text first, then the images.
-pub(super) fn user_message(text: String, images: Vec<ImageContent>) -> Message {
-    let mut blocks = vec![UserBlock::text(text)];
-    blocks.extend(images.into_iter().map(UserBlock::Image));
-    Message::User(UserMessage {
-        content: UserContent::Blocks(blocks),
-        timestamp: now_ms(),
-        extra: wire::Extra::default(),
-    })
 }

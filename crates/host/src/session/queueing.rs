@@ -7,12 +7,11 @@ use pinion_core::{Input, QueueKind, Queued};
 use wire::command::{EditQueuedParams, RemoveQueuedParams};
 use wire::message::UserContent;
 use wire::reply::{QueueItem, QueueItems, QueuedKind};
-use wire::{ImageContent, Message, Reply, UserBlock};
+use wire::{ImageContent, Message, Reply, UserBlock, UserMessage};
 
 use crate::strings;
 
 use super::Session;
-use super::prompting::user_message;
 
 /// What clients call a queued message.
 pub(super) fn queued_id(number: u64) -> String {
@@ -37,10 +36,13 @@ impl Session {
 
     pub(super) async fn edit_queued(&mut self, params: EditQueuedParams) -> Result<Reply, String> {
         let text = self.expand(&params.message).await;
-        let (number, images) = self.queued(&params.queued_id)?;
-        let message = Arc::new(user_message(text.clone(), images));
-        self.drive(Input::EditQueued(number, Queued { text, message }))
-            .await;
+        let (number, old) = self.queued(&params.queued_id)?;
+        let queued = Queued {
+            message: Arc::new(reworded(&old.message, &text)),
+            text,
+            interrupts: old.interrupts,
+        };
+        self.drive(Input::EditQueued(number, queued)).await;
         Ok(Reply::Nothing)
     }
 
@@ -50,13 +52,31 @@ impl Session {
         Ok(Reply::Nothing)
     }
 
-    /// The number and the images of a message that waits.
-    fn queued(&self, id: &str) -> Result<(u64, Vec<ImageContent>), String> {
+    /// A message that waits, with its number.
+    fn queued(&self, id: &str) -> Result<(u64, Queued), String> {
         let mut items = self.machine.queued_items();
         let found = items.find(|(number, _, _)| queued_id(*number) == id);
         found
-            .map(|(number, _, item)| (number, images(&item.message).cloned().collect()))
+            .map(|(number, _, item)| (number, item.clone()))
             .ok_or_else(|| strings::not_queued(id))
+    }
+}
+
+/// The message with another text; what came with it stays.
+fn reworded(message: &Message, text: &str) -> Message {
+    match message {
+        Message::User(user) => {
+            let mut blocks = user.content.to_blocks();
+            // The text comes first.
+            if let Some(first) = blocks.first_mut() {
+                *first = UserBlock::text(text);
+            }
+            Message::User(UserMessage {
+                content: UserContent::Blocks(blocks),
+                ..user.clone()
+            })
+        }
+        other => other.clone(),
     }
 }
 

@@ -162,5 +162,6 @@ fn answer(run: BashRun) -> BashResult {
         cancelled: run.cancelled,
         truncated: run.truncated,
         full_output_path: run.full_output_path,
+        counts: Some(run.counts),
     }
 }

@@ -149,7 +149,7 @@ const RUN: &[Flag] = &[
         &["--rpc-dialect"],
         "NAME",
         set::set_dialect,
-        "auto, early, hooks, omp, xcsh, pi or pi-delta",
+        "auto, early, web, hooks, omp, omp-now, xcsh, pi or pi-delta",
     ),
     maybe(
         &["--list-models"],
@@ -401,17 +401,22 @@ const COMPATIBILITY: &[Flag] = &[
     switch(&["--no-themes"], |_| {}, "No effect"),
     switch(
         &["--no-title"],
-        |a| a.vendor = true,
+        set::set_vendor,
         "No effect but to tell the dialect",
     ),
     switch(
         &["--no-rules"],
-        |a| a.vendor = true,
+        set::set_vendor,
         "No effect but to tell the dialect",
     ),
     switch(
         &["--no-pty"],
-        |a| a.vendor = true,
+        set::set_vendor,
+        "No effect but to tell the dialect",
+    ),
+    switch(
+        &["--no-lsp"],
+        set::set_vendor,
         "No effect but to tell the dialect",
     ),
     value(

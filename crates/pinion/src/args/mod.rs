@@ -14,14 +14,11 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use wire::ThinkingLevel;
+use wire::{Dialect, ThinkingLevel};
 
 pub(crate) use files::read_files;
 pub(crate) use help::help;
 pub(crate) use parse::parse;
-
-/// The words `--rpc-dialect` takes (dialects.md 6).
-pub(crate) const DIALECTS: [&str; 7] = ["auto", "early", "hooks", "omp", "xcsh", "pi", "pi-delta"];
 
 /// Longest `--session-id`: it becomes part of a file name, which may have 255 bytes.
 pub(crate) const SESSION_ID_BYTES: usize = 128;
@@ -91,10 +88,10 @@ pub(crate) struct Args {
     pub(crate) mode: Option<Mode>,
     /// `--print`; its text is in `messages`.
     pub(crate) print: bool,
-    /// `--rpc-dialect`, one of [`DIALECTS`].
-    pub(crate) rpc_dialect: Option<String>,
-    /// An option that only omp and xcsh have was given (dialects.md 6, rule 3).
-    pub(crate) vendor: bool,
+    /// `--rpc-dialect`.
+    pub(crate) rpc_dialect: Option<Dialect>,
+    /// The dialect whose own options were given (dialects.md 6, rule 3).
+    pub(crate) vendor: Option<Dialect>,
     /// `--list-models` with its optional search.
     pub(crate) list_models: Option<Option<String>>,
     /// `--export`: the session file; the output is the first of `messages`, if any.

@@ -1,16 +1,21 @@
 //! What the options with a value do to [`Args`], where it is more than keeping the value. The table that names them is
 //! `flags`.
 
-use wire::ThinkingLevel;
+use wire::{Dialect, ThinkingLevel};
 
 use super::error::UsageError;
-use super::{Args, DIALECTS, Mode, SESSION_ID_BYTES};
+use super::{Args, Mode, SESSION_ID_BYTES};
+
+/// What `--rpc-dialect` takes.
+const DIALECTS: &str = "auto, early, web, hooks, omp, omp-now, xcsh, pi or pi-delta";
 
 /// An unknown mode is no reason to stop (pi-core.md 7.1), but worth a word.
 pub(super) fn set_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
     match Mode::parse(&value) {
         Some(mode) => {
-            args.vendor |= value == "rpc-ui";
+            if value == "rpc-ui" {
+                args.vendor = Some(Dialect::OmpNow);
+            }
             args.mode = Some(mode);
         }
         None => args.warnings.push(format!(
@@ -26,15 +31,14 @@ pub(super) fn set_print(args: &mut Args, value: Option<String>) {
 }
 
 pub(super) fn set_dialect(args: &mut Args, value: String) -> Result<(), UsageError> {
-    if !DIALECTS.contains(&value.as_str()) {
-        let wanted = "auto, early, hooks, omp, xcsh, pi or pi-delta";
+    let Some(dialect) = Dialect::parse(&value) else {
         return Err(UsageError::InvalidValue {
             flag: "--rpc-dialect",
             value,
-            wanted,
+            wanted: DIALECTS,
         });
-    }
-    args.rpc_dialect = Some(value);
+    };
+    args.rpc_dialect = Some(dialect);
     Ok(())
 }
 
@@ -49,6 +53,11 @@ pub(super) fn set_schema_dialect(args: &mut Args, value: String) -> Result<(), U
     }
     args.schema_dialect = Some(value);
     Ok(())
+}
+
+/// An option of omp and xcsh. xcsh's client is the one known to give such options by itself.
+pub(super) fn set_vendor(args: &mut Args) {
+    args.vendor.get_or_insert(Dialect::Xcsh);
 }
 
 pub(super) fn set_thinking(args: &mut Args, value: String) -> Result<(), UsageError> {
@@ -120,7 +129,7 @@ pub(super) fn set_port(args: &mut Args, value: String) -> Result<(), UsageError>
 }
 
 pub(super) fn set_provider_session(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.vendor = true;
+    set_vendor(args);
     args.provider_session_id = Some(value);
     Ok(())
 }

@@ -87,6 +87,7 @@ async fn talk(
     let params = PromptParams {
         message: prompt.text,
         images: prompt.images,
+        attachments: Vec::new(),
         streaming_behavior: None,
     };
     slot.send(Mail::Command(

@@ -4,8 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use host::Hub;
-use serve::{Connection, Encoder, Form, Sink, StdinOptions, StdoutWriter};
-
+use serve::{Connection, Encoder, Sink, Spoken, StdinOptions, StdoutWriter};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
@@ -14,7 +13,7 @@ use crate::environment::{Environment, complain};
 use crate::setup::Setup;
 use crate::signals::Signals;
 
-use super::{open, runtime};
+use super::{dialect, open, runtime};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -28,16 +27,18 @@ pub(crate) fn run(
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup)?;
-        let form = match args.rpc_dialect.as_deref() {
-            Some("pi-delta") => Form::Delta,
-            _ => Form::Cumulative,
-        };
-        let connection = Connection::new(Encoder::new(form), &setup.agent.version);
+        let program = std::env::args_os().next();
+        let (dialect, warning) = dialect::choose(&args, env.get(dialect::VARIABLE), program.as_deref());
+        if let Some(warning) = warning {
+            complain(&format!("Warning: {warning}"));
+        }
+        let spoken = Spoken::new(dialect);
+        let connection = Connection::new(Encoder::speaking(spoken.clone()), &setup.agent.version);
         let (lanes, joining) = mpsc::channel(host::limits::JOINING);
         let sink = Sink::open(stdout)?;
         let mut writer = StdoutWriter::spawn_for_many(outgoing, joining, connection, sink);
         let (slot, mailbox) = host::mailbox();
-        serve::stdin::spawn(serve::stdio::open_stdin()?, slot, StdinOptions::default())?;
+        serve::stdin::spawn(serve::stdio::open_stdin()?, slot, spoken, StdinOptions::default())?;
         let mut signals = Signals::listen()?;
         let hub = Hub::new(session, outbox, lanes, setup.agent_for(&args, env));
         let code = tokio::select! {

@@ -195,7 +195,14 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
 }
 
 /// Commands after which the process works on another session.
-const CHANGES: [&str; 5] = ["new_session", "switch_session", "fork", "branch", "clone"];
+const CHANGES: [&str; 6] = [
+    "reset",
+    "new_session",
+    "switch_session",
+    "fork",
+    "branch",
+    "clone",
+];
 
 /// The header of a session file.
 pub(crate) fn header(path: &Path) -> Value {

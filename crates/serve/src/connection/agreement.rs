@@ -8,8 +8,9 @@ use wire::connection::{HelloParams, Refused, Welcome};
 use wire::protocol::{AUTO, PROTOCOL_VERSION, find_dialect};
 use wire::{EVENT_NAMES, canonical_event};
 
-use crate::encode::{EncoderOptions, Form};
+use crate::encode::Form;
 use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS};
+use crate::manner::Manner;
 
 /// The dialect whose updates hold only what is new.
 const DELTA_DIALECT: &str = "pi-delta";
@@ -30,12 +31,11 @@ pub(crate) struct Agreement {
 
 impl Agreement {
     /// What holds before anybody said hello.
-    pub(crate) fn new(options: EncoderOptions) -> Self {
-        let deltas = options.form == Form::Delta;
+    pub(crate) fn new(manner: Manner) -> Self {
         Self {
-            dialect: if deltas { DELTA_DIALECT } else { AUTO },
+            dialect: manner.dialect.as_str(),
             events: None,
-            deltas,
+            deltas: manner.has_delta_updates(),
             sequence: false,
             heartbeat: None,
         }

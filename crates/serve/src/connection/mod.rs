@@ -50,7 +50,7 @@ impl Connection {
     #[must_use]
     pub fn new(encoder: Encoder, version: &str) -> Self {
         Self {
-            agreement: Agreement::new(encoder.options()),
+            agreement: Agreement::new(encoder.manner()),
             first: Voice::new(encoder),
             others: HashMap::new(),
             awake: Vec::new(),
@@ -200,10 +200,12 @@ impl Connection {
         // What was held back belongs before the answer, under the old rules and in the old count.
         self.flush(now, out);
         let outcome = match command {
-            Command::GetProtocol(_) => Ok(Reply::Protocol(Box::new(describe::protocol(
-                &self.version,
-                &self.agreement,
-            )))),
+            Command::GetProtocol(_) => {
+                // It may have been found out since.
+                self.agreement.dialect = self.first.encoder.manner().dialect.as_str();
+                let protocol = describe::protocol(&self.version, &self.agreement);
+                Ok(Reply::Protocol(Box::new(protocol)))
+            }
             Command::Hello(params) => {
                 let (agreement, refused) = self.agreement.changed(params);
                 let welcome = agreement.welcome(&self.version, self.numbers.last(), refused);

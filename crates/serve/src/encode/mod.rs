@@ -5,13 +5,16 @@
 mod answer;
 mod json;
 mod pending;
+mod vocabulary;
 
 use std::time::Instant;
 
-use wire::{Event, Message, Response, StreamEvent, Usage};
+use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
 
 use self::answer::{Answer, Prose};
 use self::pending::{Delta, Kind, Pending};
+use self::vocabulary::Vocabulary;
+use crate::manner::{Manner, Spoken};
 
 /// The form of `message_update`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,33 +26,17 @@ pub enum Form {
     Delta,
 }
 
-/// The vocabulary of the lines (dialects.md 5).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Dialect {
-    /// Today's pi, with everything of the others that it tolerates.
-    #[default]
-    Pi,
-}
-
-/// How lines are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EncoderOptions {
-    /// The form of `message_update`.
-    pub form: Form,
-    /// The vocabulary.
-    pub dialect: Dialect,
-}
-
 /// Turns events and responses into lines, appended to a buffer of the caller.
 ///
 /// Deltas are held back until [`flush_due`](Self::flush_due) finds them due or anything else is written, and
 /// consecutive ones are merged; their concatenation is always exact and nothing overtakes them.
 #[derive(Debug, Default)]
 pub struct Encoder {
-    options: EncoderOptions,
-    /// The form from the next answer on: one answer has one form.
-    next_form: Form,
+    /// Followed between lines.
+    spoken: Spoken,
+    /// The form of the answer that streams in; it changes between answers.
+    form: Form,
+    vocabulary: Vocabulary,
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
     pending: Pending,
@@ -59,47 +46,42 @@ impl Encoder {
     /// An encoder of today's pi's vocabulary.
     #[must_use]
     pub fn new(form: Form) -> Self {
-        Self::with_options(EncoderOptions {
-            form,
-            ..EncoderOptions::default()
-        })
+        Self::speaking(Spoken::new(match form {
+            Form::Cumulative => Dialect::Pi,
+            Form::Delta => Dialect::PiDelta,
+        }))
     }
 
-    /// An encoder.
+    /// An encoder that follows what is known of a connection's dialect.
     #[must_use]
-    pub fn with_options(options: EncoderOptions) -> Self {
+    pub fn speaking(spoken: Spoken) -> Self {
         Self {
-            options,
-            next_form: options.form,
+            form: form(spoken.manner()),
+            spoken,
             ..Self::default()
         }
     }
 
     /// Writes updates in another form, from the next answer on.
-    pub fn set_form(&mut self, form: Form) {
-        self.next_form = form;
+    pub(crate) fn set_form(&self, form: Form) {
+        self.spoken.choose_delta(Some(form == Form::Delta));
     }
 
-    /// Speaks another dialect from the next line on, by its name; a name that is none changes nothing. Those that there are
-    /// today share one vocabulary.
-    pub fn speak(&mut self, dialect: &str) {
-        if dialect == wire::protocol::AUTO || wire::protocol::find_dialect(dialect).is_some() {
-            self.options.dialect = Dialect::Pi;
+    /// Speaks another dialect from the next line on, by its name; a name that is none changes nothing.
+    pub(crate) fn speak(&self, dialect: &str) {
+        if let Some(dialect) = Dialect::parse(dialect) {
+            self.spoken.choose(dialect);
         }
+    }
+
+    /// What is known of the connection's dialect.
+    pub(crate) fn manner(&self) -> Manner {
+        self.spoken.manner()
     }
 
     /// An encoder that writes the same way, for another session.
     pub(crate) fn for_another(&self) -> Self {
-        Self {
-            next_form: self.next_form,
-            ..Self::with_options(self.options)
-        }
-    }
-
-    /// How lines are written.
-    #[must_use]
-    pub fn options(&self) -> EncoderOptions {
-        self.options
+        Self::speaking(self.spoken.clone())
     }
 
     /// Takes an event. It is written to `out` at once unless it is a delta.
@@ -113,13 +95,14 @@ impl Encoder {
             return;
         }
         self.flush(now, out);
-        self.line(event, out);
+        let manner = self.spoken.manner();
+        self.vocabulary.event(event, manner, out);
         match event {
             Event::MessageStart { message } => {
                 if let Message::Assistant(message) = &**message {
                     self.pending.reset();
-                    self.options.form = self.next_form;
-                    self.answer = (self.options.form == Form::Cumulative).then(|| Answer::begin(message));
+                    self.form = form(manner);
+                    self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
                 }
             }
             Event::MessageEnd { message } if message.as_assistant().is_some() => {
@@ -133,7 +116,7 @@ impl Encoder {
     /// Takes a response and writes it to `out`, after deltas that were held back.
     pub fn response(&mut self, response: &Response, now: Instant, out: &mut Vec<u8>) {
         self.flush(now, out);
-        self.line(response, out);
+        Vocabulary::response(response, self.spoken.manner(), out);
     }
 
     /// Writes deltas that are due. To be called at the end of every batch and at [`next_deadline`](Self::next_deadline).
@@ -174,15 +157,8 @@ impl Encoder {
         self.answer.as_ref().map_or(0, Answer::size)
     }
 
-    fn line<T: serde::Serialize>(&self, value: &T, out: &mut Vec<u8>) {
-        match self.options.dialect {
-            Dialect::Pi => json::value(out, value),
-        }
-        out.push(b'\n');
-    }
-
     fn update(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
-        if self.options.form == Form::Cumulative && self.answer.is_none() {
+        if self.form == Form::Cumulative && self.answer.is_none() {
             // No message_start was seen; show at least the content.
             self.answer = Some(Answer::begin(&wire::AssistantMessage::begin("", "", "", 0)));
         }
@@ -260,6 +236,14 @@ impl Encoder {
             head(out);
             out.extend_from_slice(b"}}\n");
         }
+    }
+}
+
+fn form(manner: Manner) -> Form {
+    if manner.has_delta_updates() {
+        Form::Delta
+    } else {
+        Form::Cumulative
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use wire::state::OutputCounts;
 
 use super::Shell;
 use super::drive::{Sink, Stop, drive};
@@ -42,6 +43,8 @@ pub struct BashRun {
     pub truncated: bool,
     /// Where all of it is, when truncated.
     pub full_output_path: Option<String>,
+    /// How much it printed and how much of it `output` is.
+    pub counts: OutputCounts,
 }
 
 /// Runs a command of the user.
@@ -89,6 +92,12 @@ pub(crate) async fn run(
             sink.collector.path()
         } else {
             None
+        },
+        counts: OutputCounts {
+            total_lines: cut.total_lines,
+            total_bytes: cut.total_bytes,
+            output_lines: cut.output_lines,
+            output_bytes: cut.output_bytes,
         },
         output: cut.content,
     })

@@ -233,7 +233,15 @@ impl World {
     fn queue(&mut self, kind: QueueKind) -> Checked {
         let text = self.text("queued ");
         let message = Arc::new(Message::user(text.clone(), self.now));
-        self.step(Input::Enqueue(kind, Queued { text, message }))
+        let interrupts = false;
+        self.step(Input::Enqueue(
+            kind,
+            Queued {
+                text,
+                message,
+                interrupts,
+            },
+        ))
     }
 
     /// A command of the user's ends; what happens then is the host's rule (`shell` there).

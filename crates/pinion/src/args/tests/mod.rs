@@ -44,7 +44,7 @@ fn clients_command_lines_are_understood() {
     assert_eq!(acp.mode, Some(Mode::Rpc));
     assert_eq!(acp.session_dir, some("/s"));
     assert_eq!(acp.session, some("/s/x.jsonl"));
-    assert_eq!((acp.warnings.len(), acp.vendor), (0, false));
+    assert_eq!((acp.warnings.len(), acp.vendor), (0, None));
 
     let xcsh = args(&[
         "--mode",
@@ -57,7 +57,7 @@ fn clients_command_lines_are_understood() {
         "--tool",
         "t.ts",
     ]);
-    assert!(xcsh.vendor);
+    assert_eq!(xcsh.vendor, Some(wire::Dialect::Xcsh));
     assert_eq!(xcsh.provider_session_id, some("s1"));
     assert_eq!(
         (xcsh.extensions, xcsh.custom_tools),
@@ -230,18 +230,21 @@ fn odd_values_are_reported_and_ignored() {
 #[test]
 fn modes_and_dialects() {
     let table = [
-        ("text", Mode::Text, false),
-        ("json", Mode::Json, false),
-        ("rpc", Mode::Rpc, false),
-        ("rpc-ui", Mode::Rpc, true),
-        ("web", Mode::Web, false),
+        ("text", Mode::Text, None),
+        ("json", Mode::Json, None),
+        ("rpc", Mode::Rpc, None),
+        ("rpc-ui", Mode::Rpc, Some(wire::Dialect::OmpNow)),
+        ("web", Mode::Web, None),
     ];
     for (word, mode, vendor) in table {
         let parsed = args(&["--mode", word]);
         assert_eq!((parsed.mode, parsed.vendor), (Some(mode), vendor));
     }
-    for dialect in super::DIALECTS {
-        assert_eq!(args(&["--rpc-dialect", dialect]).rpc_dialect, some(dialect));
+    for dialect in wire::Dialect::ALL {
+        assert_eq!(
+            args(&["--rpc-dialect", dialect.as_str()]).rpc_dialect,
+            Some(dialect)
+        );
     }
 }
 

@@ -1,0 +1,82 @@
+//! Which dialect the command line and the surroundings name (dialects.md 6, rules 1 to 3). What the client shows later is
+//! `serve`'s business.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use wire::Dialect;
+
+use crate::args::Args;
+
+/// The variable that names it where nobody can change the command line.
+pub(super) const VARIABLE: &str = "PI_RPC_DIALECT";
+
+/// The dialect to begin with, and a word about a variable that names none. `program` is how we were called.
+pub(super) fn choose(
+    args: &Args,
+    variable: Option<&str>,
+    program: Option<&OsStr>,
+) -> (Dialect, Option<String>) {
+    let named = variable.and_then(Dialect::parse);
+    let warning = variable.filter(|_| named.is_none()).map(|value| {
+        let known: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::as_str).collect();
+        format!("{VARIABLE}={value} is ignored. Dialects: {}", known.join(", "))
+    });
+    let dialect = args
+        .rpc_dialect
+        .or(named)
+        .or_else(|| by_program(program, args.vendor))
+        .or(args.vendor);
+    (dialect.unwrap_or_default(), warning)
+}
+
+/// A link with the name of another agent stands for it. Only today's omp has options of its own.
+fn by_program(program: Option<&OsStr>, vendor: Option<Dialect>) -> Option<Dialect> {
+    match Path::new(program?).file_name()?.to_str()? {
+        "omp" if vendor.is_some() => Some(Dialect::OmpNow),
+        "omp" => Some(Dialect::Omp),
+        "xcsh" => Some(Dialect::Xcsh),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chosen(flags: &[&str], variable: Option<&str>, program: &str) -> Dialect {
+        let words: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        let args = crate::args::parse(&words).unwrap();
+        choose(&args, variable, Some(OsStr::new(program))).0
+    }
+
+    #[test]
+    fn the_first_that_says_so_wins() {
+        assert_eq!(chosen(&[], None, "/usr/bin/pinion"), Dialect::Auto);
+        assert_eq!(chosen(&[], None, "pi"), Dialect::Auto);
+        assert_eq!(chosen(&["--no-title"], None, "pinion"), Dialect::Xcsh);
+        assert_eq!(chosen(&["--no-rules"], None, "pinion"), Dialect::Xcsh);
+        assert_eq!(chosen(&["--no-pty"], None, "pinion"), Dialect::Xcsh);
+        let session = ["--provider-session-id", "s1"];
+        assert_eq!(chosen(&session, None, "pinion"), Dialect::Xcsh);
+        assert_eq!(chosen(&["--mode", "rpc-ui"], None, "pinion"), Dialect::OmpNow);
+        assert_eq!(chosen(&["--no-title"], None, "/opt/omp"), Dialect::OmpNow);
+        assert_eq!(chosen(&[], None, "/opt/omp"), Dialect::Omp);
+        assert_eq!(chosen(&["--mode", "rpc-ui"], None, "/opt/xcsh"), Dialect::Xcsh);
+        assert_eq!(chosen(&["--no-title"], Some("hooks"), "/opt/omp"), Dialect::Hooks);
+        let flag = ["--rpc-dialect", "early"];
+        assert_eq!(chosen(&flag, Some("hooks"), "/opt/omp"), Dialect::Early);
+        assert_eq!(
+            chosen(&["--rpc-dialect", "auto"], None, "/opt/omp"),
+            Dialect::Auto
+        );
+    }
+
+    #[test]
+    fn a_variable_that_names_none_is_said_and_ignored() {
+        let (dialect, warning) = choose(&Args::default(), Some("klingon"), Some(OsStr::new("xcsh")));
+        assert_eq!(dialect, Dialect::Xcsh);
+        assert!(warning.unwrap().contains("PI_RPC_DIALECT=klingon is ignored"));
+        assert_eq!(choose(&Args::default(), Some("web"), None), (Dialect::Web, None));
+    }
+}

@@ -1,0 +1,230 @@
+//! Events and responses in the words of a dialect (dialects.md 5). Everything but `message_update`, which `encode` writes
+//! itself. A new event whose name or form depends on the dialect gets an arm in [`Vocabulary::event`]; for all others serde's
+//! form is what every client gets.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use wire::dialect::{BUSY, CompactionEvents};
+use wire::event::{CompactionReason, CompactionResult};
+use wire::reply::Messages;
+use wire::{Dialect, Event, Message, Reply, Response};
+
+use super::json as text;
+use crate::manner::Manner;
+
+/// What must be remembered from one line to the next.
+#[derive(Debug, Default)]
+pub(super) struct Vocabulary {
+    /// How the compaction that is under way was announced; its end is told in the same words.
+    compaction: Option<Manner>,
+}
+
+impl Vocabulary {
+    /// Writes an event: one line, several, or none.
+    pub(super) fn event(&mut self, event: &Event, manner: Manner, out: &mut Vec<u8>) {
+        match event {
+            Event::CompactionStart { reason } => {
+                self.compaction = Some(manner);
+                compaction_start(event, *reason, manner, out);
+            }
+            Event::CompactionEnd { .. } => {
+                let manner = self.compaction.take().unwrap_or(manner);
+                compaction_end(event, manner, out);
+            }
+            Event::ToolExecutionEnd {
+                result,
+                is_error: true,
+                ..
+            } if manner.dialect.tool_errors_are_text() => {
+                let said = wire::content::joined_text(&result.content);
+                with_member(event, "result", said.into(), out);
+            }
+            Event::ToolExecutionUpdate {
+                partial_result: result,
+                ..
+            }
+            | Event::ToolExecutionEnd { result, .. }
+                if result.details.is_none() && manner.dialect.results_have_details() =>
+            {
+                let mut shown = object(result);
+                shown.insert("details".to_owned(), json!({}));
+                let name = match event {
+                    Event::ToolExecutionEnd { .. } => "result",
+                    _ => "partialResult",
+                };
+                with_member(event, name, shown.into(), out);
+            }
+            Event::Ready { .. } if manner.dialect == Dialect::OmpNow || manner.dialect == Dialect::Omp => {
+                let mut line = object(event);
+                line.insert("protocolVersion".to_owned(), 1.into());
+                line.insert("supportedProtocolVersions".to_owned(), json!([1]));
+                push(&line, out);
+            }
+            Event::MessageStart { message } | Event::MessageEnd { message } => match known(message, manner) {
+                Some(message) => with_member(event, "message", message, out),
+                None => push(event, out),
+            },
+            Event::AgentEnd { messages, .. } => match all_known(messages, manner) {
+                Some(messages) => with_member(event, "messages", messages.into(), out),
+                None => push(event, out),
+            },
+            _ => push(event, out),
+        }
+    }
+
+    /// Writes a response: one line, or an event in its place, or nothing.
+    pub(super) fn response(response: &Response, manner: Manner, out: &mut Vec<u8>) {
+        if let Err(error) = &response.outcome {
+            if manner.dialect.is_silent() || manner.seems_early() {
+                let command = response.command.as_ref().and_then(Value::as_str);
+                let error = match command {
+                    Some("compact") => format!("Compaction failed: {error}"),
+                    _ => error.clone(),
+                };
+                push(&json!({"type": "error", "error": error}), out);
+            }
+            if error == BUSY && manner.dialect.busy() != BUSY {
+                let response = Response {
+                    id: response.id.clone(),
+                    command: response.command.clone(),
+                    outcome: Err(manner.dialect.busy().to_owned()),
+                };
+                push(&response, out);
+                return;
+            }
+        }
+        if manner.dialect.is_silent() {
+            return;
+        }
+        match &response.outcome {
+            Ok(Reply::Bash(result)) if manner.dialect.counts_bash_output() => {
+                let mut line = object(response);
+                if let (Some(counts), Some(Value::Object(data))) = (&result.counts, line.get_mut("data")) {
+                    data.extend(object(counts));
+                }
+                push(&line, out);
+            }
+            Ok(Reply::Messages(Messages { messages })) => match all_known(messages, manner) {
+                Some(messages) => with_member(response, "data", json!({ "messages": messages }), out),
+                None => push(response, out),
+            },
+            _ => push(response, out),
+        }
+    }
+}
+
+/// Row 1.
+fn compaction_start(event: &Event, reason: CompactionReason, manner: Manner, out: &mut Vec<u8>) {
+    let family = manner.dialect.compaction_events();
+    if family == CompactionEvents::All {
+        push(event, out);
+    }
+    let automatic = reason != CompactionReason::Manual;
+    if automatic && (family == CompactionEvents::Automatic || manner.seems_old()) {
+        push(&automatic_form("auto_compaction_start", event), out);
+    }
+}
+
+/// Row 1, and row 23: a result that is not there is null.
+fn compaction_end(event: &Event, manner: Manner, out: &mut Vec<u8>) {
+    let Event::CompactionEnd {
+        reason,
+        result,
+        error_message,
+        ..
+    } = event
+    else {
+        return;
+    };
+    let family = manner.dialect.compaction_events();
+    let automatic = *reason != CompactionReason::Manual;
+    if family == CompactionEvents::All {
+        push(event, out);
+    }
+    if automatic && (family == CompactionEvents::Automatic || manner.seems_old()) {
+        push(&automatic_form("auto_compaction_end", event), out);
+    }
+    if family == CompactionEvents::Early || manner.seems_early() {
+        match (result, error_message) {
+            (Some(result), _) => push(&early_form(result, automatic), out),
+            // A manual one is told by the answer to its command.
+            (None, Some(error)) if automatic => push(&json!({"type": "error", "error": error}), out),
+            _ => {}
+        }
+    }
+}
+
+/// The event of a compaction under its older name, with the action that xcsh's clients look for.
+fn automatic_form(kind: &str, event: &Event) -> Map<String, Value> {
+    let mut line = object(event);
+    line.insert("type".to_owned(), kind.into());
+    line.insert("action".to_owned(), "context-full".into());
+    line
+}
+
+/// A compaction as the early dialect tells it, once it has succeeded.
+fn early_form(result: &CompactionResult, automatic: bool) -> Value {
+    let mut line = json!({
+        "type": "compaction",
+        "summary": result.summary,
+        "tokensBefore": result.tokens_before,
+    });
+    if let (true, Some(line)) = (automatic, line.as_object_mut()) {
+        line.insert("auto".to_owned(), true.into());
+    }
+    line
+}
+
+/// Row 29: a message as this client may see it, when that is not as it is.
+fn known(message: &Message, manner: Manner) -> Option<Value> {
+    let role = message.role();
+    if role == "custom" && manner.dialect.custom_role() != role {
+        let mut shown = object(message);
+        shown.insert("role".to_owned(), manner.dialect.custom_role().into());
+        return Some(shown.into());
+    }
+    if manner.dialect.knows_role(role) {
+        return None;
+    }
+    let mut shown = object(message);
+    let kind = shown.insert("role".to_owned(), manner.dialect.custom_role().into());
+    shown.insert("customType".to_owned(), kind.unwrap_or_default());
+    shown.insert("display".to_owned(), false.into());
+    shown.entry("content").or_insert_with(|| "".into());
+    shown.entry("timestamp").or_insert_with(|| 0.into());
+    Some(shown.into())
+}
+
+/// The same for many; nothing when all are seen as they are.
+fn all_known(messages: &[Arc<Message>], manner: Manner) -> Option<Vec<Value>> {
+    let changed: Vec<Option<Value>> = messages.iter().map(|message| known(message, manner)).collect();
+    if changed.iter().all(Option::is_none) {
+        return None;
+    }
+    let shown = messages.iter().zip(changed);
+    Some(
+        shown
+            .map(|(message, changed)| changed.unwrap_or_else(|| object(&**message).into()))
+            .collect(),
+    )
+}
+
+fn with_member<T: serde::Serialize>(value: &T, name: &str, member: Value, out: &mut Vec<u8>) {
+    let mut line = object(value);
+    line.insert(name.to_owned(), member);
+    push(&line, out);
+}
+
+fn object<T: serde::Serialize>(value: &T) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(map)) => map,
+        // Cannot happen: everything here is an object.
+        _ => Map::new(),
+    }
+}
+
+fn push<T: serde::Serialize>(value: &T, out: &mut Vec<u8>) {
+    text::value(out, value);
+    out.push(b'\n');
+}

@@ -1,0 +1,44 @@
+//! What a line means in the dialect it came in, where that is not the same for all (dialects.md 5, rows 12, 15 and 16).
+//! Behind this, nobody knows dialects.
+
+use wire::command::{MessageParams, PromptParams};
+use wire::{Command, Dialect, Response};
+
+use crate::manner::Manner;
+
+/// The answer to a line that is no command.
+#[must_use]
+pub(crate) fn refusal(mut response: Response, manner: Manner) -> Response {
+    // A client that never sees the id of an unknown command waits in vain, so it must have asked for this dialect by name.
+    if manner.chosen && manner.dialect == Dialect::Xcsh {
+        response.id = None;
+    }
+    response
+}
+
+/// A command in today's terms. Its answer goes by the name that the client wrote.
+#[must_use]
+pub(crate) fn command(command: Command, dialect: Dialect) -> Command {
+    match command {
+        // It has no command for queues, and a second prompt was never refused.
+        Command::Prompt(params) if dialect == Dialect::Early && params.streaming_behavior.is_none() => {
+            Command::Prompt(PromptParams {
+                streaming_behavior: Some("followUp".to_owned()),
+                ..params
+            })
+        }
+        Command::Steer(params) if dialect.steering_starts_runs() => prompt(params, "steer"),
+        Command::FollowUp(params) if dialect.steering_starts_runs() => prompt(params, "followUp"),
+        other => other,
+    }
+}
+
+/// A prompt that is queued when a run is under way.
+fn prompt(params: MessageParams, behavior: &str) -> Command {
+    Command::Prompt(PromptParams {
+        message: params.message,
+        images: params.images,
+        attachments: Vec::new(),
+        streaming_behavior: Some(behavior.to_owned()),
+    })
+}

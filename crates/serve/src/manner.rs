@@ -1,0 +1,216 @@
+//! Which dialect a connection speaks: what it was told at the start, what its client shows later (dialects.md 6). The reading
+//! half listens and decides, the writing half follows, each between two lines. What the dialects differ in is said by
+//! `wire::dialect`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use wire::{Command, Dialect};
+
+use crate::parse::Inbound;
+
+/// How lines are to be written at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Manner {
+    /// The dialect, decided or not.
+    pub dialect: Dialect,
+    /// Was it named, by the command line or by the client? Otherwise it was found out by listening.
+    pub chosen: bool,
+    /// Was linear `message_update` asked for, or refused, whatever the dialect says?
+    pub delta: Option<bool>,
+    /// A line with an `id` came.
+    ids: bool,
+    /// One of the early dialect's commands came.
+    early: bool,
+    /// Another command came.
+    other: bool,
+}
+
+impl Manner {
+    /// Nothing is known but this.
+    #[must_use]
+    pub fn of(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            chosen: dialect != Dialect::Auto,
+            ..Self::default()
+        }
+    }
+
+    /// Are updates linear?
+    #[must_use]
+    pub fn has_delta_updates(self) -> bool {
+        self.delta.unwrap_or(self.dialect.has_delta_updates())
+    }
+
+    /// Undecided, and the client has said something but never an `id`: no client of today's pi.
+    #[must_use]
+    pub fn seems_old(self) -> bool {
+        self.dialect == Dialect::Auto && !self.ids && (self.early || self.other)
+    }
+
+    /// Undecided, and everything so far could come from a client of the early dialect.
+    #[must_use]
+    pub fn seems_early(self) -> bool {
+        self.seems_old() && !self.other
+    }
+
+    /// What is known after a line.
+    fn after(mut self, inbound: &Inbound) -> Self {
+        let (name, id) = match inbound {
+            Inbound::Request(request) => (request.name.as_str(), request.id.is_some()),
+            Inbound::Frame(name, _) => (*name, false),
+            Inbound::Rejected(response) => {
+                let name = response.command.as_ref().and_then(serde_json::Value::as_str);
+                (name.unwrap_or_default(), response.id.is_some())
+            }
+            Inbound::Eof => return self,
+        };
+        self.ids |= id;
+        match name {
+            "prompt" | "abort" | "compact" => self.early = true,
+            "" | "parse" => {}
+            _ => self.other = true,
+        }
+        match self.dialect {
+            Dialect::Auto => self.dialect = sniff(name, inbound).unwrap_or_default(),
+            Dialect::Omp if name == "negotiate_protocol" => self.dialect = Dialect::OmpNow,
+            // Commands that the first omp did not have.
+            Dialect::Omp if IS_NEWER.contains(&name) => {
+                self.dialect = if self.chosen {
+                    Dialect::OmpNow
+                } else {
+                    Dialect::Xcsh
+                };
+            }
+            _ => {}
+        }
+        // A handshake, not a guess.
+        self.chosen |= name == "negotiate_protocol" && self.dialect == Dialect::OmpNow;
+        self
+    }
+
+    fn pack(self) -> u32 {
+        let dialect = Dialect::ALL.iter().position(|known| *known == self.dialect);
+        let delta = match self.delta {
+            None => 0,
+            Some(false) => 1,
+            Some(true) => 2,
+        };
+        u32::try_from(dialect.unwrap_or_default()).unwrap_or_default()
+            | u32::from(self.chosen) << 8
+            | u32::from(self.ids) << 9
+            | u32::from(self.early) << 10
+            | u32::from(self.other) << 11
+            | delta << 12
+    }
+
+    fn unpack(bits: u32) -> Self {
+        let is = |bit: u32| bits >> bit & 1 == 1;
+        Self {
+            dialect: Dialect::ALL
+                .get((bits & 0xff) as usize)
+                .copied()
+                .unwrap_or_default(),
+            chosen: is(8),
+            ids: is(9),
+            early: is(10),
+            other: is(11),
+            delta: match bits >> 12 & 3 {
+                1 => Some(false),
+                2 => Some(true),
+                _ => None,
+            },
+        }
+    }
+}
+
+/// What xcsh and today's omp have and the first omp had not.
+const IS_NEWER: [&str; 8] = [
+    "steer",
+    "follow_up",
+    "abort_and_prompt",
+    "set_interrupt_mode",
+    "set_todos",
+    "set_host_tools",
+    "set_host_uri_schemes",
+    "extension_ui_response",
+];
+
+/// What a single line gives away; nothing for what many dialects have (dialects.md 6, rule 5).
+fn sniff(name: &str, inbound: &Inbound) -> Option<Dialect> {
+    if let Inbound::Request(request) = inbound {
+        match &request.command {
+            Command::Prompt(params) if !params.attachments.is_empty() => return Some(Dialect::Hooks),
+            Command::Branch(params) if params.entry_index.is_some() => return Some(Dialect::Hooks),
+            Command::Branch(params) if params.entry_id.is_some() => return Some(Dialect::Omp),
+            _ => {}
+        }
+    }
+    match name {
+        "negotiate_protocol" => Some(Dialect::OmpNow),
+        "queue_message" | "set_queue_mode" | "reset" | "hook_ui_response" => Some(Dialect::Hooks),
+        "set_todos" | "set_host_tools" | "set_interrupt_mode" | "abort_and_prompt" => Some(Dialect::Xcsh),
+        "get_branch_messages" => Some(Dialect::Omp),
+        "get_commands"
+        | "fork"
+        | "get_fork_messages"
+        | "clone"
+        | "clear_queue"
+        | "get_entries"
+        | "get_tree"
+        | "get_available_thinking_levels" => Some(Dialect::Pi),
+        _ => None,
+    }
+}
+
+/// What both halves of a connection know of its dialect. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Spoken(Arc<AtomicU32>);
+
+impl Spoken {
+    /// A connection that was told its dialect; with [`Dialect::Auto`] it listens.
+    #[must_use]
+    pub fn new(dialect: Dialect) -> Self {
+        Self(Arc::new(AtomicU32::new(Manner::of(dialect).pack())))
+    }
+
+    /// How lines are to be written from now on.
+    #[must_use]
+    pub fn manner(&self) -> Manner {
+        Manner::unpack(self.0.load(Ordering::Acquire))
+    }
+
+    /// The client names its dialect: the next line is read and the next line is written in it. With [`Dialect::Auto`] the
+    /// connection listens again, as if nothing had been said.
+    pub fn choose(&self, dialect: Dialect) {
+        self.update(|manner| Manner {
+            delta: manner.delta,
+            ..Manner::of(dialect)
+        });
+    }
+
+    /// The client asks for linear updates, or for cumulative ones, from the next answer on; `None` leaves it to the dialect.
+    pub fn choose_delta(&self, delta: Option<bool>) {
+        self.update(|manner| Manner { delta, ..manner });
+    }
+
+    /// Listens to a line that came in.
+    pub(crate) fn hear(&self, inbound: &Inbound) -> Manner {
+        self.update(|manner| manner.after(inbound))
+    }
+
+    fn update(&self, change: impl Fn(Manner) -> Manner) -> Manner {
+        let mut before = self.0.load(Ordering::Acquire);
+        loop {
+            let manner = change(Manner::unpack(before));
+            let tried =
+                self.0
+                    .compare_exchange_weak(before, manner.pack(), Ordering::AcqRel, Ordering::Acquire);
+            match tried {
+                Ok(_) => return manner,
+                Err(other) => before = other,
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! What a connection takes for its client's dialect, and that the writer follows between lines only. What each dialect looks
+//! like from outside is tested with the program (`rows_output`, `rows_input` and `seeds` there).
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+use wire::event::CompactionReason;
+use wire::{AssistantMessage, Dialect, Event, Message, StreamEvent, Usage};
+
+use crate::encode::Encoder;
+use crate::manner::Spoken;
+use crate::parse::parse_line;
+
+/// What is known after these lines.
+fn after(dialect: Dialect, lines: &[&str]) -> crate::Manner {
+    let spoken = Spoken::new(dialect);
+    for line in lines {
+        spoken.hear(&parse_line(line.as_bytes()));
+    }
+    spoken.manner()
+}
+
+#[test]
+fn the_first_line_that_gives_it_away_counts() {
+    for (line, dialect) in [
+        (r#"{"type":"queue_message","message":"x"}"#, Dialect::Hooks),
+        (r#"{"type":"set_queue_mode","mode":"all"}"#, Dialect::Hooks),
+        (r#"{"type":"reset"}"#, Dialect::Hooks),
+        (r#"{"type":"hook_ui_response","id":"1"}"#, Dialect::Hooks),
+        (
+            r#"{"type":"prompt","message":"x","attachments":[{"type":"image"}]}"#,
+            Dialect::Hooks,
+        ),
+        (r#"{"type":"branch","entryIndex":1}"#, Dialect::Hooks),
+        (r#"{"type":"branch","entryId":"a"}"#, Dialect::Omp),
+        (r#"{"type":"get_branch_messages"}"#, Dialect::Omp),
+        (r#"{"type":"set_todos","phases":[]}"#, Dialect::Xcsh),
+        (r#"{"type":"set_host_tools","tools":[]}"#, Dialect::Xcsh),
+        (r#"{"type":"set_interrupt_mode","mode":"wait"}"#, Dialect::Xcsh),
+        (r#"{"type":"abort_and_prompt","message":"x"}"#, Dialect::Xcsh),
+        (
+            r#"{"type":"negotiate_protocol","protocolVersion":2}"#,
+            Dialect::OmpNow,
+        ),
+        (r#"{"type":"get_commands"}"#, Dialect::Pi),
+        (r#"{"type":"fork","entryId":"a"}"#, Dialect::Pi),
+        (r#"{"type":"get_fork_messages"}"#, Dialect::Pi),
+        (r#"{"type":"clone"}"#, Dialect::Pi),
+        (r#"{"type":"clear_queue"}"#, Dialect::Pi),
+        (r#"{"type":"get_entries"}"#, Dialect::Pi),
+        (r#"{"type":"get_tree"}"#, Dialect::Pi),
+        (r#"{"type":"get_available_thinking_levels"}"#, Dialect::Pi),
+        (r#"{"type":"new_session"}"#, Dialect::Auto),
+        (r#"{"type":"steer","message":"x"}"#, Dialect::Auto),
+        (
+            r#"{"type":"prompt","message":"x","attachments":[]}"#,
+            Dialect::Auto,
+        ),
+        ("no json", Dialect::Auto),
+    ] {
+        let before = r#"{"type":"get_state"}"#;
+        assert_eq!(after(Dialect::Auto, &[before, line]).dialect, dialect, "{line}");
+        for other in [r#"{"type":"get_tree"}"#, r#"{"type":"reset"}"#] {
+            let stays = dialect != Dialect::Auto;
+            assert_eq!(
+                after(Dialect::Auto, &[line, other]).dialect == dialect,
+                stays,
+                "{line} {other}"
+            );
+        }
+        // What was named stays what it is.
+        assert_eq!(after(Dialect::Web, &[line]).dialect, Dialect::Web, "{line}");
+    }
+}
+
+#[test]
+fn an_omp_client_with_newer_commands_is_todays() {
+    let newer = r#"{"type":"set_host_tools","tools":[]}"#;
+    assert_eq!(after(Dialect::Omp, &[newer]).dialect, Dialect::OmpNow);
+    let guessed = r#"{"type":"get_branch_messages"}"#;
+    assert_eq!(after(Dialect::Auto, &[guessed, newer]).dialect, Dialect::Xcsh);
+    let handshake = r#"{"type":"negotiate_protocol","protocolVersion":1}"#;
+    assert!(after(Dialect::Auto, &[handshake]).chosen);
+    assert!(!after(Dialect::Auto, &[newer]).chosen);
+}
+
+#[test]
+fn signs_of_age_end_with_the_first_id() {
+    let (bare, other) = (r#"{"type":"prompt","message":"x"}"#, r#"{"type":"get_state"}"#);
+    let signs = |lines: &[&str]| {
+        let manner = after(Dialect::Auto, lines);
+        (manner.seems_early(), manner.seems_old())
+    };
+    assert_eq!(signs(&[]), (false, false));
+    assert_eq!(signs(&["no json"]), (false, false));
+    assert_eq!(signs(&[bare, "no json"]), (true, true));
+    assert_eq!(signs(&[bare, other]), (false, true));
+    assert_eq!(signs(&[bare, r#"{"id":1,"type":"abort"}"#]), (false, false));
+    assert_eq!(signs(&[bare, r#"{"type":"get_tree"}"#]), (false, false));
+}
+
+#[test]
+fn choosing_is_final_and_can_be_taken_back() {
+    let spoken = Spoken::new(Dialect::Pi);
+    spoken.choose_delta(Some(true));
+    spoken.choose(Dialect::Xcsh);
+    let manner = spoken.manner();
+    assert_eq!(
+        (manner.dialect, manner.chosen, manner.delta),
+        (Dialect::Xcsh, true, Some(true))
+    );
+    assert!(manner.has_delta_updates());
+    spoken.choose_delta(None);
+    assert!(!spoken.manner().has_delta_updates());
+    spoken.choose(Dialect::Auto);
+    spoken.hear(&parse_line(br#"{"type":"reset"}"#));
+    assert_eq!(spoken.manner().dialect, Dialect::Hooks);
+}
+
+/// Writes events, and gives the lines of each.
+fn write(encoder: &mut Encoder, event: &Event) -> Vec<Value> {
+    let (now, mut out) = (Instant::now(), Vec::new());
+    encoder.event(event, now, &mut out);
+    encoder.flush(now, &mut out);
+    let text = String::from_utf8(out).unwrap();
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_compaction_ends_in_the_words_it_began_with() {
+    let spoken = Spoken::default();
+    let mut encoder = Encoder::speaking(spoken.clone());
+    let reason = CompactionReason::Threshold;
+    let end = Event::CompactionEnd {
+        reason,
+        result: None,
+        aborted: true,
+        will_retry: false,
+        error_message: None,
+    };
+    let kind = |lines: Vec<Value>| {
+        lines
+            .iter()
+            .map(|line| line["type"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        kind(write(&mut encoder, &Event::CompactionStart { reason })),
+        ["compaction_start"]
+    );
+    spoken.choose(Dialect::Hooks);
+    assert_eq!(kind(write(&mut encoder, &end)), ["compaction_end"]);
+    assert_eq!(
+        kind(write(&mut encoder, &Event::CompactionStart { reason })),
+        ["auto_compaction_start"]
+    );
+    assert_eq!(kind(write(&mut encoder, &end)), ["auto_compaction_end"]);
+}
+
+#[test]
+fn an_answer_keeps_the_form_it_began_with() {
+    let spoken = Spoken::new(Dialect::PiDelta);
+    let mut encoder = Encoder::speaking(spoken.clone());
+    let start = Event::MessageStart {
+        message: Arc::new(Message::Assistant(AssistantMessage::begin("a", "p", "m", 0))),
+    };
+    let update = Event::MessageUpdate {
+        usage: Usage::default(),
+        assistant_message_event: StreamEvent::TextDelta {
+            content_index: 0,
+            delta: "x".to_owned(),
+        },
+    };
+    write(&mut encoder, &start);
+    assert!(write(&mut encoder, &update)[0].get("message").is_none());
+    spoken.choose(Dialect::Hooks);
+    // What came before the change is not at hand any more.
+    assert!(write(&mut encoder, &update)[0].get("message").is_none());
+    write(&mut encoder, &start);
+    assert_eq!(
+        write(&mut encoder, &update)[0]["message"]["content"][0]["text"],
+        "x"
+    );
+}

@@ -1,0 +1,268 @@
+//! The dialects of the family: what they are called and in what they differ (dialects.md 5 and 6). A closed list: whatever can
+//! be a superset is one and has no place here. How a client's dialect is found out, and how lines are written in it, is
+//! `serve`'s business.
+
+/// The prompt came during a run and did not say what to do with it, in the words of today's pi.
+pub const BUSY: &str =
+    "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
+
+/// The same in the words of omp's and xcsh's successors of the old protocol.
+const BUSY_XCSH: &str =
+    "Agent is already processing. Use steer() or followUp() to queue messages, or wait for completion.";
+
+/// The same for clients that know one queue only; the originals started a second run over the first one.
+const BUSY_HOOKS: &str = "Agent is already processing. Use queue_message to queue the message.";
+
+/// A dialect of the protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub enum Dialect {
+    /// Not decided: a superset, until the client shows what it is.
+    #[default]
+    Auto,
+    /// pi 0.12, 2025: three commands, no responses.
+    Early,
+    /// The web fork of pi, 2026.
+    Web,
+    /// pi 0.16 to 0.34, with hooks.
+    Hooks,
+    /// The first oh-my-pi.
+    Omp,
+    /// Today's oh-my-pi: the command names of `omp` with the frames of `xcsh`.
+    OmpNow,
+    /// xcsh.
+    Xcsh,
+    /// Today's pi, cumulative updates.
+    Pi,
+    /// Today's pi as it is: linear updates.
+    PiDelta,
+}
+
+/// Which events tell of compactions (dialects.md 5, row 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompactionEvents {
+    /// `compaction`, after a success.
+    Early,
+    /// `auto_compaction_start` and `auto_compaction_end`, for automatic ones only.
+    Automatic,
+    /// `compaction_start` and `compaction_end`, for all.
+    All,
+}
+
+/// Roles that every client knows which knows roles at all; a strict one stops reading at any other (dialects.md 4).
+const OLD_ROLES: [&str; 10] = [
+    "user",
+    "assistant",
+    "toolResult",
+    "bashExecution",
+    "pythonExecution",
+    "custom",
+    "hookMessage",
+    "branchSummary",
+    "compactionSummary",
+    "fileMention",
+];
+
+impl Dialect {
+    /// All of them, in the order of their history.
+    pub const ALL: [Self; 9] = [
+        Self::Auto,
+        Self::Early,
+        Self::Web,
+        Self::Hooks,
+        Self::Omp,
+        Self::OmpNow,
+        Self::Xcsh,
+        Self::Pi,
+        Self::PiDelta,
+    ];
+
+    /// What `--rpc-dialect` calls it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Early => "early",
+            Self::Web => "web",
+            Self::Hooks => "hooks",
+            Self::Omp => "omp",
+            Self::OmpNow => "omp-now",
+            Self::Xcsh => "xcsh",
+            Self::Pi => "pi",
+            Self::PiDelta => "pi-delta",
+        }
+    }
+
+    /// The dialect with this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.as_str() == name)
+    }
+
+    /// Row 1. While undecided `serve` adds the others for clients that show signs of age.
+    #[must_use]
+    pub const fn compaction_events(self) -> CompactionEvents {
+        match self {
+            Self::Early => CompactionEvents::Early,
+            Self::Web | Self::Hooks | Self::Omp | Self::OmpNow | Self::Xcsh => CompactionEvents::Automatic,
+            Self::Auto | Self::Pi | Self::PiDelta => CompactionEvents::All,
+        }
+    }
+
+    /// Row 2: the `type` of the event that says an extension failed, and its member for the extension's path. The undecided
+    /// form has `extensionPath` with the same path in `hookPath`.
+    #[must_use]
+    pub const fn extension_error(self) -> (&'static str, &'static str) {
+        if self.has_hooks() {
+            ("hook_error", "hookPath")
+        } else {
+            ("extension_error", "extensionPath")
+        }
+    }
+
+    /// Row 3: the `type` of a question of an extension. One question is one frame, never two.
+    #[must_use]
+    pub const fn ui_request(self) -> &'static str {
+        if self.has_hooks() {
+            "hook_ui_request"
+        } else {
+            "extension_ui_request"
+        }
+    }
+
+    /// Row 4: are failures told as `error` events, and nothing else answered?
+    #[must_use]
+    pub const fn is_silent(self) -> bool {
+        matches!(self, Self::Early)
+    }
+
+    /// Row 12: what a prompt is told that came during a run without `streamingBehavior`.
+    #[must_use]
+    pub const fn busy(self) -> &'static str {
+        match self {
+            Self::Hooks | Self::Omp => BUSY_HOOKS,
+            Self::OmpNow | Self::Xcsh => BUSY_XCSH,
+            Self::Auto | Self::Early | Self::Web | Self::Pi | Self::PiDelta => BUSY,
+        }
+    }
+
+    /// Row 15: does a steering message start a run when there is none?
+    #[must_use]
+    pub const fn steering_starts_runs(self) -> bool {
+        matches!(self, Self::OmpNow)
+    }
+
+    /// Row 17: is the result of a failed tool call a string in `tool_execution_end`?
+    #[must_use]
+    pub const fn tool_errors_are_text(self) -> bool {
+        matches!(self, Self::Early)
+    }
+
+    /// Do tool results always have `details`? So their descriptions say; the early dialect and today's pi leave them out.
+    #[must_use]
+    pub const fn results_have_details(self) -> bool {
+        !matches!(self, Self::Auto | Self::Early | Self::Pi | Self::PiDelta)
+    }
+
+    /// Row 18: do updates hold only what is new?
+    #[must_use]
+    pub const fn has_delta_updates(self) -> bool {
+        matches!(self, Self::PiDelta)
+    }
+
+    /// Row 24: the name of the todo tool, and whether its items carry ids.
+    #[must_use]
+    pub const fn todo_tool(self) -> (&'static str, bool) {
+        match self {
+            Self::OmpNow => ("todo", false),
+            _ => ("todo_write", true),
+        }
+    }
+
+    /// Row 26: does the answer of `bash` count lines and bytes?
+    #[must_use]
+    pub const fn counts_bash_output(self) -> bool {
+        matches!(self, Self::OmpNow | Self::Xcsh)
+    }
+
+    /// Row 28: are `setTitle` requests sent? `PI_RPC_EMIT_TITLE` asks for them where they are not.
+    #[must_use]
+    pub const fn sends_titles(self) -> bool {
+        !matches!(self, Self::OmpNow | Self::Xcsh)
+    }
+
+    /// Row 29: the role of messages that extensions made.
+    #[must_use]
+    pub const fn custom_role(self) -> &'static str {
+        match self {
+            Self::Omp => "hookMessage",
+            _ => "custom",
+        }
+    }
+
+    /// Row 29: may a client of this dialect see a message of this role as it is? Others become hidden custom messages.
+    #[must_use]
+    pub fn knows_role(self, role: &str) -> bool {
+        match self {
+            // Today's pi has roles of its own, and more to come.
+            Self::Auto | Self::Pi | Self::PiDelta => true,
+            Self::OmpNow | Self::Xcsh => role == "developer" || OLD_ROLES.contains(&role),
+            Self::Early | Self::Web | Self::Hooks | Self::Omp => OLD_ROLES.contains(&role),
+        }
+    }
+
+    /// Clients that call extensions hooks.
+    const fn has_hooks(self) -> bool {
+        matches!(self, Self::Hooks | Self::Omp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What follows from the rows of dialects.md 5 whose events do not exist yet; the others are tested from outside.
+    use super::*;
+
+    #[test]
+    fn names_are_their_own() {
+        for dialect in Dialect::ALL {
+            assert_eq!(Dialect::parse(dialect.as_str()), Some(dialect));
+        }
+        assert_eq!(Dialect::parse("klingon"), None);
+    }
+
+    #[test]
+    fn row_02_hook_error_or_extension_error() {
+        for dialect in Dialect::ALL {
+            let expected = match dialect {
+                Dialect::Hooks | Dialect::Omp => ("hook_error", "hookPath"),
+                _ => ("extension_error", "extensionPath"),
+            };
+            assert_eq!(dialect.extension_error(), expected, "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn row_03_one_question_one_frame() {
+        for dialect in Dialect::ALL {
+            let expected = match dialect {
+                Dialect::Hooks | Dialect::Omp => "hook_ui_request",
+                _ => "extension_ui_request",
+            };
+            assert_eq!(dialect.ui_request(), expected, "{dialect:?}");
+        }
+    }
+
+    #[test]
+    fn row_24_todo_items_have_ids_but_in_todays_omp() {
+        assert_eq!(Dialect::Xcsh.todo_tool(), ("todo_write", true));
+        assert_eq!(Dialect::Auto.todo_tool(), ("todo_write", true));
+        assert_eq!(Dialect::OmpNow.todo_tool(), ("todo", false));
+    }
+
+    #[test]
+    fn row_28_titles_go_where_somebody_shows_them() {
+        for dialect in Dialect::ALL {
+            let expected = !matches!(dialect, Dialect::Xcsh | Dialect::OmpNow);
+            assert_eq!(dialect.sends_titles(), expected, "{dialect:?}");
+        }
+    }
+}
