@@ -14,11 +14,14 @@ mod estimate;
 mod input;
 pub mod limits;
 mod machine;
+mod nudge;
 mod pressure;
 mod queue;
 mod retry;
 pub mod spending;
 pub mod stats;
+pub mod todo;
+pub mod ttsr;
 
 pub use effect::Effect;
 pub use input::{CompactOutcome, Input, ModelInput, Prepared, ToolInput, Verdict};

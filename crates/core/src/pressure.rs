@@ -103,7 +103,7 @@ impl Machine {
         let aborted = aborted || self.aborted;
         match next {
             Next::Turn(run) if aborted => self.end_aborted(run, now, out),
-            Next::Turn(run) => self.next_turn(run, out),
+            Next::Turn(run) => self.next_turn(run, now, out),
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.
                 let mut run = Run::new(InterruptMode::Wait);
@@ -117,7 +117,9 @@ impl Machine {
             Next::Run(prompts) => self.start_run(prompts, out),
             Next::Again => self.start_run(Vec::new(), out),
             Next::Rest(before) if !aborted && self.queues.len() > before => self.start_queued(out),
-            Next::Rest(_) => self.settle(aborted, out),
+            Next::Remind if !aborted && self.queues.len() > 0 => self.start_queued(out),
+            Next::Remind if !aborted => self.remind(now, out),
+            Next::Rest(_) | Next::Remind => self.settle(aborted, out),
         }
     }
 

@@ -16,10 +16,12 @@ pub mod model;
 pub mod number;
 pub mod partial_json;
 pub mod reply;
+pub mod rule;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod state;
 pub mod table;
+pub mod todo;
 pub mod tool;
 pub mod usage;
 
@@ -34,6 +36,8 @@ pub use message::{
 };
 pub use model::{Model, ThinkingLevel};
 pub use reply::{Reply, Response};
+pub use rule::Rule;
 pub use table::{CommandSpec, Lane};
+pub use todo::{TodoItem, TodoPhase, TodoStatus};
 pub use tool::{ToolResult, ToolSpec};
 pub use usage::{Cost, Usage};

@@ -8,7 +8,7 @@ use crate::command::{
     BashParams, BranchParams, CompactParams, EnabledParams, EntriesParams, ExportParams, ForkParams,
     InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams, NewSessionParams, NoParams,
     PromptParams, QueueModeParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams,
-    ThinkingParams,
+    ThinkingParams, TodosParams,
 };
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -105,7 +105,7 @@ macro_rules! commands {
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
     ForkMessages, Forked, LastText, Messages, Models, Navigated, Queues, SessionTree, Sessions,
-    ThinkingLevels,
+    ThinkingLevels, Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -193,6 +193,9 @@ commands! {
     GetCommands(NoParams) = "get_commands", Ordered -> Commands;
     /// How full the context is.
     GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
+    /// Puts another todo list in the place of the session's and answers it with every id and status filled in. It is kept
+    /// with the session.
+    SetTodos(TodosParams) = "set_todos", Ordered -> Todos;
     /// Names the session.
     SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::prng::Prng;
 
 /// Commands that ask a model, run a shell, write a file, or keep what they are given.
-const LEFT_OUT: [&str; 11] = [
+const LEFT_OUT: [&str; 12] = [
     "prompt",
     "steer",
     "follow_up",
@@ -17,6 +17,7 @@ const LEFT_OUT: [&str; 11] = [
     "handoff",
     "login",
     "queue_message",
+    "set_todos",
     "switch_session",
 ];
 /// Longest line, in bytes, and one line in how many is that long.

@@ -69,6 +69,7 @@ impl Session {
                 Ok(Reply::Nothing)
             }
             Command::SetEntryLabel(params) => self.set_entry_label(params).await,
+            Command::SetTodos(params) => self.set_todos(&params),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => Err(format!("Unknown command: {}", other.name())),
         };

@@ -10,15 +10,17 @@ use super::Session;
 
 impl Session {
     /// The active tools, in their fixed order.
-    fn active(&self) -> impl Iterator<Item = &'static ToolInfo> {
+    fn active(&self) -> impl Iterator<Item = ToolInfo> {
         Toolbox::infos()
             .iter()
             .filter(|info| self.active_tools.contains(&info.spec.name))
+            .cloned()
+            .chain(self.todo_tool())
     }
 
     /// What the model is told of its tools.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
-        self.active().map(|info| info.spec.clone()).collect()
+        self.active().map(|info| info.spec).collect()
     }
 
     /// The system prompt; put together once and kept, so that providers can cache it.
@@ -26,8 +28,9 @@ impl Session {
         if let Some(prompt) = &self.system_prompt {
             return prompt.clone();
         }
-        let hints: Vec<ToolHint<'_>> = self
-            .active()
+        let active: Vec<ToolInfo> = self.active().collect();
+        let hints: Vec<ToolHint<'_>> = active
+            .iter()
             .map(|info| ToolHint {
                 name: &info.spec.name,
                 snippet: Some(info.snippet),

@@ -86,6 +86,7 @@ impl Session {
             unheard: Vec::new(),
             later: VecDeque::new(),
         };
+        session.load_todos();
         if !has_messages || !has_level {
             session.note_start(has_messages)?;
         }

@@ -179,6 +179,7 @@ impl Session {
         self.kept = kept;
         self.machine = Machine::new(self.machine.settings, messages);
         self.log = log;
+        self.load_todos();
         self.model = start.model;
         self.thinking = start.thinking;
         self.scope = start.scope;
