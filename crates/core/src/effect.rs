@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use wire::event::CompactionReason;
-use wire::{Event, Message, ToolCall};
+use wire::{EntryBody, Event, Message, ToolCall};
 
 /// Something to be done by the caller, in the order given.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Append the message to the session file. Comes before the event that announces it as complete.
     Persist(Arc<Message>),
+    /// Append an entry that is no message to the session file.
+    Record(EntryBody),
     /// Tell the clients.
     Emit(Event),
     /// Ask the model, with the conversation as it is now.

@@ -14,12 +14,15 @@ mod estimate;
 mod input;
 pub mod limits;
 mod machine;
+mod nudge;
 mod pressure;
 mod queue;
 mod resume;
 mod retry;
 pub mod spending;
 pub mod stats;
+pub mod todo;
+pub mod ttsr;
 
 pub use effect::Effect;
 pub use input::{CompactOutcome, Input, ModelInput, Prepared, ToolInput, Verdict};

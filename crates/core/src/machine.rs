@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use wire::event::CompactionReason;
 use wire::state::{InterruptMode, QueueMode};
-use wire::{AssistantMessage, Event, Message, StopReason};
+use wire::{AssistantMessage, Event, Message, Rule, StopReason};
 
 use crate::batch::{Batch, Refusal};
 use crate::effect::Effect;
@@ -12,6 +12,8 @@ use crate::input::{Input, ModelInput, ToolInput, Verdict};
 use crate::pressure::overflowed_twice;
 use crate::queue::{QueueKind, Queued, Queues};
 use crate::retry::RetrySettings;
+use crate::todo::Todos;
+use crate::ttsr::Watch;
 
 /// Why there is no retry after an abort in the wait before it.
 pub(crate) const RETRY_CANCELLED: &str = "Retry cancelled";
@@ -32,7 +34,7 @@ pub struct LoopSettings {
 /// A run: from `agent_start` to `agent_end`.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
-    added: Vec<Arc<Message>>,
+    pub(crate) added: Vec<Arc<Message>>,
     interrupt_mode: InterruptMode,
     /// Results of tools wait for the model.
     pub(crate) goes_on: bool,
@@ -76,6 +78,8 @@ pub(crate) enum Next {
     Again,
     /// Nothing, unless something was queued meanwhile, after the message with this number.
     Rest(u64),
+    /// The same after a run that ended well, with empty queues: the model may have to be reminded of its todos.
+    Remind,
 }
 
 /// The machine. See the crate's page.
@@ -88,6 +92,12 @@ pub struct Machine {
     pub(crate) phase: Phase,
     /// Retries made since the last success.
     attempt: u32,
+    /// The todo list; the caller may change it between steps.
+    pub todos: Todos,
+    /// Rules that watch answers; the caller sets them before the first request.
+    pub ttsr: Option<Watch>,
+    /// Rules that stopped the request that is out.
+    pub(crate) stopped_by: Vec<Arc<Rule>>,
     /// Has this prompt overflowed before? One compaction per prompt must do.
     overflowed: bool,
     /// Was what is going on aborted? Nothing may begin before the machine is idle again.
@@ -104,6 +114,9 @@ impl Machine {
             queues: Queues::default(),
             phase: Phase::Idle,
             attempt: 0,
+            todos: Todos::default(),
+            ttsr: None,
+            stopped_by: Vec::new(),
             overflowed: false,
             aborted: false,
         }
@@ -262,6 +275,7 @@ impl Machine {
     fn complete(&mut self, run: &mut Run, message: Arc<Message>, out: &mut Vec<Effect>) {
         if matches!(*message, Message::User(_)) {
             self.overflowed = false;
+            self.todos.user_spoke();
         }
         out.push(Effect::Persist(Arc::clone(&message)));
         out.push(Effect::Emit(Event::MessageEnd {
@@ -283,6 +297,10 @@ impl Machine {
 
     pub(crate) fn ask(&mut self, run: Run, out: &mut Vec<Effect>) {
         self.phase = Phase::Asking(run, false);
+        self.stopped_by.clear();
+        if let Some(watch) = &mut self.ttsr {
+            watch.turn_started();
+        }
         out.push(Effect::CallModel);
     }
 
@@ -295,11 +313,13 @@ impl Machine {
                 self.phase = Phase::Asking(run, true);
             }
             (ModelInput::Update(assistant_message_event, usage), Phase::Asking(run, true)) => {
+                let matched = self.watch(&assistant_message_event);
                 out.push(Effect::Emit(Event::MessageUpdate {
                     usage,
                     assistant_message_event,
                 }));
                 self.phase = Phase::Asking(run, true);
+                self.stop_answer(matched, out);
             }
             (ModelInput::Finished(answer, verdict), Phase::Asking(run, started)) => {
                 self.on_answer(run, started, answer, verdict, now, out);
@@ -317,7 +337,8 @@ impl Machine {
         now: i64,
         out: &mut Vec<Effect>,
     ) {
-        if self.aborted && !answer.failed() {
+        let rules = std::mem::take(&mut self.stopped_by);
+        if (self.aborted || !rules.is_empty()) && !answer.failed() {
             // The answer won the race against the abort; nothing may follow from it all the same.
             answer.stop_reason = StopReason::Aborted;
             answer.error_message = Some("Request was aborted".to_owned());
@@ -347,7 +368,11 @@ impl Machine {
                 message,
                 tool_results: Vec::new(),
             }));
-            self.end_run(run, &answer, verdict, out);
+            if rules.is_empty() || self.aborted {
+                self.end_run(run, &answer, verdict, out);
+            } else {
+                self.tell_rules(run, &rules, now, out);
+            }
             return;
         }
         let mut batch = Batch::new(message, &answer);
@@ -408,7 +433,8 @@ impl Machine {
 
     fn end_turn(&mut self, mut run: Run, batch: Batch, now: i64, out: &mut Vec<Effect>) {
         let message = Arc::clone(&batch.message);
-        run.goes_on = !batch.is_empty() && !batch.terminates();
+        let answered = batch.is_empty();
+        run.goes_on = !answered && !batch.terminates();
         let tool_results = batch.results(now);
         for result in &tool_results {
             self.say(&mut run, Arc::clone(result), out);
@@ -421,21 +447,24 @@ impl Machine {
             self.end_aborted(run, now, out);
             return;
         }
-        if run.goes_on || self.queues.len() > 0 {
+        if run.goes_on || self.queues.len() > 0 || self.has_notes() {
             self.phase = Phase::Checking(Next::Turn(run));
         } else {
+            // A tool that ends the run knows why.
+            let will_retry = answered && self.todos.wants_reminder();
             out.push(Effect::Emit(Event::AgentEnd {
                 messages: run.added,
-                will_retry: false,
+                will_retry,
             }));
-            self.phase = Phase::Checking(Next::Rest(0));
+            let next = if will_retry { Next::Remind } else { Next::Rest(0) };
+            self.phase = Phase::Checking(next);
         }
         out.push(Effect::CheckContext);
     }
 
     /// The next turn: first steering, and only when there is nothing else to do follow-ups.
-    pub(crate) fn next_turn(&mut self, mut run: Run, out: &mut Vec<Effect>) {
-        if !run.goes_on && self.queues.len() == 0 {
+    pub(crate) fn next_turn(&mut self, mut run: Run, now: i64, out: &mut Vec<Effect>) {
+        if !run.goes_on && self.queues.len() == 0 && !self.has_notes() {
             // The queues were emptied meanwhile: there is nothing left to ask.
             self.finish_run(run, false, out);
             return;
@@ -448,6 +477,9 @@ impl Machine {
         }
         out.push(Effect::Emit(Event::TurnStart));
         self.deliver(&mut run, kind, count, out);
+        if count == 0 && !run.goes_on {
+            self.say_notes(&mut run, now, out);
+        }
         self.ask(run, out);
     }
 

@@ -94,7 +94,7 @@ impl Machine {
         let aborted = aborted || self.aborted;
         match next {
             Next::Turn(run) if aborted => self.end_aborted(run, now, out),
-            Next::Turn(run) => self.next_turn(run, out),
+            Next::Turn(run) => self.next_turn(run, now, out),
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.
                 let mut run = Run::new(InterruptMode::Wait);
@@ -108,7 +108,9 @@ impl Machine {
             Next::Run(prompts) => self.start_run(prompts, out),
             Next::Again => self.start_run(Vec::new(), out),
             Next::Rest(newest) if !aborted && self.queues.has_newer(newest) => self.start_queued(out),
-            Next::Rest(_) => self.settle(aborted, out),
+            Next::Remind if !aborted && self.queues.len() > 0 => self.start_queued(out),
+            Next::Remind if !aborted => self.remind(now, out),
+            Next::Rest(_) | Next::Remind => self.settle(aborted, out),
         }
     }
 

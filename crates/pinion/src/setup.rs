@@ -9,6 +9,7 @@ use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
 use llm::{Client, ClientConfig};
+use pinion_core::todo;
 use tools::pattern::fits;
 use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
 
@@ -188,13 +189,15 @@ pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
     let infos = Toolbox::infos();
     let all = infos.iter().map(|info| info.spec.name.as_str());
     let wanted = |name: &str, by_default: bool| match (&args.tools, &settings.default_tools) {
-        (Some(list), _) => list.iter().any(|item| fits(item, name)),
+        (Some(list), _) => list.iter().any(|item| means(item, name)),
         (None, _) if args.no_tools || args.no_builtin_tools => false,
         (None, Some(list)) => chosen(list, name, by_default),
         (None, None) => by_default,
     };
-    all.zip(infos)
-        .filter(|(name, info)| wanted(name, info.active_by_default))
+    let todo = (todo::TOOL, settings.todo.enabled);
+    all.zip(infos.iter().map(|info| info.active_by_default))
+        .chain([todo])
+        .filter(|(name, by_default)| wanted(name, *by_default))
         .map(|(name, _)| name.to_owned())
         .filter(|name| !args.exclude_tools.iter().any(|item| fits(item, name)))
         .collect()
@@ -212,15 +215,20 @@ fn named_tools(args: &Args, settings: &Settings) -> Vec<String> {
 /// `defaultTools`: a list of names, or changes to the defaults (`+name`, `-name`).
 fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
     let is_edit = list.iter().all(|item| item.starts_with(['+', '-']));
-    let named = |sign: &str| {
-        let mut items = list.iter().filter_map(|item| item.strip_prefix(sign));
-        items.any(|item| fits(item, name))
-    };
+    let signed = |sign: &'static str| list.iter().filter_map(move |item| item.strip_prefix(sign));
+    let added = signed("+").any(|item| means(item, name));
+    let removed = signed("-").any(|item| fits(item, name));
     if is_edit {
-        (by_default || named("+")) && !named("-")
+        (by_default || added) && !removed
     } else {
-        (list.iter().any(|item| fits(item, name)) || named("+")) && !named("-")
+        (list.iter().any(|item| means(item, name)) || added) && !removed
     }
+}
+
+/// Does a pattern that switches tools on mean this one? Who says "all" means pi's tools: todos change how a model works, so
+/// they must be asked for.
+fn means(pattern: &str, name: &str) -> bool {
+    fits(pattern, name) && !(name == todo::TOOL && pattern.starts_with('*'))
 }
 
 /// What the system prompt is made of.
@@ -272,5 +280,8 @@ mod tests {
         assert_eq!(on(&["-bash", "+gr*"]), "read,grep");
         assert_eq!(on(&["-*"]), "");
         assert_eq!(on(&["*", "-bash"]), "read,grep");
+        assert!(!chosen(&list(&["*"]), "todo_write", false) && !chosen(&list(&["+*"]), "todo_write", false));
+        assert!(chosen(&list(&["+todo*"]), "todo_write", false));
+        assert!(!chosen(&list(&["-*"]), "todo_write", true));
     }
 }

@@ -177,6 +177,20 @@ impl Default for EnabledParams {
     }
 }
 
+/// Parameters of `set_todos`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct TodosParams {
+    /// The new list. An error says which member of it is wrong.
+    // Kept as it came: what reads it by hand can name the member.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(required, with = "Vec<crate::todo::NewTodoPhase>")
+    )]
+    pub phases: Option<Value>,
+}
+
 /// Parameters of `bash`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

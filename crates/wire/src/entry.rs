@@ -72,6 +72,8 @@ pub enum EntryBody {
     Custom(CustomEntry),
     /// `custom_message`: a message of an extension, in the model's context
     CustomMessage(CustomMessageEntry),
+    /// `ttsr_injection`: rules that the model was told, never in its context
+    TtsrInjection(TtsrInjection),
     /// `label`
     Label(Label),
     /// `session_info`
@@ -232,6 +234,20 @@ pub struct CustomMessageEntry {
     pub extra: Extra,
 }
 
+/// Body of a `ttsr_injection` entry (dialects.md 8).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TtsrInjection {
+    /// Names of the rules.
+    #[serde(default)]
+    pub injected_rules: Vec<String>,
+    /// Members this version does not know.
+    #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(skip))]
+    pub extra: Extra,
+}
+
 /// Body of a `label` entry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -282,6 +298,7 @@ impl EntryBody {
             Self::BranchSummary(_) => "branch_summary",
             Self::Custom(_) => "custom",
             Self::CustomMessage(_) => "custom_message",
+            Self::TtsrInjection(_) => "ttsr_injection",
             Self::Label(_) => "label",
             Self::SessionInfo(_) => "session_info",
             Self::Other(map) => map.get("type").and_then(Value::as_str).unwrap_or(""),
@@ -297,6 +314,7 @@ impl EntryBody {
             "branch_summary" => Self::BranchSummary(serde_json::from_str(json)?),
             "custom" => Self::Custom(serde_json::from_str(json)?),
             "custom_message" => Self::CustomMessage(serde_json::from_str(json)?),
+            "ttsr_injection" => Self::TtsrInjection(serde_json::from_str(json)?),
             "label" => Self::Label(serde_json::from_str(json)?),
             "session_info" => Self::SessionInfo(serde_json::from_str(json)?),
             _ => Self::Other(serde_json::from_str(json)?),
@@ -316,6 +334,7 @@ impl EntryBody {
             Self::BranchSummary(body) => Some(&mut body.extra),
             Self::Custom(body) => Some(&mut body.extra),
             Self::CustomMessage(body) => Some(&mut body.extra),
+            Self::TtsrInjection(body) => Some(&mut body.extra),
             Self::Label(body) => Some(&mut body.extra),
             Self::SessionInfo(body) => Some(&mut body.extra),
             Self::Other(_) => None,
@@ -384,6 +403,7 @@ impl Serialize for Entry {
             EntryBody::BranchSummary(body) => line(head, body).serialize(serializer),
             EntryBody::Custom(body) => line(head, body).serialize(serializer),
             EntryBody::CustomMessage(body) => line(head, body).serialize(serializer),
+            EntryBody::TtsrInjection(body) => line(head, body).serialize(serializer),
             EntryBody::Label(body) => line(head, body).serialize(serializer),
             EntryBody::SessionInfo(body) => line(head, body).serialize(serializer),
             EntryBody::Other(map) => map.serialize(serializer),

@@ -11,6 +11,8 @@ use crate::entry::Entry;
 use crate::hosted::UriOperation;
 use crate::message::Message;
 use crate::model::ThinkingLevel;
+use crate::rule::Rule;
+use crate::todo::OpenTodo;
 use crate::tool::ToolResult;
 use crate::usage::Usage;
 
@@ -372,6 +374,23 @@ pub enum Event {
         /// What it printed.
         delta: String,
     },
+    /// Rules matched the answer that streams in: it is stopped, the model is told them, and another run follows
+    /// (dialects.md 8).
+    TtsrTriggered {
+        /// The rules.
+        rules: Vec<Arc<Rule>>,
+    },
+    /// The model stopped while todos are open; it is reminded of them and another run follows (dialects.md 8).
+    TodoReminder {
+        /// Open items of all phases.
+        todos: Vec<OpenTodo>,
+        /// 1 for the first reminder since the user said something.
+        attempt: u32,
+        /// How many there may be.
+        max_attempts: u32,
+    },
+    /// A todo that was done left the list; `get_state` has what remains. One for each.
+    TodoAutoClear,
     /// Something a person should know; nothing depends on it.
     Notice {
         /// `info`, `warning` or `error`.

@@ -33,6 +33,9 @@ names! {
     QueueUpdate = "queue_update";
     SessionChanged = "session_changed";
     HostToolCall = "host_tool_call";
+    TtsrTriggered = "ttsr_triggered";
+    TodoReminder = "todo_reminder";
+    TodoAutoClear = "todo_auto_clear";
     HostToolCancel = "host_tool_cancel";
     HostUriRequest = "host_uri_request";
     HostUriCancel = "host_uri_cancel";

@@ -22,11 +22,13 @@ pub mod number;
 pub mod partial_json;
 pub mod protocol;
 pub mod reply;
+pub mod rule;
 pub mod said;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod state;
 pub mod table;
+pub mod todo;
 pub mod tool;
 pub mod usage;
 
@@ -43,6 +45,8 @@ pub use message::{
 };
 pub use model::{Model, ThinkingLevel};
 pub use reply::{Reply, Response};
+pub use rule::Rule;
 pub use table::{CommandSpec, Lane};
+pub use todo::{TodoItem, TodoPhase, TodoStatus};
 pub use tool::{ToolResult, ToolSpec};
 pub use usage::{Cost, Usage};

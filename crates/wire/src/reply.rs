@@ -14,6 +14,7 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
 use crate::state::{BashResult, ContextUsage, SessionState, SessionStats};
+use crate::todo::TodoPhase;
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -333,6 +334,15 @@ pub struct Commands {
     pub commands: Vec<Value>,
 }
 
+/// Answer of `set_todos`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Todos {
+    /// The list as it is now, with every id and status filled in.
+    pub todo_phases: Vec<TodoPhase>,
+}
+
 /// Answer of `get_context_usage`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -379,6 +389,7 @@ pub enum Reply {
     OpenSessions(OpenSessions),
     Commands(Commands),
     ContextUsage(ContextUsageReply),
+    Todos(Todos),
     Compacted(Box<CompactionResult>),
     Exported(Exported),
     HostTools(HostToolNames),

@@ -1,9 +1,9 @@
 //! What `get_state` and its relatives answer (dialects.md 5, row 7): the superset that all known clients accept.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::model::{Model, ThinkingLevel};
+use crate::todo::TodoPhase;
 
 /// How many queued messages are taken at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -81,8 +81,8 @@ pub struct SessionState {
     pub pending_message_count: usize,
     /// Same as `pendingMessageCount`, for xcsh and older clients.
     pub queued_message_count: usize,
-    /// Todo phases, for xcsh clients.
-    pub todo_phases: Vec<Value>,
+    /// The todo list, for xcsh clients.
+    pub todo_phases: Vec<TodoPhase>,
     /// How full the context is, when that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<ContextUsage>,

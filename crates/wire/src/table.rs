@@ -9,7 +9,7 @@ use crate::command::{
     ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams,
     NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PromptParams, QueueModeParams,
     RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams, StatsParams, SwitchParams,
-    ThinkingParams,
+    ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 
@@ -123,7 +123,7 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
     ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions, OpenedSession,
-    QueueItems, Queues, SessionTree, Sessions, ThinkingLevels,
+    QueueItems, Queues, SessionTree, Sessions, ThinkingLevels, Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -234,6 +234,9 @@ commands! {
     GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
     /// Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each object.
     NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Ordered -> Negotiated;
+    /// Puts another todo list in the place of the session's and answers it with every id and status filled in. It is kept
+    /// with the session.
+    SetTodos(TodosParams) = "set_todos", Ordered -> Todos;
     /// Names the session.
     SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
     /// What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits.

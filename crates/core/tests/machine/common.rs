@@ -145,7 +145,7 @@ fn told(message: &Message) -> String {
 
 fn short(effect: &Effect) -> Option<String> {
     Some(match effect {
-        Effect::Persist(_) => return None,
+        Effect::Persist(_) | Effect::Record(_) => return None,
         Effect::CallModel => "CALL".to_owned(),
         Effect::CancelModel => "CANCEL MODEL".to_owned(),
         Effect::PrepareTool(slot, _) => format!("PREPARE {slot}"),

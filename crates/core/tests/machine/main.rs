@@ -4,6 +4,7 @@ mod common;
 mod compact;
 mod dangling;
 mod found;
+mod reminders;
 mod resume;
 mod run;
 mod simulate;

@@ -21,6 +21,22 @@ impl Document {
         (!trimmed.is_empty()).then(|| trimmed.to_owned())
     }
 
+    /// A list of texts; a single text is a list of one.
+    pub(crate) fn texts(&self, key: &str) -> Vec<String> {
+        let values = match self.meta.get(key) {
+            Some(Value::Array(items)) => items.iter().collect(),
+            Some(one) => vec![one],
+            None => Vec::new(),
+        };
+        let texts = values.into_iter().filter_map(scalar);
+        texts.filter(|text| !text.trim().is_empty()).collect()
+    }
+
+    /// Is there such a key?
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.meta.contains_key(key)
+    }
+
     /// True for a true boolean only.
     pub(crate) fn flag(&self, key: &str) -> bool {
         matches!(self.meta.get(key), Some(Value::Bool(true)))

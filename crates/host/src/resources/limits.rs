@@ -26,3 +26,7 @@ pub const SKILL_DESCRIPTION_CHARS: usize = 1024;
 pub const TEMPLATE_DESCRIPTION_CHARS: usize = 60;
 /// Parent directories of the working directory that are searched for context files and skills.
 pub const ANCESTORS: usize = 256;
+/// Bytes of a file with a rule.
+pub const RULE_BYTES: u64 = 256 * 1024;
+/// Directory entries looked at in one directory of rules.
+pub const RULE_ENTRIES: usize = 2_000;

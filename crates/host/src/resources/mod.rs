@@ -10,6 +10,7 @@ mod diagnostic;
 mod frontmatter;
 pub mod limits;
 mod prompt_texts;
+mod rules;
 mod skill_files;
 mod skills;
 mod source;
@@ -21,7 +22,9 @@ mod tests;
 pub(crate) mod text_file;
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
+
+use pinion_core::ttsr::Rules;
 
 pub use commands::CommandInfo;
 pub use context::{ContextFile, context_files};
@@ -49,6 +52,8 @@ pub struct ResourceOptions {
     pub skills: bool,
     /// False for `--no-prompt-templates`: only paths of scope `Temporary` load.
     pub templates: bool,
+    /// False for `--no-rules`.
+    pub rules: bool,
     /// Skills named by settings and flags.
     pub skill_paths: Vec<ExtraPath>,
     /// Templates named by settings and flags.
@@ -71,6 +76,7 @@ impl ResourceOptions {
             context_files: true,
             skills: true,
             templates: true,
+            rules: true,
             skill_paths: Vec::new(),
             template_paths: Vec::new(),
             system_prompt: None,
@@ -89,6 +95,7 @@ pub struct Resources {
     texts: Loaded<PromptTexts>,
     skills: Loaded<Vec<Skill>>,
     templates: Loaded<Vec<Template>>,
+    rules: Loaded<Arc<Rules>>,
 }
 
 /// A user's text after skill calls and template calls were carried out.
@@ -110,6 +117,7 @@ impl Resources {
             texts: OnceLock::new(),
             skills: OnceLock::new(),
             templates: OnceLock::new(),
+            rules: OnceLock::new(),
         }
     }
 
@@ -135,6 +143,32 @@ impl Resources {
     /// The prompt templates, those that win first.
     pub fn templates(&self) -> &[Template] {
         &self.templates.get_or_init(|| templates::load(&self.options)).0
+    }
+
+    /// The rules that watch answers, ready for matching.
+    pub fn rules(&self) -> Arc<Rules> {
+        Arc::clone(&self.loaded_rules().0)
+    }
+
+    /// Have the rules been read?
+    #[must_use]
+    pub fn has_read_rules(&self) -> bool {
+        self.rules.get().is_some()
+    }
+
+    /// What is wrong with the rules.
+    pub fn rule_problems(&self) -> &[Diagnostic] {
+        &self.loaded_rules().1
+    }
+
+    fn loaded_rules(&self) -> &(Arc<Rules>, Vec<Diagnostic>) {
+        self.rules.get_or_init(|| {
+            let (rules, mut notes) = rules::load(&self.options);
+            let (rules, problems) = Rules::new(rules, &self.options.cwd.to_string_lossy());
+            let problems = problems.into_iter();
+            notes.extend(problems.map(|(path, problem)| Diagnostic::new(Path::new(&path), problem)));
+            (Arc::new(rules), notes)
+        })
     }
 
     /// What `get_commands` lists, without extensions.
@@ -191,6 +225,7 @@ impl Resources {
             self.context.get().map(|loaded| &loaded.1),
             self.templates.get().map(|loaded| &loaded.1),
             self.skills.get().map(|loaded| &loaded.1),
+            self.rules.get().map(|loaded| &loaded.1),
         ];
         lists.into_iter().flatten().flatten().cloned().collect()
     }

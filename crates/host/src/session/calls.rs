@@ -53,6 +53,20 @@ impl Calls {
         self.cancel.is_cancelled()
     }
 
+    /// Keeps a call until it is its turn to run.
+    pub(super) fn keep(&mut self, slot: usize, request: ToolRequest) {
+        self.prepared.insert(slot, request);
+    }
+
+    /// Takes a call out if it is one of this tool.
+    pub(super) fn take_if(&mut self, slot: usize, tool: &str) -> Option<ToolRequest> {
+        let is_it = self
+            .prepared
+            .get(&slot)
+            .is_some_and(|request| request.name == tool);
+        is_it.then(|| self.prepared.remove(&slot))?
+    }
+
     /// Ready for the next batch.
     pub(super) fn reset(&mut self) {
         self.cancel = CancellationToken::new();
@@ -68,12 +82,15 @@ impl Session {
             self.calls.reset();
             self.hosted.reset();
         }
+        if !self.active_tools.contains(&call.name) {
+            return Prepared::Refused(ToolResult::error(format!("Tool {} not found", call.name)));
+        }
+        if call.name == pinion_core::todo::TOOL {
+            return self.prepare_todo(slot, call);
+        }
         let ToolCall {
             id, name, arguments, ..
         } = call;
-        if !self.active_tools.contains(&name) {
-            return Prepared::Refused(ToolResult::error(format!("Tool {name} not found")));
-        }
         if let Some(prepared) = self.hosted.prepare(slot, id, &name, &arguments) {
             return prepared;
         }
@@ -82,7 +99,7 @@ impl Session {
                 if let Some(prepared) = self.hosted.prepare_uri(slot, &name, &args) {
                     return prepared;
                 }
-                self.calls.prepared.insert(slot, ToolRequest { name, args });
+                self.calls.keep(slot, ToolRequest { name, args });
                 Prepared::Run
             }
             Err(error) => Prepared::Refused(ToolResult::error(error)),

@@ -105,6 +105,7 @@ impl Session {
             Command::SetHostTools(params) => self.set_host_tools(&params),
             Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
             Command::NegotiateProtocol(params) => negotiate(&params),
+            Command::SetTodos(params) => self.set_todos(&params),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => Err(format!("Unknown command: {}", other.name())),
         };

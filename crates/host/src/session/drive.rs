@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pinion_core::{Effect, Input, ToolInput};
+use wire::entry::CustomMessageEntry;
 use wire::{EntryBody, Message};
 
 use super::Session;
@@ -32,7 +33,11 @@ impl Session {
         match effect {
             Effect::Emit(event) => self.outbox.tell(event).await,
             Effect::Persist(message) => self.persist(message).await,
-            Effect::CallModel => self.ask_model(),
+            Effect::Record(body) => self.record(body).await,
+            Effect::CallModel => {
+                self.watch_rules().await;
+                self.ask_model();
+            }
             Effect::CancelModel => {
                 if let Some(answering) = &self.answering {
                     answering.cancel();
@@ -43,7 +48,9 @@ impl Session {
                 inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
             }
             Effect::RunTool(slot) => {
-                if !self.ask_host(slot, inputs).await {
+                if let Some(input) = self.run_own(slot) {
+                    inputs.push_back(Input::Tool(slot, input));
+                } else if !self.ask_host(slot, inputs).await {
                     self.run_call(slot);
                 }
             }
@@ -74,7 +81,7 @@ impl Session {
     /// (pi-1.5-delta.md 3); from then on nothing is told before it is on disk.
     pub(super) async fn persist(&mut self, message: Arc<Message>) {
         let begins = matches!(message.as_ref(), Message::User(_) | Message::Assistant(_));
-        let appended = self.log.append(EntryBody::message(message)).map(drop);
+        let appended = self.log.append(body_of(message)).map(drop);
         let done = if begins {
             appended.and_then(|()| self.log.ensure_on_disk())
         } else {
@@ -92,5 +99,19 @@ impl Session {
             self.notice("error", format!("The session file could not be written: {error}"))
                 .await;
         }
+    }
+}
+
+/// The entry of a message. Messages that no person and no model said have a kind of their own.
+fn body_of(message: Arc<Message>) -> EntryBody {
+    match message.as_ref() {
+        Message::Custom(custom) => EntryBody::CustomMessage(CustomMessageEntry {
+            custom_type: custom.custom_type.clone(),
+            content: custom.content.clone(),
+            display: custom.display,
+            details: custom.details.clone(),
+            extra: wire::Extra::default(),
+        }),
+        _ => EntryBody::message(message),
     }
 }

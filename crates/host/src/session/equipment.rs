@@ -10,15 +10,17 @@ use super::Session;
 
 impl Session {
     /// The active tools of our own, in their fixed order.
-    fn active(&self) -> impl Iterator<Item = &'static ToolInfo> {
+    fn active(&self) -> impl Iterator<Item = ToolInfo> {
         Toolbox::infos()
             .iter()
             .filter(|info| self.active_tools.contains(&info.spec.name))
+            .cloned()
+            .chain(self.todo_tool())
     }
 
     /// What the model is told of its tools: ours, then those of the host.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
-        let own = self.active().map(|info| info.spec.clone());
+        let own = self.active().map(|info| info.spec);
         own.chain(self.hosted.specs(&self.active_tools)).collect()
     }
 
@@ -29,7 +31,8 @@ impl Session {
         }
         let rules = self.hosted.uri_rules();
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-        let own = self.active().map(|info| ToolHint {
+        let active: Vec<ToolInfo> = self.active().collect();
+        let own = active.iter().map(|info| ToolHint {
             name: &info.spec.name,
             snippet: Some(info.snippet),
             guidelines: info.guidelines,

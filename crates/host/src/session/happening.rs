@@ -1,5 +1,7 @@
 //! Waiting for the next thing to deal with.
 
+use std::time::Duration;
+
 use llm::ModelEvent;
 
 use crate::mail::{Mail, Mailbox};
@@ -7,6 +9,7 @@ use crate::mail::{Mail, Mailbox};
 use super::Session;
 use super::answering::Answering;
 use super::calls::CallReport;
+use super::drive::now_ms;
 use super::shell::ShellReport;
 use super::summarising::{Summarised, Summarising};
 
@@ -18,6 +21,7 @@ pub(super) enum Happening {
     Shell(ShellReport),
     Summarised(Summarised),
     RetryDue,
+    TodoDue,
     Closed,
 }
 
@@ -27,6 +31,7 @@ impl Session {
         let urgent_only = self.holds_mail();
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
         let summarising = &mut self.summarising;
+        let todo = self.machine.todos.next_due();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
             mail = next_mail(mailbox, urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
@@ -35,6 +40,7 @@ impl Session {
             events = next_events(answering) => Happening::Model(events),
             summarised = summaries(summarising) => Happening::Summarised(summarised),
             () = due(timer) => Happening::RetryDue,
+            () = at(todo) => Happening::TodoDue,
         }
     }
 }
@@ -59,6 +65,17 @@ async fn next_events(answering: &mut Option<Answering>) -> Vec<ModelEvent> {
 async fn due(timer: &mut Option<std::pin::Pin<Box<tokio::time::Sleep>>>) {
     match timer {
         Some(timer) => timer.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Waits for a time (Unix milliseconds), if there is one.
+async fn at(time: Option<i64>) {
+    match time {
+        Some(time) => {
+            let wait = u64::try_from(time.saturating_sub(now_ms())).unwrap_or(0);
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+        }
         None => std::future::pending().await,
     }
 }

@@ -90,6 +90,7 @@ impl Session {
             later: VecDeque::new(),
             closing: None,
         };
+        session.load_todos();
         if !has_messages || !has_level {
             session.note_start(has_messages)?;
         }

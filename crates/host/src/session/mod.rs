@@ -21,9 +21,11 @@ mod prompting;
 mod queueing;
 mod reading;
 mod resuming;
+mod ruling;
 mod shell;
 mod summarising;
 mod switching;
+mod todos;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -143,6 +145,7 @@ impl Session {
             Happening::Call(report) => self.on_call(report).await,
             Happening::Shell(report) => self.on_shell(report).await,
             Happening::Summarised(summarised) => self.on_summarised(summarised).await,
+            Happening::TodoDue => self.clear_todos().await,
             Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
             Happening::Closed => {}
         }

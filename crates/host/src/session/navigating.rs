@@ -156,7 +156,10 @@ impl Session {
         let before = self.log.leaf_id().map(str::to_owned);
         let there = self.go_to(&place, summary, label);
         let messages = match &there {
-            Ok(_) => Some(self.conversation_at_leaf()),
+            Ok(_) => {
+                self.load_todos();
+                Some(self.conversation_at_leaf())
+            }
             Err(_) => {
                 // An entry that was read cannot have gone away, so this does not fail.
                 let _back = self.log.set_leaf(before.as_deref());

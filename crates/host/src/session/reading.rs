@@ -48,7 +48,7 @@ impl Session {
             message_count: self.machine.messages().len(),
             pending_message_count: queued,
             queued_message_count: queued,
-            todo_phases: Vec::new(),
+            todo_phases: self.machine.todos.phases().to_vec(),
             context_usage: self.context_usage(),
         }
     }

@@ -230,6 +230,7 @@ impl Session {
         let (messages, kept) = conversation(context);
         self.kept = kept;
         self.machine = Machine::new(self.machine.settings, messages);
+        self.load_todos();
         self.model = start.model;
         self.thinking = start.thinking;
         self.scope = start.scope;

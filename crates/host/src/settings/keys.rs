@@ -23,7 +23,7 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 41] = [
+const USED: [&str; 54] = [
     "modelThinkingLevels",
     "compaction.modelOverrides",
     "branchSummary.reserveTokens",
@@ -59,6 +59,16 @@ const USED: [&str; 41] = [
     "skills",
     "prompts",
     "defaultProjectTrust",
+    "todo.enabled",
+    "todo.reminders",
+    "todo.reminders.enabled",
+    "todo.reminders.max",
+    "tasks.todoClearDelay",
+    "ttsr.enabled",
+    "ttsr.interruptMode",
+    "ttsr.contextMode",
+    "ttsr.repeatMode",
+    "ttsr.repeatGap",
     // Objects themselves: their members are what counts.
     "thinkingBudgets",
     "compaction",
@@ -66,13 +76,16 @@ const USED: [&str; 41] = [
     "retry",
     "retry.provider",
     "images",
+    "todo",
+    "tasks",
+    "ttsr",
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
 const NOT_YET: [&str; 1] = ["extensions"];
 
 /// Keys of terminals, package managers, telemetry and transports that do not exist here.
-const NO_MEANING: [&str; 43] = [
+const NO_MEANING: [&str; 44] = [
     "autocompleteMaxVisible",
     "branchSummary.skipPrompt",
     "cacheWarming",
@@ -107,6 +120,7 @@ const NO_MEANING: [&str; 43] = [
     "themes",
     "thinkingBudgets.max",
     "thinkingBudgets.xhigh",
+    "todo.eager",
     "trackingId",
     "transport",
     "treeFilterMode",
@@ -127,13 +141,17 @@ const RENAMED: [(&str, &str); 3] = [
 ];
 
 /// Objects whose members are looked at one by one.
-const OPENED: [&str; 6] = [
+const OPENED: [&str; 10] = [
     "thinkingBudgets",
     "compaction",
     "branchSummary",
     "retry",
     "retry.provider",
     "images",
+    "todo",
+    "todo.reminders",
+    "tasks",
+    "ttsr",
 ];
 
 /// What a key means, given by its path (`retry.provider.maxRetries`).

@@ -8,6 +8,7 @@ pub mod jsonc;
 mod keys;
 mod layers;
 pub mod limits;
+mod nudges;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use wire::state::{InterruptMode, QueueMode};
 use crate::resources::{Diagnostic, ExtraPath, Scope};
 pub use keys::{KeyUse, meaning};
 use layers::Layer;
+pub use nudges::{TodoOptions, TtsrOptions};
 use reader::Reader;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
@@ -91,6 +93,10 @@ pub struct Settings {
     pub prompts: Vec<ExtraPath>,
     /// `extensions`, likewise.
     pub extensions: Vec<ExtraPath>,
+    /// `todo` and `tasks.todoClearDelay`.
+    pub todo: TodoOptions,
+    /// `ttsr`.
+    pub ttsr: TtsrOptions,
     /// What the project may decide.
     pub project: ProjectAccess,
     /// The files that were looked at, the user's first.

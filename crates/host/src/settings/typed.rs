@@ -12,7 +12,7 @@ use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, ProjectAccess,
     ProviderRetrySettings, RetrySettings,
 };
-use crate::settings::{Settings, SettingsSource, layers, limits};
+use crate::settings::{Settings, SettingsSource, layers, limits, nudges};
 
 /// Reads every key that has a meaning for us; all others stay in `raw`.
 pub(super) fn typed(
@@ -27,6 +27,9 @@ pub(super) fn typed(
         "retry",
         "retry.provider",
         "images",
+        "todo",
+        "tasks",
+        "ttsr",
     ]);
     let mut raw = Map::new();
     for layer in reader.layers.iter().rev() {
@@ -55,6 +58,8 @@ pub(super) fn typed(
         skills: paths(reader, "skills", source),
         prompts: paths(reader, "prompts", source),
         extensions: paths(reader, "extensions", source),
+        todo: nudges::todo(reader),
+        ttsr: nudges::ttsr(reader),
         project,
         files: Vec::new(),
         raw,

@@ -166,8 +166,7 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
         );
         assert!(entry["timestamp"].is_string(), "{name}: {entry}");
     }
-    let messages = entries.iter().filter(|entry| entry["type"] == "message");
-    let on_disk: Vec<String> = messages.map(|entry| canonical(&entry["message"])).collect();
+    let on_disk: Vec<String> = entries.iter().filter_map(message_of).collect();
     let known: HashSet<&String> = on_disk.iter().collect();
     let mut rest = on_disk.iter();
     // What was told before the last change of sessions may belong to another file.
@@ -179,7 +178,7 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
         .enumerate()
         .filter(|(_, line)| line["type"] == "message_end")
     {
-        let told = canonical(&line["message"]);
+        let told = without_time(&line["message"]);
         if known.contains(&told) {
             assert!(
                 rest.any(|message| *message == told),
@@ -192,6 +191,30 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
             );
         }
     }
+}
+
+/// The message of an entry, in the same text as [`without_time`] gives for what was told.
+fn message_of(entry: &Value) -> Option<String> {
+    match entry["type"].as_str()? {
+        "message" => Some(canonical(&entry["message"])),
+        "custom_message" => {
+            let members = ["customType", "content", "display", "details"];
+            let mut message = Map::from_iter([("role".to_owned(), "custom".into())]);
+            let known = members.iter().filter_map(|name| Some((name, entry.get(*name)?)));
+            message.extend(known.map(|(name, value)| ((*name).to_owned(), value.clone())));
+            Some(canonical(&Value::Object(message)))
+        }
+        _ => None,
+    }
+}
+
+/// Messages of extensions and the like have the time of their entry, which is another.
+fn without_time(message: &Value) -> String {
+    let mut message = message.clone();
+    if message["role"] == "custom" {
+        message.as_object_mut().unwrap().remove("timestamp");
+    }
+    canonical(&message)
 }
 
 /// Commands after which the process works on another session.

@@ -40,4 +40,6 @@ mod shell;
 mod shell_context;
 mod stats;
 mod switching;
+mod todos;
 mod tree;
+mod ttsr;

@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use super::tagged::{unknown, with_head};
 use crate::entry::{
     BranchSummary, Compaction, CustomEntry, CustomMessageEntry, Entry, Label, MessageEntry, ModelChange,
-    SessionInfo, ThinkingLevelChange,
+    SessionInfo, ThinkingLevelChange, TtsrInjection,
 };
 
-const TYPES: [&str; 10] = [
+const TYPES: [&str; 11] = [
     "session",
     "message",
     "thinking_level_change",
@@ -21,6 +21,7 @@ const TYPES: [&str; 10] = [
     "branch_summary",
     "custom",
     "custom_message",
+    "ttsr_injection",
     "label",
     "session_info",
 ];
@@ -50,6 +51,7 @@ impl JsonSchema for Entry {
             kind::<BranchSummary>(generator, "branch_summary"),
             kind::<CustomEntry>(generator, "custom"),
             kind::<CustomMessageEntry>(generator, "custom_message"),
+            kind::<TtsrInjection>(generator, "ttsr_injection"),
             kind::<Label>(generator, "label"),
             kind::<SessionInfo>(generator, "session_info"),
             unknown("An entry type of a newer version; pass over it.", "type", &TYPES),

@@ -262,6 +262,7 @@ impl Checker {
         must(!(starts && self.aborted), "something began after an abort")?;
         match effect {
             Effect::Persist(message) => self.on_persist(message),
+            Effect::Record(_) => must(false, "recorded an entry without rules"),
             Effect::Emit(event) => self.on_event(event),
             Effect::CallModel => self.on_call(),
             Effect::CancelModel => must(self.asking && self.aborted, "cancelled a model for no reason"),

@@ -485,7 +485,7 @@ impl World {
             Effect::Compact(reason) => self.owed.compaction = Some(reason),
             Effect::CancelCompaction => self.owed.cancelled = true,
             Effect::Idle => return self.idle(),
-            Effect::Emit(_) | Effect::CancelTools => {}
+            Effect::Emit(_) | Effect::CancelTools | Effect::Record(_) => {}
         }
         Ok(())
     }

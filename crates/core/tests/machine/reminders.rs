@@ -1,0 +1,194 @@
+//! Reminders of open todos: when they come and what follows.
+
+use pinion_core::todo::{TodoSettings, Todos, normalise};
+use pinion_core::{CompactOutcome, Effect, Input, LoopSettings, QueueKind, Verdict};
+use serde_json::json;
+use wire::{Event, Message, StopReason};
+
+use crate::common::World;
+
+/// A world with one item in progress and one pending, and so many reminders.
+fn world(max_reminders: u32) -> World {
+    let mut world = World::new(LoopSettings::default());
+    let settings = TodoSettings {
+        reminders: max_reminders > 0,
+        max_reminders,
+        ..TodoSettings::default()
+    };
+    let mut todos = Todos::new(settings, Vec::new());
+    todos.replace(list("pending"), 0);
+    world.machine.todos = todos;
+    world
+}
+
+fn list(second: &str) -> Vec<wire::TodoPhase> {
+    let first = if second == "pending" {
+        "in_progress"
+    } else {
+        second
+    };
+    let tasks = json!([{"content": "a", "status": first}, {"content": "b", "status": second}]);
+    normalise(&json!([{"name": "A", "tasks": tasks}])).unwrap_or_default()
+}
+
+/// The attempts told since the last call, and whether all is quiet.
+fn reminded(world: &mut World) -> (Vec<(u32, u32, usize)>, bool) {
+    let attempts = world.effects.drain(..).filter_map(|effect| match effect {
+        Effect::Emit(Event::TodoReminder {
+            todos,
+            attempt,
+            max_attempts,
+        }) => Some((attempt, max_attempts, todos.len())),
+        _ => None,
+    });
+    (attempts.collect(), world.machine.is_idle())
+}
+
+#[test]
+fn the_order_of_things() {
+    let mut world = world(1);
+    world.prompt("Go");
+    world.answer(&[], StopReason::Stop);
+    let log = world.take();
+    let end = log.iter().position(|line| line == "agent_end 2 retry");
+    let rest: Vec<&str> = log
+        .iter()
+        .skip(end.map_or(0, |at| at + 1))
+        .map(|line| line.split(' ').next().unwrap_or_default())
+        .collect();
+    assert_eq!(rest, ["TodoReminder", "agent_start", "turn_start", "CALL"]);
+    let Some(Message::Custom(told)) = world.machine.messages().last().map(AsRef::as_ref) else {
+        panic!("nothing was said");
+    };
+    assert_eq!(
+        (told.custom_type.as_str(), told.display),
+        ("todo-reminder", false)
+    );
+    let text = told.content.text();
+    assert!(
+        text.contains(
+            "2 items of the todo list are not done:\n- task-1 [in_progress] a (A)\n- task-2 [pending] b (A)\n"
+        ) && text.contains("(Reminder 1 of 1)"),
+        "{text}"
+    );
+    let on_disk = world.effects.iter().any(
+        |effect| matches!(effect, Effect::Persist(message) if matches!(message.as_ref(), Message::Custom(_))),
+    );
+    assert!(on_disk);
+    world.answer(&[], StopReason::Stop);
+    assert!(world.take().contains(&"agent_end 1".to_owned()));
+}
+
+#[test]
+fn so_many_between_two_messages_of_the_user() {
+    let mut world = world(2);
+    for _ in 0..2 {
+        world.prompt("Go");
+        for attempt in 1..=2 {
+            world.answer(&[], StopReason::Stop);
+            assert_eq!(reminded(&mut world), (vec![(attempt, 2, 2)], false));
+        }
+        world.answer(&[], StopReason::Stop);
+        assert_eq!(reminded(&mut world), (vec![], true));
+    }
+}
+
+#[test]
+fn what_was_queued_comes_first_and_counts_as_the_users() {
+    let mut world = world(1);
+    world.prompt("Go");
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 1);
+    world.queue(QueueKind::FollowUp, "also");
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 0);
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0, [(1, 1, 2)]);
+}
+
+#[test]
+fn not_when_nothing_is_open_or_nobody_asked() {
+    let mut done = world(3);
+    done.machine.todos.replace(list("completed"), 0);
+    let off = world(0);
+    for mut world in [done, off] {
+        world.prompt("Go");
+        world.answer(&[], StopReason::Stop);
+        assert_eq!(reminded(&mut world), (vec![], true));
+        assert!(world.take().contains(&"agent_end 2".to_owned()));
+    }
+}
+
+#[test]
+fn not_after_a_failure_or_an_abort() {
+    let mut failed = world(3);
+    failed.prompt("Go");
+    failed.fail("no", Verdict::Final);
+    assert_eq!(reminded(&mut failed), (vec![], true));
+    let mut aborted = world(3);
+    aborted.prompt("Go");
+    aborted.step(Input::Abort);
+    aborted.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut aborted), (vec![], true));
+}
+
+#[test]
+fn not_while_tools_run() {
+    let mut world = world(3);
+    world.prompt("Go");
+    world.answer(&["c"], StopReason::ToolUse);
+    world.prepared(0);
+    world.done(0, "x");
+    assert_eq!(reminded(&mut world), (vec![], false));
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 1);
+}
+
+#[test]
+fn a_manual_compaction_reminds_nobody() {
+    let mut world = world(3);
+    world.step(Input::Compact);
+    world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
+    assert_eq!(reminded(&mut world), (vec![], true));
+}
+
+#[test]
+fn compaction_comes_before() {
+    let mut world = world(3);
+    world.prompt("Go");
+    world.full = true;
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(
+        reminded(&mut world),
+        (vec![], false),
+        "the conversation is compacted first"
+    );
+    world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
+    assert_eq!(reminded(&mut world).0, [(1, 3, 2)]);
+    // The list changed meanwhile: then there is nothing to say.
+    world.full = true;
+    world.answer(&[], StopReason::Stop);
+    world.machine.todos.replace(list("abandoned"), 0);
+    world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
+    assert_eq!(reminded(&mut world), (vec![], true));
+    // Somebody aborted it: then the user wants quiet.
+    world.machine.todos.replace(list("pending"), 0);
+    world.prompt("Go");
+    world.full = true;
+    world.answer(&[], StopReason::Stop);
+    world.step(Input::Abort);
+    world.step(Input::Compacted(CompactOutcome::Aborted));
+    assert_eq!(reminded(&mut world), (vec![], true));
+}
+
+#[test]
+fn everything_done_begins_the_count_anew() {
+    let mut world = world(1);
+    world.prompt("Go");
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0.len(), 1);
+    world.machine.todos.replace(list("completed"), 0);
+    world.machine.todos.replace(list("pending"), 0);
+    world.answer(&[], StopReason::Stop);
+    assert_eq!(reminded(&mut world).0, [(1, 1, 2)]);
+}
