@@ -1,10 +1,11 @@
-//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts` and `PROTOCOL.md` from the types of `wire`, or compares them with
-//! what is checked in.
+//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md` and the types of the SDKs from the types of `wire`,
+//! or compares them with what is checked in.
 //!
 //! Here: which files there are. The schema itself is made in `wire::schema`; examples are written by hand or recorded.
 
 mod examples;
 mod page;
+mod python;
 mod typescript;
 mod view;
 
@@ -17,7 +18,7 @@ pub use examples::{Examples, Kind, fenced_lines};
 
 use crate::out::{complain, say};
 
-/// A generated file: its name in `protocol/` and its text.
+/// A generated file: its path, seen from `protocol/`, and its text.
 pub type File = (&'static str, String);
 
 /// All generated files, as they should be.
@@ -33,6 +34,9 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         ("schema.json", schema),
         ("types.d.ts", typescript::render(&document)),
         ("PROTOCOL.md", page::render(&document, &examples)),
+        ("../sdk/typescript/src/protocol.d.ts", typescript::render(&document)),
+        ("../sdk/python/pinion_agent/protocol.py", python::types(&document)),
+        ("../sdk/python/pinion_agent/commands.py", python::methods(&document)),
     ])
 }
 

@@ -1,0 +1,159 @@
+"""The agent as a child process: lines in, lines out, an end in bounded time. Knows nothing of what the lines mean."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional
+
+from .errors import AgentExited, ProtocolError, StartError, TimedOut
+
+#: Longest line, in bytes.
+MAX_LINE = 256 << 20
+#: How much of stderr is kept, in bytes.
+STDERR_TAIL = 64 << 10
+_CHUNK = 1 << 16
+
+
+class Process:
+    """A running agent. `on_frame` is called with every object it writes, `on_end` once when it has ended."""
+
+    def __init__(self, on_frame: Callable[[Dict[str, Any]], None], on_end: Callable[[Exception], None]) -> None:
+        self._on_frame = on_frame
+        self._on_end = on_end
+        self._child: Optional[asyncio.subprocess.Process] = None
+        self._tasks: List["asyncio.Task[None]"] = []
+        self._stderr = bytearray()
+        # Made in `start`: older Pythons tie a lock to the loop that runs at its making.
+        self._writing: Optional[asyncio.Lock] = None
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the agent wrote to stderr."""
+        return self._stderr.decode("utf-8", "replace")
+
+    @property
+    def returncode(self) -> Optional[int]:
+        return self._child.returncode if self._child else None
+
+    async def start(self, argv: List[str], cwd: Optional[str], env: Optional[Mapping[str, str]]) -> None:
+        self._writing = asyncio.Lock()
+        try:
+            self._child = await asyncio.create_subprocess_exec(
+                *argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                cwd=cwd,
+                env={**os.environ, **env} if env else None,
+            )
+        except OSError as error:
+            raise StartError(f"cannot start {argv[0]}: {error}") from error
+        self._tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._read_stderr())]
+
+    async def write(self, frame: Dict[str, Any], timeout: float) -> None:
+        """Writes one line, waiting while the agent does not read."""
+        line = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
+        child = self._child
+        lock = self._writing
+        if child is None or lock is None or child.stdin is None or child.returncode is not None:
+            raise await self._gone()
+
+        async def send() -> None:
+            async with lock:
+                child.stdin.write(line)
+                await child.stdin.drain()
+
+        try:
+            await asyncio.wait_for(send(), timeout)
+        except asyncio.TimeoutError:
+            raise TimedOut(f"the agent did not read its input for {timeout:g} s") from None
+        except (ConnectionError, RuntimeError):
+            raise await self._gone() from None
+
+    async def _gone(self) -> AgentExited:
+        """The error that says what the agent left behind, which takes a moment to arrive."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=2.0)
+        return AgentExited(self.returncode, self.stderr)
+
+    async def stop(self, timeout: float) -> Optional[int]:
+        """Closes stdin, which ends the agent; helps with SIGTERM and SIGKILL when it takes longer than `timeout`."""
+        child = self._child
+        if child is None:
+            return None
+        if child.stdin is not None:
+            child.stdin.close()
+        for hurry in (None, child.terminate, child.kill):
+            try:
+                if hurry is not None:
+                    hurry()
+                await asyncio.wait_for(child.wait(), timeout)
+                break
+            except asyncio.TimeoutError:
+                continue
+            except ProcessLookupError:
+                break
+        # What it still said is read; grandchildren that keep the pipes open are not waited for.
+        _, pending = await asyncio.wait(self._tasks, timeout=1.0)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+        if child.stdin is not None:
+            try:
+                await asyncio.wait_for(child.stdin.wait_closed(), 1.0)
+            except (OSError, asyncio.TimeoutError):
+                pass  # It ended with lines unread.
+        return child.returncode
+
+    async def _read(self) -> None:
+        child = self._child
+        assert child is not None and child.stdout is not None
+        error: Optional[Exception] = None
+        parts: List[bytes] = []
+        size = 0
+        try:
+            while True:
+                chunk = await child.stdout.read(_CHUNK)
+                if not chunk:
+                    break
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    parts.append(line)
+                    self._line(b"".join(parts))
+                    parts, size = [], 0
+                parts.append(rest)
+                size += len(rest)
+                if size > MAX_LINE:
+                    raise ProtocolError(f"a line is longer than {MAX_LINE} bytes")
+        except (ConnectionError, ProtocolError) as problem:
+            error = problem
+        if error is None:
+            # stdout is closed: the code and the last words follow in a moment.
+            waiting = {asyncio.ensure_future(child.wait()), self._tasks[1]}
+            await asyncio.wait(waiting, timeout=1.0)
+            error = AgentExited(child.returncode, self.stderr)
+        self._on_end(error)
+
+    def _line(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            frame = json.loads(line)
+        except ValueError:
+            raise ProtocolError(f"not JSON: {line[:200]!r}") from None
+        if isinstance(frame, dict):
+            self._on_frame(frame)
+
+    async def _read_stderr(self) -> None:
+        assert self._child is not None and self._child.stderr is not None
+        while True:
+            chunk = await self._child.stderr.read(_CHUNK)
+            if not chunk:
+                return
+            self._stderr += chunk
+            del self._stderr[:-STDERR_TAIL]
+
+
+Sender = Callable[[Dict[str, Any]], Awaitable[None]]

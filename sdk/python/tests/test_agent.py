@@ -1,0 +1,267 @@
+"""Against the real program, with scripted answers."""
+
+import asyncio
+import os
+import re
+import threading
+import unittest
+
+from pinion_agent import (
+    Agent,
+    AsyncAgent,
+    CommandError,
+    RunFailed,
+    StartError,
+    TimedOut,
+    failure,
+    reply,
+    tool,
+    tool_call,
+    tool_calls,
+    when,
+)
+
+from .support import PROGRAM, Case, needs_program
+
+
+@needs_program
+class Blocking(Case):
+    def test_text_arrives_in_pieces_and_ends(self):
+        agent = self.agent(script=[reply("one ", "two ", "three", delay=0.05)])
+        run = agent.run("count")
+        self.assertEqual(run.disposition, "started")
+        pieces = list(run.text())
+        self.assertEqual("".join(pieces), "one two three")
+        self.assertGreater(len(pieces), 1)
+        result = run.result()
+        self.assertEqual((result.text, result.stop_reason, result.error, result.aborted), ("one two three", "stop", None, False))
+        self.assertEqual([message["role"] for message in result.messages], ["user", "assistant"])
+
+    def test_updates_do_not_repeat_the_whole_message(self):
+        agent = self.agent(script=[reply("a", "b", delay=0.02)])
+        updates = [event for event in agent.run("x") if event["type"] == "message_update"]
+        self.assertTrue(updates)
+        self.assertFalse([event for event in updates if "message" in event])
+
+    def test_tools_run_in_the_working_directory(self):
+        with open(os.path.join(self.cwd, "note.txt"), "w") as file:
+            file.write("remember the milk")
+        agent = self.agent(script=[tool_call("read", path="note.txt"), "done"])
+        run = agent.run("read it")
+        ends = [event for event in run if event["type"] == "tool_execution_end"]
+        self.assertIn("milk", ends[0]["result"]["content"][0]["text"])
+        self.assertEqual(run.result().text, "done")
+
+    def test_a_second_prompt_sees_only_its_own_run(self):
+        agent = self.agent(script=["first", "second"])
+        self.assertEqual(agent.ask("1"), "first")
+        run = agent.run("2")
+        self.assertEqual([message["role"] for message in run.result().messages], ["user", "assistant"])
+        self.assertEqual(run.result().text, "second")
+
+    def test_failures_are_exceptions(self):
+        agent = self.agent(script=[failure("auth"), failure("auth")])
+        with self.assertRaises(RunFailed) as caught:
+            agent.ask("x")
+        self.assertIn("401", str(caught.exception))
+        self.assertEqual(caught.exception.result.stop_reason, "error")
+        self.assertIn("401", agent.run("again").result().error)
+
+    def test_refused_commands_are_exceptions(self):
+        agent = self.agent(script=[])
+        with self.assertRaises(CommandError) as caught:
+            agent.set_model("nobody", "nothing")
+        self.assertEqual((caught.exception.command, caught.exception.message), ("set_model", "Model not found: nobody/nothing"))
+        with self.assertRaises(CommandError) as caught:
+            agent.call("no_such_command")
+        self.assertTrue(caught.exception.unknown_command)
+
+    def test_a_prompt_during_a_run_is_refused_or_queued(self):
+        agent = self.agent(script=[reply("a", "b", "c", delay=0.2), "after"])
+        run = agent.run("long")
+        with self.assertRaises(CommandError):
+            agent.run("now")
+        joined = agent.run("later", streaming_behavior="followUp")
+        self.assertEqual(joined.disposition, "queued")
+        self.assertEqual(joined.result().text, "after")
+        self.assertEqual(run.result().text, "after")
+
+    def test_abort_ends_a_run(self):
+        agent = self.agent(script=[reply("a", "b", delay=30.0)])
+        run = agent.run("long")
+        for event in run:
+            if event["type"] == "message_start" and event["message"]["role"] == "assistant":
+                run.abort()
+        self.assertTrue(run.result().aborted)
+        with self.assertRaises(RunFailed):
+            run.result().raise_for_error()
+
+    def test_ask_gives_up_and_aborts(self):
+        agent = self.agent(script=[reply("a", "b", delay=30.0), "next"])
+        with self.assertRaises(TimedOut):
+            agent.ask("long", timeout=0.5)
+        agent.abort()
+        self.assertEqual(agent.ask("and now"), "next")
+
+    def test_silence_has_a_limit(self):
+        agent = self.agent(script=[reply("a", "b", delay=30.0)])
+        with self.assertRaises(TimedOut):
+            for _ in agent.run("long", idle_timeout=0.5):
+                pass
+
+    def test_commands_have_typed_methods(self):
+        agent = self.agent(script=["hello"])
+        agent.ask("hi")
+        self.assertEqual(agent.get_last_assistant_text(), {"text": "hello"})
+        self.assertEqual(len(agent.get_messages()["messages"]), 2)
+        self.assertEqual(agent.get_session_stats()["assistantMessages"], 1)
+        self.assertEqual(agent.bash("echo out; exit 3")["exitCode"], 3)
+        self.assertIsNone(agent.set_session_name("mine"))
+        self.assertEqual(agent.get_state()["sessionName"], "mine")
+        self.assertEqual(agent.new_session(), {"cancelled": False})
+        self.assertEqual(agent.get_messages()["messages"], [])
+
+    def test_sessions_are_found_again(self):
+        agent = self.agent(script=["hello"])
+        agent.ask("remember")
+        path = agent.get_state()["sessionFile"]
+        agent.close()
+        self.assertEqual(agent.returncode, 0)
+        again = self.agent(script=[], session=path)
+        self.assertEqual([message["role"] for message in again.get_messages()["messages"]], ["user", "assistant"])
+
+    def test_answers_can_depend_on_the_question(self):
+        agent = self.agent(script=[when("weather", reply("sunny")), when("time", reply("late"))], persist=False)
+        self.assertEqual(agent.ask("the time?"), "late")
+
+    def test_events_of_a_session(self):
+        agent = self.agent(script=[])
+        events = agent.events(idle_timeout=10.0)
+        agent.set_session_name("heard")
+        self.assertEqual(next(events)["type"], "session_info_changed")
+        events.close()
+        self.assertEqual(list(events), [])
+
+    def test_a_callers_threads_share_the_agent(self):
+        agent = self.agent(script=[])
+        seen = []
+        threads = [threading.Thread(target=lambda: seen.append(agent.get_state()["sessionId"])) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(seen), 16)
+        self.assertEqual(len(set(seen)), 1)
+
+    def test_closing_during_a_run_is_quick_and_clean(self):
+        agent = self.agent(script=[tool_call("bash", command="sleep 60")])
+        run = agent.run("sleep")
+        for event in run:
+            if event["type"] == "tool_execution_start":
+                break
+        agent.close()
+        self.assertEqual(agent.returncode, 0)
+        agent.close()
+
+    def test_bad_arguments_say_why(self):
+        with self.assertRaises(StartError) as caught:
+            self.agent(args=["--rpc-dialect", "klingon"])
+        self.assertIn("pi-delta", str(caught.exception))
+
+    def test_host_tools_live(self):
+        """Runs once the agent has host tools."""
+
+        @tool
+        def double(number: int) -> int:
+            """Doubles a number."""
+            return number * 2
+
+        agent = self.agent(script=[tool_calls(("double", {"number": 4}), ("double", {"number": 5})), "done"])
+        try:
+            self.assertEqual(agent.set_tools([double]), ["double"])
+        except CommandError as error:
+            if not error.unknown_command:
+                raise
+            self.skipTest("this agent has no host tools yet")
+        ends = [event for event in agent.run("compute") if event["type"] == "tool_execution_end"]
+        self.assertEqual(sorted(end["result"]["content"][0]["text"] for end in ends), ["10", "8"])
+
+    def test_many_sessions_live(self):
+        """Runs once the agent has many sessions."""
+        agent = self.agent(script=[when("red", reply("RED")), when("blue", reply("BLUE"))])
+        other = os.path.join(self.home, "other")
+        os.mkdir(other)
+        try:
+            second = agent.open_session(cwd=other)
+        except CommandError as error:
+            if not error.unknown_command:
+                raise
+            self.skipTest("this agent has one session")
+        with second:
+            red, blue = agent.run("red"), second.run("blue")
+            self.assertEqual((red.result().text, blue.result().text), ("RED", "BLUE"))
+            self.assertNotEqual(agent.get_state()["sessionId"], second.get_state()["sessionId"])
+
+
+@needs_program
+class Asyncio(Case):
+    def test_runs_beside_other_work(self):
+        async def main():
+            async with AsyncAgent(**self.options(script=[reply("a", "b", "c", delay=0.1)])) as agent:
+                run = await agent.run("x")
+                states = asyncio.gather(*(agent.get_state() for _ in range(20)))
+                text = [piece async for piece in run.text()]
+                self.assertEqual("".join(text), "abc")
+                self.assertEqual(len(await states), 20)
+            self.assertEqual(agent.returncode, 0)
+
+        asyncio.run(main())
+
+    def test_cancelling_a_question_aborts_the_run(self):
+        async def main():
+            async with AsyncAgent(**self.options(script=[reply("a", "b", delay=30.0), "next"])) as agent:
+                asking = asyncio.ensure_future(agent.ask("long"))
+                await asyncio.sleep(0.3)
+                asking.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await asking
+                await agent.abort()
+                self.assertEqual(await agent.ask("now"), "next")
+
+        asyncio.run(main())
+
+
+@needs_program
+class Readme(Case):
+    def test_the_examples_run(self):
+        with open(os.path.join(os.path.dirname(__file__), "..", "README.md"), encoding="utf-8") as file:
+            examples = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+        self.assertGreaterEqual(len(examples), 2)
+        self.assertLessEqual(len(examples[0].splitlines()), 15)
+        before = os.getcwd(), dict(os.environ)
+        os.chdir(self.cwd)
+        os.environ.update(self.options()["env"])
+        try:
+            for example in examples:
+                if "asyncio" in example or "Agent(" in example:
+                    exec(compile(example, "README.md", "exec"), {"__name__": "__main__"})
+        finally:
+            os.chdir(before[0])
+            os.environ.clear()
+            os.environ.update(before[1])
+
+
+class Missing(Case):
+    def test_a_program_that_is_not_there(self):
+        with self.assertRaises(StartError):
+            self.agent(program=os.path.join(self.home, "nothing"))
+
+    def test_an_agent_that_was_never_started(self):
+        agent = Agent(program=PROGRAM or "pinion")
+        agent.close()
+        with self.assertRaises(RuntimeError):
+            agent.get_state()
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,184 @@
+// Against the real program, with scripted answers.
+import assert from "node:assert/strict";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { join } from "node:path";
+import { test } from "node:test";
+import {
+  CommandError,
+  RpcClient,
+  RunFailed,
+  StartError,
+  TimedOut,
+  failure,
+  reply,
+  toolCall,
+  toolCalls,
+  when,
+} from "../src/index.js";
+import { agent, all, live, options } from "./support.js";
+
+test("text arrives in pieces and ends", live, async (t) => {
+  const it = await agent(t, { script: [reply(["one ", "two ", "three"], { delayMs: 50 })] });
+  const run = await it.run("count");
+  assert.equal(run.disposition, "started");
+  const pieces = await all(run.text());
+  assert.equal(pieces.join(""), "one two three");
+  assert.ok(pieces.length > 1);
+  const result = await run.result();
+  assert.deepEqual(
+    [result.text, result.stopReason, result.error, result.aborted],
+    ["one two three", "stop", null, false],
+  );
+  assert.deepEqual(result.messages.map((message) => message.role), ["user", "assistant"]);
+});
+
+test("updates do not repeat the whole message", live, async (t) => {
+  const it = await agent(t, { script: [reply(["a", "b"], { delayMs: 20 })] });
+  const updates = (await all(await it.run("x"))).filter((event) => event.type === "message_update");
+  assert.ok(updates.length > 0);
+  assert.ok(updates.every((event) => !("message" in event)));
+});
+
+test("tools run in the working directory", live, async (t) => {
+  const given = options(t);
+  writeFileSync(join(given.cwd, "note.txt"), "remember the milk");
+  const it = await agent(t, { ...given, script: [toolCall("read", { path: "note.txt" }), "done"] });
+  const run = await it.run("read it");
+  const ends = (await all(run)).filter((event) => event.type === "tool_execution_end");
+  assert.match(ends[0].result.content[0].text, /milk/);
+  assert.equal((await run.result()).text, "done");
+});
+
+test("failures are thrown", live, async (t) => {
+  const it = await agent(t, { script: [failure("auth"), failure("auth")] });
+  await assert.rejects(it.ask("x"), (error) => error instanceof RunFailed && error.result.stopReason === "error");
+  assert.match((await (await it.run("again")).result()).error, /401/);
+});
+
+test("refused commands are thrown", live, async (t) => {
+  const it = await agent(t, { script: [] });
+  await assert.rejects(it.setModel("nobody", "nothing"), { command: "set_model", message: "Model not found: nobody/nothing" });
+  await assert.rejects(it.call("no_such_command"), (error) => error instanceof CommandError && error.unknownCommand);
+});
+
+test("a prompt during a run is refused or queued", live, async (t) => {
+  const it = await agent(t, { script: [reply(["a", "b", "c"], { delayMs: 200 }), "after"] });
+  const run = await it.run("long");
+  await assert.rejects(it.run("now"), CommandError);
+  const joined = await it.run("later", { streamingBehavior: "followUp" });
+  assert.equal(joined.disposition, "queued");
+  assert.equal((await joined.result()).text, "after");
+  assert.equal((await run.result()).text, "after");
+});
+
+test("abort ends a run", live, async (t) => {
+  const it = await agent(t, { script: [reply(["a", "b"], { delayMs: 30_000 })] });
+  const run = await it.run("long");
+  await run.abort();
+  const result = await run.result();
+  assert.ok(result.aborted);
+  assert.throws(() => result.throwIfFailed(), RunFailed);
+});
+
+test("waits have limits", live, async (t) => {
+  const it = await agent(t, { script: [reply(["a", "b"], { delayMs: 30_000 }), reply(["a", "b"], { delayMs: 30_000 }), "next"] });
+  await assert.rejects(it.ask("long", { timeoutMs: 300 }), TimedOut);
+  await it.abort();
+  await assert.rejects(all(await it.run("long", { idleTimeoutMs: 300 })), TimedOut);
+  await it.abort();
+  assert.equal(await it.ask("now"), "next");
+});
+
+test("methods unwrap what commands answer", live, async (t) => {
+  const it = await agent(t, { script: ["hello"] });
+  await it.ask("hi");
+  assert.equal(await it.getLastAssistantText(), "hello");
+  assert.equal((await it.getMessages()).length, 2);
+  assert.equal((await it.getSessionStats()).assistantMessages, 1);
+  assert.equal((await it.bash("echo out; exit 3")).exitCode, 3);
+  await it.setSessionName("mine");
+  assert.equal((await it.getState()).sessionName, "mine");
+  assert.equal((await it.listSessions()).length, 1);
+  assert.deepEqual(await it.newSession(), { cancelled: false });
+  assert.deepEqual(await it.getMessages(), []);
+});
+
+test("closing during a run is quick and clean", live, async (t) => {
+  const it = await agent(t, { script: [toolCall("bash", { command: "sleep 60" })] });
+  for await (const event of await it.run("sleep")) if (event.type === "tool_execution_start") break;
+  await it.stop();
+  assert.equal(it.exitCode, 0);
+  await it.stop();
+  await assert.rejects(it.getState());
+});
+
+test("bad arguments say why", live, async (t) => {
+  await assert.rejects(agent(t, { dialect: "klingon" }), (error) => error instanceof StartError && /pi-delta/.test(error.message));
+  await assert.rejects(agent(t, { program: "/nowhere/to/be/found" }), StartError);
+});
+
+test("the client of pi, by its names", live, async (t) => {
+  const { cwd, env } = options(t);
+  const client = new RpcClient({ cliPath: process.env.PINION_PROGRAM, cwd, env, provider: "offline", model: "echo", args: ["--no-session"] });
+  t.after(() => client.stop());
+  await client.start();
+  const heard = [];
+  const stop = client.onEvent((event) => heard.push(event.type));
+  const events = await client.promptAndWait("List the files in this directory", undefined, 30_000);
+  assert.deepEqual(heard, events.map((event) => event.type));
+  assert.ok(events.find((event) => event.type === "message_update").message, "events have the form of pi's");
+  stop();
+  const idle = client.waitForIdle(30_000);
+  await client.prompt("hello");
+  await idle;
+  assert.match(await client.getLastAssistantText(), /hello/);
+  assert.equal(client.getStderr(), "");
+  await client.stop();
+});
+
+test("host tools, once the agent has them", live, async (t) => {
+  const double = { name: "double", description: "Doubles a number.", parameters: { type: "object", properties: { number: { type: "integer" } } }, execute: ({ number }) => number * 2 };
+  const it = await agent(t, { script: [toolCalls(["double", { number: 4 }], ["double", { number: 5 }]), "done"] });
+  try {
+    assert.deepEqual(await it.setTools([double]), ["double"]);
+  } catch (error) {
+    if (!error.unknownCommand) throw error;
+    t.skip("this agent has no host tools yet");
+    return;
+  }
+  const ends = (await all(await it.run("compute"))).filter((event) => event.type === "tool_execution_end");
+  assert.deepEqual(ends.map((end) => end.result.content[0].text).sort(), ["10", "8"]);
+});
+
+test("many sessions, once the agent has them", live, async (t) => {
+  const given = options(t);
+  const it = await agent(t, { ...given, script: [when("red", "RED"), when("blue", "BLUE")] });
+  const other = join(given.cwd, "other");
+  mkdirSync(other);
+  let second;
+  try {
+    second = await it.openSession({ cwd: other });
+  } catch (error) {
+    if (!error.unknownCommand) throw error;
+    t.skip("this agent has one session");
+    return;
+  }
+  const answers = await Promise.all([it.ask("red"), second.ask("blue")]);
+  assert.deepEqual(answers, ["RED", "BLUE"]);
+  assert.notEqual((await it.getState()).sessionId, (await second.getState()).sessionId);
+  await second.close();
+});
+
+test("the example of the README runs", live, async (t) => {
+  const page = readFileSync(new URL("../README.md", import.meta.url), "utf8");
+  const example = page.match(/```js\n([^]*?)```/)[1];
+  assert.ok(example.trimEnd().split("\n").length <= 15);
+  const { cwd, env } = options(t);
+  const file = join(cwd, "example.mjs");
+  writeFileSync(file, example.replace('"pinion-agent"', JSON.stringify(new URL("../src/index.js", import.meta.url).href)));
+  const child = spawn(process.execPath, [file], { cwd, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "inherit"] });
+  const output = (await all(child.stdout)).join("");
+  assert.match(output, /No files here/);
+  assert.match(output, /stop 1/);
+});

@@ -1,0 +1,39 @@
+// Checked by the TypeScript compiler only: what the declarations promise to users.
+import { Agent, RpcClient, reply, type Data, type Params, type Tool } from "../src/index.js";
+
+const tool: Tool<{ city: string }> = {
+  name: "weather",
+  description: "Says what the weather will be.",
+  execute: async ({ city }, call) => {
+    await call.update("looking");
+    return call.signal.aborted ? undefined : city.toUpperCase();
+  },
+};
+
+export async function main(): Promise<void> {
+  const agent = await Agent.start({ tools: [tool], script: [reply("x"), "y"], onDialog: (dialog) => dialog.method === "confirm" });
+  const run = await agent.run("hello", { streamingBehavior: "steer" });
+  for await (const event of run) {
+    if (event.type === "message_end" && event.message.role === "assistant") event.message.stopReason satisfies string;
+  }
+  const state = await agent.call("get_state");
+  state.sessionId satisfies string;
+  const answer: Data<"bash"> = await agent.call("bash", { command: "ls" } satisfies Params<"bash">);
+  answer.output satisfies string;
+  // @ts-expect-error a parameter of another type
+  const wrong: Params<"bash"> = { command: 1 };
+  void wrong;
+  const anything = await agent.call("a_command_of_tomorrow", { x: 1 });
+  void anything.y;
+  // @ts-expect-error no such level
+  await agent.setThinkingLevel("huge");
+  await agent.stop();
+
+  const client = new RpcClient({ cliPath: "pinion", args: ["--no-session"] });
+  const off = client.onEvent((event) => void event.type);
+  const events = await client.promptAndWait("hi", [{ type: "image", data: "", mimeType: "image/png" }], 1000);
+  events.length satisfies number;
+  const models = await client.getAvailableModels();
+  models[0]?.contextWindow satisfies number | undefined;
+  off();
+}
