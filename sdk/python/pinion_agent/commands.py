@@ -20,6 +20,7 @@ class AsyncCommands:
         self,
         message: str,
         images: Optional[List[ImageContent]] = None,
+        attachments: Optional[List[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
@@ -27,7 +28,7 @@ class AsyncCommands:
         """Says something to the model and runs until it stops. The response comes before every event of
         the run and before any network traffic.
         """
-        return await self.call("prompt", {"message": message, "images": images, "streamingBehavior": streaming_behavior}, timeout)
+        return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior}, timeout)
 
     async def steer(
         self,
@@ -48,6 +49,18 @@ class AsyncCommands:
     ) -> Accepted:
         """Queues a message that the model gets when it would stop."""
         return await self.call("follow_up", {"message": message, "images": images}, timeout)
+
+    async def queue_message(
+        self,
+        message: str,
+        images: Optional[List[ImageContent]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Accepted:
+        """The older name of `steer`, from when there was one queue: what is left of a turn's tool calls is
+        skipped.
+        """
+        return await self.call("queue_message", {"message": message, "images": images}, timeout)
 
     async def abort(
         self,
@@ -77,6 +90,43 @@ class AsyncCommands:
         """Empties both queues and answers what was in them."""
         return await self.call("clear_queue", {}, timeout)
 
+    async def get_queue(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> QueueItems:
+        """The messages that wait in both queues, each with its id."""
+        return await self.call("get_queue", {}, timeout)
+
+    async def edit_queued(
+        self,
+        queued_id: str,
+        message: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Says something else in a message that waits. Refused when it does not wait any more."""
+        return await self.call("edit_queued", {"queuedId": queued_id, "message": message}, timeout)
+
+    async def remove_queued(
+        self,
+        queued_id: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Takes a message out of its queue. Refused when it does not wait any more."""
+        return await self.call("remove_queued", {"queuedId": queued_id}, timeout)
+
+    async def continue_(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Accepted:
+        """Asks the model once more without a new message, after a run that died: the newest message is the
+        user's, a tool's result or an answer that failed. Refused when the last run ended properly.
+        """
+        return await self.call("continue", {}, timeout)
+
     async def new_session(
         self,
         parent_session: Optional[Union[str, None]] = None,
@@ -85,6 +135,14 @@ class AsyncCommands:
     ) -> Cancelled:
         """Ends the run properly and starts an empty session in a file of its own."""
         return await self.call("new_session", {"parentSession": parent_session}, timeout)
+
+    async def reset(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Cancelled:
+        """The older name of `new_session`."""
+        return await self.call("reset", {}, timeout)
 
     async def get_state(
         self,
@@ -179,6 +237,15 @@ class AsyncCommands:
     ) -> None:
         """How many follow-up messages are taken at once."""
         return await self.call("set_follow_up_mode", {"mode": mode}, timeout)
+
+    async def set_queue_mode(
+        self,
+        mode: QueueMode,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """The older name of both: sets how many messages are taken at once from either queue."""
+        return await self.call("set_queue_mode", {"mode": mode}, timeout)
 
     async def set_interrupt_mode(
         self,
@@ -369,6 +436,32 @@ class AsyncCommands:
         """Sessions on disk, newest first."""
         return await self.call("list_sessions", {"scope": scope, "texts": texts}, timeout)
 
+    async def open_session(
+        self,
+        session_path: Optional[Union[str, None]] = None,
+        cwd: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> OpenedSession:
+        """Opens one more session in this process. Commands that name its handle as `session` go to it."""
+        return await self.call("open_session", {"sessionPath": session_path, "cwd": cwd}, timeout)
+
+    async def close_session(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Ends the run of the session that is named, properly, and closes it."""
+        return await self.call("close_session", {}, timeout)
+
+    async def list_open_sessions(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> OpenSessions:
+        """The sessions that are open in this process."""
+        return await self.call("list_open_sessions", {}, timeout)
+
     async def get_commands(
         self,
         *,
@@ -385,6 +478,28 @@ class AsyncCommands:
         """How full the context is."""
         return await self.call("get_context_usage", {}, timeout)
 
+    async def negotiate_protocol(
+        self,
+        protocol_version: Optional[Any] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Negotiated:
+        """Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each
+        object.
+        """
+        return await self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
+
+    async def set_todos(
+        self,
+        phases: Optional[List[NewTodoPhase]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Todos:
+        """Puts another todo list in the place of the session's and answers it with every id and status
+        filled in. It is kept with the session.
+        """
+        return await self.call("set_todos", {"phases": phases}, timeout)
+
     async def set_session_name(
         self,
         name: str,
@@ -393,6 +508,65 @@ class AsyncCommands:
     ) -> None:
         """Names the session."""
         return await self.call("set_session_name", {"name": name}, timeout)
+
+    async def get_protocol(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Protocol:
+        """What the agent speaks: versions, dialect, commands with their lanes, events, capabilities,
+        limits.
+        """
+        return await self.call("get_protocol", {}, timeout)
+
+    async def hello(
+        self,
+        dialect: Optional[Union[str, None]] = None,
+        events: Optional[Union[List[str], None]] = None,
+        deltas: Optional[Union[bool, None]] = None,
+        sequence: Optional[Union[bool, None]] = None,
+        heartbeat: Optional[Union[int, None]] = None,
+        sessions: Optional[Union[List[str], None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Welcome:
+        """Agrees on the dialect and on what is sent on this connection. What it grants holds for
+        everything after its answer.
+        """
+        return await self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions}, timeout)
+
+    async def replay(
+        self,
+        after: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Replayed:
+        """Sends the events after a number once more, or a snapshot of the session when they are gone or no
+        number is given.
+        """
+        return await self.call("replay", {"after": after}, timeout)
+
+    async def set_host_tools(
+        self,
+        tools: List[HostTool],
+        *,
+        timeout: Optional[float] = None,
+    ) -> HostToolNames:
+        """Lends the agent tools that the client carries out. They take the place of those lent before,
+        from the next request to the model on; calls that are open go on.
+        """
+        return await self.call("set_host_tools", {"tools": tools}, timeout)
+
+    async def set_host_uri_schemes(
+        self,
+        schemes: List[HostUriScheme],
+        *,
+        timeout: Optional[float] = None,
+    ) -> HostUriSchemes:
+        """Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those
+        set before.
+        """
+        return await self.call("set_host_uri_schemes", {"schemes": schemes}, timeout)
 
 
 class Commands:
@@ -407,6 +581,7 @@ class Commands:
         self,
         message: str,
         images: Optional[List[ImageContent]] = None,
+        attachments: Optional[List[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
@@ -414,7 +589,7 @@ class Commands:
         """Says something to the model and runs until it stops. The response comes before every event of
         the run and before any network traffic.
         """
-        return self.call("prompt", {"message": message, "images": images, "streamingBehavior": streaming_behavior}, timeout)
+        return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior}, timeout)
 
     def steer(
         self,
@@ -435,6 +610,18 @@ class Commands:
     ) -> Accepted:
         """Queues a message that the model gets when it would stop."""
         return self.call("follow_up", {"message": message, "images": images}, timeout)
+
+    def queue_message(
+        self,
+        message: str,
+        images: Optional[List[ImageContent]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Accepted:
+        """The older name of `steer`, from when there was one queue: what is left of a turn's tool calls is
+        skipped.
+        """
+        return self.call("queue_message", {"message": message, "images": images}, timeout)
 
     def abort(
         self,
@@ -464,6 +651,43 @@ class Commands:
         """Empties both queues and answers what was in them."""
         return self.call("clear_queue", {}, timeout)
 
+    def get_queue(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> QueueItems:
+        """The messages that wait in both queues, each with its id."""
+        return self.call("get_queue", {}, timeout)
+
+    def edit_queued(
+        self,
+        queued_id: str,
+        message: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Says something else in a message that waits. Refused when it does not wait any more."""
+        return self.call("edit_queued", {"queuedId": queued_id, "message": message}, timeout)
+
+    def remove_queued(
+        self,
+        queued_id: str,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Takes a message out of its queue. Refused when it does not wait any more."""
+        return self.call("remove_queued", {"queuedId": queued_id}, timeout)
+
+    def continue_(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Accepted:
+        """Asks the model once more without a new message, after a run that died: the newest message is the
+        user's, a tool's result or an answer that failed. Refused when the last run ended properly.
+        """
+        return self.call("continue", {}, timeout)
+
     def new_session(
         self,
         parent_session: Optional[Union[str, None]] = None,
@@ -472,6 +696,14 @@ class Commands:
     ) -> Cancelled:
         """Ends the run properly and starts an empty session in a file of its own."""
         return self.call("new_session", {"parentSession": parent_session}, timeout)
+
+    def reset(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Cancelled:
+        """The older name of `new_session`."""
+        return self.call("reset", {}, timeout)
 
     def get_state(
         self,
@@ -566,6 +798,15 @@ class Commands:
     ) -> None:
         """How many follow-up messages are taken at once."""
         return self.call("set_follow_up_mode", {"mode": mode}, timeout)
+
+    def set_queue_mode(
+        self,
+        mode: QueueMode,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """The older name of both: sets how many messages are taken at once from either queue."""
+        return self.call("set_queue_mode", {"mode": mode}, timeout)
 
     def set_interrupt_mode(
         self,
@@ -756,6 +997,32 @@ class Commands:
         """Sessions on disk, newest first."""
         return self.call("list_sessions", {"scope": scope, "texts": texts}, timeout)
 
+    def open_session(
+        self,
+        session_path: Optional[Union[str, None]] = None,
+        cwd: Optional[Union[str, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> OpenedSession:
+        """Opens one more session in this process. Commands that name its handle as `session` go to it."""
+        return self.call("open_session", {"sessionPath": session_path, "cwd": cwd}, timeout)
+
+    def close_session(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """Ends the run of the session that is named, properly, and closes it."""
+        return self.call("close_session", {}, timeout)
+
+    def list_open_sessions(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> OpenSessions:
+        """The sessions that are open in this process."""
+        return self.call("list_open_sessions", {}, timeout)
+
     def get_commands(
         self,
         *,
@@ -772,6 +1039,28 @@ class Commands:
         """How full the context is."""
         return self.call("get_context_usage", {}, timeout)
 
+    def negotiate_protocol(
+        self,
+        protocol_version: Optional[Any] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Negotiated:
+        """Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each
+        object.
+        """
+        return self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
+
+    def set_todos(
+        self,
+        phases: Optional[List[NewTodoPhase]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Todos:
+        """Puts another todo list in the place of the session's and answers it with every id and status
+        filled in. It is kept with the session.
+        """
+        return self.call("set_todos", {"phases": phases}, timeout)
+
     def set_session_name(
         self,
         name: str,
@@ -780,3 +1069,62 @@ class Commands:
     ) -> None:
         """Names the session."""
         return self.call("set_session_name", {"name": name}, timeout)
+
+    def get_protocol(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Protocol:
+        """What the agent speaks: versions, dialect, commands with their lanes, events, capabilities,
+        limits.
+        """
+        return self.call("get_protocol", {}, timeout)
+
+    def hello(
+        self,
+        dialect: Optional[Union[str, None]] = None,
+        events: Optional[Union[List[str], None]] = None,
+        deltas: Optional[Union[bool, None]] = None,
+        sequence: Optional[Union[bool, None]] = None,
+        heartbeat: Optional[Union[int, None]] = None,
+        sessions: Optional[Union[List[str], None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Welcome:
+        """Agrees on the dialect and on what is sent on this connection. What it grants holds for
+        everything after its answer.
+        """
+        return self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions}, timeout)
+
+    def replay(
+        self,
+        after: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Replayed:
+        """Sends the events after a number once more, or a snapshot of the session when they are gone or no
+        number is given.
+        """
+        return self.call("replay", {"after": after}, timeout)
+
+    def set_host_tools(
+        self,
+        tools: List[HostTool],
+        *,
+        timeout: Optional[float] = None,
+    ) -> HostToolNames:
+        """Lends the agent tools that the client carries out. They take the place of those lent before,
+        from the next request to the model on; calls that are open go on.
+        """
+        return self.call("set_host_tools", {"tools": tools}, timeout)
+
+    def set_host_uri_schemes(
+        self,
+        schemes: List[HostUriScheme],
+        *,
+        timeout: Optional[float] = None,
+    ) -> HostUriSchemes:
+        """Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those
+        set before.
+        """
+        return self.call("set_host_uri_schemes", {"schemes": schemes}, timeout)

@@ -11,10 +11,79 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "NoticeEvent", "SessionDamageEvent"]
+Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "HeartbeatEvent"]
 
 
-class ReadyEvent(TypedDict):
+class _HostToolUpdateFrame(TypedDict, total=False):
+
+    #: Everything so far; its `content` must be an array.
+    partialResult: "ToolResult"
+
+
+class HostToolUpdateFrame(_HostToolUpdateFrame):
+    """How far a call of the host has come."""
+
+    type: Literal["host_tool_update"]
+
+    #: The `id` of the `host_tool_call`.
+    id: str
+
+
+class _HostToolResultFrame(TypedDict, total=False):
+
+    #: The result; its `content` must be an array.
+    result: "ToolResult"
+
+    #: Did it fail? The text is then the error.
+    isError: bool
+
+
+class HostToolResultFrame(_HostToolResultFrame):
+    """What a call of the host gave back."""
+
+    type: Literal["host_tool_result"]
+
+    #: The `id` of the `host_tool_call`.
+    id: str
+
+
+class _HostUriResultFrame(TypedDict, total=False):
+
+    #: The text that was read, or a word on what was written.
+    content: Union[str, None]
+
+    #: `text/plain` (the default), `text/markdown` or `application/json`.
+    contentType: Union[str, None]
+
+    #: Remarks, shown below the text.
+    notes: List[str]
+
+    #: Does what was read never change? What the scheme says when absent.
+    immutable: Union[bool, None]
+
+    #: Did it fail?
+    isError: bool
+
+    #: Why it failed.
+    error: Union[str, None]
+
+
+class HostUriResultFrame(_HostUriResultFrame):
+    """What became of a `host_uri_request`."""
+
+    type: Literal["host_uri_result"]
+
+    #: The `id` of the `host_uri_request`.
+    id: str
+
+
+class _ReadyEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ReadyEvent(_ReadyEvent):
     """First line of the stream (clients of omp and xcsh wait for it, all others ignore it)."""
 
     type: Literal["ready"]
@@ -23,13 +92,25 @@ class ReadyEvent(TypedDict):
     version: str
 
 
-class AgentStartEvent(TypedDict):
+class _AgentStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class AgentStartEvent(_AgentStartEvent):
     """A run begins; a retry is a run of its own."""
 
     type: Literal["agent_start"]
 
 
-class AgentEndEvent(TypedDict):
+class _AgentEndEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class AgentEndEvent(_AgentEndEvent):
     """A run ended."""
 
     type: Literal["agent_end"]
@@ -41,7 +122,13 @@ class AgentEndEvent(TypedDict):
     willRetry: bool
 
 
-class AgentSettledEvent(TypedDict):
+class _AgentSettledEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class AgentSettledEvent(_AgentSettledEvent):
     """Nothing will happen any more until a client asks for something."""
 
     type: Literal["agent_settled"]
@@ -50,13 +137,25 @@ class AgentSettledEvent(TypedDict):
     aborted: bool
 
 
-class TurnStartEvent(TypedDict):
+class _TurnStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class TurnStartEvent(_TurnStartEvent):
     """A turn (one answer and its tool calls) begins."""
 
     type: Literal["turn_start"]
 
 
-class TurnEndEvent(TypedDict):
+class _TurnEndEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class TurnEndEvent(_TurnEndEvent):
     """A turn ended."""
 
     type: Literal["turn_end"]
@@ -68,7 +167,13 @@ class TurnEndEvent(TypedDict):
     toolResults: List["Message"]
 
 
-class MessageStartEvent(TypedDict):
+class _MessageStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class MessageStartEvent(_MessageStartEvent):
     """A message begins."""
 
     type: Literal["message_start"]
@@ -77,7 +182,13 @@ class MessageStartEvent(TypedDict):
     message: "Message"
 
 
-class MessageUpdateEvent(TypedDict):
+class _MessageUpdateEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class MessageUpdateEvent(_MessageUpdateEvent):
     """An answer grew."""
 
     type: Literal["message_update"]
@@ -94,6 +205,9 @@ class _MessageUpdateCumulativeEvent(TypedDict, total=False):
     #: Token counts so far.
     usage: "Usage"
 
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
 
 class MessageUpdateCumulativeEvent(_MessageUpdateCumulativeEvent):
     """An answer grew; the form that carries the whole message so far with every step. Clients of older
@@ -109,7 +223,13 @@ class MessageUpdateCumulativeEvent(_MessageUpdateCumulativeEvent):
     message: "AssistantMessage"
 
 
-class MessageEndEvent(TypedDict):
+class _MessageEndEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class MessageEndEvent(_MessageEndEvent):
     """A message is complete; it is on disk."""
 
     type: Literal["message_end"]
@@ -118,7 +238,13 @@ class MessageEndEvent(TypedDict):
     message: "Message"
 
 
-class ToolExecutionStartEvent(TypedDict):
+class _ToolExecutionStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ToolExecutionStartEvent(_ToolExecutionStartEvent):
     """A tool call is about to run."""
 
     type: Literal["tool_execution_start"]
@@ -133,7 +259,13 @@ class ToolExecutionStartEvent(TypedDict):
     args: Dict[str, Any]
 
 
-class ToolExecutionUpdateEvent(TypedDict):
+class _ToolExecutionUpdateEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ToolExecutionUpdateEvent(_ToolExecutionUpdateEvent):
     """A tool came further; each update replaces the one before."""
 
     type: Literal["tool_execution_update"]
@@ -156,6 +288,9 @@ class _ToolExecutionEndEvent(TypedDict, total=False):
     #: Run time in milliseconds; absent when the tool did not run.
     durationMs: int
 
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
 
 class ToolExecutionEndEvent(_ToolExecutionEndEvent):
     """A tool call ended."""
@@ -175,7 +310,99 @@ class ToolExecutionEndEvent(_ToolExecutionEndEvent):
     isError: bool
 
 
-class QueueUpdateEvent(TypedDict):
+class _HostToolCallEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class HostToolCallEvent(_HostToolCallEvent):
+    """The host is to carry out a call of one of its tools. It answers with `host_tool_result`, whenever it
+    can.
+    """
+
+    type: Literal["host_tool_call"]
+
+    #: Id of this question, for the answer.
+    id: str
+
+    #: Id of the call.
+    toolCallId: str
+
+    #: The tool.
+    toolName: str
+
+    #: Arguments in the types of the tool's schema.
+    arguments: Dict[str, Any]
+
+
+class _HostToolCancelEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class HostToolCancelEvent(_HostToolCancelEvent):
+    """A call of the host is over; no answer is wanted any more."""
+
+    type: Literal["host_tool_cancel"]
+
+    #: Id of this line.
+    id: str
+
+    #: Id of the question.
+    targetId: str
+
+
+class _HostUriRequestEvent(TypedDict, total=False):
+
+    #: What to write.
+    content: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class HostUriRequestEvent(_HostUriRequestEvent):
+    """The host is to read or write one of its URIs. It answers with `host_uri_result`."""
+
+    type: Literal["host_uri_request"]
+
+    #: Id of this question, for the answer.
+    id: str
+
+    #: What is wanted.
+    operation: "UriOperation"
+
+    #: The URI as the model wrote it.
+    url: str
+
+
+class _HostUriCancelEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class HostUriCancelEvent(_HostUriCancelEvent):
+    """Reading or writing a URI is over; no answer is wanted any more."""
+
+    type: Literal["host_uri_cancel"]
+
+    #: Id of this line.
+    id: str
+
+    #: Id of the question.
+    targetId: str
+
+
+class _QueueUpdateEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class QueueUpdateEvent(_QueueUpdateEvent):
     """A queue changed."""
 
     type: Literal["queue_update"]
@@ -187,7 +414,13 @@ class QueueUpdateEvent(TypedDict):
     followUp: List[str]
 
 
-class CompactionStartEvent(TypedDict):
+class _CompactionStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class CompactionStartEvent(_CompactionStartEvent):
     """A compaction begins."""
 
     type: Literal["compaction_start"]
@@ -200,6 +433,9 @@ class _CompactionEndEvent(TypedDict, total=False):
 
     #: What went wrong.
     errorMessage: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
 
 
 class CompactionEndEvent(_CompactionEndEvent):
@@ -220,7 +456,13 @@ class CompactionEndEvent(_CompactionEndEvent):
     willRetry: bool
 
 
-class AutoRetryStartEvent(TypedDict):
+class _AutoRetryStartEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class AutoRetryStartEvent(_AutoRetryStartEvent):
     """A run failed and will be tried again after a wait."""
 
     type: Literal["auto_retry_start"]
@@ -238,7 +480,40 @@ class AutoRetryStartEvent(TypedDict):
     errorMessage: str
 
 
-class SummarizationRetryScheduledEvent(TypedDict):
+class _SessionChangedEvent(TypedDict, total=False):
+
+    #: Its file, which may not exist yet; absent without persistence.
+    sessionFile: str
+
+    #: Its name, when it has one.
+    sessionName: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SessionChangedEvent(_SessionChangedEvent):
+    """The session is another one now, or at another place of its tree: what a client shows is out of date."""
+
+    type: Literal["session_changed"]
+
+    #: Why.
+    reason: "ChangeReason"
+
+    #: Session id.
+    sessionId: str
+
+    #: Messages in the conversation.
+    messageCount: int
+
+
+class _SummarizationRetryScheduledEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SummarizationRetryScheduledEvent(_SummarizationRetryScheduledEvent):
     """The request for a summary failed and will be made again after a wait."""
 
     type: Literal["summarization_retry_scheduled"]
@@ -261,6 +536,9 @@ class _SummarizationRetryAttemptStartEvent(TypedDict, total=False):
     #: Why the conversation is compacted; absent for a branch.
     reason: "CompactionReason"
 
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
 
 class SummarizationRetryAttemptStartEvent(_SummarizationRetryAttemptStartEvent):
     """The wait is over and the request is made again."""
@@ -271,7 +549,13 @@ class SummarizationRetryAttemptStartEvent(_SummarizationRetryAttemptStartEvent):
     source: "SummarySource"
 
 
-class SummarizationRetryFinishedEvent(TypedDict):
+class _SummarizationRetryFinishedEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SummarizationRetryFinishedEvent(_SummarizationRetryFinishedEvent):
     """Retrying the request for a summary is over, whatever came of it."""
 
     type: Literal["summarization_retry_finished"]
@@ -281,6 +565,9 @@ class _AutoRetryEndEvent(TypedDict, total=False):
 
     #: Why the last one failed.
     finalError: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
 
 
 class AutoRetryEndEvent(_AutoRetryEndEvent):
@@ -295,7 +582,13 @@ class AutoRetryEndEvent(_AutoRetryEndEvent):
     attempt: int
 
 
-class ThinkingLevelChangedEvent(TypedDict):
+class _ThinkingLevelChangedEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ThinkingLevelChangedEvent(_ThinkingLevelChangedEvent):
     """The thinking level changed."""
 
     type: Literal["thinking_level_changed"]
@@ -309,6 +602,9 @@ class _SessionInfoChangedEvent(TypedDict, total=False):
     #: The name; absent when it was removed.
     name: str
 
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
 
 class SessionInfoChangedEvent(_SessionInfoChangedEvent):
     """The session got another name."""
@@ -316,7 +612,13 @@ class SessionInfoChangedEvent(_SessionInfoChangedEvent):
     type: Literal["session_info_changed"]
 
 
-class EntryAppendedEvent(TypedDict):
+class _EntryAppendedEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class EntryAppendedEvent(_EntryAppendedEvent):
     """An extension's entry was appended."""
 
     type: Literal["entry_appended"]
@@ -330,6 +632,9 @@ class _BashExecutionUpdateEvent(TypedDict, total=False):
     #: Id of the command, when it had one.
     id: Any
 
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
 
 class BashExecutionUpdateEvent(_BashExecutionUpdateEvent):
     """A `bash` command printed something."""
@@ -340,7 +645,63 @@ class BashExecutionUpdateEvent(_BashExecutionUpdateEvent):
     delta: str
 
 
-class NoticeEvent(TypedDict):
+class _TtsrTriggeredEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class TtsrTriggeredEvent(_TtsrTriggeredEvent):
+    """Rules matched the answer that streams in: it is stopped, the model is told them, and another run
+    follows.
+    """
+
+    type: Literal["ttsr_triggered"]
+
+    #: The rules.
+    rules: List["Rule"]
+
+
+class _TodoReminderEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class TodoReminderEvent(_TodoReminderEvent):
+    """The model stopped while todos are open; it is reminded of them and another run follows."""
+
+    type: Literal["todo_reminder"]
+
+    #: Open items of all phases.
+    todos: List["OpenTodo"]
+
+    #: 1 for the first reminder since the user said something.
+    attempt: int
+
+    #: How many there may be.
+    maxAttempts: int
+
+
+class _TodoAutoClearEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class TodoAutoClearEvent(_TodoAutoClearEvent):
+    """A todo that was done left the list; `get_state` has what remains. One for each."""
+
+    type: Literal["todo_auto_clear"]
+
+
+class _NoticeEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class NoticeEvent(_NoticeEvent):
     """Something a person should know; nothing depends on it."""
 
     type: Literal["notice"]
@@ -352,7 +713,13 @@ class NoticeEvent(TypedDict):
     message: str
 
 
-class SessionDamageEvent(TypedDict):
+class _SessionDamageEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SessionDamageEvent(_SessionDamageEvent):
     """A session file had damage; whole entries were kept (DESIGN.md, persistence)."""
 
     type: Literal["session_damage"]
@@ -368,6 +735,35 @@ class SessionDamageEvent(TypedDict):
 
     #: Bytes of a torn last line that were cut off.
     tornBytes: int
+
+
+class _HeartbeatEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class HeartbeatEvent(_HeartbeatEvent):
+    """Nothing was said for a while, but the run is alive. Sent only to clients that asked for it with
+    `hello`.
+    """
+
+    type: Literal["heartbeat"]
+
+    #: Is a run under way? False while a failed one waits to be tried again.
+    isStreaming: bool
+
+    #: Is the conversation being compacted?
+    isCompacting: bool
+
+    #: Does a failed run wait to be tried again?
+    isRetrying: bool
+
+    #: Ids of the tool calls that are running.
+    runningTools: List[str]
+
+    #: For how long nothing was said, in milliseconds.
+    silentMs: int
 
 
 class TextStartEvent(TypedDict):
@@ -475,7 +871,13 @@ class ToolcallEndEvent(TypedDict):
     toolCall: "ToolCall"
 
 
-class Accepted(TypedDict):
+class _Accepted(TypedDict, total=False):
+
+    #: When it waits in a queue: its id there, for `edit_queued` and `remove_queued`.
+    id: str
+
+
+class Accepted(_Accepted):
     """Answer of `prompt`, `steer` and `follow_up`."""
 
     #: What became of the message.
@@ -523,6 +925,37 @@ class AssistantMessage(_AssistantMessage):
 
     #: Unix time in milliseconds at which the request was started.
     timestamp: int
+
+
+class _Attachment(TypedDict, total=False):
+
+    #: The client's own id.
+    id: Any
+
+    #: Name without a path.
+    fileName: Union[str, None]
+
+    #: For example `image/png`.
+    mimeType: Union[str, None]
+
+    #: Bytes of the file; not looked at.
+    size: Any
+
+    #: Base64 of the file's bytes.
+    content: Union[str, None]
+
+    #: What a document says.
+    extractedText: Union[str, None]
+
+    #: A small picture of it; not looked at.
+    preview: Any
+
+
+class Attachment(_Attachment):
+    """A file that came with a prompt."""
+
+    #: `image` or `document`.
+    type: str
 
 
 class _BashExecutionMessage(TypedDict, total=False):
@@ -633,6 +1066,24 @@ class Cancelled(TypedDict):
 
     #: Did an extension refuse?
     cancelled: bool
+
+
+# Why a session is another one, or at another place.
+#   "new": `new_session`.
+#   "switch": `switch_session`.
+#   "fork": `fork`, `branch` or `clone`.
+#   "tree": `navigate_tree`: the same session at another place of its tree.
+ChangeReason = Literal["new", "switch", "fork", "tree"]
+
+
+class CommandInfo(TypedDict):
+    """A command as `get_protocol` lists it."""
+
+    #: The `type` on the wire.
+    name: str
+
+    #: How it is scheduled: `control`, `task` or `ordered`.
+    lane: str
 
 
 class Commands(TypedDict):
@@ -880,7 +1331,7 @@ class Entries(TypedDict):
 
 
 # A node of the session's tree. Pass over types that you do not know.
-Entry = Union["MessageEntry", "ThinkingLevelChange", "ModelChange", "Compaction", "BranchSummary", "CustomEntry", "CustomMessageEntry", "Label", "SessionInfo"]
+Entry = Union["MessageEntry", "ThinkingLevelChange", "ModelChange", "Compaction", "BranchSummary", "CustomEntry", "CustomMessageEntry", "TtsrInjection", "Label", "SessionInfo"]
 
 
 class Exported(TypedDict):
@@ -921,6 +1372,61 @@ class Forked(TypedDict):
 
     #: Did an extension refuse?
     cancelled: bool
+
+
+class _HostTool(TypedDict, total=False):
+
+    #: For people; the name when absent.
+    label: Union[str, None]
+
+    #: True keeps it from the model unless the user names it (`--tools`).
+    hidden: bool
+
+
+class HostTool(_HostTool):
+    """A tool that the client carries out."""
+
+    #: Name, unique among all tools; white space around it is removed.
+    name: str
+
+    #: What it does, for the model.
+    description: str
+
+    #: JSON Schema of the arguments.
+    parameters: Dict[str, Any]
+
+
+class HostToolNames(TypedDict):
+    """Answer of `set_host_tools`."""
+
+    #: Names of all tools of the host, hidden ones too.
+    toolNames: List[str]
+
+
+class _HostUriScheme(TypedDict, total=False):
+
+    #: What is found there, for the model.
+    description: Union[str, None]
+
+    #: May the write tool write there?
+    writable: bool
+
+    #: Does what was read once never change?
+    immutable: bool
+
+
+class HostUriScheme(_HostUriScheme):
+    """A URI scheme that the client serves."""
+
+    #: The part before `://`; letters count as small ones.
+    scheme: str
+
+
+class HostUriSchemes(TypedDict):
+    """Answer of `set_host_uri_schemes`."""
+
+    #: The schemes, in small letters.
+    schemes: List[str]
 
 
 class ImageContent(TypedDict):
@@ -1163,6 +1669,115 @@ class Navigated(_Navigated):
     cancelled: bool
 
 
+class Negotiated(TypedDict):
+    """Answer of `negotiate_protocol`."""
+
+    #: The version that is spoken.
+    protocolVersion: int
+
+
+class _NewTodo(TypedDict, total=False):
+
+    #: Id, unique in the list; `task-N` when it is left out.
+    id: Union[str, None]
+
+    #: How far it has come; `pending` when it is left out.
+    status: Union["TodoStatus", None]
+
+    #: Remarks.
+    notes: Union[str, None]
+
+    #: What one has to know while working on it.
+    details: Union[str, None]
+
+
+class NewTodo(_NewTodo):
+    """A thing to do as a client gives it: what may be left out is filled in."""
+
+    #: What is to be done.
+    content: str
+
+
+class _NewTodoPhase(TypedDict, total=False):
+
+    #: Id, unique in the list; `phase-N` when it is left out.
+    id: Union[str, None]
+
+    #: Its items, in the order they are to be done.
+    tasks: List["NewTodo"]
+
+
+class NewTodoPhase(_NewTodoPhase):
+    """Items that belong together, as a client gives them."""
+
+    #: Its name.
+    name: str
+
+
+class _OpenSession(TypedDict, total=False):
+
+    #: Its handle; absent for the first one.
+    session: str
+
+    #: Its name, when it has one.
+    sessionName: str
+
+
+class OpenSession(_OpenSession):
+    """An open session."""
+
+    #: Session id.
+    sessionId: str
+
+    #: The session file; null without persistence.
+    sessionFile: Union[str, None]
+
+    #: Its working directory.
+    cwd: str
+
+    #: Is a run under way?
+    isStreaming: bool
+
+    #: Messages in its conversation.
+    messageCount: int
+
+
+class OpenSessions(TypedDict):
+    """Answer of `list_open_sessions`."""
+
+    #: The first one first, then by handle.
+    sessions: List["OpenSession"]
+
+
+class OpenTodo(TypedDict):
+    """An item that is still open, as `todo_reminder` shows it."""
+
+    #: Its id.
+    id: str
+
+    #: What is to be done.
+    content: str
+
+    #: `pending` or `in_progress`.
+    status: "TodoStatus"
+
+
+class OpenedSession(TypedDict):
+    """Answer of `open_session`."""
+
+    #: The handle for the `session` member of commands; events and responses of the session carry it.
+    session: str
+
+    #: Session id.
+    sessionId: str
+
+    #: The session file, which may not exist yet; null without persistence.
+    sessionFile: Union[str, None]
+
+    #: Its working directory.
+    cwd: str
+
+
 class Prices(TypedDict):
     """Prices in US dollars per million tokens."""
 
@@ -1179,10 +1794,92 @@ class Prices(TypedDict):
     cacheWrite: float
 
 
+class Protocol(TypedDict):
+    """Answer of `get_protocol`."""
+
+    #: Version of the protocol, by the rules of semver; not the agent's.
+    protocolVersion: str
+
+    #: Version of the agent.
+    version: str
+
+    #: The dialect that is spoken on this connection.
+    dialect: str
+
+    #: The dialects that `hello` takes.
+    dialects: List[str]
+
+    #: The commands.
+    commands: List["CommandInfo"]
+
+    #: Names of the events.
+    events: List[str]
+
+    #: What there is beyond these names.
+    capabilities: List[str]
+
+    #: Numbers to know.
+    limits: "ProtocolLimits"
+
+
+class ProtocolLimits(TypedDict):
+    """Numbers that a client may run into."""
+
+    #: Longest line that is read, in bytes.
+    lineBytes: int
+
+    #: Deepest nesting of a line.
+    lineDepth: int
+
+    #: Messages in both queues together.
+    queuedMessages: int
+
+    #: `bash` commands that run at the same time.
+    bashCommands: int
+
+    #: Events that `replay` can go back, at most.
+    replayEvents: int
+
+    #: Bytes of events that `replay` can go back, at most.
+    replayBytes: int
+
+    #: Longest silence that can be asked for with `heartbeat`, in seconds.
+    heartbeatSeconds: int
+
+
+class QueueItem(TypedDict):
+    """A message that waits in a queue."""
+
+    #: Its id; never used for another message of the same session.
+    id: str
+
+    #: Which queue.
+    kind: "QueuedKind"
+
+    #: Its text.
+    text: str
+
+    #: How many images it has.
+    images: int
+
+
+class QueueItems(TypedDict):
+    """Answer of `get_queue`."""
+
+    #: Steering messages, then follow-ups, each in the order in which they will be taken.
+    items: List["QueueItem"]
+
+
 # How many queued messages are taken at once.
 #   "all": All of them.
 #   "one-at-a-time": The oldest.
 QueueMode = Literal["all", "one-at-a-time"]
+
+
+# Which queue a message waits in; the same words as `streamingBehavior`.
+#   "steer": Until the current turn ends.
+#   "followUp": Until the run would stop.
+QueuedKind = Literal["steer", "followUp"]
 
 
 class Queues(TypedDict):
@@ -1193,6 +1890,97 @@ class Queues(TypedDict):
 
     #: Texts that waited for the end of the run.
     followUp: List[str]
+
+
+class Refused(TypedDict):
+    """Something that was asked for with `hello` and cannot be."""
+
+    #: The parameter.
+    option: str
+
+    #: What was asked for.
+    value: Any
+
+    #: Why not, for people.
+    reason: str
+
+
+class _Replayed(TypedDict, total=False):
+
+    #: The session as it is, when the events are gone or none were asked for.
+    snapshot: "Snapshot"
+
+
+class Replayed(_Replayed):
+    """Answer of `replay`. The events that it names follow at once, with the numbers they had."""
+
+    #: How many events are sent again.
+    events: int
+
+    #: Number of the last event before this answer. With a snapshot: what it stands for, and where to go on.
+    lastSeq: int
+
+
+class _Rule(TypedDict, total=False):
+
+    #: Only calls about files that match one of these globs count; none means all.
+    globs: List[str]
+
+    #: Does it belong to every conversation, too? It is only reported.
+    alwaysApply: bool
+
+    #: What it is for, for people.
+    description: str
+
+    #: What is watched: `text`, `thinking`, `tool`, `toolcall`, a tool's name, each tool form with `(glob)` if
+    #: wanted; none means text and all tools.
+    scope: List[str]
+
+    #: In place of the setting `ttsr.interruptMode`.
+    interruptMode: "RuleInterrupt"
+
+
+class Rule(_Rule):
+    """A rule."""
+
+    #: Its name: the file's, without the ending.
+    name: str
+
+    #: The file.
+    path: str
+
+    #: What the model is told when the rule matches.
+    content: str
+
+    #: Regular expressions; one that matches is enough.
+    condition: List[str]
+
+    #: Where it comes from.
+    _source: "RuleSource"
+
+
+# Which matches of a rule stop the answer; the others wait until the run would end.
+#   "always": All.
+#   "prose-only": Those in text and reasoning.
+#   "tool-only": Those in arguments of tool calls.
+#   "never": None.
+RuleInterrupt = Literal["always", "prose-only", "tool-only", "never"]
+
+
+class RuleSource(TypedDict):
+    """Where a rule comes from, in the words xcsh's clients know."""
+
+    #: Id of the kind of configuration: `native`.
+    provider: str
+
+    #: The same for people.
+    providerName: str
+
+    #: The file.
+    path: str
+
+    #: `user` or `project`.
+    level: str
 
 
 class _SessionHeader(TypedDict, total=False):
@@ -1295,8 +2083,8 @@ class SessionState(_SessionState):
     #: Same as `pendingMessageCount`, for xcsh and older clients.
     queuedMessageCount: int
 
-    #: Todo phases, for xcsh clients.
-    todoPhases: List[Any]
+    #: The todo list, for xcsh clients.
+    todoPhases: List["TodoPhase"]
 
 
 class _SessionStats(TypedDict, total=False):
@@ -1357,6 +2145,19 @@ class Sessions(TypedDict):
 
     #: Newest first.
     sessions: List["ListedSession"]
+
+
+class Snapshot(TypedDict):
+    """A session as it is at one moment, for a client that cannot follow what led to it."""
+
+    #: The state, as `get_state` answers it.
+    state: "SessionState"
+
+    #: The conversation, as `get_messages` answers it.
+    messages: List["Message"]
+
+    #: The answer that is streaming in, as far as it has come; null when there is none.
+    message: Union["Message", None]
 
 
 # Why an answer ended.
@@ -1444,6 +2245,56 @@ class ThinkingLevels(TypedDict):
     levels: List["ThinkingLevel"]
 
 
+class _TodoItem(TypedDict, total=False):
+
+    #: Remarks.
+    notes: str
+
+    #: What one has to know while working on it.
+    details: str
+
+
+class TodoItem(_TodoItem):
+    """A thing to do."""
+
+    #: Id, unique in the list.
+    id: str
+
+    #: What is to be done.
+    content: str
+
+    #: How far it has come.
+    status: "TodoStatus"
+
+
+class TodoPhase(TypedDict):
+    """Items that belong together."""
+
+    #: Id, unique in the list.
+    id: str
+
+    #: Its name.
+    name: str
+
+    #: Its items, in the order they are to be done.
+    tasks: List["TodoItem"]
+
+
+# How far an item has come.
+#   "pending": Nobody works on it.
+#   "in_progress": It is being worked on.
+#   "completed": It is done.
+#   "abandoned": It will not be done.
+TodoStatus = Literal["pending", "in_progress", "completed", "abandoned"]
+
+
+class Todos(TypedDict):
+    """Answer of `set_todos`."""
+
+    #: The list as it is now, with every id and status filled in.
+    todoPhases: List["TodoPhase"]
+
+
 class TokenStats(TypedDict):
     """Token sums of a session."""
 
@@ -1525,6 +2376,30 @@ class ToolResultMessage(_ToolResultMessage):
     timestamp: int
 
 
+class TtsrInjection(TypedDict):
+    """Body of a `ttsr_injection` entry."""
+
+    type: Literal["ttsr_injection"]
+
+    #: Id, unique in the session.
+    id: str
+
+    #: Entry it follows; null for a root.
+    parentId: Union[str, None]
+
+    #: Time it was appended, ISO 8601.
+    timestamp: str
+
+    #: Names of the rules.
+    injectedRules: List[str]
+
+
+# What the agent wants of a URI.
+#   "read": Its content.
+#   "write": To give it new content.
+UriOperation = Literal["read", "write"]
+
+
 class _Usage(TypedDict, total=False):
 
     #: Output tokens spent on reasoning, part of `output`, when the provider says.
@@ -1574,6 +2449,40 @@ class UserMessage(TypedDict):
 
     #: Unix time in milliseconds.
     timestamp: int
+
+
+class Welcome(TypedDict):
+    """Answer of `hello`: what holds on this connection from here on, and what was refused."""
+
+    #: Version of the protocol.
+    protocolVersion: str
+
+    #: Version of the agent.
+    version: str
+
+    #: The dialect that is spoken.
+    dialect: str
+
+    #: Names of the events that are sent; null: all of them.
+    events: Union[List[str], None]
+
+    #: Do updates hold only what is new?
+    deltas: bool
+
+    #: Do events have numbers?
+    sequence: bool
+
+    #: Number of the last event that was sent; 0 before the first.
+    lastSeq: int
+
+    #: Seconds of silence before a heartbeat; null: there is none.
+    heartbeat: Union[int, None]
+
+    #: Handles of the sessions whose events are sent; null: all of them.
+    sessions: Union[List[str], None]
+
+    #: What was refused; empty when all is as it was asked for.
+    refused: List["Refused"]
 
 
 class AssistantBlockText(TextContent):
