@@ -1,8 +1,9 @@
-//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts` and `PROTOCOL.md` from the types of `wire`, or compares them with
-//! what is checked in.
+//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md` and `COMPATIBILITY.md` from the types and tables of
+//! `wire`, or compares them with what is checked in.
 //!
 //! Here: which files there are. The schema itself is made in `wire::schema`; examples are written by hand or recorded.
 
+mod compatibility;
 mod examples;
 mod page;
 mod typescript;
@@ -33,6 +34,7 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         ("schema.json", schema),
         ("types.d.ts", typescript::render(&document)),
         ("PROTOCOL.md", page::render(&document, &examples)),
+        ("COMPATIBILITY.md", compatibility::render(&document)),
     ])
 }
 
