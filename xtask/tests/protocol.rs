@@ -248,3 +248,19 @@ fn schema_parts_are_reachable_and_named_once() {
     }
     assert!(!text.contains(".md "), "a description names an internal note");
 }
+
+#[test]
+fn names_of_events_are_those_of_the_schema() {
+    let document = wire::schema::document().unwrap();
+    let members = document["$defs"]["Event"]["anyOf"].as_array().unwrap();
+    let kinds: BTreeSet<&str> = members
+        .iter()
+        .map(|member| {
+            let name = member["$ref"].as_str().unwrap().trim_start_matches("#/$defs/");
+            document["$defs"][name]["properties"]["type"]["const"]
+                .as_str()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(kinds, wire::EVENT_NAMES.iter().copied().collect());
+}
