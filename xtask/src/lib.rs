@@ -6,6 +6,8 @@
 pub mod abort;
 pub mod args;
 pub mod bench;
+pub mod breaking;
+pub mod examples;
 pub mod fuzz;
 pub mod kill9;
 pub mod models;

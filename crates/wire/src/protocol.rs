@@ -3,7 +3,7 @@
 
 /// Version of the protocol, apart from the agent's: the first number changes when a client may break, the second when
 /// something is added. `xtask breaking` holds it to that.
-pub const PROTOCOL_VERSION: &str = "1.0.0";
+pub const PROTOCOL_VERSION: &str = "1.1.0";
 
 /// What this agent can do beyond the commands' names, as `get_protocol` lists it.
 pub const CAPABILITIES: [&str; 8] = [

@@ -242,7 +242,7 @@ commands! {
     /// What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits.
     GetProtocol(NoParams) = "get_protocol", Ordered -> Protocol;
     /// Agrees on the dialect and on what is sent on this connection. What it grants holds for everything after its answer.
-    Hello(HelloParams) = "hello", Ordered -> Welcome;
+    Hello(Box<HelloParams>) = "hello", Ordered -> Welcome;
     /// Sends the events after a number once more, or a snapshot of the session when they are gone or no number is given.
     Replay(ReplayParams) = "replay", Ordered -> Replayed;
     /// Lends the agent tools that the client carries out. They take the place of those lent before, from the next request to

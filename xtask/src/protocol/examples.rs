@@ -61,19 +61,19 @@ pub struct Example {
     pub value: Value,
 }
 
-/// All examples, in the order of file names and lines.
+/// All examples: those that were recorded, then the others in the order of file names and lines.
 #[derive(Debug, Clone, Default)]
 pub struct Examples(pub Vec<Example>);
 
 impl Examples {
-    /// Reads all `*.jsonl` files of a folder.
+    /// Reads all `*.jsonl` files of a folder, what was recorded first: it comes before what was written by hand.
     ///
     /// # Errors
     /// When a file cannot be read or a line is not JSON.
     pub fn load(folder: &Path) -> Result<Self> {
         let list = fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
         let mut paths: Vec<_> = list.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        paths.sort();
+        paths.sort_by_key(|path| (!path.ends_with("recorded.jsonl"), path.clone()));
         let mut examples = Vec::new();
         for path in paths
             .iter()

@@ -1,8 +1,9 @@
-//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md` and the types of the SDKs from the types of `wire`,
-//! or compares them with what is checked in.
+//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md`, `COMPATIBILITY.md` and the types of the SDKs from the
+//! types and tables of `wire`, or compares them with what is checked in.
 //!
 //! Here: which files there are. The schema itself is made in `wire::schema`; examples are written by hand or recorded.
 
+mod compatibility;
 mod examples;
 mod page;
 mod python;
@@ -37,6 +38,7 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         ("../sdk/typescript/src/protocol.d.ts", typescript::render(&document)),
         ("../sdk/python/pinion_agent/protocol.py", python::types(&document)),
         ("../sdk/python/pinion_agent/commands.py", python::methods(&document)),
+        ("COMPATIBILITY.md", compatibility::render(&document)),
     ])
 }
 

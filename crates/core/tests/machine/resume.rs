@@ -21,6 +21,7 @@ fn waiting(world: &World) -> Vec<(u64, String)> {
 
 fn queued(text: &str) -> Queued {
     Queued {
+        interrupts: false,
         text: text.to_owned(),
         message: Arc::new(Message::user(text, 0)),
     }

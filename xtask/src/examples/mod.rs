@@ -1,0 +1,153 @@
+//! `xtask examples`: plays a session with a scripted model and writes what was said to `protocol/examples/recorded.jsonl`, so
+//! that the examples of the reference page are real. Here: the order of things and what is picked. What is said is in
+//! `script`, what differs from run to run is made the same in `normal`. Lines that no calm session brings are written by hand
+//! in the files beside it.
+
+mod normal;
+mod script;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+use testkit::driver::Agent;
+use testkit::llm::ScriptedServer;
+use testkit::workspace::Workspace;
+
+use crate::out::{complain, say};
+use normal::Normal;
+
+const FILE: &str = "protocol/examples/recorded.jsonl";
+/// Longest wait for anything.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The chore; false when `check` found a difference.
+///
+/// # Errors
+/// When the agent cannot be run, or does not do what the script expects.
+pub fn run(root: &Path, program: &Path, check: bool) -> Result<bool> {
+    let program = fs::canonicalize(program).with_context(|| format!("no agent at {}", program.display()))?;
+    let text = record(&program)?;
+    let path = root.join(FILE);
+    if check {
+        let same = fs::read_to_string(&path).unwrap_or_default() == text;
+        if !same {
+            complain(&format!(
+                "{FILE} is out of date: run `cargo run -p xtask -- examples --agent PATH`, then `gen`"
+            ));
+        }
+        return Ok(same);
+    }
+    fs::write(&path, &text).with_context(|| format!("cannot write {FILE}"))?;
+    say(&format!("{FILE}: {} lines", text.lines().count()));
+    Ok(true)
+}
+
+/// Plays the script; gives the lines of the file.
+fn record(program: &Path) -> Result<String> {
+    let server = ScriptedServer::start([])?;
+    let workspace = Workspace::new(&server.url())?;
+    let mut stage = Stage::new(program, &server, &workspace)?;
+    script::play(&mut stage)?;
+    let Stage { agent, mut said, .. } = stage;
+    agent.close_stdin();
+    agent.wait_exit(PATIENCE)?;
+    let lines = agent.lines();
+    let lines = lines.iter().map(|line| line.value.as_ref());
+    said.extend(picked(lines));
+    let mut normal = Normal::new(&workspace, &server.url())?;
+    let lines = said.into_iter().map(|line| format!("{}\n", normal.line(line)));
+    Ok(lines.collect())
+}
+
+/// A running agent and what was said so far.
+struct Stage<'a> {
+    agent: Agent,
+    server: &'a ScriptedServer,
+    /// Commands and their responses.
+    said: Vec<Value>,
+    /// Commands sent so far; their ids.
+    count: u32,
+}
+
+impl<'a> Stage<'a> {
+    fn new(program: &Path, server: &'a ScriptedServer, workspace: &Workspace) -> Result<Self> {
+        script::furnish(workspace)?;
+        let config = workspace.agent(program).args([
+            "--mode",
+            "rpc",
+            "--provider",
+            "mock-anthropic",
+            "--model",
+            "claude-mock",
+        ]);
+        Ok(Self {
+            agent: Agent::spawn(config)?,
+            server,
+            said: Vec::new(),
+            count: 0,
+        })
+    }
+
+    /// Sends a command that must succeed; gives its data. Command and answer become an example.
+    fn ask(&mut self, mut command: Value) -> Result<Value> {
+        self.count += 1;
+        let id = format!("r{}", self.count);
+        let mut line = json!({ "id": id });
+        if let (Some(line), Some(command)) = (line.as_object_mut(), command.as_object_mut()) {
+            line.append(command);
+        }
+        self.agent.send(&line)?;
+        let response = self.agent.response(&id, PATIENCE)?;
+        if response.get("success") != Some(&Value::Bool(true)) {
+            bail!("{line} was answered with {response}");
+        }
+        let data = response.get("data").cloned().unwrap_or_default();
+        self.said.extend([line, response]);
+        Ok(data)
+    }
+
+    /// The same by its name alone.
+    fn get(&mut self, kind: &str) -> Result<Value> {
+        self.ask(json!({ "type": kind }))
+    }
+
+    /// Sends a command that starts a run and waits for its end.
+    fn run(&mut self, command: Value) -> Result<()> {
+        self.agent.skip();
+        self.ask(command)?;
+        self.agent.wait_type("agent_settled", PATIENCE)?;
+        Ok(())
+    }
+}
+
+/// The first event of each kind: types, roles of messages, steps of an answer in both forms.
+fn picked<'a>(lines: impl Iterator<Item = &'a Value>) -> Vec<Value> {
+    let mut seen = BTreeSet::new();
+    let mut out = Vec::new();
+    for line in lines {
+        let text = |pointer: &str| {
+            let text = line.pointer(pointer).and_then(Value::as_str);
+            text.unwrap_or_default().to_owned()
+        };
+        let kind = text("/type");
+        let is_growing = kind == "tool_execution_update" || kind == "bash_execution_update";
+        // How far a tool had come when it was looked at is never the same; those are written by hand.
+        if kind == "response" || is_growing {
+            continue;
+        }
+        let key = (
+            kind,
+            text("/message/role"),
+            text("/assistantMessageEvent/type"),
+            line.get("message").is_some(),
+        );
+        if seen.insert(key) {
+            out.push(line.clone());
+        }
+    }
+    out
+}
