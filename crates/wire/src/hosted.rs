@@ -106,10 +106,7 @@ pub struct HostToolUpdate {
     pub id: String,
     /// Everything so far; its `content` must be an array.
     #[serde(default)]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(required, schema_with = "crate::schema::tool_result")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::tool_result"))]
     pub partial_result: Value,
 }
 
@@ -122,10 +119,7 @@ pub struct HostToolResult {
     pub id: String,
     /// The result; its `content` must be an array.
     #[serde(default)]
-    #[cfg_attr(
-        feature = "schema",
-        schemars(required, schema_with = "crate::schema::tool_result")
-    )]
+    #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::tool_result"))]
     pub result: Value,
     /// Did it fail? The text is then the error.
     #[serde(default, deserialize_with = "exactly_true")]

@@ -16,6 +16,8 @@ mod exporting;
 mod faults;
 mod forks;
 mod guarantees;
+mod host_tools;
+mod host_uris;
 mod input;
 mod kit;
 mod listing;

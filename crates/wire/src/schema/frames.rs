@@ -12,23 +12,25 @@ pub(super) fn frames(generator: &mut SchemaGenerator) -> Defs {
     Defs::from_iter([
         (
             "HostToolUpdateFrame".to_owned(),
-            frame::<HostToolUpdate>(generator, "host_tool_update"),
+            frame::<HostToolUpdate>(generator, "host_tool_update", &["type", "id", "partialResult"]),
         ),
         (
             "HostToolResultFrame".to_owned(),
-            frame::<HostToolResult>(generator, "host_tool_result"),
+            frame::<HostToolResult>(generator, "host_tool_result", &["type", "id", "result"]),
         ),
         (
             "HostUriResultFrame".to_owned(),
-            frame::<HostUriResult>(generator, "host_uri_result"),
+            frame::<HostUriResult>(generator, "host_uri_result", &["type", "id"]),
         ),
     ])
 }
 
-fn frame<T: JsonSchema>(generator: &mut SchemaGenerator, name: &str) -> Value {
+/// `required` is what the agent cannot do without; it reads more leniently, so as to be able to complain.
+fn frame<T: JsonSchema>(generator: &mut SchemaGenerator, name: &str, required: &[&str]) -> Value {
     let mut schema = T::json_schema(generator);
     let head = Map::from_iter([("type".to_owned(), json!({ "type": "string", "const": name }))]);
     prepend(schema.ensure_object(), &head);
+    schema.insert("required".to_owned(), json!(required));
     schema.to_value()
 }
 
