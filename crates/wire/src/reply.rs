@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ use crate::model::{Model, ThinkingLevel};
 use crate::state::{BashResult, ContextUsage, SessionState, SessionStats};
 
 /// What became of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Disposition {
@@ -27,7 +27,7 @@ pub enum Disposition {
 }
 
 /// Answer of `prompt`, `steer` and `follow_up`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Accepted {
     /// What became of the message.
@@ -35,7 +35,7 @@ pub struct Accepted {
 }
 
 /// Answer of `clear_queue`: what was in the queues.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Queues {
@@ -46,7 +46,7 @@ pub struct Queues {
 }
 
 /// Answer of commands that an extension may refuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cancelled {
     /// Did an extension refuse?
@@ -54,7 +54,7 @@ pub struct Cancelled {
 }
 
 /// Answer of `get_messages`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Messages {
     /// The conversation, oldest first; the answer that is streaming in is not part of it.
@@ -73,7 +73,7 @@ pub struct Entries {
 }
 
 /// Answer of `cycle_model`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CycledModel {
@@ -86,7 +86,7 @@ pub struct CycledModel {
 }
 
 /// Answer of `get_available_models`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Models {
     /// Models with credentials.
@@ -94,7 +94,7 @@ pub struct Models {
 }
 
 /// Answer of `cycle_thinking_level`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CycledThinking {
     /// The level from now on.
@@ -102,7 +102,7 @@ pub struct CycledThinking {
 }
 
 /// Answer of `get_available_thinking_levels`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThinkingLevels {
     /// Levels of the current model, weakest first.
@@ -110,7 +110,7 @@ pub struct ThinkingLevels {
 }
 
 /// Answer of `get_last_assistant_text`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LastText {
     /// Text of the newest answer, trimmed; null when there is none.
@@ -118,7 +118,7 @@ pub struct LastText {
 }
 
 /// Answer of `export_html`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exported {
     /// The file, as it was asked for.
@@ -126,7 +126,7 @@ pub struct Exported {
 }
 
 /// Answer of `fork`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
     /// Text of the message that was forked at, for the user to change.
@@ -136,7 +136,7 @@ pub struct Forked {
 }
 
 /// Answer of `navigate_tree`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Navigated {
@@ -151,7 +151,7 @@ pub struct Navigated {
 }
 
 /// A user message that `fork` takes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForkMessage {
@@ -165,7 +165,7 @@ pub struct ForkMessage {
 }
 
 /// Answer of `get_fork_messages`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForkMessages {
     /// In the order they were said.
@@ -173,7 +173,7 @@ pub struct ForkMessages {
 }
 
 /// Answer of `get_tree`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionTree {
@@ -185,7 +185,7 @@ pub struct SessionTree {
 }
 
 /// A session on disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListedSession {
@@ -214,7 +214,7 @@ pub struct ListedSession {
 }
 
 /// Answer of `list_sessions`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sessions {
     /// Newest first.
@@ -222,7 +222,7 @@ pub struct Sessions {
 }
 
 /// Answer of `get_commands`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Commands {
     /// `{name, description?, source, sourceInfo, ...}` each.
@@ -230,7 +230,7 @@ pub struct Commands {
 }
 
 /// Answer of `get_context_usage`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextUsageReply {
     /// Absent when the model's window is not known.

@@ -34,9 +34,15 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         ("schema.json", schema),
         ("types.d.ts", typescript::render(&document)),
         ("PROTOCOL.md", page::render(&document, &examples)),
-        ("../sdk/typescript/src/protocol.d.ts", typescript::render(&document)),
+        (
+            "../sdk/typescript/src/protocol.d.ts",
+            typescript::render(&document),
+        ),
         ("../sdk/python/pinion_agent/protocol.py", python::types(&document)),
-        ("../sdk/python/pinion_agent/commands.py", python::methods(&document)),
+        (
+            "../sdk/python/pinion_agent/commands.py",
+            python::methods(&document),
+        ),
     ])
 }
 
