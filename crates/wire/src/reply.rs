@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -17,7 +17,7 @@ use crate::state::{BashResult, ContextUsage, SessionState, SessionStats};
 use crate::todo::TodoPhase;
 
 /// What became of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Disposition {
@@ -30,7 +30,7 @@ pub enum Disposition {
 }
 
 /// Answer of `prompt`, `steer` and `follow_up`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Accepted {
     /// What became of the message.
@@ -52,7 +52,7 @@ impl Accepted {
 }
 
 /// Answer of `clear_queue`: what was in the queues.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Queues {
@@ -96,7 +96,7 @@ pub struct QueueItems {
 }
 
 /// Answer of commands that an extension may refuse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cancelled {
     /// Did an extension refuse?
@@ -104,7 +104,7 @@ pub struct Cancelled {
 }
 
 /// Answer of `get_messages`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Messages {
     /// The conversation, oldest first; the answer that is streaming in is not part of it.
@@ -123,7 +123,7 @@ pub struct Entries {
 }
 
 /// Answer of `cycle_model`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CycledModel {
@@ -136,7 +136,7 @@ pub struct CycledModel {
 }
 
 /// Answer of `get_available_models`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Models {
     /// Models with credentials.
@@ -144,7 +144,7 @@ pub struct Models {
 }
 
 /// Answer of `cycle_thinking_level`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CycledThinking {
     /// The level from now on.
@@ -152,7 +152,7 @@ pub struct CycledThinking {
 }
 
 /// Answer of `get_available_thinking_levels`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThinkingLevels {
     /// Levels of the current model, weakest first.
@@ -160,7 +160,7 @@ pub struct ThinkingLevels {
 }
 
 /// Answer of `get_last_assistant_text`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LastText {
     /// Text of the newest answer, trimmed; null when there is none.
@@ -168,7 +168,7 @@ pub struct LastText {
 }
 
 /// Answer of `export_html`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exported {
     /// The file, as it was asked for.
@@ -176,7 +176,7 @@ pub struct Exported {
 }
 
 /// Answer of `fork`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
     /// Text of the message that was forked at, for the user to change.
@@ -186,7 +186,7 @@ pub struct Forked {
 }
 
 /// Answer of `navigate_tree`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Navigated {
@@ -210,7 +210,7 @@ pub struct Negotiated {
 }
 
 /// A user message that `fork` takes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForkMessage {
@@ -224,7 +224,7 @@ pub struct ForkMessage {
 }
 
 /// Answer of `get_fork_messages`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForkMessages {
     /// In the order they were said.
@@ -232,7 +232,7 @@ pub struct ForkMessages {
 }
 
 /// Answer of `get_tree`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionTree {
@@ -244,7 +244,7 @@ pub struct SessionTree {
 }
 
 /// A session on disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListedSession {
@@ -273,7 +273,7 @@ pub struct ListedSession {
 }
 
 /// Answer of `list_sessions`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sessions {
     /// Newest first.
@@ -327,7 +327,7 @@ pub struct OpenSessions {
 }
 
 /// Answer of `get_commands`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Commands {
     /// `{name, description?, source, sourceInfo, ...}` each.
@@ -344,7 +344,7 @@ pub struct Todos {
 }
 
 /// Answer of `get_context_usage`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextUsageReply {
     /// Absent when the model's window is not known.

@@ -44,7 +44,7 @@ pub struct ContextUsage {
 }
 
 /// Answer of `get_state`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionState {
@@ -89,7 +89,7 @@ pub struct SessionState {
 }
 
 /// Token sums of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TokenStats {
@@ -106,7 +106,7 @@ pub struct TokenStats {
 }
 
 /// What a session spent on one model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelSpending {
@@ -125,7 +125,7 @@ pub struct ModelSpending {
 
 /// Answer of `get_session_stats`. The counts, tokens and `cost` are those of the conversation as it is now, as in pi;
 /// `byModel` is about the whole file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStats {

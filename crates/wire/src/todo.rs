@@ -47,7 +47,7 @@ impl TodoStatus {
 }
 
 /// A thing to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TodoItem {
     /// Id, unique in the list.
@@ -65,7 +65,7 @@ pub struct TodoItem {
 }
 
 /// Items that belong together.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TodoPhase {
     /// Id, unique in the list.

@@ -35,10 +35,16 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         ("schema.json", schema),
         ("types.d.ts", typescript::render(&document)),
         ("PROTOCOL.md", page::render(&document, &examples)),
-        ("../sdk/typescript/src/protocol.d.ts", typescript::render(&document)),
+        (
+            "../sdk/typescript/src/protocol.d.ts",
+            typescript::render(&document),
+        ),
         ("../sdk/python/pinion_agent/protocol.py", python::types(&document)),
-        ("../sdk/python/pinion_agent/commands.py", python::methods(&document)),
         ("COMPATIBILITY.md", compatibility::render(&document)),
+        (
+            "../sdk/python/pinion_agent/commands.py",
+            python::methods(&document),
+        ),
     ])
 }
 

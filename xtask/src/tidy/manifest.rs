@@ -3,8 +3,9 @@
 use super::files::package;
 use super::{Finding, finding};
 
-/// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere.
-const ARROWS: [(&str, &[&str]); 10] = [
+/// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
+/// those of the program the client.
+const ARROWS: [(&str, &[&str]); 11] = [
     ("wire", &[]),
     ("core", &["wire"]),
     ("llm", &["wire"]),
@@ -16,6 +17,7 @@ const ARROWS: [(&str, &[&str]); 10] = [
         "pinion",
         &["wire", "core", "llm", "tools", "store", "host", "serve"],
     ),
+    ("client", &["wire"]),
     ("testkit", &["wire"]),
     (
         "xtask",
@@ -36,7 +38,9 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         let ours = ours(&name);
         if ARROWS.iter().any(|(known, _)| *known == ours) {
             let tests_only = section.contains("dev-dependencies");
-            if !(allowed.contains(&ours) || tests_only && ours == "testkit") {
+            if !(allowed.contains(&ours)
+                || tests_only && (ours == "testkit" || (owner, ours) == ("pinion", "client")))
+            {
                 found.push(finding(path, line, &format!("{owner} must not depend on {ours}")));
             }
         }

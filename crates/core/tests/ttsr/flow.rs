@@ -174,7 +174,14 @@ fn what_does_not_stop_is_told_when_the_run_would_end() {
     assert!(world.log().is_empty());
     let message = Arc::new(Message::user("also", 0));
     let text = "also".to_owned();
-    world.step(Input::Enqueue(QueueKind::FollowUp, Queued { text, message }));
+    world.step(Input::Enqueue(
+        QueueKind::FollowUp,
+        Queued {
+            text,
+            message,
+            interrupts: false,
+        },
+    ));
     world.finish(StopReason::Stop);
     assert_eq!(
         world.log(),

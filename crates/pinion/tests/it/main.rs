@@ -7,6 +7,7 @@
 mod abort;
 mod check;
 mod cli;
+mod client;
 mod combined;
 mod commands;
 mod compaction;

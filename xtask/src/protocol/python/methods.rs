@@ -23,7 +23,12 @@ from .protocol import *  # noqa: F401,F403 (the names in the annotations)
 pub(in super::super) fn render(document: &Value) -> String {
     let mut out = HEAD.to_owned();
     for (class, word, wait, doc) in [
-        ("AsyncCommands", "async def", "await ", "Commands of a session, for asyncio."),
+        (
+            "AsyncCommands",
+            "async def",
+            "await ",
+            "Commands of a session, for asyncio.",
+        ),
         ("Commands", "def", "", "Commands of a session, blocking."),
     ] {
         let _infallible = write!(
@@ -33,7 +38,8 @@ pub(in super::super) fn render(document: &Value) -> String {
         for spec in wire::table::TABLE {
             let name = wire::schema::pascal(spec.name);
             let find = |kind: &str| {
-                definitions(document).find_map(|(known, schema)| (*known == format!("{name}{kind}")).then_some(schema))
+                definitions(document)
+                    .find_map(|(known, schema)| (*known == format!("{name}{kind}")).then_some(schema))
             };
             let (Some(command), Some(response)) = (find("Command"), find("Response")) else {
                 continue;

@@ -24,7 +24,9 @@ from typing import Any, Dict, List, Literal, TypedDict, Union
 ";
 
 /// Words that cannot be names in Python.
-const KEYWORDS: [&str; 8] = ["continue", "from", "import", "class", "def", "return", "global", "pass"];
+const KEYWORDS: [&str; 8] = [
+    "continue", "from", "import", "class", "def", "return", "global", "pass",
+];
 
 /// Longest comment line, in characters.
 const WIDTH: usize = 110;
@@ -45,7 +47,13 @@ pub(super) fn types(document: &Value) -> String {
 
 /// Definitions that stand for whole lines in one direction.
 fn skipped() -> BTreeSet<String> {
-    let lines = ["InboundLine", "OutboundLine", "Response", "ErrorResponse", "ParseErrorResponse"];
+    let lines = [
+        "InboundLine",
+        "OutboundLine",
+        "Response",
+        "ErrorResponse",
+        "ParseErrorResponse",
+    ];
     let rows = wire::table::TABLE.iter().flat_map(|spec| {
         let name = wire::schema::pascal(spec.name);
         [format!("{name}Command"), format!("{name}Response")]
@@ -62,7 +70,9 @@ fn definition(out: &mut String, derived: &mut String, name: &str, schema: &Value
     // Members that add a tag to another definition become classes of their own.
     let mut parts = Vec::new();
     for member in members(schema).unwrap_or_default() {
-        let tag = fields(member).into_iter().find_map(|field| field.schema.get("const")?.as_str());
+        let tag = fields(member)
+            .into_iter()
+            .find_map(|field| field.schema.get("const")?.as_str());
         if let (Some(base), Some(tag)) = (member.as_object().and_then(target), tag) {
             let own = format!("{name}{}", upper_first(tag));
             class(derived, &own, base, member);
@@ -145,7 +155,11 @@ fn type_name(schema: &Value) -> String {
         return format!("\"{name}\"");
     }
     // Python has no intersections: the first part must do.
-    if let Some(first) = map.get("allOf").and_then(Value::as_array).and_then(|all| all.first()) {
+    if let Some(first) = map
+        .get("allOf")
+        .and_then(Value::as_array)
+        .and_then(|all| all.first())
+    {
         return type_name(first);
     }
     if let Some(values) = values(schema) {
@@ -213,11 +227,18 @@ fn comment(out: &mut String, prefix: &str, text: &str) {
 }
 
 fn docstring(out: &mut String, indent: &str, text: &str) {
-    let lines = wrap(&text.replace('\\', "\\\\").replace("\"\"\"", "'''"), WIDTH - indent.len() - 6);
+    let lines = wrap(
+        &text.replace('\\', "\\\\").replace("\"\"\"", "'''"),
+        WIDTH - indent.len() - 6,
+    );
     let _infallible = match lines.as_slice() {
         [] => Ok(()),
         [line] => writeln!(out, "{indent}\"\"\"{line}\"\"\""),
-        _ => writeln!(out, "{indent}\"\"\"{}\n{indent}\"\"\"", lines.join(&format!("\n{indent}"))),
+        _ => writeln!(
+            out,
+            "{indent}\"\"\"{}\n{indent}\"\"\"",
+            lines.join(&format!("\n{indent}"))
+        ),
     };
 }
 

@@ -1,0 +1,282 @@
+//! The connection that all sessions of an agent share: commands and their answers, listeners, tools of the host. Here: what
+//! sessions do with it. What comes in is dealt with in `inbound`.
+
+mod inbound;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+pub(crate) use inbound::read;
+
+use crate::dialog::Handler;
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::limits::MAX_WAITING;
+use crate::options::Times;
+use crate::run::Events;
+use crate::tool::HostTool;
+
+/// Commands that take as long as what they start.
+const SLOW: [&str; 5] = ["bash", "compact", "navigate_tree", "handoff", "login"];
+
+type Writer = Box<dyn AsyncWrite + Send + Unpin>;
+
+/// The connection.
+pub(crate) struct Link {
+    writer: AsyncMutex<Option<Writer>>,
+    state: Mutex<State>,
+    dialogs: Option<Handler>,
+    pub(crate) times: Times,
+}
+
+#[derive(Default)]
+struct State {
+    next_id: u64,
+    pending: HashMap<String, Pending>,
+    listeners: Vec<Listener>,
+    tools: HashMap<Option<String>, Vec<HostTool>>,
+    /// Calls of tools and dialogs under way, by their id.
+    tasks: HashMap<String, AbortHandle>,
+    ended: Option<Error>,
+}
+
+struct Pending {
+    answer: oneshot::Sender<std::result::Result<Box<RawValue>, String>>,
+    /// Begins to listen with the answer, so that nothing is heard of what came before.
+    listener: Option<Listener>,
+}
+
+/// Where events of a session go.
+struct Listener {
+    session: Option<String>,
+    sender: mpsc::Sender<Event>,
+    /// Why nothing more comes.
+    end: Arc<Mutex<Option<Error>>>,
+}
+
+impl Link {
+    pub(crate) fn new(writer: Writer, dialogs: Option<Handler>, times: Times) -> Arc<Self> {
+        Arc::new(Self {
+            writer: AsyncMutex::new(Some(writer)),
+            state: Mutex::default(),
+            dialogs,
+            times,
+        })
+    }
+
+    /// Sends a command and waits for its answer.
+    pub(crate) async fn call<R: DeserializeOwned>(
+        &self,
+        session: Option<&str>,
+        command: &str,
+        params: &impl Serialize,
+    ) -> Result<R> {
+        let params = serde_json::to_value(params).map_err(|error| Error::Protocol(error.to_string()))?;
+        self.send(session, command, params, None).await
+    }
+
+    /// The same; with the answer begins a run, whose events are given too.
+    pub(crate) async fn call_and_listen<R: DeserializeOwned>(
+        &self,
+        session: Option<&str>,
+        command: &str,
+        params: &impl Serialize,
+    ) -> Result<(R, Events)> {
+        let params = serde_json::to_value(params).map_err(|error| Error::Protocol(error.to_string()))?;
+        let (listener, events) = self.listener(session);
+        let answer = self.send(session, command, params, Some(listener)).await?;
+        Ok((answer, events))
+    }
+
+    async fn send<R: DeserializeOwned>(
+        &self,
+        session: Option<&str>,
+        command: &str,
+        params: Value,
+        listener: Option<Listener>,
+    ) -> Result<R> {
+        let (answer, answered) = oneshot::channel();
+        let id = {
+            let mut state = self.state();
+            if let Some(error) = &state.ended {
+                return Err(error.clone());
+            }
+            state.next_id += 1;
+            let id = format!("rs{}", state.next_id);
+            state.pending.insert(id.clone(), Pending { answer, listener });
+            id
+        };
+        let _forgotten = Forget { link: self, id: &id };
+        let limit = if SLOW.contains(&command) {
+            self.times.slow
+        } else {
+            self.times.command
+        };
+        self.write(&line(command, Some(&id), session, params)).await?;
+        match timeout(limit, answered).await {
+            Err(_) => Err(Error::timed_out(format!("{command}: no answer"), limit)),
+            Ok(Err(_)) => Err(self.end_error()),
+            Ok(Ok(Err(message))) => Err(Error::Refused {
+                command: command.to_owned(),
+                message,
+            }),
+            Ok(Ok(Ok(data))) => serde_json::from_str(data.get())
+                .map_err(|error| Error::Protocol(format!("answer of {command}: {error}"))),
+        }
+    }
+
+    /// Writes a line, waiting while the agent does not read.
+    pub(crate) async fn write(&self, line: &Map<String, Value>) -> Result<()> {
+        let mut bytes = serde_json::to_vec(line).map_err(|error| Error::Protocol(error.to_string()))?;
+        bytes.push(b'\n');
+        let work = async {
+            let mut guard = self.writer.lock().await;
+            // Taken out while it writes: after half a line nothing else may be written.
+            let mut writer = guard.take()?;
+            writer.write_all(&bytes).await.ok()?;
+            writer.flush().await.ok()?;
+            *guard = Some(writer);
+            Some(())
+        };
+        match timeout(self.times.command, work).await {
+            Err(_) => Err(Error::timed_out(
+                "the agent did not read its input",
+                self.times.command,
+            )),
+            Ok(Some(())) => Ok(()),
+            Ok(None) => Err(self.end_error()),
+        }
+    }
+
+    /// Closes the agent's stdin.
+    pub(crate) async fn close_input(&self) {
+        let closing = async {
+            if let Some(mut writer) = self.writer.lock().await.take() {
+                let _gone_already = writer.shutdown().await;
+            }
+        };
+        let _half_written = timeout(self.times.stop, closing).await;
+    }
+
+    /// Events of a session from now on.
+    pub(crate) fn events(&self, session: Option<&str>) -> Events {
+        let (listener, events) = self.listener(session);
+        let mut state = self.state();
+        if let Some(error) = &state.ended {
+            listener.close(error);
+        } else {
+            state.listeners.push(listener);
+        }
+        events
+    }
+
+    fn listener(&self, session: Option<&str>) -> (Listener, Events) {
+        let (sender, receiver) = mpsc::channel(MAX_WAITING);
+        let end = Arc::<Mutex<Option<Error>>>::default();
+        let listener = Listener {
+            session: session.map(str::to_owned),
+            sender,
+            end: Arc::clone(&end),
+        };
+        (listener, Events::new(receiver, end, self.times.idle))
+    }
+
+    /// Puts tools in the place of a session's; gives those that were there.
+    pub(crate) fn replace_tools(&self, session: Option<&str>, tools: Vec<HostTool>) -> Vec<HostTool> {
+        let mut state = self.state();
+        state
+            .tools
+            .insert(session.map(str::to_owned), tools)
+            .unwrap_or_default()
+    }
+
+    /// Nobody listens to this session any more.
+    pub(crate) fn forget(&self, session: Option<&str>) {
+        let mut state = self.state();
+        state.tools.remove(&session.map(str::to_owned));
+        state
+            .listeners
+            .retain(|listener| listener.session.as_deref() != session);
+    }
+
+    /// The agent is gone: everybody is told.
+    pub(crate) fn end(&self, error: &Error) {
+        let mut state = self.state();
+        if state.ended.is_some() {
+            return;
+        }
+        state.ended = Some(error.clone());
+        state.pending.clear();
+        for (_, task) in state.tasks.drain() {
+            task.abort();
+        }
+        for listener in state.listeners.drain(..) {
+            listener.close(error);
+        }
+    }
+
+    /// Why nothing works any more.
+    fn end_error(&self) -> Error {
+        let known = self.state().ended.clone();
+        known.unwrap_or(Error::Exited {
+            code: None,
+            stderr: String::new(),
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Link").finish_non_exhaustive()
+    }
+}
+
+impl Listener {
+    fn close(&self, error: &Error) {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        end.get_or_insert_with(|| error.clone());
+    }
+}
+
+/// Takes a command off the list when nobody waits for it any more.
+struct Forget<'a> {
+    link: &'a Link,
+    id: &'a str,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.link.state().pending.remove(self.id);
+    }
+}
+
+/// A line with these members; those that are null are left out.
+pub(crate) fn line(
+    kind: &str,
+    id: Option<&str>,
+    session: Option<&str>,
+    members: Value,
+) -> Map<String, Value> {
+    let mut line = Map::new();
+    line.extend(id.map(|id| ("id".to_owned(), Value::from(id))));
+    line.insert("type".to_owned(), kind.into());
+    line.extend(session.map(|session| ("session".to_owned(), Value::from(session))));
+    if let Value::Object(members) = members {
+        line.extend(members.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    line
+}

@@ -1,0 +1,293 @@
+//! Against a stand-in at the other end of a pipe: host tools, dialogs, many sessions, and an agent that misbehaves.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failing test is meant to stop at once"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pinion_client::wire::ToolResult;
+use pinion_client::{Answer, Client, Error, Event, HostTool, OpenSession, Options, Times};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::Notify;
+
+/// The agent's end of the pipe.
+struct Fake {
+    lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    out: WriteHalf<DuplexStream>,
+}
+
+impl Fake {
+    async fn say(&mut self, line: Value) {
+        self.out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// The next line, which must be of this type.
+    async fn expect(&mut self, kind: &str) -> Value {
+        let line = self
+            .lines
+            .next_line()
+            .await
+            .unwrap()
+            .unwrap_or_else(|| panic!("no {kind}"));
+        let line: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(line["type"], kind);
+        line
+    }
+
+    /// Answers the next line, which must be of this type, and gives it.
+    async fn answer(&mut self, kind: &str, data: Value) -> Value {
+        let line = self.expect(kind).await;
+        self.say(
+            json!({"id": line["id"], "type": "response", "command": kind, "success": true, "data": data}),
+        )
+        .await;
+        line
+    }
+
+    async fn settle(&mut self, text: &str, session: Option<&str>) {
+        let message = json!({"role": "assistant", "content": [{"type": "text", "text": text}], "api": "a", "provider": "p",
+            "model": "m", "usage": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 0,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}, "stopReason": "stop",
+            "timestamp": 1});
+        for mut line in [
+            json!({"type": "message_end", "message": message}),
+            json!({"type": "agent_settled", "aborted": false}),
+        ] {
+            if let Some(session) = session {
+                line["session"] = session.into();
+            }
+            self.say(line).await;
+        }
+    }
+}
+
+fn options() -> Options {
+    Options::new("unused")
+}
+
+/// A client and the agent that it talks to, after their greeting.
+async fn pair(options: Options, tools: usize) -> (Client, Fake) {
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let (input, out) = tokio::io::split(theirs);
+    let mut fake = Fake {
+        lines: BufReader::new(input).lines(),
+        out,
+    };
+    let greeting = async {
+        fake.answer("get_state", json!({})).await;
+        if tools > 0 {
+            let line = fake.answer("set_host_tools", json!({"toolNames": ["x"]})).await;
+            assert_eq!(line["tools"].as_array().unwrap().len(), tools);
+        }
+    };
+    let (client, ()) = tokio::join!(Client::over(reader, writer, options), greeting);
+    (client.unwrap(), fake)
+}
+
+fn call(id: &str, name: &str, arguments: Value) -> Value {
+    json!({"type": "host_tool_call", "id": id, "toolCallId": "t", "toolName": name, "arguments": arguments})
+}
+
+#[tokio::test]
+async fn host_tools_answer_with_updates_results_and_errors() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let double = HostTool::new("double", "Doubles.", schema, |call| async move {
+        #[derive(serde::Deserialize)]
+        struct Arguments {
+            n: i64,
+        }
+        let Arguments { n } = call.parse()?;
+        call.update(&ToolResult::text("half")).await?;
+        Ok(ToolResult::text((n * 2).to_string()))
+    });
+    let (_client, mut fake) = pair(options().tools([double]), 1).await;
+    fake.say(call("h1", "double", json!({"n": 4}))).await;
+    let update = fake.expect("host_tool_update").await;
+    assert_eq!(
+        (&update["id"], &update["partialResult"]["content"][0]["text"]),
+        (&json!("h1"), &json!("half"))
+    );
+    let result = fake.expect("host_tool_result").await;
+    assert_eq!(
+        (&result["result"]["content"][0]["text"], result.get("isError")),
+        (&json!("8"), None)
+    );
+    fake.say(call("h2", "double", json!({"n": "four"}))).await;
+    let result = fake.expect("host_tool_result").await;
+    assert_eq!((&result["id"], &result["isError"]), (&json!("h2"), &json!(true)));
+    fake.say(call("h3", "triple", json!({}))).await;
+    let result = fake.expect("host_tool_result").await;
+    assert_eq!(result["result"]["content"][0]["text"], "Tool triple not found");
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_dropped_and_not_answered() {
+    struct Told(Arc<Notify>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+    let dropped = Arc::new(Notify::new());
+    let told = Arc::clone(&dropped);
+    let patient = HostTool::new("patient", "Waits.", json!({"type": "object"}), move |call| {
+        let told = Told(Arc::clone(&told));
+        async move {
+            let _told = told;
+            call.update(&ToolResult::text("waiting")).await?;
+            std::future::pending().await
+        }
+    });
+    let (client, mut fake) = pair(options().tools([patient]), 1).await;
+    fake.say(call("h1", "patient", json!({}))).await;
+    fake.expect("host_tool_update").await;
+    fake.say(json!({"type": "host_tool_cancel", "id": "c", "targetId": "h1"}))
+        .await;
+    dropped.notified().await;
+    // The next line is no late result.
+    let (steered, _) = tokio::join!(
+        client.steer("x"),
+        fake.answer("steer", json!({"disposition": "queued"}))
+    );
+    steered.unwrap();
+}
+
+#[tokio::test]
+async fn dialogs_are_answered_or_cancelled() {
+    let asked = |dialog: pinion_client::Dialog| async move {
+        match dialog.method.as_str() {
+            "select" => Answer::Value(dialog.options[0].as_str().unwrap().to_owned()),
+            "confirm" => Answer::Confirmed(true),
+            _ => std::future::pending().await,
+        }
+    };
+    let (_client, mut fake) = pair(options().on_dialog(asked), 0).await;
+    for (question, wanted) in [
+        (
+            json!({"method": "select", "title": "?", "options": ["a", "b"]}),
+            json!({"value": "a"}),
+        ),
+        (
+            json!({"method": "confirm", "title": "?", "message": ""}),
+            json!({"confirmed": true}),
+        ),
+        (
+            json!({"method": "input", "title": "?", "timeout": 50}),
+            json!({"cancelled": true, "timedOut": true}),
+        ),
+    ] {
+        let mut line = question;
+        line["type"] = "extension_ui_request".into();
+        line["id"] = "d".into();
+        fake.say(line).await;
+        let mut answer = fake.expect("extension_ui_response").await;
+        answer
+            .as_object_mut()
+            .unwrap()
+            .retain(|name, _| !matches!(name.as_str(), "type" | "id"));
+        assert_eq!(answer, wanted);
+    }
+    let (_client, mut fake) = pair(options(), 0).await;
+    fake.say(json!({"type": "extension_ui_request", "id": "d", "method": "input", "title": "?"}))
+        .await;
+    assert_eq!(fake.expect("extension_ui_response").await["cancelled"], true);
+}
+
+#[tokio::test]
+async fn events_go_to_their_session() {
+    let (client, mut fake) = pair(options(), 0).await;
+    let opened = json!({"session": "s1", "sessionId": "x", "sessionFile": null, "cwd": "/"});
+    let (second, line) = tokio::join!(
+        client.open_session(OpenSession::default()),
+        fake.answer("open_session", opened)
+    );
+    let second = second.unwrap();
+    assert_eq!((second.handle(), line.get("session")), (Some("s1"), None));
+    let agent = async {
+        for session in [None, Some("s1")] {
+            let line = fake.answer("prompt", json!({"disposition": "started"})).await;
+            assert_eq!(line.get("session").and_then(Value::as_str), session);
+        }
+        fake.settle("blue", Some("s1")).await;
+        fake.settle("red", None).await;
+    };
+    let prompts = async {
+        let mut first = client.run("red").await.unwrap();
+        let mut other = second.run("blue").await.unwrap();
+        (
+            first.finish().await.unwrap().text,
+            other.finish().await.unwrap().text,
+        )
+    };
+    let (texts, ()) = tokio::join!(prompts, agent);
+    assert_eq!(texts, ("red".to_owned(), "blue".to_owned()));
+}
+
+#[tokio::test]
+async fn unknown_events_come_as_they_are_and_bad_lines_end_it() {
+    let (client, mut fake) = pair(options(), 0).await;
+    let mut events = client.events();
+    fake.say(json!({"type": "of_tomorrow", "n": 1})).await;
+    fake.say(json!({"type": "agent_settled"})).await;
+    assert_eq!(
+        events.next().await.unwrap(),
+        Some(Event::Other(json!({"type": "of_tomorrow", "n": 1})))
+    );
+    assert_eq!(
+        events.next().await.unwrap(),
+        Some(Event::AgentSettled { aborted: false })
+    );
+    fake.out.write_all(b"this is not JSON\n").await.unwrap();
+    assert!(matches!(events.next().await, Err(Error::Protocol(_))));
+    assert!(matches!(client.state().await, Err(Error::Protocol(_))));
+}
+
+#[tokio::test]
+async fn every_wait_ends() {
+    let times = Times {
+        command: Duration::from_millis(100),
+        idle: Duration::from_millis(100),
+        ..Times::default()
+    };
+    let (client, mut fake) = pair(options().times(times), 0).await;
+    assert!(matches!(client.state().await, Err(Error::TimedOut { .. })));
+    fake.expect("get_state").await;
+    assert!(matches!(
+        client.events().next().await,
+        Err(Error::TimedOut { .. })
+    ));
+    let mut events = client.events();
+    drop(fake);
+    assert!(matches!(events.next().await, Err(Error::Exited { .. })));
+    assert!(matches!(client.ask("x").await, Err(Error::Exited { .. })));
+}
+
+#[tokio::test]
+async fn refusals_are_errors_and_leave_the_tools_before() {
+    let (client, mut fake) = pair(options(), 0).await;
+    let refuse = async {
+        let line = fake.expect("set_host_tools").await;
+        fake.say(json!({"id": line["id"], "type": "response", "success": false, "error": "Unknown command: set_host_tools"}))
+            .await;
+    };
+    let tool = HostTool::new("x", "X.", json!({"type": "object"}), |_| async {
+        Ok(ToolResult::text("x"))
+    });
+    let (answer, ()) = tokio::join!(client.set_tools(vec![tool]), refuse);
+    assert!(answer.unwrap_err().is_unknown_command());
+    fake.say(call("h", "x", json!({}))).await;
+    assert_eq!(fake.expect("host_tool_result").await["isError"], true);
+}
+
+#[test]
+fn the_readme_shows_the_example() {
+    let example = include_str!("../examples/hello.rs");
+    let code = example.split_once("\n\n").unwrap().1;
+    assert!(include_str!("../README.md").contains(code));
+}

@@ -1,0 +1,180 @@
+//! Our Rust client in front of the program, with scripted answers. The client's own tests talk to a stand-in.
+
+use std::time::Duration;
+
+use pinion_client::wire::{StopReason, ToolResult};
+use pinion_client::{Client, Error, Event, HostTool, OpenSession, Options, Prompt, Script};
+use serde_json::json;
+
+fn options(folder: &tempfile::TempDir, script: Script) -> Options {
+    Options::new(env!("CARGO_BIN_EXE_pinion"))
+        .cwd(folder.path())
+        .env("HOME", folder.path())
+        .env("PI_CODING_AGENT_DIR", folder.path().join("agent"))
+        .script(script)
+}
+
+async fn start(folder: &tempfile::TempDir, script: Script) -> Client {
+    Client::start(options(folder, script)).await.unwrap()
+}
+
+#[tokio::test]
+async fn text_tools_and_failures() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("note.txt"), "remember the milk").unwrap();
+    let script = Script::new()
+        .slow_reply(&["one ", "two"], 0.05)
+        .tool_call("read", &json!({"path": "note.txt"}))
+        .reply("done")
+        .failure("auth");
+    let client = start(&folder, script).await;
+    let mut run = client.run("count").await.unwrap();
+    let mut pieces = Vec::new();
+    while let Some(piece) = run.next_text().await.unwrap() {
+        pieces.push(piece);
+    }
+    assert_eq!(pieces.concat(), "one two");
+    assert_eq!(run.finish().await.unwrap().stop_reason, Some(StopReason::Stop));
+
+    let mut run = client.run("read it").await.unwrap();
+    let mut read = String::new();
+    while let Some(event) = run.next().await.unwrap() {
+        assert!(!matches!(event, Event::Other(_)), "{event:?} has no form");
+        if let Event::ToolExecutionEnd { result, .. } = event {
+            read = result.joined_text();
+        }
+    }
+    assert!(read.contains("milk"), "{read}");
+    let outcome = run.finish().await.unwrap();
+    assert_eq!((outcome.text.as_str(), outcome.messages.len()), ("done", 4));
+
+    let error = client.ask("fail").await.unwrap_err();
+    assert!(
+        matches!(&error, Error::Failed(outcome) if outcome.stop_reason == Some(StopReason::Error)),
+        "{error}"
+    );
+    assert!(error.to_string().contains("401"), "{error}");
+    assert_eq!(client.close().await, Some(0));
+}
+
+#[tokio::test]
+async fn commands_and_refusals() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = start(&folder, Script::new().reply("hello")).await;
+    client.ask("hi").await.unwrap();
+    assert_eq!(client.last_text().await.unwrap().text.as_deref(), Some("hello"));
+    assert_eq!(client.messages().await.unwrap().messages.len(), 2);
+    assert_eq!(client.stats().await.unwrap().assistant_messages, 1);
+    assert_eq!(client.bash("exit 3").await.unwrap().exit_code, Some(3));
+    client.set_name("mine").await.unwrap();
+    assert_eq!(
+        client.state().await.unwrap().session_name.as_deref(),
+        Some("mine")
+    );
+    assert_eq!(client.list_sessions().await.unwrap().sessions.len(), 1);
+    assert!(!client.available_models().await.unwrap().models.is_empty());
+    assert!(client.cycle_thinking_level().await.unwrap().is_none());
+    assert!(!client.new_session().await.unwrap().cancelled);
+    let error = client.set_model("nobody", "nothing").await.unwrap_err();
+    assert_eq!(error.to_string(), "set_model: Model not found: nobody/nothing");
+    let error = client
+        .call::<()>("no_such_command", &json!({}))
+        .await
+        .unwrap_err();
+    assert!(error.is_unknown_command());
+}
+
+#[tokio::test]
+async fn runs_are_aborted_joined_and_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .slow_reply(&["a", "b"], 30.0)
+        .slow_reply(&["a", "b"], 30.0)
+        .slow_reply(&["a", "b", "c"], 0.2)
+        .reply("after");
+    let client = start(&folder, script).await;
+    let mut run = client.run("long").await.unwrap();
+    run.abort().await.unwrap();
+    assert!(run.finish().await.unwrap().aborted);
+    let error = client
+        .ask_within("long", Duration::from_millis(300))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::TimedOut { .. }), "{error}");
+    client.abort().await.unwrap();
+    let mut run = client.run("long").await.unwrap();
+    assert!(matches!(client.run("now").await, Err(Error::Refused { .. })));
+    let mut joined = client.run(Prompt::new("later").follow_up()).await.unwrap();
+    assert_eq!(joined.finish().await.unwrap().text, "after");
+    assert_eq!(run.finish().await.unwrap().text, "after");
+}
+
+#[tokio::test]
+async fn a_bad_start_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = Client::start(
+        options(&folder, Script::new())
+            .arg("--rpc-dialect")
+            .arg("klingon"),
+    )
+    .await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, Error::Start(_)), "{error}");
+    assert!(error.to_string().contains("pi-delta"), "{error}");
+    let error = Client::start(Options::new(folder.path().join("nothing")))
+        .await
+        .unwrap_err();
+    assert!(matches!(error, Error::Start(_)), "{error}");
+}
+
+/// Judges once the agent has host tools and many sessions; until then it only says so.
+#[tokio::test]
+async fn host_tools_and_many_sessions() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .when("red", "RED")
+        .when("blue", "BLUE")
+        .tool_call("double", &json!({"n": 4}))
+        .reply("done");
+    let client = start(&folder, script).await;
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    let double = HostTool::new("double", "Doubles a number.", schema, |call| async move {
+        let n = call
+            .arguments()
+            .get("n")
+            .and_then(serde_json::Value::as_i64)
+            .unwrap_or_default();
+        Ok(ToolResult::text((n * 2).to_string()))
+    });
+    match client.set_tools(vec![double]).await {
+        Ok(names) => {
+            assert_eq!(names, ["double"]);
+            let mut run = client.run("compute").await.unwrap();
+            let mut results = Vec::new();
+            while let Some(event) = run.next().await.unwrap() {
+                if let Event::ToolExecutionEnd { result, .. } = event {
+                    results.push(result.joined_text());
+                }
+            }
+            assert_eq!(results, ["8"]);
+        }
+        Err(error) => assert!(error.is_unknown_command(), "{error}"),
+    }
+    let cwd = folder.path().join("other");
+    std::fs::create_dir(&cwd).unwrap();
+    let wanted = OpenSession {
+        cwd: Some(cwd.display().to_string()),
+        ..OpenSession::default()
+    };
+    match client.open_session(wanted).await {
+        Ok(second) => {
+            let (red, blue) = tokio::join!(client.ask("red"), second.ask("blue"));
+            assert_eq!(
+                (red.unwrap(), blue.unwrap()),
+                ("RED".to_owned(), "BLUE".to_owned())
+            );
+            second.close_session().await.unwrap();
+        }
+        Err(error) => assert!(error.is_unknown_command(), "{error}"),
+    }
+}
