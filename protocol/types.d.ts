@@ -742,7 +742,7 @@ export interface HostToolUpdateFrame {
   /** The `id` of the `host_tool_call`. */
   id: string;
   /** Everything so far; its `content` must be an array. */
-  partialResult?: ToolResult;
+  partialResult: ToolResult;
 }
 
 /** What a call of the host gave back. */
@@ -751,7 +751,7 @@ export interface HostToolResultFrame {
   /** The `id` of the `host_tool_call`. */
   id: string;
   /** The result; its `content` must be an array. */
-  result?: ToolResult;
+  result: ToolResult;
   /** Did it fail? The text is then the error. */
   isError?: boolean;
 }

@@ -14,13 +14,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "HeartbeatEvent"]
 
 
-class _HostToolUpdateFrame(TypedDict, total=False):
-
-    #: Everything so far; its `content` must be an array.
-    partialResult: "ToolResult"
-
-
-class HostToolUpdateFrame(_HostToolUpdateFrame):
+class HostToolUpdateFrame(TypedDict):
     """How far a call of the host has come."""
 
     type: Literal["host_tool_update"]
@@ -28,11 +22,11 @@ class HostToolUpdateFrame(_HostToolUpdateFrame):
     #: The `id` of the `host_tool_call`.
     id: str
 
+    #: Everything so far; its `content` must be an array.
+    partialResult: "ToolResult"
+
 
 class _HostToolResultFrame(TypedDict, total=False):
-
-    #: The result; its `content` must be an array.
-    result: "ToolResult"
 
     #: Did it fail? The text is then the error.
     isError: bool
@@ -45,6 +39,9 @@ class HostToolResultFrame(_HostToolResultFrame):
 
     #: The `id` of the `host_tool_call`.
     id: str
+
+    #: The result; its `content` must be an array.
+    result: "ToolResult"
 
 
 class _HostUriResultFrame(TypedDict, total=False):
