@@ -129,9 +129,11 @@ impl Session {
                     self.turn_away(mail).await;
                 }
             }
-            // The client is gone: nothing more is told (behaviour.md 11).
+            // The client is gone: nothing more is told (behaviour.md 11), except how calls end that waited for it.
             None => {
-                self.outbox = self.outbox.without_events();
+                if !self.hosted.is_asked() {
+                    self.outbox = self.outbox.without_events();
+                }
                 self.lose_host().await;
                 self.wind_up().await;
             }

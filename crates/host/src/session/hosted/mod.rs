@@ -48,6 +48,11 @@ pub(super) struct Hosted {
 }
 
 impl Hosted {
+    /// Does anything wait for an answer of the host?
+    pub(super) fn is_asked(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// Checks a call and keeps it, if it is one for the host. `None`: it is not.
     pub(super) fn prepare(
         &mut self,
