@@ -116,6 +116,7 @@ export type Event =
   | CompactionStartEvent
   | CompactionEndEvent
   | AutoRetryStartEvent
+  | SessionChangedEvent
   | SummarizationRetryScheduledEvent
   | SummarizationRetryAttemptStartEvent
   | SummarizationRetryFinishedEvent
@@ -1087,6 +1088,21 @@ export interface AutoRetryStartEvent {
   errorMessage: string;
 }
 
+/** The session is another one now, or at another place of its tree: what a client shows is out of date. */
+export interface SessionChangedEvent {
+  type: "session_changed";
+  /** Why. */
+  reason: ChangeReason;
+  /** Session id. */
+  sessionId: string;
+  /** Its file, which may not exist yet; absent without persistence. */
+  sessionFile?: string;
+  /** Its name, when it has one. */
+  sessionName?: string;
+  /** Messages in the conversation. */
+  messageCount: number;
+}
+
 /** The request for a summary failed and will be made again after a wait. */
 export interface SummarizationRetryScheduledEvent {
   type: "summarization_retry_scheduled";
@@ -1362,6 +1378,15 @@ export interface Cancelled {
   /** Did an extension refuse? */
   cancelled: boolean;
 }
+
+/**
+ * Why a session is another one, or at another place.
+ * - `"new"`: `new_session`.
+ * - `"switch"`: `switch_session`.
+ * - `"fork"`: `fork`, `branch` or `clone`.
+ * - `"tree"`: `navigate_tree`: the same session at another place of its tree.
+ */
+export type ChangeReason = "new" | "switch" | "fork" | "tree";
 
 /** Answer of `get_commands`. */
 export interface Commands {

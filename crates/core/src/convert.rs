@@ -4,7 +4,12 @@
 use std::sync::Arc;
 
 use wire::message::UserContent;
-use wire::{BashExecutionMessage, Message, ToolCall, ToolResult, ToolResultMessage, UserBlock, UserMessage};
+use wire::{
+    AssistantMessage, BashExecutionMessage, Message, StopReason, ToolCall, ToolResult, ToolResultMessage,
+    UserBlock, UserMessage,
+};
+
+use crate::ttsr;
 
 /// Stands for an image when images are blocked by the user's settings.
 const BLOCKED_IMAGE: &str = "Image reading is disabled.";
@@ -19,6 +24,41 @@ pub fn to_llm(messages: &[Arc<Message>], block_images: bool) -> Vec<Arc<Message>
     } else {
         converted.collect()
     }
+}
+
+/// Did the answer fail, or find no room to say anything? Such an answer is asked for again.
+#[must_use]
+pub fn is_void(answer: &AssistantMessage) -> bool {
+    match answer.stop_reason {
+        StopReason::Error => true,
+        StopReason::Length => answer.content.is_empty(),
+        _ => false,
+    }
+}
+
+/// Leaves out answers that were asked for again: void ones with another answer right behind them, and those that a rule cut
+/// off. The running agent took
+/// them out of the conversation when it tried again; the file has them. `kept` of the messages are what a compaction left;
+/// how many of those remain is the second result.
+#[must_use]
+pub fn without_retried(messages: Vec<Arc<Message>>, kept: usize) -> (Vec<Arc<Message>>, usize) {
+    let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
+    let mut remain = kept;
+    for (at, message) in messages.into_iter().enumerate() {
+        let last = out.last().and_then(|last| last.as_assistant());
+        let retried = last.is_some_and(|last| {
+            (is_void(last) && message.as_assistant().is_some())
+                || (last.failed() && ttsr::discards_answer(&message))
+        });
+        if retried {
+            out.pop();
+            if at <= kept {
+                remain = remain.saturating_sub(1);
+            }
+        }
+        out.push(message);
+    }
+    (out, remain)
 }
 
 /// What stands for the result of a call that never got one.

@@ -66,7 +66,7 @@ pub enum Verdict {
     Final,
     /// It may work in a moment; the provider may have said when (milliseconds).
     Retry(Option<u64>),
-    /// The conversation is too long for the model; compacting it may help.
+    /// The conversation is too long for the model, or leaves no room for an answer; compacting it may help.
     Overflow,
 }
 

@@ -323,10 +323,12 @@ impl Machine {
             }));
         }
         self.complete(&mut run, Arc::clone(&message), out);
-        if !answer.failed() {
+        // An answer that found no room is as good as none.
+        let failed = answer.failed() || verdict == Verdict::Overflow;
+        if !failed {
             self.overflowed = false;
         }
-        if !answer.failed() && self.attempt > 0 {
+        if !failed && self.attempt > 0 {
             let attempt = std::mem::take(&mut self.attempt);
             out.push(Effect::Emit(Event::AutoRetryEnd {
                 success: true,
@@ -334,7 +336,7 @@ impl Machine {
                 final_error: None,
             }));
         }
-        if answer.failed() {
+        if failed {
             out.push(Effect::Emit(Event::TurnEnd {
                 message,
                 tool_results: Vec::new(),

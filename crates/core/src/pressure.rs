@@ -7,6 +7,7 @@ use wire::event::{CompactionReason, CompactionResult};
 use wire::state::InterruptMode;
 use wire::{Event, Message};
 
+use crate::convert;
 use crate::effect::Effect;
 use crate::input::CompactOutcome;
 use crate::machine::{Machine, Next, Phase, RETRY_CANCELLED, Run};
@@ -47,7 +48,7 @@ impl Machine {
                         .messages
                         .last()
                         .and_then(|m| m.as_assistant())
-                        .is_some_and(|a| a.failed())
+                        .is_some_and(|a| a.failed() || convert::is_void(a))
                     {
                         self.messages.pop();
                     }

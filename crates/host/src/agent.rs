@@ -23,12 +23,23 @@ pub struct Options {
     pub start: StartRequest,
     /// Names of the tools the model may call.
     pub tools: Vec<String>,
-    /// Where session files go; none keeps sessions in memory (`--no-session`).
-    pub session_dir: Option<PathBuf>,
+    /// Where session files go.
+    pub sessions: SessionHome,
     /// What the system prompt is made of.
     pub resources: ResourceOptions,
     /// How long providers should keep prompts cached.
     pub cache_retention: CacheRetention,
+}
+
+/// Where session files go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionHome {
+    /// Nowhere: sessions live in memory (`--no-session`).
+    Memory,
+    /// Into one directory, whatever their working directory (`--session-dir`, the environment, settings).
+    One(PathBuf),
+    /// Into a directory of their working directory's own, below the agent directory (pi-core.md 2.1).
+    ByDirectory,
 }
 
 /// What all sessions of a process share.
@@ -54,6 +65,18 @@ pub struct Agent {
 }
 
 impl Agent {
+    /// Where the sessions of a working directory go; none when they live in memory.
+    #[must_use]
+    pub fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {
+        match &self.options.sessions {
+            SessionHome::Memory => None,
+            SessionHome::One(dir) => Some(dir.clone()),
+            SessionHome::ByDirectory => {
+                Some(store::paths::session_dir(&self.agent_dir, &cwd.to_string_lossy()))
+            }
+        }
+    }
+
     /// Models with credentials.
     #[must_use]
     pub fn available_models(&self) -> Vec<Model> {

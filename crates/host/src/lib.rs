@@ -12,7 +12,7 @@ mod session;
 pub mod settings;
 mod strings;
 
-pub use agent::{Agent, Options};
+pub use agent::{Agent, Options, SessionHome};
 pub use error::HostError;
 pub use mail::{Mail, Mailbox, Slot, mailbox};
 pub use outbox::{Origin, Outbox, Outgoing, WriterGone, outbox};

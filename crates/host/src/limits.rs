@@ -11,6 +11,9 @@ pub const MAILBOX: usize = 1024;
 /// Reports of tools that wait for the session.
 pub const REPORTS: usize = 256;
 
+/// How long a session whose client is gone may take to end its run and write it down.
+pub const END_WAIT: Duration = Duration::from_secs(2);
+
 /// How long a cancelled tool may take to end before its result no longer counts.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 

@@ -79,7 +79,7 @@ impl Slot {
 }
 
 impl Mailbox {
-    /// The next mail, in the order it came; `None` when there will be no more. With `urgent_only` everything else is held
+    /// The next mail, in the order it came; `None` when there will be no more and nothing is held back. With `urgent_only` everything else is held
     /// back, as much of it as the mailbox holds, and comes later in its order. Cancel-safe.
     pub(crate) async fn next(&mut self, urgent_only: bool) -> Option<Mail> {
         if !urgent_only && let Some(letter) = self.held_back.pop_front() {
@@ -89,7 +89,13 @@ impl Mailbox {
             if self.held_back.len() >= limits::MAILBOX {
                 return std::future::pending().await;
             }
-            let letter = self.incoming.recv().await?;
+            let Some(letter) = self.incoming.recv().await else {
+                return if self.held_back.is_empty() {
+                    None
+                } else {
+                    std::future::pending().await
+                };
+            };
             if !urgent_only || letter.mail.is_urgent() {
                 return Some(letter.mail);
             }

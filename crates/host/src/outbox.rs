@@ -38,13 +38,21 @@ pub struct Origin {
 #[derive(Debug, Clone)]
 pub struct Outbox {
     queue: mpsc::Sender<Outgoing>,
+    /// Do events still interest anybody?
+    is_heard: bool,
 }
 
 /// Makes a queue for `capacity` items (usually [`OUTBOX`](crate::limits::OUTBOX)).
 #[must_use]
 pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
     let (queue, receiver) = mpsc::channel(capacity.max(1));
-    (Outbox { queue }, receiver)
+    (
+        Outbox {
+            queue,
+            is_heard: true,
+        },
+        receiver,
+    )
 }
 
 impl Outbox {
@@ -79,8 +87,19 @@ impl Outbox {
         self.queue.closed().await;
     }
 
+    /// The same queue for a session that has nobody to tell anything any more but still owes answers.
+    pub(crate) fn without_events(&self) -> Self {
+        Self {
+            is_heard: false,
+            ..self.clone()
+        }
+    }
+
     /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
     pub(crate) async fn tell(&self, event: Event) {
+        if !self.is_heard {
+            return;
+        }
         let _gone = self.event(Arc::new(event)).await;
     }
 

@@ -65,6 +65,14 @@ pub(crate) fn opening(
         return find(&wanted, env, dir);
     }
     let Some(dir) = dir else { return Ok(new) };
+    if let Some(id) = &args.session_id {
+        // An id that exists is opened, so that an embedder can always start the same way (pi-1.5-delta.md 6).
+        let cwd = env.cwd.to_string_lossy();
+        let known = store::find_by_id_prefix(dir, id)?
+            .into_iter()
+            .find(|found| found.id == *id && (is_own || found.cwd.is_empty() || found.cwd == cwd));
+        return Ok(known.map_or(new, |found| Opening::File(found.path)));
+    }
     if args.resume
         && let Some(first) = args.messages.first()
         && let Ok(found) = find(first, env, Some(dir))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
-use host::{Agent, Options};
+use host::{Agent, Options, SessionHome};
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
 use llm::{Client, ClientConfig};
 use pinion_core::todo;
@@ -49,7 +49,11 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let options = Options {
         start,
         tools: active_tools(args, &settings),
-        session_dir,
+        sessions: match (session_dir, own_session_dir) {
+            (None, _) => SessionHome::Memory,
+            (Some(_), true) => SessionHome::ByDirectory,
+            (Some(dir), false) => SessionHome::One(dir),
+        },
         resources: resource_options(args, &settings, env),
         cache_retention: env.cache_retention(),
     };

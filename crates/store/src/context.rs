@@ -1,11 +1,11 @@
 //! What a leaf's path means to a model (pi-core.md 2.5, pi-1.5-delta.md 3). How messages become a request lives in `core`.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use wire::entry::{Compaction, ModelChange};
-use wire::{BranchSummaryMessage, CompactionSummaryMessage, CustomMessage, Entry, EntryBody, Message};
+use wire::said::Edits;
+use wire::{CompactionSummaryMessage, Entry, EntryBody, Message};
 
 use crate::log::SessionLog;
 use crate::stamp::iso_to_ms;
@@ -31,7 +31,7 @@ impl SessionLog {
     pub fn context(&self, leaf: Option<&str>) -> Context {
         let path = self.branch(leaf);
         let mut context = self.at_the_start();
-        let mut edits = HashMap::new();
+        let edits = Edits::of(&path);
         let mut compaction = None;
         for (at, entry) in path.iter().enumerate() {
             match &entry.body {
@@ -53,11 +53,7 @@ impl SessionLog {
                     }
                 }
                 EntryBody::Compaction(body) => compaction = Some((at, body)),
-                _ => {
-                    if let Some((target, replacement)) = context_edit(&entry.body) {
-                        edits.insert(target, replacement);
-                    }
-                }
+                _ => {}
             }
         }
         match compaction
@@ -101,12 +97,8 @@ fn is_main_model(body: &ModelChange) -> bool {
 }
 
 /// Adds the messages of entries, as later edits left them.
-fn extend(messages: &mut Vec<Arc<Message>>, entries: &[Arc<Entry>], edits: &HashMap<&str, &Value>) {
-    messages.extend(
-        entries
-            .iter()
-            .filter_map(|entry| edited(entry, edits.get(entry.id.as_str()))),
-    );
+fn extend(messages: &mut Vec<Arc<Message>>, entries: &[Arc<Entry>], edits: &Edits<'_>) {
+    messages.extend(entries.iter().filter_map(|entry| edits.message(entry, time)));
 }
 
 fn summary_message(entry: &Entry, body: &Compaction) -> Message {
@@ -120,55 +112,4 @@ fn summary_message(entry: &Entry, body: &Compaction) -> Message {
 
 fn time(entry: &Entry) -> i64 {
     iso_to_ms(&entry.timestamp).unwrap_or_default()
-}
-
-/// The message an entry stands for, if any.
-fn message_of(entry: &Entry) -> Option<Arc<Message>> {
-    match &entry.body {
-        EntryBody::Message(body) => Some(Arc::clone(&body.message)),
-        EntryBody::CustomMessage(body) => Some(Arc::new(Message::Custom(CustomMessage {
-            custom_type: body.custom_type.clone(),
-            content: body.content.clone(),
-            display: body.display,
-            details: body.details.clone(),
-            timestamp: time(entry),
-            extra: wire::Extra::default(),
-        }))),
-        EntryBody::BranchSummary(body) if !body.summary.is_empty() => {
-            Some(Arc::new(Message::BranchSummary(BranchSummaryMessage {
-                summary: body.summary.clone(),
-                from_id: body.from_id.clone(),
-                timestamp: time(entry),
-                extra: wire::Extra::default(),
-            })))
-        }
-        _ => None,
-    }
-}
-
-/// Target and replacement of a `context_edit` entry, which today's pi writes.
-fn context_edit(body: &EntryBody) -> Option<(&str, &Value)> {
-    match body {
-        EntryBody::Other(map) if body.kind() == "context_edit" => Some((
-            map.get("targetId")?.as_str()?,
-            map.get("replacement").unwrap_or(&Value::Null),
-        )),
-        _ => None,
-    }
-}
-
-/// The entry's message after the last edit of it: null leaves it out, text or blocks take the place of its content.
-fn edited(entry: &Entry, edit: Option<&&Value>) -> Option<Arc<Message>> {
-    let message = message_of(entry)?;
-    let content = match edit {
-        None => return Some(message),
-        Some(Value::Null) => return None,
-        Some(Value::String(text)) => json!([{"type": "text", "text": text}]),
-        Some(blocks) => (*blocks).clone(),
-    };
-    let replaced = serde_json::to_value(&*message).ok().and_then(|mut value| {
-        value.as_object_mut()?.insert("content".to_owned(), content);
-        Message::from_json(&value.to_string()).ok()
-    });
-    Some(replaced.map_or(message, Arc::new))
 }

@@ -47,7 +47,10 @@ pub fn file_name(timestamp: &str, id: &str) -> String {
         }
     };
     let time: String = timestamp.chars().take(ID_IN_NAME).map(safe).collect();
-    let id: String = id.chars().take(ID_IN_NAME).map(safe).collect();
+    // The id may hold dots (`--session-id`), and the name should be findable by it.
+    let safe_in_id = |c: char| if c == '.' { c } else { safe(c) };
+    let id: String = id.chars().take(ID_IN_NAME).map(safe_in_id).collect();
+    let id = id.replace("..", "--");
     format!("{time}_{id}.jsonl")
 }
 

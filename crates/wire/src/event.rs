@@ -97,6 +97,21 @@ pub enum CompactionReason {
     Overflow,
 }
 
+/// Why a session is another one, or at another place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum ChangeReason {
+    /// `new_session`.
+    New,
+    /// `switch_session`.
+    Switch,
+    /// `fork`, `branch` or `clone`.
+    Fork,
+    /// `navigate_tree`: the same session at another place of its tree.
+    Tree,
+}
+
 /// What a summary is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -250,6 +265,21 @@ pub enum Event {
         delay_ms: u64,
         /// Why the run failed.
         error_message: String,
+    },
+    /// The session is another one now, or at another place of its tree: what a client shows is out of date (dialects.md 3).
+    SessionChanged {
+        /// Why.
+        reason: ChangeReason,
+        /// Session id.
+        session_id: String,
+        /// Its file, which may not exist yet; absent without persistence.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_file: Option<String>,
+        /// Its name, when it has one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_name: Option<String>,
+        /// Messages in the conversation.
+        message_count: usize,
     },
     /// The request for a summary failed and will be made again after a wait (pi-1.5-delta.md 5).
     SummarizationRetryScheduled {

@@ -17,6 +17,7 @@ pub mod number;
 pub mod partial_json;
 pub mod reply;
 pub mod rule;
+pub mod said;
 #[cfg(feature = "schema")]
 pub mod schema;
 pub mod state;

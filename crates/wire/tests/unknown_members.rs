@@ -1,4 +1,5 @@
 //! What other agents of the family, and later versions, add to messages and entries comes out as it went in.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use pinion_wire::{Entry, Message};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use wire::entry::BranchSummary;
+use wire::said::Edits;
 use wire::{CompactionSummaryMessage, Entry, EntryBody, Message};
 
 use super::files::FileLists;
@@ -10,7 +11,7 @@ use super::finish::some_text;
 use super::limits::{BRANCH_STRETCH_PERCENT, BRANCH_SUMMARY_TOKENS};
 use super::refusal::Refusal;
 use super::request::{SummaryKind, SummaryRequest, request};
-use super::said::Edits;
+use super::said::said;
 use super::serialise::{fenced, says_something, serialise};
 use super::wording;
 use crate::estimate::{estimate, weight};
@@ -114,9 +115,7 @@ fn told(edits: &Edits<'_>, entry: &Entry) -> Option<Arc<Message>> {
             extra: wire::Extra::default(),
         })));
     }
-    edits
-        .message(entry)
-        .filter(|message| !matches!(**message, Message::ToolResult(_)))
+    said(edits, entry).filter(|message| !matches!(**message, Message::ToolResult(_)))
 }
 
 /// Estimated tokens for the summariser. It also gets what failed answers said, which the model itself never sees again.

@@ -7,7 +7,7 @@ use wire::{Entry, EntryBody, Message};
 use super::cut;
 use super::files::{FileLists, without_lists};
 use super::refusal::Refusal;
-use super::said::{Edits, total};
+use super::said::{all_said, total};
 use super::serialise::says_something;
 use super::trigger::context_tokens;
 
@@ -85,7 +85,7 @@ pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> 
     if let Some(EntryBody::Compaction(_)) = branch.last().map(|entry| &entry.body) {
         return Err(Refusal::AlreadyCompacted);
     }
-    let said = Edits::of(branch).messages(branch);
+    let said = all_said(branch);
     let cut = cut::find(branch, &said, settings.keep_recent_tokens).ok_or(Refusal::NothingToCompact)?;
     let first_kept = branch.get(cut.first_kept).ok_or(Refusal::NothingToCompact)?;
     let part = |from: usize, to: usize| -> Vec<Arc<Message>> {
@@ -114,7 +114,7 @@ pub fn plan(branch: &[Arc<Entry>], settings: Settings) -> Result<Plan, Refusal> 
         history: part(cut.from, cut.turn_start),
         turn_prefix: part(cut.turn_start, cut.first_kept),
         files,
-        kept_tokens: total(said.get(cut.first_kept..).unwrap_or_default()),
+        kept_tokens: total(said.iter().skip(cut.first_kept).flatten().cloned()),
         settings,
     };
     if plan.asks_history() || plan.asks_prefix() {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use wire::{AssistantMessage, Entry, EntryBody, Message, StopReason};
 
 use super::cut::{newest_compaction, region_start};
-use super::said::{Edits, total};
+use wire::said::Edits;
+
+use super::said::{said, total};
 use crate::estimate::{Used, text_tokens};
 
 /// When somebody looks whether the context is full.
@@ -58,13 +60,13 @@ pub fn context_tokens(branch: &[Arc<Entry>]) -> u64 {
     let compaction = newest_compaction(branch);
     let since = compaction.map_or(0, |(at, _)| at + 1);
     let newest_first = branch.iter().skip(since).rev();
-    match Used::by(newest_first.filter_map(|entry| edits.message(entry))) {
+    match Used::by(newest_first.filter_map(|entry| said(&edits, entry))) {
         Used::Reported(tokens) => tokens,
         Used::Estimated(after) => {
             let kept = branch.get(region_start(branch)..since).unwrap_or_default();
             let summary = compaction.map_or(0, |(_, body)| text_tokens(&body.summary));
             after
-                .saturating_add(total(&edits.messages(kept)))
+                .saturating_add(total(kept.iter().filter_map(|entry| said(&edits, entry))))
                 .saturating_add(summary)
         }
     }

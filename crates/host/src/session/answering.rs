@@ -103,8 +103,10 @@ impl Session {
                     continue;
                 }
                 ModelEvent::Done(message) => {
+                    let window = answering.model.context_window;
                     self.answering = None;
-                    ModelInput::Finished(*message, Verdict::Final)
+                    let verdict = verdict(&message, window, None, self.auto_compaction);
+                    ModelInput::Finished(*message, verdict)
                 }
                 ModelEvent::Error { message, retry_after } => {
                     let window = answering.model.context_window;
@@ -123,6 +125,13 @@ impl Session {
 fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts: bool) -> Verdict {
     let text = message.error_message.as_deref().unwrap_or("");
     match () {
+        // The conversation left no room for an answer (pi-1.5-delta.md 5). One that is complete stands, however full it is.
+        () if message.stop_reason == StopReason::Length
+            && compacts
+            && llm::is_context_overflow(message, window) =>
+        {
+            Verdict::Overflow
+        }
         () if message.stop_reason != StopReason::Error => Verdict::Final,
         () if llm::is_context_overflow(message, window) => {
             if compacts {

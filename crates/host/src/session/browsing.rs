@@ -103,8 +103,8 @@ impl Session {
 
     /// Where the sessions of this working directory are.
     fn session_dir(&self) -> PathBuf {
-        let named = self.agent.options.session_dir.clone();
-        named.unwrap_or_else(|| store::paths::session_dir(&self.agent.agent_dir, &self.cwd.to_string_lossy()))
+        let kept = self.agent.session_dir(&self.cwd);
+        kept.unwrap_or_else(|| store::paths::session_dir(&self.agent.agent_dir, &self.cwd.to_string_lossy()))
     }
 }
 

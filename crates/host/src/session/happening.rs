@@ -27,14 +27,14 @@ pub(super) enum Happening {
 
 impl Session {
     /// Waits for whatever comes first. Ordinary mail waits while a session change waits for the run to end.
-    pub(super) async fn next(&mut self, mailbox: &mut Mailbox) -> Happening {
+    pub(super) async fn next(&mut self, mailbox: Option<&mut Mailbox>) -> Happening {
         let urgent_only = self.holds_mail();
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
         let summarising = &mut self.summarising;
         let todo = self.machine.todos.next_due();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
-            mail = mailbox.next(urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
+            mail = next_mail(mailbox, urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
             Some(report) = self.calls.reports.recv() => Happening::Call(report),
             Some(report) = self.shells.reports.recv() => Happening::Shell(report),
             events = next_events(answering) => Happening::Model(events),
@@ -42,6 +42,14 @@ impl Session {
             () = due(timer) => Happening::RetryDue,
             () = at(todo) => Happening::TodoDue,
         }
+    }
+}
+
+/// Mail, as long as there may be some.
+async fn next_mail(mailbox: Option<&mut Mailbox>, urgent_only: bool) -> Option<Mail> {
+    match mailbox {
+        Some(mailbox) => mailbox.next(urgent_only).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pinion_core::Machine;
-use pinion_core::convert::close_dangling_calls;
-use store::{Context, Damage, ForkScope, SessionLog};
+use pinion_core::convert::{close_dangling_calls, without_retried};
+use store::{Context, Damage, ForkScope, SessionLog, export};
 use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
 use wire::{EntryBody, Event, Message, Model, Reply, SessionHeader};
@@ -191,20 +191,21 @@ pub(super) fn new_log(
     if let Some(id) = id {
         id.clone_into(&mut header.id);
     }
-    let dir = agent.options.session_dir.as_ref();
+    let dir = agent.session_dir(cwd);
     let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
     Ok(SessionLog::create(path, header)?)
 }
 
 /// A copy of a session for the working directory of the agent, on disk at once like every fork.
 fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Result<SessionLog, HostError> {
+    // Nothing is asked of the source but to be read: it may be old, or open in another process.
+    let log = export::open_read_only(source)?;
     let cwd = agent.cwd.to_string_lossy();
-    let (log, _damage) = SessionLog::open(source, &cwd)?;
     let mut header = store::new_header(&cwd, Some(&source.to_string_lossy()));
     if let Some(id) = id {
         id.clone_into(&mut header.id);
     }
-    let dir = agent.options.session_dir.as_ref();
+    let dir = agent.session_dir(&agent.cwd);
     let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
     let mut fork = log.fork(path, header, ForkScope::All)?;
     fork.ensure_on_disk()?;
@@ -222,6 +223,12 @@ pub(super) fn open_log(path: &Path, cwd: &Path) -> Result<(SessionLog, PathBuf),
         ));
     }
     let (log, _damage) = SessionLog::open(path, &text)?;
+    let stored = stored_cwd(&log, path, cwd)?;
+    Ok((log, stored))
+}
+
+/// The directory that a session says it works in; `cwd` when it says nothing.
+pub(super) fn stored_cwd(log: &SessionLog, path: &Path, cwd: &Path) -> Result<PathBuf, HostError> {
     let stored = &log.header().cwd;
     let stored = if stored.is_empty() {
         cwd.to_path_buf()
@@ -229,7 +236,7 @@ pub(super) fn open_log(path: &Path, cwd: &Path) -> Result<(SessionLog, PathBuf),
         PathBuf::from(stored)
     };
     Agent::check_cwd(&stored, path, cwd)?;
-    Ok((log, stored))
+    Ok(stored)
 }
 
 /// The conversation of a context, with every call answered, and how many of its messages a compaction left.
@@ -244,5 +251,6 @@ pub(super) fn conversation(context: Context) -> (Vec<Arc<Message>>, usize) {
     let mut messages = close_dangling_calls(kept);
     let count = messages.len();
     messages.extend(close_dangling_calls(newer));
+    let (messages, count) = without_retried(messages, count);
     (messages, if is_compacted { count } else { 0 })
 }

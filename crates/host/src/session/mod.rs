@@ -34,6 +34,7 @@ use tokio::time::Sleep;
 use wire::{BashExecutionMessage, Event, Message, Model, ThinkingLevel};
 
 use crate::agent::Agent;
+use crate::limits;
 use crate::mail::Mailbox;
 use crate::outbox::Outbox;
 use crate::resources::Resources;
@@ -94,22 +95,49 @@ pub struct Session {
 }
 
 impl Session {
-    /// Serves the mailbox until it is closed, then stops everything without a word (behaviour.md 11: the client is gone).
-    pub async fn run(mut self, mut mailbox: Mailbox) {
+    /// Serves the mailbox until it is closed and every command has been answered, then ends what is going on.
+    pub async fn run(mut self, mailbox: Mailbox) {
         self.greet().await;
-        loop {
-            match self.next(&mut mailbox).await {
-                Happening::Mail(mail) => self.on_mail(mail).await,
-                Happening::Model(events) => self.on_model(events).await,
-                Happening::Call(report) => self.on_call(report).await,
-                Happening::Shell(report) => self.on_shell(report).await,
-                Happening::Summarised(summarised) => self.on_summarised(summarised).await,
-                Happening::TodoDue => self.clear_todos().await,
-                Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
-                Happening::Closed => break,
+        let mut mailbox = Some(mailbox);
+        // What waits for the session to be idle is owed an answer.
+        while mailbox.is_some() || !self.later.is_empty() {
+            let happening = self.next(mailbox.as_mut()).await;
+            if matches!(happening, Happening::Closed) {
+                mailbox = None;
             }
-            self.catch_up().await;
+            self.deal_with(happening).await;
         }
+        self.end().await;
+    }
+
+    async fn deal_with(&mut self, happening: Happening) {
+        match happening {
+            Happening::Mail(mail) => self.on_mail(mail).await,
+            Happening::Model(events) => self.on_model(events).await,
+            Happening::Call(report) => self.on_call(report).await,
+            Happening::Shell(report) => self.on_shell(report).await,
+            Happening::Summarised(summarised) => self.on_summarised(summarised).await,
+            Happening::TodoDue => self.clear_todos().await,
+            Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
+            Happening::Closed => {}
+        }
+        self.catch_up().await;
+    }
+
+    /// The client is gone: the run ends as after an abort, so that what was said so far is on disk, but nothing more is told
+    /// (behaviour.md 11). What does not end in time is left behind.
+    async fn end(&mut self) {
+        self.outbox = self.outbox.without_events();
+        let quiet = async {
+            self.drive(pinion_core::Input::Abort).await;
+            self.shells.cancel();
+            self.catch_up().await;
+            while !self.machine.is_idle() || self.shells.are_running() {
+                let happening = self.next(None).await;
+                self.deal_with(happening).await;
+            }
+        };
+        let _in_time = tokio::time::timeout(limits::END_WAIT, quiet).await;
         self.answering = None;
         self.summarising = None;
         self.calls.cancel();

@@ -6,6 +6,7 @@ use pinion_core::compaction::{self, Refusal};
 use tokio_util::sync::CancellationToken;
 use wire::command::{LabelParams, NavigateParams};
 use wire::entry::{BranchSummary, Label};
+use wire::event::ChangeReason;
 use wire::reply::Navigated;
 use wire::{EntryBody, Message, Reply};
 
@@ -166,7 +167,11 @@ impl Session {
             }
         };
         let aborted = false;
+        let is_there = messages.is_some();
         self.drive(Input::Moved { messages, aborted }).await;
+        if is_there {
+            self.tell_changed(ChangeReason::Tree).await;
+        }
         let outcome = there
             .map(|summary| moved(place.text, summary))
             .map_err(|error| error.to_string());

@@ -140,6 +140,10 @@ impl Session {
     pub(super) async fn catch_up(&mut self) {
         while self.machine.is_idle() {
             self.unpark().await;
+            // Commands of the user belong to the session they were typed in; they are being killed and end in a moment.
+            if matches!(self.later.front(), Some(Later::Change(..))) && self.shells.are_running() {
+                break;
+            }
             match self.later.pop_front() {
                 None => break,
                 Some(Later::Respond(origin)) => self.outbox.respond(origin, Ok(Reply::Nothing)).await,

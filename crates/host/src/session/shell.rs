@@ -43,6 +43,11 @@ impl Shells {
         }
     }
 
+    /// Does any of them run?
+    pub(super) fn are_running(&self) -> bool {
+        self.running > 0
+    }
+
     /// Kills all that run; later ones are not touched.
     pub(super) fn cancel(&mut self) {
         self.cancel.cancel();

@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use llm::registry::Start;
 use pinion_core::{Input, Machine};
-use store::{ForkScope, SessionLog};
+use store::{Context, ForkScope, SessionLog};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, SwitchParams};
+use wire::event::ChangeReason;
 use wire::reply::{Cancelled, Forked};
-use wire::{EntryBody, Message, Reply};
+use wire::{EntryBody, Event, Message, Reply};
 
 use crate::agent::Agent;
 use crate::error::HostError;
@@ -16,7 +18,7 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
-use super::lifecycle::{conversation, new_log, open_log};
+use super::lifecycle::{conversation, new_log, open_log, stored_cwd};
 use super::prompting::Later;
 
 /// What takes the place of the session.
@@ -29,6 +31,16 @@ pub(super) enum Change {
     Fork { before: Option<String>, text: String },
     /// A copy of the branch that ends here.
     Clone(String),
+}
+
+impl Change {
+    fn reason(&self) -> ChangeReason {
+        match self {
+            Self::New(_) => ChangeReason::New,
+            Self::Switch(_) => ChangeReason::Switch,
+            Self::Fork { .. } | Self::Clone(_) => ChangeReason::Fork,
+        }
+    }
 }
 
 const NOT_CANCELLED: Reply = Reply::Cancelled(Cancelled { cancelled: false });
@@ -98,11 +110,14 @@ impl Session {
 
     async fn change(&mut self, origin: Origin, change: Change) {
         self.drive(Input::Abort).await;
+        self.shells.cancel();
         self.later.push_back(Later::Change(origin, change));
     }
 
     /// The run has ended: makes the change and answers.
     pub(super) async fn carry_out(&mut self, origin: Origin, change: Change) {
+        let reason = change.reason();
+        let had_queued = self.machine.queued() > 0;
         let outcome = match change {
             Change::New(params) => {
                 let parent = params.parent_session.filter(|parent| !parent.is_empty());
@@ -128,6 +143,12 @@ impl Session {
             }
         };
         if outcome.is_ok() {
+            if had_queued {
+                // What was queued for the old session is gone; clients that show it must hear of it.
+                let (steering, follow_up) = self.machine.queue_texts();
+                self.outbox.tell(Event::QueueUpdate { steering, follow_up }).await;
+            }
+            self.tell_changed(reason).await;
             self.report_damage().await;
         }
         self.outbox
@@ -135,28 +156,49 @@ impl Session {
             .await;
     }
 
+    /// Says which session the next events are about (web.md 2: before the response).
+    pub(super) async fn tell_changed(&self, reason: ChangeReason) {
+        let event = Event::SessionChanged {
+            reason,
+            session_id: self.log.header().id.clone(),
+            session_file: self.file_text(),
+            session_name: self.log.session_name().map(str::to_owned),
+            message_count: self.machine.messages().len(),
+        };
+        self.outbox.tell(event).await;
+    }
+
     fn begin_anew(&mut self, parent: Option<&str>) -> Result<(), HostError> {
         let log = new_log(&self.agent, &self.cwd, parent, None)?;
-        self.replace(log, true)?;
+        self.replace(log, self.cwd.clone(), true)?;
         self.note_start(false)
     }
 
     fn branch_off(&mut self, leaf: &str) -> Result<(), HostError> {
         let header = store::new_header(&self.cwd.to_string_lossy(), self.file_text().as_deref());
-        let dir = self.agent.options.session_dir.as_ref();
+        let dir = self.agent.session_dir(&self.cwd);
         let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
         let mut log = self.log.fork(path, header, ForkScope::Path(leaf))?;
         let answered = |entry: &Arc<wire::Entry>| matches!(&entry.body, EntryBody::Message(body) if body.message.as_assistant().is_some());
         if log.entries().iter().any(answered) {
             log.ensure_on_disk()?;
         }
-        self.replace(log, false)
+        self.replace(log, self.cwd.clone(), false)
     }
 
     fn switch_to(&mut self, path: &Path) -> Result<(), HostError> {
         let is_current = self.log.path().is_some_and(|current| same_file(current, path));
+        if is_current && self.log.catch_up().is_ok() {
+            // It is open already; what others have written is read, and the rest begins anew.
+            let cwd = stored_cwd(&self.log, path, &self.agent.cwd)?;
+            let context = self.log.context(self.log.leaf_id());
+            let start = self.agent.choose(&context, false)?;
+            self.cwd = cwd;
+            return self.resume(context, start);
+        }
         if is_current {
-            // Our own lock would be in the way. A copy in memory stands in, should the file not open again.
+            // Somebody put another file in its place: our own lock would be in the way. A copy in memory stands in, should
+            // the file not open.
             let header = self.log.header().clone();
             self.log = match self.log.fork(None, header.clone(), ForkScope::All) {
                 Ok(copy) => copy,
@@ -164,28 +206,35 @@ impl Session {
             };
         }
         let (log, cwd) = open_log(path, &self.cwd)?;
-        self.cwd = cwd;
-        self.replace(log, false)
+        let is_empty = log.entries().is_empty();
+        self.replace(log, cwd, false)?;
+        if is_empty {
+            self.note_start(false)?;
+        }
+        Ok(())
     }
 
     /// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew: from the
     /// command line for an empty session, else from what the session says.
-    fn replace(&mut self, log: SessionLog, is_new: bool) -> Result<(), HostError> {
+    fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
         let context = log.context(log.leaf_id());
         let start = self.agent.choose(&context, is_new)?;
+        (self.log, self.cwd) = (log, cwd);
+        self.resume(context, start)
+    }
+
+    /// What the log says now takes the place of everything that the session was about.
+    fn resume(&mut self, context: Context, start: Start) -> Result<(), HostError> {
         let has_level = context.thinking_level.is_some();
         let has_messages = !context.messages.is_empty();
         let (messages, kept) = conversation(context);
         self.kept = kept;
         self.machine = Machine::new(self.machine.settings, messages);
-        self.log = log;
         self.load_todos();
         self.model = start.model;
         self.thinking = start.thinking;
         self.scope = start.scope;
         self.run_model = None;
-        self.shells.cancel();
-        self.parked.clear();
         self.unheard.clear();
         self.calls.reset();
         self.resources = self.agent.load_resources(&self.cwd);

@@ -72,10 +72,12 @@ pub(crate) async fn send(
                 again: true,
             },
         };
-        let wait = failure.fault.retry_after.unwrap_or_else(|| backoff(attempt));
-        if !failure.again || attempt >= patience.retries || wait > patience.longest_wait {
+        let asked = failure.fault.retry_after;
+        let too_long = asked.is_some_and(|wait| wait > patience.longest_wait);
+        if !failure.again || attempt >= patience.retries || too_long {
             return Err(failure.fault);
         }
+        let wait = asked.unwrap_or_else(|| backoff(attempt));
         sleep(wait).await;
         attempt += 1;
     }

@@ -79,7 +79,7 @@ fn runtime() -> std::io::Result<Runtime> {
 /// Opens the session that the command line means. To be called inside a runtime.
 fn open(args: &mut Args, env: &Environment, setup: &Setup) -> anyhow::Result<(Session, Receiver<Outgoing>)> {
     let (outbox, outgoing) = host::outbox(host::limits::OUTBOX);
-    let dir = setup.agent.options.session_dir.clone();
+    let dir = setup.agent.session_dir(&env.cwd);
     let opening = sessions::opening(args, env, dir.as_ref(), setup.own_session_dir)?;
     let mut session = Session::start(Arc::clone(&setup.agent), outbox, &opening)?;
     for warning in session.take_warnings() {

@@ -132,7 +132,6 @@ fn a_silent_overflow_does_not_ask_again() {
 }
 
 #[test]
-#[ignore = "defect: an empty answer at 99 % of the window counts as a full context only and is not asked again"]
 fn an_answer_without_room_is_an_overflow() {
     let world = world([
         Reply::text(["a long enough answer"]),

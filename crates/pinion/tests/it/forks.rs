@@ -341,7 +341,6 @@ fn the_command_line_finds_the_source_by_its_id() {
 }
 
 #[test]
-#[ignore = "defect: dots of --session-id become dashes in the file name"]
 fn a_file_is_named_after_its_session() {
     let world = World::new([]);
     let pi = world.start_with(&["--session-id", "v1.2"]);
@@ -354,7 +353,6 @@ fn a_file_is_named_after_its_session() {
 }
 
 #[test]
-#[ignore = "defect: --fork wants to lock its source although it only reads it"]
 fn a_session_is_forked_while_another_process_has_it() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
@@ -436,7 +434,6 @@ fn an_id_cannot_lead_out_of_the_folder() {
 }
 
 #[test]
-#[ignore = "defect: a second session with the same id is made"]
 fn an_id_that_exists_is_opened() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start_with(&["--session-id", "build-42"]);

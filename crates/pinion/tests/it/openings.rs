@@ -96,7 +96,6 @@ fn forking_changes_nothing_in_a_torn_source() {
 }
 
 #[test]
-#[ignore = "defect: --fork migrates its source in place"]
 fn forking_changes_nothing_in_an_old_source() {
     for number in [1, 2] {
         let world = World::new([]);

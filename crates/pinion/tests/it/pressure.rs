@@ -338,7 +338,6 @@ fn an_overflow_is_compacted_and_asked_again() {
 }
 
 #[test]
-#[ignore = "defect: after a restart the failed answer is part of the conversation again"]
 fn a_session_with_an_overflow_reads_the_same_after_a_restart() {
     let world = world([
         Reply::text(["a long enough answer"]),

@@ -130,7 +130,6 @@ fn failure_in_the_end() {
 }
 
 #[test]
-#[ignore = "defect: after a restart the failed answer is part of the conversation again"]
 fn a_session_with_retries_reads_the_same_after_a_restart() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     let pi = world.start();
@@ -507,7 +506,6 @@ fn who_asks_for_too_long_a_wait_is_not_waited_for_below() {
 }
 
 #[test]
-#[ignore = "defect: maxRetryDelayMs below half a second switches off retries for which nobody asked for a wait"]
 fn the_longest_wait_is_for_those_who_ask() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     world.settings(

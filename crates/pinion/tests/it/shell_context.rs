@@ -297,7 +297,6 @@ fn output_is_cleaned() {
 }
 
 #[test]
-#[ignore = "defect: a command that was answered during a run is not written down when the input ends"]
 fn the_end_of_input_during_a_run_does_not_lose_it() {
     let world = World::new([Reply::text(["half"]).gate("never")]);
     let pi = world.start();
