@@ -9,6 +9,8 @@ use wire::{
     UserBlock, UserMessage,
 };
 
+use crate::ttsr;
+
 /// Stands for an image when images are blocked by the user's settings.
 const BLOCKED_IMAGE: &str = "Image reading is disabled.";
 
@@ -34,7 +36,8 @@ pub fn is_void(answer: &AssistantMessage) -> bool {
     }
 }
 
-/// Leaves out answers that were asked for again: void ones with another answer right behind them. The running agent took
+/// Leaves out answers that were asked for again: void ones with another answer right behind them, and those that a rule cut
+/// off. The running agent took
 /// them out of the conversation when it tried again; the file has them. `kept` of the messages are what a compaction left;
 /// how many of those remain is the second result.
 #[must_use]
@@ -42,11 +45,12 @@ pub fn without_retried(messages: Vec<Arc<Message>>, kept: usize) -> (Vec<Arc<Mes
     let mut out: Vec<Arc<Message>> = Vec::with_capacity(messages.len());
     let mut remain = kept;
     for (at, message) in messages.into_iter().enumerate() {
-        let retried = out
-            .last()
-            .and_then(|last| last.as_assistant())
-            .is_some_and(is_void);
-        if retried && message.as_assistant().is_some() {
+        let last = out.last().and_then(|last| last.as_assistant());
+        let retried = last.is_some_and(|last| {
+            (is_void(last) && message.as_assistant().is_some())
+                || (last.failed() && ttsr::discards_answer(&message))
+        });
+        if retried {
             out.pop();
             if at <= kept {
                 remain = remain.saturating_sub(1);

@@ -10,6 +10,7 @@ mod batch;
 pub mod compaction;
 pub mod convert;
 mod effect;
+mod ending;
 mod estimate;
 mod input;
 pub mod limits;

@@ -108,6 +108,10 @@ pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: 
     sink.flush().await
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one at a time, and a box for each event would cost more"
+)]
 enum Next {
     Item(Said),
     /// Deltas that were held back are due, or a heartbeat.

@@ -12,6 +12,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde_json::json;
 use wire::message::UserContent;
 use wire::rule::RuleInterrupt;
 use wire::{CustomMessage, Message, Rule, StreamEvent};
@@ -178,8 +179,17 @@ impl Watch {
         for rule in rules {
             self.told.insert(rule.name.clone(), self.turn);
         }
-        hidden(INJECTION_MESSAGE, text::injection(rules), now)
+        let mut message = hidden(INJECTION_MESSAGE, text::injection(rules), now);
+        if let (true, Message::Custom(custom)) = (self.settings.keep_partial, &mut message) {
+            custom.details = Some(json!({ "contextMode": "keep" }));
+        }
+        message
     }
+}
+
+/// Does this message say that the answer before it, if it failed, left the conversation?
+pub(crate) fn discards_answer(message: &Message) -> bool {
+    matches!(message, Message::Custom(custom) if custom.custom_type == INJECTION_MESSAGE && custom.details.is_none())
 }
 
 /// A message for the model that clients need not show.

@@ -81,18 +81,6 @@ impl Session {
             Command::SetThinkingLevel(params) => self.set_thinking_level(&params).await,
             Command::CycleThinkingLevel(_) => Ok(self.cycle_thinking_level().await),
             Command::GetAvailableThinkingLevels(_) => Ok(self.available_thinking_levels()),
-            Command::SetSteeringMode(params) => self.set_mode(|s| s.steering_mode = params.mode),
-            Command::SetFollowUpMode(params) => self.set_mode(|s| s.follow_up_mode = params.mode),
-            Command::SetQueueMode(params) => self.set_mode(|s| {
-                s.steering_mode = params.mode;
-                s.follow_up_mode = params.mode;
-            }),
-            Command::SetInterruptMode(params) => self.set_mode(|s| s.interrupt_mode = params.mode),
-            Command::SetAutoRetry(params) => self.set_mode(|s| s.retry.enabled = params.enabled),
-            Command::SetAutoCompaction(params) => {
-                self.auto_compaction = params.enabled;
-                Ok(Reply::Nothing)
-            }
             Command::AbortRetry(_) => {
                 self.drive(pinion_core::Input::AbortRetry).await;
                 Ok(Reply::Nothing)
@@ -107,9 +95,28 @@ impl Session {
             Command::NegotiateProtocol(params) => negotiate(&params),
             Command::SetTodos(params) => self.set_todos(&params),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
-            other => Err(format!("Unknown command: {}", other.name())),
+            other => self.set_switch(other),
         };
         self.outbox.respond(origin, outcome).await;
+    }
+
+    /// Switches of the session: they change how it goes on and nothing else.
+    fn set_switch(&mut self, command: Command) -> Result<Reply, String> {
+        match command {
+            Command::SetSteeringMode(params) => self.set_mode(|s| s.steering_mode = params.mode),
+            Command::SetFollowUpMode(params) => self.set_mode(|s| s.follow_up_mode = params.mode),
+            Command::SetQueueMode(params) => self.set_mode(|s| {
+                s.steering_mode = params.mode;
+                s.follow_up_mode = params.mode;
+            }),
+            Command::SetInterruptMode(params) => self.set_mode(|s| s.interrupt_mode = params.mode),
+            Command::SetAutoRetry(params) => self.set_mode(|s| s.retry.enabled = params.enabled),
+            Command::SetAutoCompaction(params) => {
+                self.auto_compaction = params.enabled;
+                Ok(Reply::Nothing)
+            }
+            other => Err(format!("Unknown command: {}", other.name())),
+        }
     }
 
     fn set_mode(&mut self, change: impl FnOnce(&mut pinion_core::LoopSettings)) -> Result<Reply, String> {

@@ -254,6 +254,22 @@ fn what_was_cut_off_may_stay_in_the_conversation() {
 }
 
 #[test]
+fn the_conversation_is_the_same_after_a_restart() {
+    for mode in ["discard", "keep"] {
+        let world = World::new([endless("bad"), Reply::text(["ok"])]);
+        world.settings(json!({"ttsr": {"contextMode": mode}}));
+        rule(&world, "r", "condition: bad");
+        let pi = world.start();
+        pi.say("Go");
+        let (file, roles) = (pi.file(), pi.roles());
+        pi.finish();
+        let pi = world.start_with(&["--session", file.to_str().unwrap()]);
+        assert_eq!(pi.roles(), roles, "{mode}");
+        pi.finish();
+    }
+}
+
+#[test]
 fn a_user_who_aborts_has_the_last_word() {
     let world = World::new([endless("bad").repeat()]);
     rule(&world, "r", "condition: nothing of this kind");
