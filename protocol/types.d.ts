@@ -696,7 +696,7 @@ export interface HelloCommand {
   sequence?: boolean | null;
   /** After how many seconds of silence a `heartbeat` is to come while a run is under way. Null: never. */
   heartbeat?: number | null;
-  /** Handles of the sessions whose events are to be sent. Null: all of them. */
+  /** Handles of the sessions whose events are to be sent, `""` being the first session. Null: all of them. */
   sessions?: string[] | null;
 }
 

@@ -13,8 +13,11 @@ use pinion_core::todo;
 use tools::pattern::fits;
 use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
 
-use crate::args::Args;
+use wire::Dialect;
+
+use crate::args::{Args, Mode};
 use crate::environment::Environment;
+use crate::modes::dialect;
 use crate::{run_command, sessions, version};
 
 /// The agent and what was odd while it was put together.
@@ -119,12 +122,17 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
 
 /// The settings of this directory, and what is wrong with them.
 pub(crate) fn load_settings(args: &Args, env: &Environment) -> (Settings, Vec<Diagnostic>) {
-    Settings::load(&SettingsSource {
+    let (mut settings, notes) = Settings::load(&SettingsSource {
         agent_dir: &env.agent_dir,
         cwd: &env.cwd,
         home: env.home.as_deref(),
         approved: args.approve,
-    })
+    });
+    // A client of xcsh counts on todos, whatever the user's files say (dialects.md 10.5).
+    if args.mode == Some(Mode::Rpc) && dialect::of(args, env).0 == Dialect::Xcsh {
+        settings.todo.reset_as_xcsh();
+    }
+    (settings, notes)
 }
 
 /// Models and keys. `run` carries out `!command` values when a key is asked for.
@@ -246,6 +254,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
         context_files: !args.no_context_files,
         skills: !args.no_skills,
         templates: !args.no_prompt_templates,
+        rules: !args.no_rules,
         skill_paths: extra(&settings.skills, &args.skills),
         template_paths: extra(&settings.prompts, &args.prompt_templates),
         system_prompt: args.system_prompt.clone(),

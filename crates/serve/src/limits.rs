@@ -53,3 +53,6 @@ pub const IO_STACK: usize = 512 * 1024;
 
 /// Stack of the thread that waits for stdout to be closed, in bytes.
 pub const WATCH_STACK: usize = 64 * 1024;
+
+/// Most handles that a `hello` may name.
+pub const MAX_SESSIONS: usize = 4_096;

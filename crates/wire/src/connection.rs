@@ -36,7 +36,7 @@ pub struct HelloParams {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub heartbeat: Option<Value>,
-    /// Handles of the sessions whose events are to be sent. Null: all of them.
+    /// Handles of the sessions whose events are to be sent, `""` being the first session. Null: all of them.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
     pub sessions: Option<Value>,

@@ -406,8 +406,8 @@ const COMPATIBILITY: &[Flag] = &[
     ),
     switch(
         &["--no-rules"],
-        set::set_vendor,
-        "No effect but to tell the dialect",
+        set::set_no_rules,
+        "Do not load rules that watch answers",
     ),
     switch(
         &["--no-pty"],

@@ -92,6 +92,8 @@ pub(crate) struct Args {
     pub(crate) rpc_dialect: Option<Dialect>,
     /// The dialect whose own options were given (dialects.md 6, rule 3).
     pub(crate) vendor: Option<Dialect>,
+    /// `--no-rules`.
+    pub(crate) no_rules: bool,
     /// `--list-models` with its optional search.
     pub(crate) list_models: Option<Option<String>>,
     /// `--export`: the session file; the output is the first of `messages`, if any.

@@ -60,6 +60,11 @@ pub(super) fn set_vendor(args: &mut Args) {
     args.vendor.get_or_insert(Dialect::Xcsh);
 }
 
+pub(super) fn set_no_rules(args: &mut Args) {
+    args.no_rules = true;
+    set_vendor(args);
+}
+
 pub(super) fn set_thinking(args: &mut Args, value: String) -> Result<(), UsageError> {
     match ThinkingLevel::parse(&value) {
         Some(level) => args.thinking = Some(level),

@@ -7,16 +7,18 @@ use std::path::Path;
 use wire::Dialect;
 
 use crate::args::Args;
+use crate::environment::Environment;
 
 /// The variable that names it where nobody can change the command line.
-pub(super) const VARIABLE: &str = "PI_RPC_DIALECT";
+const VARIABLE: &str = "PI_RPC_DIALECT";
+
+/// The dialect that this process begins with, and a word about the variable if it names none.
+pub(crate) fn of(args: &Args, env: &Environment) -> (Dialect, Option<String>) {
+    choose(args, env.get(VARIABLE), std::env::args_os().next().as_deref())
+}
 
 /// The dialect to begin with, and a word about a variable that names none. `program` is how we were called.
-pub(super) fn choose(
-    args: &Args,
-    variable: Option<&str>,
-    program: Option<&OsStr>,
-) -> (Dialect, Option<String>) {
+fn choose(args: &Args, variable: Option<&str>, program: Option<&OsStr>) -> (Dialect, Option<String>) {
     let named = variable.and_then(Dialect::parse);
     let warning = variable.filter(|_| named.is_none()).map(|value| {
         let known: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::as_str).collect();

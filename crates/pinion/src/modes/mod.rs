@@ -1,7 +1,7 @@
 //! Modes of operation: RPC, one answer as text or JSON lines, the model table, the doctor. Which one is meant is decided here
 //! (pi-core.md 7.2); how each works is in its file.
 
-mod dialect;
+pub(crate) mod dialect;
 mod doctor;
 mod export;
 mod oneshot;

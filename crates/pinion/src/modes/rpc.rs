@@ -27,8 +27,7 @@ pub(crate) fn run(
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup)?;
-        let program = std::env::args_os().next();
-        let (dialect, warning) = dialect::choose(&args, env.get(dialect::VARIABLE), program.as_deref());
+        let (dialect, warning) = dialect::of(&args, env);
         if let Some(warning) = warning {
             complain(&format!("Warning: {warning}"));
         }

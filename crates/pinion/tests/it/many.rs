@@ -231,3 +231,29 @@ fn a_hundred_idle_sessions_cost_little() {
     assert!(each <= 200, "{each} kB for an idle session");
     pi.finish();
 }
+
+#[test]
+fn a_client_hears_only_the_sessions_it_asks_for() {
+    let world = World::new([Reply::text(["aside"]), Reply::text(["here"])]);
+    let pi = world.start();
+    open(&pi, json!({"session": "side"}));
+    let welcome = pi.data(json!({"type": "hello", "sessions": [""], "sequence": true}));
+    assert_eq!(welcome["sessions"], json!([""]));
+    pi.data(json!({"type": "prompt", "session": "side", "message": "There"}));
+    // Its answers still come.
+    crate::kit::until("the other session to finish", || {
+        let state = pi.data(json!({"type": "get_state", "session": "side"}));
+        state["isStreaming"] == false && state["messageCount"] == 2
+    });
+    pi.say("Here");
+    let lines = pi.lines();
+    let told = |line: &&Value| line["type"] != "response" && line["session"] == "side";
+    assert_eq!(lines.iter().filter(told).count(), 0);
+    let numbers: Vec<u64> = lines.iter().filter_map(|line| line["seq"].as_u64()).collect();
+    assert!(
+        numbers.windows(2).all(|pair| pair[1] == pair[0] + 1),
+        "{numbers:?}"
+    );
+    assert!(pi.data(json!({"type": "hello", "sessions": 7}))["refused"][0]["option"] == "sessions");
+    pi.finish();
+}

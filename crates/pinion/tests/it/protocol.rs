@@ -85,7 +85,7 @@ fn hello_grants_and_refuses_one_by_one() {
     let welcome = hello(
         &pi,
         json!({"dialect": "klingon", "events": ["agent_end", "auto_compaction_start", "nonsense"], "deltas": "yes",
-               "sequence": true, "heartbeat": 0, "sessions": ["x"]}),
+               "sequence": true, "heartbeat": 0, "sessions": 7}),
     );
     assert_eq!(welcome["dialect"], "auto");
     assert_eq!(names(&welcome["events"]), ["agent_end", "compaction_start"]);
@@ -105,7 +105,7 @@ fn hello_grants_and_refuses_one_by_one() {
             ("events", &json!("nonsense")),
             ("deltas", &json!("yes")),
             ("heartbeat", &json!(0)),
-            ("sessions", &Value::Null),
+            ("sessions", &json!(7)),
         ]
     );
     let welcome = hello(&pi, json!({"dialect": "pi", "events": null}));

@@ -368,3 +368,16 @@ fn a_list_may_change_while_a_run_is_under_way() {
     assert_eq!(pi.messages().len(), 4);
     pi.finish();
 }
+
+#[test]
+fn a_client_of_xcsh_gets_the_todo_tool_whatever_the_settings_say() {
+    for (dialect, has_it) in [("xcsh", true), ("pi", false)] {
+        let world = World::new([Reply::text(["ok"])]);
+        world.settings(json!({"todo": {"enabled": false}}));
+        let pi = world.start_with(&["--rpc-dialect", dialect]);
+        pi.say("Hello");
+        let asked = world.server.requests()[0].body.to_string();
+        assert_eq!(asked.contains("todo_write"), has_it, "{dialect}");
+        pi.finish();
+    }
+}

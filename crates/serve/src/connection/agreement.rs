@@ -9,7 +9,7 @@ use wire::protocol::{AUTO, PROTOCOL_VERSION, find_dialect};
 use wire::{EVENT_NAMES, canonical_event};
 
 use crate::encode::Form;
-use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS};
+use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS, MAX_SESSIONS};
 use crate::manner::Manner;
 
 /// The dialect whose updates hold only what is new.
@@ -22,6 +22,8 @@ pub(crate) struct Agreement {
     pub(crate) dialect: &'static str,
     /// Events that are sent; none: all of them.
     events: Option<BTreeSet<&'static str>>,
+    /// Handles of the sessions whose events are sent, the first one being `""`; none: all of them.
+    sessions: Option<BTreeSet<String>>,
     deltas: bool,
     /// Do events have numbers?
     pub(crate) sequence: bool,
@@ -35,6 +37,7 @@ impl Agreement {
         Self {
             dialect: manner.dialect.as_str(),
             events: None,
+            sessions: None,
             deltas: manner.has_delta_updates(),
             sequence: false,
             heartbeat: None,
@@ -44,6 +47,14 @@ impl Agreement {
     /// Is an event of this name to be sent?
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.events.as_ref().is_none_or(|events| events.contains(name))
+    }
+
+    /// Are events of this session to be sent?
+    pub(crate) fn wants_session(&self, session: Option<&str>) -> bool {
+        let handle = session.unwrap_or_default();
+        self.sessions
+            .as_ref()
+            .is_none_or(|sessions| sessions.contains(handle))
     }
 
     /// The form of `message_update`.
@@ -88,8 +99,8 @@ impl Agreement {
                 }
             }
         }
-        if let Some(wish) = wishes.sessions.as_ref().filter(|wish| !wish.is_null()) {
-            refused.push("sessions", wish, "This connection has one session");
+        if let Some(wish) = &wishes.sessions {
+            new.set_sessions(wish, &mut refused);
         }
         (new, refused.0)
     }
@@ -106,7 +117,10 @@ impl Agreement {
             sequence: self.sequence,
             last_seq,
             heartbeat: self.heartbeat,
-            sessions: None,
+            sessions: self
+                .sessions
+                .as_ref()
+                .map(|sessions| sessions.iter().cloned().collect()),
             refused,
         }
     }
@@ -126,6 +140,22 @@ impl Agreement {
                 "dialect",
                 wish,
                 "No dialect has this name; get_protocol lists them",
+            ),
+        }
+    }
+
+    fn set_sessions(&mut self, wish: &Value, refused: &mut Refusals) {
+        let handles: Option<BTreeSet<String>> = wish.as_array().and_then(|handles| {
+            let texts = handles.iter().map(|handle| handle.as_str().map(str::to_owned));
+            texts.collect()
+        });
+        match handles {
+            _ if wish.is_null() => self.sessions = None,
+            Some(handles) if handles.len() <= MAX_SESSIONS => self.sessions = Some(handles),
+            _ => refused.push(
+                "sessions",
+                wish,
+                "It must be a list of handles (\"\" is the first session), or null",
             ),
         }
     }

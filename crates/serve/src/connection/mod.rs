@@ -73,7 +73,8 @@ impl Connection {
 
     /// Takes an event. What is to be sent of it is appended to `out`, now or later.
     pub(crate) fn event(&mut self, from: From<'_>, event: &Event, now: Instant, out: &mut Vec<u8>) {
-        let is_wanted = self.agreement.wants(event.name());
+        let is_wanted =
+            self.agreement.wants(event.name()) && self.agreement.wants_session(from.map(AsRef::as_ref));
         let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
             return;
         };
