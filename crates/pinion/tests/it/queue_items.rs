@@ -158,6 +158,8 @@ fn a_session_whose_agent_was_killed_goes_on() {
     pi.wait("tool_execution_start");
     let file = pi.file();
     pi.agent.kill9().unwrap();
+    // The file is its own until the system has taken it down.
+    pi.agent.wait_exit(LONG).unwrap();
     let pi = world.start_with(&["--session", file.to_str().unwrap()]);
     pi.get("continue");
     pi.settled();
