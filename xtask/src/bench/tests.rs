@@ -49,7 +49,7 @@ fn updates_are_counted_but_only_other_lines_are_kept() {
         "x".repeat(10_000)
     );
     let text = format!("{{\"type\":\"message_update\"}}\n{long}{{\"id\":\"7\",\"type\":\"response\"}}\n");
-    let (counts, heads) = output::read(std::io::Cursor::new(text.clone().into_bytes()));
+    let (counts, heads) = output::read(std::io::Cursor::new(text.clone().into_bytes()), None);
     let heads: Vec<Head> = heads.iter().collect();
     let kinds: Vec<&str> = heads.iter().map(Head::kind).collect();
     assert_eq!(kinds, ["message_end", "response"]);
