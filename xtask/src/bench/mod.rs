@@ -16,6 +16,7 @@ mod output;
 mod probe;
 mod report;
 mod runner;
+mod scene;
 mod sessions;
 mod startup;
 mod stream;
