@@ -98,6 +98,24 @@ pub(super) const APPENDS_BEFORE: u32 = 200;
 /// CPU of an append to the long session, as a multiple of one to the short session.
 pub(super) const APPEND_GROWTH: f64 = 1.2;
 
+/// Sessions that are open in one process.
+pub(super) const MANY: usize = 1_000;
+/// Growth of memory for each of them, kB.
+pub(super) const MANY_KB: f64 = 200.0;
+/// Memory of the process then, MB.
+pub(super) const MANY_MB: f64 = 300.0;
+
+/// Answers whose deltas are timed, and deltas of each. Short ones: an update tells the whole answer so far.
+pub(super) const PROBE_ANSWERS: usize = 4;
+/// See [`PROBE_ANSWERS`].
+pub(super) const PROBE_DELTAS: usize = 250;
+/// Time between them.
+pub(super) const PROBE_PACE: Duration = Duration::from_millis(2);
+/// How much later they may come when another session floods, ms at p99.
+pub(super) const PROBE_MS: f64 = 5.0;
+/// Bytes that the flooding command prints.
+pub(super) const FLOODED_BYTES: u64 = 20_000_000;
+
 /// Longest wait for an answer or the end of a run.
 pub(super) const PATIENCE: Duration = Duration::from_secs(180);
 /// How long an agent may take to end by itself.

@@ -9,10 +9,14 @@ mod fuzz;
 mod limits;
 mod listing;
 mod longline;
+mod many;
 mod meter;
+mod neighbours;
 mod output;
+mod probe;
 mod report;
 mod runner;
+mod scene;
 mod sessions;
 mod startup;
 mod stream;
@@ -34,7 +38,7 @@ use subject::Subject;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 11] = [
+const GROUPS: [(&str, Measure); 12] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
@@ -45,6 +49,7 @@ const GROUPS: [(&str, Measure); 11] = [
     ("append", append::measure),
     ("longline", longline::measure),
     ("flood", flood::measure),
+    ("many", many::measure),
     ("fuzz", fuzz::measure),
 ];
 
@@ -109,8 +114,9 @@ pub fn run(options: &Options) -> Result<bool> {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {
-            if subject.peer && group == "fuzz" {
-                // Its lines follow our parse rules; a peer's answers to them would be counted wrongly.
+            if subject.peer && ["many", "fuzz"].contains(&group) {
+                // Peers have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
+                // be counted wrongly.
                 continue;
             }
             complain(&format!("{group}: {}", subject.name));

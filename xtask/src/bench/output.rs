@@ -29,6 +29,16 @@ impl Head {
         kind(&self.text)
     }
 
+    /// The session that it names.
+    pub(super) fn session(&self) -> Option<&str> {
+        field(&self.text, "\"session\":")
+    }
+
+    /// What an update adds to a text.
+    pub(super) fn delta(&self) -> Option<&str> {
+        field(&self.text, "\"delta\":")
+    }
+
     /// Is it the answer to the command with this id?
     pub(super) fn answers(&self, id: &str) -> bool {
         self.kind() == "response" && field(&self.text, "\"id\":") == Some(id)
@@ -71,16 +81,19 @@ impl Counts {
     }
 }
 
-/// Reads `pipe` in a thread of its own until it ends.
-pub(super) fn read(pipe: impl Read + Send + 'static) -> (Arc<Counts>, Receiver<Head>) {
+/// Reads `pipe` in a thread of its own until it ends. Updates with `mark` in their heads are kept.
+pub(super) fn read(
+    pipe: impl Read + Send + 'static,
+    mark: Option<&'static str>,
+) -> (Arc<Counts>, Receiver<Head>) {
     let counts = Arc::new(Counts::default());
     let (sender, heads) = channel();
     let own = Arc::clone(&counts);
-    thread::spawn(move || lines(&mut BufReader::with_capacity(PIECE, pipe), &own, &sender));
+    thread::spawn(move || lines(&mut BufReader::with_capacity(PIECE, pipe), &own, &sender, mark));
     (counts, heads)
 }
 
-fn lines(pipe: &mut impl BufRead, counts: &Counts, heads: &Sender<Head>) {
+fn lines(pipe: &mut impl BufRead, counts: &Counts, heads: &Sender<Head>, mark: Option<&str>) {
     let mut head = Vec::new();
     loop {
         counts.wait();
@@ -96,7 +109,9 @@ fn lines(pipe: &mut impl BufRead, counts: &Counts, heads: &Sender<Head>) {
         let whole = read + rest.unwrap_or(0);
         counts.bytes.fetch_add(whole as u64, Ordering::Relaxed);
         let text = String::from_utf8_lossy(&head);
-        if matches!(kind(&text), "message_update" | "tool_execution_update") {
+        if matches!(kind(&text), "message_update" | "tool_execution_update")
+            && !mark.is_some_and(|mark| text.contains(mark))
+        {
             continue;
         }
         let head = Head {

@@ -60,6 +60,11 @@ impl Stage {
 
     /// Starts an agent here.
     pub(super) fn start(&self, subject: &Subject) -> Result<Runner> {
+        self.start_keeping(subject, None)
+    }
+
+    /// Starts an agent whose updates are kept, too, when they have this mark.
+    pub(super) fn start_keeping(&self, subject: &Subject, mark: Option<&'static str>) -> Result<Runner> {
         let mut command = Command::new(&subject.program);
         command
             .args(&subject.args)
@@ -80,7 +85,7 @@ impl Stage {
             .spawn()
             .with_context(|| format!("cannot start {}", subject.program.display()))?;
         let stdout = child.stdout.take().context("no stdout")?;
-        let (counts, heads) = output::read(stdout);
+        let (counts, heads) = output::read(stdout, mark);
         Ok(Runner {
             stdin: child.stdin.take(),
             child,

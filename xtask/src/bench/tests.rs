@@ -5,7 +5,9 @@ use std::time::Instant;
 use super::fuzz;
 use super::meter::Stat;
 use super::output::{self, Head};
+use super::probe::numbers;
 use super::report::{Column, Row, json, median, table};
+use super::scene::Heard;
 use super::subject::Subject;
 
 #[test]
@@ -49,7 +51,7 @@ fn updates_are_counted_but_only_other_lines_are_kept() {
         "x".repeat(10_000)
     );
     let text = format!("{{\"type\":\"message_update\"}}\n{long}{{\"id\":\"7\",\"type\":\"response\"}}\n");
-    let (counts, heads) = output::read(std::io::Cursor::new(text.clone().into_bytes()));
+    let (counts, heads) = output::read(std::io::Cursor::new(text.clone().into_bytes()), None);
     let heads: Vec<Head> = heads.iter().collect();
     let kinds: Vec<&str> = heads.iter().map(Head::kind).collect();
     assert_eq!(kinds, ["message_end", "response"]);
@@ -59,6 +61,35 @@ fn updates_are_counted_but_only_other_lines_are_kept() {
             .last()
             .is_some_and(|head| head.answers("7") && !head.answers("8"))
     );
+}
+
+#[test]
+fn marked_updates_are_kept_with_their_delta() {
+    let update = |delta: &str| {
+        format!(
+            "{{\"type\":\"message_update\",\"assistantMessageEvent\":{{\"delta\":\"{delta}\"}},\"session\":\"s\"}}\n"
+        )
+    };
+    let text = format!("{}{}", update("other"), update("probe7 probe8 "));
+    let (_, heads) = output::read(std::io::Cursor::new(text.into_bytes()), Some("\"delta\":\"probe"));
+    let heads: Vec<Head> = heads.iter().collect();
+    let [head] = heads.as_slice() else {
+        panic!("{heads:?}")
+    };
+    assert_eq!(head.session(), Some("s"));
+    assert_eq!(numbers(head.delta().expect("delta")).collect::<Vec<_>>(), [7, 8]);
+}
+
+#[test]
+fn one_of_a_hundred_delays_may_be_longer_than_p99() {
+    let heard = |n: u32| Heard {
+        delays: (1..=n).map(f64::from).collect(),
+        floods: 0,
+    };
+    assert!((heard(1_000).within(99) - 990.0).abs() < 1e-9);
+    assert!((heard(10).within(99) - 10.0).abs() < 1e-9);
+    assert!((heard(1_000).within(100) - 1_000.0).abs() < 1e-9);
+    assert!(heard(0).within(99).is_nan());
 }
 
 #[test]
