@@ -120,7 +120,10 @@ impl Machine {
     pub(crate) fn settle(&mut self, aborted: bool, out: &mut Vec<Effect>) {
         self.phase = Phase::Idle;
         self.aborted = false;
-        out.push(Effect::Emit(Event::AgentSettled { aborted }));
+        // A compaction or a move by itself is no run: clients that collect a run until it has settled must not see one end.
+        if std::mem::take(&mut self.has_run) {
+            out.push(Effect::Emit(Event::AgentSettled { aborted }));
+        }
         out.push(Effect::Idle);
     }
 

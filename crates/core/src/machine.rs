@@ -99,6 +99,8 @@ pub struct Machine {
     pub(crate) stopped_by: Vec<Arc<Rule>>,
     /// Has this prompt overflowed before? One compaction per prompt must do.
     pub(crate) overflowed: bool,
+    /// A run was told to begin; `agent_settled` must follow when nothing comes after it.
+    pub(crate) has_run: bool,
     /// Was what is going on aborted? Nothing may begin before the machine is idle again.
     pub(crate) aborted: bool,
 }
@@ -117,6 +119,7 @@ impl Machine {
             ttsr: None,
             stopped_by: Vec::new(),
             overflowed: false,
+            has_run: false,
             aborted: false,
         }
     }
@@ -250,9 +253,14 @@ impl Machine {
         }
     }
 
+    pub(crate) fn tell_start(&mut self, out: &mut Vec<Effect>) {
+        self.has_run = true;
+        out.push(Effect::Emit(Event::AgentStart));
+    }
+
     pub(crate) fn start_run(&mut self, prompts: Vec<Arc<Message>>, out: &mut Vec<Effect>) {
         let mut run = Run::new(self.settings.interrupt_mode);
-        out.push(Effect::Emit(Event::AgentStart));
+        self.tell_start(out);
         out.push(Effect::Emit(Event::TurnStart));
         for message in prompts {
             self.say(&mut run, message, out);

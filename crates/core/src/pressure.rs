@@ -98,7 +98,7 @@ impl Machine {
             Next::Run(prompts) if aborted => {
                 // The prompt was accepted, so its run must be seen to end.
                 let mut run = Run::new(InterruptMode::Wait);
-                out.push(Effect::Emit(Event::AgentStart));
+                self.tell_start(out);
                 out.push(Effect::Emit(Event::TurnStart));
                 for message in prompts {
                     self.say(&mut run, message, out);
@@ -117,7 +117,7 @@ impl Machine {
     /// A run for what was queued while nothing could take it.
     fn start_queued(&mut self, out: &mut Vec<Effect>) {
         let mut run = Run::new(self.settings.interrupt_mode);
-        out.push(Effect::Emit(Event::AgentStart));
+        self.tell_start(out);
         out.push(Effect::Emit(Event::TurnStart));
         let mut kind = QueueKind::Steering;
         let mut count = self.queues.due(kind, self.settings.steering_mode);

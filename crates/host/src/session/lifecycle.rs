@@ -76,6 +76,7 @@ impl Session {
             kept,
             model: start.model,
             thinking: start.thinking,
+            chosen: (None, None),
             answering: None,
             summarising: None,
             moving: None,

@@ -70,6 +70,8 @@ pub struct Session {
     /// The model for the next run.
     model: Model,
     thinking: ThinkingLevel,
+    /// What the client chose itself; new sessions begin with it.
+    chosen: (Option<Model>, Option<ThinkingLevel>),
     /// Models that cycling goes through, when `--models` limits it.
     scope: Vec<Scoped>,
     /// Odd things noticed at the start, until somebody takes them.

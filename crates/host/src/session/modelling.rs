@@ -1,6 +1,6 @@
 //! Which model, and how much it thinks (behaviour.md 4, pi-core.md 8.6).
 
-use llm::registry::Cycled;
+use llm::registry::{Cycled, Start};
 use wire::command::{SetModelParams, ThinkingParams};
 use wire::entry::{ModelChange, ThinkingLevelChange};
 use wire::reply::{CycledModel, CycledThinking, Models, ThinkingLevels};
@@ -49,6 +49,7 @@ impl Session {
     pub(super) async fn set_thinking_level(&mut self, params: &ThinkingParams) -> Result<Reply, String> {
         let level = ThinkingLevel::parse(&params.level)
             .ok_or_else(|| format!("Invalid thinking level: {}", params.level))?;
+        self.chosen.1 = Some(level);
         self.use_thinking(level).await;
         Ok(Reply::Nothing)
     }
@@ -63,6 +64,7 @@ impl Session {
             .get(at.map_or(0, |at| (at + 1) % levels.len().max(1)))
             .copied();
         let level = next.unwrap_or(ThinkingLevel::Off);
+        self.chosen.1 = Some(level);
         self.use_thinking(level).await;
         Reply::CycledThinking(Some(CycledThinking { level }))
     }
@@ -90,8 +92,19 @@ impl Session {
             extra: wire::Extra::default(),
         }))
         .await;
+        self.chosen.0 = Some(model.clone());
         self.model = model;
         self.use_thinking(wanted).await;
+    }
+
+    /// What the client chose stays chosen in new sessions. In pi it does because it became the user's default; here it is
+    /// the session's and nobody else's.
+    pub(super) fn keep_choice(&self, start: &mut Start) {
+        let (model, level) = &self.chosen;
+        if let Some(model) = model {
+            start.model = model.clone();
+        }
+        start.thinking = start.model.clamp_thinking(level.unwrap_or(start.thinking));
     }
 
     async fn use_thinking(&mut self, wanted: ThinkingLevel) {

@@ -215,10 +215,13 @@ impl Session {
     }
 
     /// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew: from the
-    /// command line for an empty session, else from what the session says.
+    /// command line for an empty session, or from what the client chose since, else from what the session says.
     fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
         let context = log.context(log.leaf_id());
-        let start = self.agent.choose(&context, is_new)?;
+        let mut start = self.agent.choose(&context, is_new)?;
+        if is_new {
+            self.keep_choice(&mut start);
+        }
         (self.log, self.cwd) = (log, cwd);
         self.take_up(context, start)
     }

@@ -94,6 +94,8 @@ async fn runs_are_aborted_joined_and_given_up() {
         .reply("after");
     let client = start(&folder, script).await;
     let mut run = client.run("long").await.unwrap();
+    // An abort before the model is asked would leave its reply to the next one.
+    assert_eq!(run.next_text().await.unwrap().as_deref(), Some("a"));
     run.abort().await.unwrap();
     assert!(run.finish().await.unwrap().aborted);
     let error = client

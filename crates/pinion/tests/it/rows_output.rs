@@ -130,7 +130,10 @@ fn row_01_a_manual_compaction_is_no_automatic_one() {
             pi.settled();
         }
         pi.send(json!({"type": "compact"}));
-        pi.settled();
+        let over = |line: &Value| {
+            line["command"] == "compact" || line["type"] == "compaction" || line["type"] == "compaction_end"
+        };
+        pi.agent.wait(over, LONG).unwrap();
         let lines = compactions(&end(&pi));
         assert_eq!(kinds(&lines), expected, "{dialect}");
         assert!(lines.iter().all(|line| line.get("auto").is_none()));

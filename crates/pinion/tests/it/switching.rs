@@ -291,6 +291,7 @@ fn the_model_and_level_are_those_of_the_opened_session() {
     pi.say("Hi");
     let gpt = pi.file();
     pi.data(json!({"type": "new_session"}));
+    pi.data(json!({"type": "set_model", "provider": "mock-anthropic", "modelId": "claude-mock"}));
     pi.data(json!({"type": "set_thinking_level", "level": "low"}));
     pi.say("Hi");
     let claude = pi.file();
@@ -570,5 +571,32 @@ fn sessions_in_which_nothing_was_said_leave_nothing() {
     pi.data(json!({"type": "switch_session", "sessionPath": file}));
     assert_eq!(world.session_files(), std::slice::from_ref(&file));
     assert!(pi.state().get("sessionName").is_none());
+    pi.finish();
+}
+
+#[test]
+fn a_new_session_keeps_what_the_client_chose() {
+    let world = World::new([]);
+    let pi = world.start();
+    let others = pi.get("get_available_models")["models"]
+        .as_array()
+        .unwrap()
+        .clone();
+    let current = pi.state()["model"]["id"].clone();
+    let other = others.iter().find(|model| model["id"] != current).unwrap();
+    pi.data(json!({"type": "set_model", "provider": other["provider"], "modelId": other["id"]}));
+    pi.data(json!({"type": "set_thinking_level", "level": "low"}));
+    let chosen = (
+        pi.state()["model"]["id"].clone(),
+        pi.state()["thinkingLevel"].clone(),
+    );
+    pi.get("new_session");
+    assert_eq!(
+        (
+            pi.state()["model"]["id"].clone(),
+            pi.state()["thinkingLevel"].clone()
+        ),
+        chosen
+    );
     pi.finish();
 }

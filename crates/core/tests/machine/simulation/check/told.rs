@@ -13,7 +13,10 @@ use super::{Checked, Checker, Next, Run, Say, Turn, good, must, said, same};
 impl Checker {
     pub(super) fn on_event(&mut self, event: &Event) -> Checked {
         match event {
-            Event::AgentStart => self.on_agent_start(),
+            Event::AgentStart => {
+                self.has_run = true;
+                self.on_agent_start()
+            }
             Event::AgentEnd { messages, will_retry } => self.on_agent_end(messages, *will_retry),
             Event::AgentSettled { aborted } => self.on_settled(*aborted),
             Event::TurnStart => self.on_turn_start(),
@@ -240,6 +243,12 @@ impl Checker {
     }
 
     fn on_settled(&mut self, aborted: bool) -> Checked {
+        must(std::mem::take(&mut self.has_run), "settled without a run")?;
+        self.at_rest(aborted)
+    }
+
+    /// Everything must be over.
+    pub(super) fn at_rest(&mut self, aborted: bool) -> Checked {
         must(
             self.run.is_none() && self.compaction.is_none() && !self.waiting && !self.moving,
             "settled in the middle of something",
