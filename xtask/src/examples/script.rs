@@ -112,7 +112,9 @@ fn trouble(stage: &mut Stage<'_>) -> Result<()> {
     ] {
         stage.server.push(Reply::text([summary]));
     }
-    stage.run(json!({"type": "compact", "customInstructions": "Keep the names of files."}))
+    // A compaction is no run: it is over when it is answered.
+    stage.ask(json!({"type": "compact", "customInstructions": "Keep the names of files."}))?;
+    Ok(())
 }
 
 fn tree(stage: &mut Stage<'_>) -> Result<()> {
