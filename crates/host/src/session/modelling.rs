@@ -97,13 +97,15 @@ impl Session {
         self.use_thinking(wanted).await;
     }
 
-    /// What the client chose stays chosen in new sessions. In pi it does because it became the user's default; here it is
-    /// the session's and nobody else's.
+    /// What the client chose stays chosen in new sessions, unless the command line says otherwise. In pi it does because it
+    /// became the user's default; here it is the session's and nobody else's.
     pub(super) fn keep_choice(&self, start: &mut Start) {
         let (model, level) = &self.chosen;
-        if let Some(model) = model {
+        let flags = &self.agent.options.start;
+        if let Some(model) = model.as_ref().filter(|_| flags.model.is_none()) {
             start.model = model.clone();
         }
+        let level = level.filter(|_| flags.thinking.is_none());
         start.thinking = start.model.clamp_thinking(level.unwrap_or(start.thinking));
     }
 

@@ -575,28 +575,23 @@ fn sessions_in_which_nothing_was_said_leave_nothing() {
 }
 
 #[test]
-fn a_new_session_keeps_what_the_client_chose() {
+fn a_new_session_keeps_what_the_client_chose_unless_the_command_line_names_a_model() {
     let world = World::new([]);
-    let pi = world.start();
-    let others = pi.get("get_available_models")["models"]
-        .as_array()
-        .unwrap()
-        .clone();
-    let current = pi.state()["model"]["id"].clone();
-    let other = others.iter().find(|model| model["id"] != current).unwrap();
-    pi.data(json!({"type": "set_model", "provider": other["provider"], "modelId": other["id"]}));
-    pi.data(json!({"type": "set_thinking_level", "level": "low"}));
-    let chosen = (
-        pi.state()["model"]["id"].clone(),
-        pi.state()["thinkingLevel"].clone(),
+    let free = Pi::spawn(
+        world
+            .dir
+            .agent(env!("CARGO_BIN_EXE_pinion"))
+            .args(["--mode", "rpc"]),
     );
-    pi.get("new_session");
-    assert_eq!(
-        (
-            pi.state()["model"]["id"].clone(),
-            pi.state()["thinkingLevel"].clone()
-        ),
-        chosen
-    );
-    pi.finish();
+    for (pi, keeps) in [(free, true), (world.start(), false)] {
+        let before = pi.state()["model"]["id"].clone();
+        let models = pi.get("get_available_models")["models"].clone();
+        let models = models.as_array().unwrap();
+        let other = models.iter().find(|model| model["id"] != before).unwrap();
+        pi.data(json!({"type": "set_model", "provider": other["provider"], "modelId": other["id"]}));
+        pi.get("new_session");
+        let expected = if keeps { &other["id"] } else { &before };
+        assert_eq!(&pi.state()["model"]["id"], expected);
+        pi.finish();
+    }
 }
