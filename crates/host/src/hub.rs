@@ -17,7 +17,7 @@ use wire::{Command, Event, Reply};
 use crate::agent::Agent;
 use crate::limits;
 use crate::mail::{Letter, Mail, Mailbox, Slot, mailbox};
-use crate::outbox::{Outbox, Outgoing, outbox};
+use crate::outbox::{Origin, Outbox, Outgoing, outbox};
 use crate::session::{Opening, Session};
 use crate::strings;
 
@@ -83,9 +83,14 @@ impl Hub {
                     None => break,
                 },
                 Some(ended) = self.running.join_next() => match ended {
-                    Ok(Some(handle)) => drop(self.open.remove(&handle)),
+                    // Another session may have its handle by now.
+                    Ok(Some(handle)) => self.forget(&handle),
                     // The first session only ends by itself when it broke.
                     Ok(None) => break,
+                    // Without the first session there is no connection to speak of: a defect ends the process as one.
+                    Err(error) if self.first.is_closed() && error.is_panic() => {
+                        std::panic::resume_unwind(error.into_panic())
+                    }
                     Err(error) => self.broken(&error).await,
                 },
             }
@@ -102,6 +107,12 @@ impl Hub {
     }
 
     async fn deliver(&mut self, letter: Letter) {
+        if let (None, Some(frame)) = (letter.to(), letter.frame()) {
+            // Its id says whose question it answers; ids are never used twice, and others do not know it.
+            for slot in self.open.values() {
+                slot.send(Mail::Frame(frame.clone())).await;
+            }
+        }
         let slot = match letter.to() {
             None => Some(self.first.clone()),
             Some(handle) => self.open.get(handle).cloned(),
@@ -125,66 +136,69 @@ impl Hub {
         }
     }
 
-    async fn refuse(&self, letter: Letter, error: String) {
-        match letter.into_mail() {
-            Mail::Command(origin, _) | Mail::Connection(origin, _) => {
-                self.outbox.respond(origin, Err(error)).await
-            }
-            Mail::Reject(response) => drop(self.outbox.response(response).await),
-            // Answers to a session that is gone interest nobody.
-            Mail::Describe(_) | Mail::Frame(_) => {}
+    fn forget(&mut self, handle: &Arc<str>) {
+        if self.open.get(handle).is_some_and(Slot::is_closed) {
+            self.open.remove(handle);
         }
+    }
+
+    async fn refuse(&self, letter: Letter, error: String) {
+        turn_away(&self.outbox, letter.into_mail(), &error).await;
     }
 
     async fn open_session(&mut self, letter: Letter) {
         let Mail::Command(origin, Command::OpenSession(params)) = letter.into_mail() else {
             return;
         };
-        let outcome = self.begin(params).await;
-        let outcome = outcome.map(|opened| Reply::OpenedSession(Box::new(opened)));
-        self.outbox.respond(origin, outcome).await;
+        let handle = if self.open.len() < limits::OPEN_SESSIONS {
+            self.handle(params.session.clone())
+        } else {
+            Err(strings::too_many_sessions(limits::OPEN_SESSIONS))
+        };
+        match handle {
+            Ok(handle) => self.begin(handle, origin, params),
+            Err(error) => self.outbox.respond(origin, Err(error)).await,
+        }
     }
 
-    async fn begin(&mut self, params: OpenSessionParams) -> Result<OpenedSession, String> {
-        if self.open.len() >= limits::OPEN_SESSIONS {
-            return Err(strings::too_many_sessions(limits::OPEN_SESSIONS));
-        }
-        let handle = self.handle(params.session)?;
-        let (outbox, queue) = outbox(limits::OUTBOX);
-        let agent_for = Arc::clone(&self.agent_for);
-        let (path, cwd) = (params.session_path, params.cwd);
-        // Reading a long session takes a moment that the others should not wait for.
-        let starting = tokio::task::spawn_blocking(move || start(&agent_for, outbox, path, cwd));
-        let session = starting.await.map_err(|error| error.to_string())??;
-        let opened = OpenedSession {
-            session: handle.to_string(),
-            session_id: session.header().id.clone(),
-            session_file: session.file_text(),
-            cwd: session.cwd().to_string_lossy().into_owned(),
-        };
-        let lane = Lane {
-            session: Arc::clone(&handle),
-            queue,
-        };
-        self.lanes
-            .send(lane)
-            .await
-            .map_err(|_| strings::ENDING.to_owned())?;
-        let (slot, mailbox) = mailbox();
-        let known = Arc::clone(&handle);
+    /// Opens a session beside the hub: reading a long one takes a moment that the others should not wait for. Its mailbox is
+    /// there at once, so commands that come right behind keep their place.
+    fn begin(&mut self, handle: Arc<str>, origin: Origin, params: OpenSessionParams) {
+        let (slot, mut mailbox) = mailbox();
+        self.open.insert(Arc::clone(&handle), slot);
+        let (agent_for, lanes, answers) = (
+            Arc::clone(&self.agent_for),
+            self.lanes.clone(),
+            self.outbox.clone(),
+        );
         self.running.spawn_local(async move {
-            session.run(mailbox).await;
-            Some(known)
+            match opened(agent_for, lanes, &handle, params).await {
+                Ok((session, opened)) => {
+                    let reply = Reply::OpenedSession(Box::new(opened));
+                    answers.respond(origin, Ok(reply)).await;
+                    session.run(mailbox).await;
+                }
+                Err(error) => {
+                    let left = mailbox.close();
+                    answers.respond(origin, Err(error)).await;
+                    for mail in left {
+                        turn_away(&answers, mail, &strings::no_such_session(&handle)).await;
+                    }
+                }
+            }
+            Some(handle)
         });
-        self.open.insert(handle, slot);
-        Ok(opened)
     }
 
     /// The handle that was asked for, or one of ours.
     fn handle(&mut self, asked: Option<String>) -> Result<Arc<str>, String> {
         if let Some(asked) = asked {
             let fits = (1..=limits::HANDLE).contains(&asked.len());
-            return match self.open.contains_key(asked.as_str()) {
+            let is_open = self
+                .open
+                .get(asked.as_str())
+                .is_some_and(|slot| !slot.is_closed());
+            return match is_open {
                 _ if !fits => Err(strings::bad_handle(limits::HANDLE)),
                 true => Err(strings::handle_taken(&asked)),
                 false => Ok(asked.into()),
@@ -199,7 +213,7 @@ impl Hub {
         }
     }
 
-    /// Asks every session what it is; one that does not say in time is left out.
+    /// Asks every session what it is; one that has ended is left out, one that does not say in time makes it an error.
     async fn list(&mut self, letter: Letter) {
         let Mail::Command(origin, _) = letter.into_mail() else {
             return;
@@ -254,6 +268,44 @@ impl Hub {
             self.outbox.tell(Event::Notice { level, message }).await;
         }
     }
+}
+
+/// Answers mail that nobody will take.
+pub(crate) async fn turn_away(outbox: &Outbox, mail: Mail, error: &str) {
+    match mail {
+        Mail::Command(origin, _) | Mail::Connection(origin, _) => {
+            outbox.respond(origin, Err(error.to_owned())).await;
+        }
+        Mail::Reject(response) => drop(outbox.response(response).await),
+        // Answers to a session that is gone interest nobody.
+        Mail::Describe(_) | Mail::Frame(_) => {}
+    }
+}
+
+/// A session that is ready to run, known to the writer.
+async fn opened(
+    agent_for: Arc<AgentFor>,
+    lanes: mpsc::Sender<Lane>,
+    handle: &Arc<str>,
+    params: OpenSessionParams,
+) -> Result<(Session, OpenedSession), String> {
+    let (outbox, queue) = outbox(limits::OUTBOX);
+    let starting =
+        tokio::task::spawn_blocking(move || start(&agent_for, outbox, params.session_path, params.cwd));
+    let session = starting.await.map_err(|error| error.to_string())??;
+    let opened = OpenedSession {
+        session: handle.to_string(),
+        session_id: session.header().id.clone(),
+        session_file: session.file_text(),
+        cwd: session.cwd().to_string_lossy().into_owned(),
+    };
+    let lane = Lane {
+        session: Arc::clone(handle),
+        queue,
+    };
+    let joined = lanes.send(lane).await;
+    joined.map_err(|_| strings::ENDING.to_owned())?;
+    Ok((session, opened))
 }
 
 /// Opens a session for the working directory asked for, else the one its file names, else that of the first session.

@@ -61,6 +61,13 @@ impl Letter {
         }
     }
 
+    pub(crate) fn frame(&self) -> Option<&Frame> {
+        match &self.mail {
+            Mail::Frame(frame) => Some(frame),
+            _ => None,
+        }
+    }
+
     pub(crate) fn into_mail(self) -> Mail {
         self.mail
     }

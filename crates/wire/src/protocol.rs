@@ -6,15 +6,19 @@
 pub const PROTOCOL_VERSION: &str = "1.1.0";
 
 /// What this agent can do beyond the commands' names, as `get_protocol` lists it.
-pub const CAPABILITIES: [&str; 8] = [
+pub const CAPABILITIES: [&str; 12] = [
     "continue",
     "deltas",
     "event_filter",
     "heartbeat",
+    "host_tools",
+    "host_uris",
     "queue_items",
     "replay",
     "sequence",
+    "sessions",
     "snapshot",
+    "todos",
 ];
 
 /// A set of dialects, one bit each.

@@ -27,18 +27,6 @@ impl Session {
         }
     }
 
-    /// Answers what came after the session was closed.
-    pub(super) async fn turn_away(&self, mail: Mail) {
-        match mail {
-            Mail::Command(origin, _) | Mail::Connection(origin, _) => {
-                let error = strings::CLOSED.to_owned();
-                self.outbox.respond(origin, Err(error)).await;
-            }
-            Mail::Reject(response) => drop(self.outbox.response(response).await),
-            Mail::Frame(_) | Mail::Describe(_) => {}
-        }
-    }
-
     async fn on_command(&mut self, origin: Origin, command: Command) {
         let outcome = match command {
             // These answer for themselves, some of them later.

@@ -39,10 +39,12 @@ use tokio::time::Sleep;
 use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
 
 use crate::agent::Agent;
+use crate::hub::turn_away;
 use crate::limits;
 use crate::mail::Mailbox;
 use crate::outbox::{Origin, Outbox};
 use crate::resources::Resources;
+use crate::strings;
 
 pub use self::lifecycle::Opening;
 
@@ -126,9 +128,11 @@ impl Session {
             // Whoever closes it wants to see it end.
             Some(origin) => {
                 self.wind_up().await;
+                // The handle is free as soon as the client can know.
+                let left = mailbox.map(|mut mailbox| mailbox.close()).unwrap_or_default();
                 self.outbox.respond(origin, Ok(Reply::Nothing)).await;
-                for mail in mailbox.map(|mut mailbox| mailbox.close()).unwrap_or_default() {
-                    self.turn_away(mail).await;
+                for mail in left {
+                    turn_away(&self.outbox, mail, strings::CLOSED).await;
                 }
             }
             // The client is gone: nothing more is told (behaviour.md 11), except how calls end that waited for it.

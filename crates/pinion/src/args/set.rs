@@ -44,11 +44,10 @@ pub(super) fn set_dialect(args: &mut Args, value: String) -> Result<(), UsageErr
 
 pub(super) fn set_schema_dialect(args: &mut Args, value: String) -> Result<(), UsageError> {
     if value != wire::protocol::AUTO && wire::protocol::find_dialect(&value).is_none() {
-        let wanted = "auto, early, hooks, omp, omp-now, xcsh, web, pi or pi-delta";
         return Err(UsageError::InvalidValue {
             flag: "--dialect",
             value,
-            wanted,
+            wanted: DIALECTS,
         });
     }
     args.schema_dialect = Some(value);

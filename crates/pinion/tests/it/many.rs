@@ -257,3 +257,58 @@ fn a_client_hears_only_the_sessions_it_asks_for() {
     assert!(pi.data(json!({"type": "hello", "sessions": 7}))["refused"][0]["option"] == "sessions");
     pi.finish();
 }
+
+#[test]
+fn commands_right_behind_open_session_keep_their_place_even_when_it_fails() {
+    let world = World::new([Reply::text(["at once"])]);
+    let pi = world.start();
+    let ids = [
+        pi.send(json!({"type": "open_session", "session": "a"})),
+        pi.send(json!({"type": "prompt", "session": "a", "message": "Hi"})),
+        pi.send(json!({"type": "open_session", "session": "b", "cwd": "/no/such/place"})),
+        pi.send(json!({"type": "get_state", "session": "b"})),
+    ];
+    let outcomes: Vec<bool> = ids.iter().map(|id| pi.response(id)["success"] == true).collect();
+    assert_eq!(outcomes, [true, true, false, false]);
+    wait_settled(&pi, "a");
+    // A handle is free again as soon as its session is closed.
+    pi.data(json!({"type": "close_session", "session": "a"}));
+    assert_eq!(open(&pi, json!({"session": "a"}))["session"], "a");
+    assert_eq!(
+        pi.data(json!({"type": "get_state", "session": "a"}))["messageCount"],
+        0
+    );
+    pi.finish();
+}
+
+#[test]
+fn a_host_that_does_not_name_the_session_is_understood() {
+    let world = World::new([Reply::tool("c1", "echo", json!({})), Reply::text(["heard"])]);
+    let pi = world.start();
+    open(&pi, json!({"session": "side"}));
+    let tools = json!([{"name": "echo", "description": "Echoes", "parameters": {"type": "object"}}]);
+    pi.data(json!({"type": "set_host_tools", "session": "side", "tools": tools}));
+    pi.data(json!({"type": "prompt", "session": "side", "message": "Go"}));
+    let call = pi.wait("host_tool_call");
+    assert_eq!(call["session"], "side");
+    let content = json!([{"type": "text", "text": "an echo"}]);
+    pi.agent
+        .send(&json!({"type": "host_tool_result", "id": call["id"], "result": {"content": content}}))
+        .unwrap();
+    wait_settled(&pi, "side");
+    let messages = pi.data(json!({"type": "get_messages", "session": "side"}));
+    assert_eq!(text(&messages["messages"][2]), "an echo");
+    pi.finish();
+}
+
+#[test]
+fn hello_does_not_forget_what_was_found_out() {
+    let world = World::new([]);
+    let pi = world.start();
+    pi.get("get_branch_messages");
+    assert_eq!(pi.get("get_protocol")["dialect"], "omp");
+    let welcome = pi.data(json!({"type": "hello", "sequence": true}));
+    assert_eq!(welcome["dialect"], "omp");
+    assert_eq!(pi.get("get_protocol")["dialect"], "omp");
+    pi.finish();
+}

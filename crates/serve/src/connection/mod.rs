@@ -1,6 +1,6 @@
 //! One connection: what was agreed on with `hello`, the numbers of its events, what was sent last. It stands between the
-//! queues of what sessions have to say and the encoders, one for each. Here: which events are sent, and the answers to the commands that belong to
-//! the connection. Not here: bytes on their way (`writer`, `sink`), the shape of lines (`encode`), sessions (`host`).
+//! queues of what sessions have to say and the encoders, one for each. Here: which events are sent, and the answers to the
+//! commands that belong to the connection. Not here: bytes on their way (`writer`, `sink`), the shape of lines (`encode`), sessions (`host`).
 
 mod activity;
 mod agreement;
@@ -200,10 +200,10 @@ impl Connection {
     ) {
         // What was held back belongs before the answer, under the old rules and in the old count.
         self.flush(now, out);
+        // It may have been found out since.
+        self.agreement.dialect = self.first.encoder.manner().dialect.as_str();
         let outcome = match command {
             Command::GetProtocol(_) => {
-                // It may have been found out since.
-                self.agreement.dialect = self.first.encoder.manner().dialect.as_str();
                 let protocol = describe::protocol(&self.version, &self.agreement);
                 Ok(Reply::Protocol(Box::new(protocol)))
             }
@@ -211,10 +211,12 @@ impl Connection {
                 let (agreement, refused) = self.agreement.changed(params);
                 let welcome = agreement.welcome(&self.version, self.numbers.last(), refused);
                 self.respond(from, origin, Ok(Reply::Hello(Box::new(welcome))), now, out);
-                let voices = std::iter::once(&mut self.first).chain(self.others.values_mut());
-                for voice in voices {
-                    voice.encoder.speak(agreement.dialect);
-                    voice.encoder.set_form(agreement.form());
+                // All encoders follow one dialect. What the client said nothing of goes on being found out.
+                if params.dialect.is_some() {
+                    self.first.encoder.speak(agreement.dialect);
+                }
+                if params.dialect.is_some() || params.deltas.is_some() {
+                    self.first.encoder.set_form(agreement.form());
                 }
                 self.agreement = agreement;
                 return;
