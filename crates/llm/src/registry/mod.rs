@@ -8,6 +8,7 @@ mod auth;
 mod catalogue;
 mod choose;
 mod credentials;
+mod environment;
 mod error;
 mod jsonc;
 pub mod limits;
