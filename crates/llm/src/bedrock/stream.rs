@@ -339,8 +339,18 @@ impl Parser {
     }
 }
 
+/// Events that say something to us; the form of others is not known.
+fn is_known(name: &str) -> bool {
+    name.starts_with(EXCEPTION)
+        || name.starts_with("contentBlock")
+        || matches!(name, "messageStop" | "metadata")
+}
+
 impl StreamParser for Parser {
     fn event(&mut self, name: &str, data: &str, out: &mut Vec<ModelEvent>) -> Result<Flow, Fault> {
+        if !is_known(name) {
+            return Ok(Flow::More);
+        }
         let data = if data.is_empty() { "{}" } else { data };
         let repaired;
         let frame: Frame<'_> = match serde_json::from_str(data) {

@@ -97,10 +97,7 @@ fn expected(case: &Value) -> Vec<Value> {
             event["id"] = call["id"].clone();
             event["toolName"] = call["name"].clone();
         }
-        let is_empty = event["delta"] == "";
-        if !is_empty {
-            push_joined(event, &mut out);
-        }
+        push_joined(event, &mut out);
     }
     out
 }
