@@ -162,16 +162,22 @@ fn image(image: &ImageContent) -> Block<'_> {
 
 /// The blocks of an answer.
 fn assistant_blocks(answer: &AssistantMessage, claude: bool) -> Vec<Block<'_>> {
-    let write = |block| match block {
-        &AssistantBlock::Text(ref block) => text(&block.text),
+    let blocks = answer.content.iter();
+    blocks
+        .filter_map(|block| assistant_block(block, claude))
+        .collect()
+}
+
+fn assistant_block(block: &AssistantBlock, claude: bool) -> Option<Block<'_>> {
+    match block {
+        AssistantBlock::Text(block) => text(&block.text),
         AssistantBlock::Thinking(block) => thinking(block, claude),
         AssistantBlock::ToolCall(call) => Some(Block::ToolUse {
             tool_use_id: &call.id,
             name: &call.name,
             input: &call.arguments,
         }),
-    };
-    answer.content.iter().filter_map(write).collect()
+    }
 }
 
 /// Reasoning. Claude's goes back as text when its signature is missing: the API would refuse it.

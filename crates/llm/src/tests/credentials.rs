@@ -252,8 +252,11 @@ fn profiles(home: &Path) {
     }
 }
 
+/// A made-up environment.
+type Variables = Vec<(&'static str, String)>;
+
 /// The variables that lead to the servers of [`aws`].
-fn places(server: &Server, home: &Path) -> Vec<(&'static str, String)> {
+fn places(server: &Server, home: &Path) -> Variables {
     vec![
         ("HOME", home.to_str().unwrap().to_owned()),
         ("AWS_ENDPOINT_URL_STS", format!("{}/sts", server.url)),
@@ -268,7 +271,7 @@ async fn keys_of_aws_are_found_in_every_place() {
     profiles(home.path());
     let server = serve(aws).await;
     let web = home.path().join("web").to_str().unwrap().to_owned();
-    let set = |pairs: &[(&'static str, &str)]| -> Vec<(&'static str, String)> {
+    let set = |pairs: &[(&'static str, &str)]| -> Variables {
         pairs
             .iter()
             .map(|(name, value)| (*name, (*value).to_owned()))
@@ -276,7 +279,7 @@ async fn keys_of_aws_are_found_in_every_place() {
     };
     let box_url = format!("{}/container", server.url);
     let own = [("AWS_ACCESS_KEY_ID", "AKIAENV"), ("AWS_SECRET_ACCESS_KEY", "s")];
-    let table: [(Vec<(&'static str, String)>, &str, &str); 10] = [
+    let table: [(Variables, &str, &str); 10] = [
         (set(&own), "AKIAENV", "us-east-1"),
         (set(&[("AWS_PROFILE", "keys")]), "AKIABASE", "ap-south-1"),
         (
@@ -433,69 +436,77 @@ async fn a_metadata_server_that_hangs_is_given_up() {
     assert!(crate::is_retryable(&error));
 }
 
-/// The vectors that AWS publishes for Signature Version 4.
-#[test]
-fn signatures_are_those_of_the_published_vectors() {
+fn signature(method: &str, url: &str, kind: &str, body: &str, service: &str, token: Option<&str>) -> String {
     use crate::bedrock::{credentials::Keys, sign};
     let keys = Keys {
         id: Secret::new("AKIDEXAMPLE"),
         secret: Secret::new("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
-        token: None,
+        token: token.map(Secret::new),
     };
     let time: jiff::Timestamp = "2015-08-30T12:36:00Z".parse().unwrap();
-    let form = [("content-type", "application/x-www-form-urlencoded")];
-    let utf8 = [("content-type", "application/x-www-form-urlencoded; charset=utf-8")];
+    let headers = [("content-type", kind)];
+    let job = sign::Job {
+        method,
+        url,
+        headers: if kind.is_empty() { &[] } else { &headers },
+        body: body.as_bytes(),
+        service,
+        region: "us-east-1",
+        time: time.into(),
+    };
+    let signed = sign::sign(&job, &keys).unwrap();
+    let auth = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
+    auth.split("Signature=").nth(1).unwrap().to_owned()
+}
+
+/// The vectors that AWS publishes for Signature Version 4, then two made with AWS's own JavaScript library.
+#[test]
+fn signatures_are_those_of_others() {
+    const FORM: &str = "application/x-www-form-urlencoded";
+    const UTF8: &str = "application/x-www-form-urlencoded; charset=utf-8";
+    const PLAIN: &str = "https://example.amazonaws.com/";
+    const PATH: &str = "/model/arn%3Aaws%3Abedrock%3A1%2Fx-v1%3A0/converse-stream";
     let iam = "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08";
-    let plain = "https://example.amazonaws.com/";
-    for (method, url, headers, body, service, signature) in [
+    for (given, expected) in [
         (
-            "GET",
-            plain,
-            &[][..],
-            "",
-            "service",
+            signature("GET", PLAIN, "", "", "service", None),
             "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31",
         ),
         (
-            "POST",
-            plain,
-            &[],
-            "",
-            "service",
+            signature("POST", PLAIN, "", "", "service", None),
             "5da7c1a2acd57cee7505fc6676e4e544621c30862966e37dddb68e92efbe5d6b",
         ),
         (
-            "POST",
-            plain,
-            &form,
-            "Param1=value1",
-            "service",
+            signature("POST", PLAIN, FORM, "Param1=value1", "service", None),
             "ff11897932ad3f4e8b18135d722051e5ac45fc38421b1da7b9d196a0fe09473a",
         ),
         (
-            "GET",
-            iam,
-            &utf8,
-            "",
-            "iam",
+            signature("GET", iam, UTF8, "", "iam", None),
             "5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7",
         ),
     ] {
-        let job = sign::Job {
-            method,
-            url,
-            headers,
-            body: body.as_bytes(),
-            service,
-            region: "us-east-1",
-            time: time.into(),
-        };
-        let signed = sign::sign(&job, &keys).unwrap();
-        let auth = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
-        assert!(
-            auth.ends_with(&format!("Signature={signature}")),
-            "{method} {url}: {auth}"
+        assert_eq!(given, expected);
+    }
+    for (host, expected) in [
+        (
+            "https://bedrock-runtime.us-east-1.amazonaws.com",
+            "16d0ac441dd3c735ec0ffb8fe84dc2e1a034ce9e30c55d454937459284f1d178",
+        ),
+        (
+            "http://127.0.0.1:8080",
+            "38dec10d2907938372c65d4690cc717766ad212a711cabeff9a612c83721327e",
+        ),
+    ] {
+        let url = format!("{host}{PATH}");
+        let given = signature(
+            "POST",
+            &url,
+            "application/json",
+            "{\"a\":1}",
+            "bedrock",
+            Some("tok/+="),
         );
+        assert_eq!(given, expected, "{host}");
     }
 }
 

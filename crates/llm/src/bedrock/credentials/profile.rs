@@ -33,12 +33,12 @@ impl<'a> Search<'a> {
         'a: 'b,
     {
         Box::pin(async move {
-            let found = self.from_section(files, name, depth).await;
+            let found = self.of_section(files, name, depth).await;
             found.map_err(|why| format!("profile {name:?}: {why}"))
         })
     }
 
-    async fn from_section(self, files: &Files, name: &str, depth: usize) -> Result<Found, String> {
+    async fn of_section(self, files: &Files, name: &str, depth: usize) -> Result<Found, String> {
         if depth >= MAX_PROFILE_CHAIN {
             return Err("too many profiles refer to each other".to_owned());
         }
@@ -56,7 +56,7 @@ impl<'a> Search<'a> {
             let source = match (get("source_profile"), get("credential_source")) {
                 (Some(_), _) if to_itself => own.ok_or("source_profile has no keys")?,
                 (Some(source), _) => self.of_profile(files, source, depth + 1).await?,
-                (None, Some(source)) => self.from_source(source).await?,
+                (None, Some(source)) => self.of_source(source).await?,
                 (None, None) => return Err("role_arn needs source_profile".to_owned()),
             };
             if get("mfa_serial").is_some() {
@@ -77,7 +77,7 @@ impl<'a> Search<'a> {
     }
 
     /// `credential_source`: where the keys for taking a role come from.
-    async fn from_source(self, source: &str) -> Result<Found, String> {
+    async fn of_source(self, source: &str) -> Result<Found, String> {
         let found = match source {
             "Environment" => self.variables().map(|keys| (keys, None)),
             "EcsContainer" => self.container().await?,
