@@ -274,6 +274,26 @@ fn odd_events_are_no_problem_and_garbled_calls_are_tried_again() {
 }
 
 #[test]
+fn an_answer_of_twelve_megabytes_comes_through_and_one_beyond_the_limit_does_not() {
+    let model = super::model(API);
+    let delta = |text: &str| {
+        let delta = json!({"contentBlockIndex": 0, "delta": {"text": text}});
+        event("contentBlockDelta", &delta)
+    };
+    let stop = event("messageStop", &json!({"stopReason": "end_turn"}));
+    // Small frames in pieces that fit none of them, then one frame in many pieces.
+    let small = delta(&"x".repeat(1000)).repeat(6000);
+    let large = delta(&"y".repeat(6_000_000));
+    let body = [small.as_slice(), &large, &stop].concat();
+    let (message, failed) = last(&run(&model, body.chunks(7001)));
+    assert!(!failed);
+    assert_eq!(message["content"][0]["text"].as_str().unwrap().len(), 12_000_000);
+    let body = [large.as_slice(), &large, &large, &stop].concat();
+    let (message, failed) = last(&run(&model, body.chunks(65_536)));
+    assert!(failed && message["errorMessage"].as_str().unwrap().contains("larger than"));
+}
+
+#[test]
 fn refusals_have_the_words_of_the_real_agent() {
     for case in fixture("bedrock_streams.json")["refusals"].as_array().unwrap() {
         let text = |at: usize| case[at].as_str().unwrap();
