@@ -7,11 +7,13 @@ pub(crate) mod fetch;
 use std::sync::Arc;
 
 use reqwest::header::HeaderMap;
+use tokio::time::timeout;
 
 use crate::answer::Fault;
 use crate::bedrock;
 use crate::google::{self, adc};
 use crate::http::{Connector, HttpRequest};
+use crate::limits::CREDENTIALS_TIMEOUT;
 use crate::request::ModelRequest;
 use cache::Cache;
 
@@ -61,21 +63,30 @@ impl Access {
         matches!(self, Self::Aws(access, _) if access.wants_http1())
     }
 
-    /// Completes a request for one attempt. May read files and ask servers, each bounded in time; safe to drop.
+    /// Completes a request for one attempt. May read files and ask servers, each and all bounded in time; safe to drop.
     pub(crate) async fn grant(
         &self,
         connector: &Connector,
         request: &HttpRequest,
         body: &[u8],
     ) -> Result<Granted, Fault> {
-        match self {
-            Self::Ready => Ok(Granted {
-                url: request.url.clone(),
-                headers: request.headers.clone(),
-            }),
-            Self::Aws(access, vault) => access.grant(&vault.aws, connector, request, body).await,
-            Self::Google(access, vault) => access.grant(&vault.google, connector, request).await,
-        }
+        let found = async {
+            match self {
+                Self::Ready => Ok(Granted {
+                    url: request.url.clone(),
+                    headers: request.headers.clone(),
+                }),
+                Self::Aws(access, vault) => access.grant(&vault.aws, connector, request, body).await,
+                Self::Google(access, vault) => access.grant(&vault.google, connector, request).await,
+            }
+        };
+        // Bounds the wait for another stream's search, too.
+        timeout(CREDENTIALS_TIMEOUT, found).await.unwrap_or_else(|_| {
+            let seconds = CREDENTIALS_TIMEOUT.as_secs();
+            Err(Fault::new(format!(
+                "Could not load credentials: timed out after {seconds} s"
+            )))
+        })
     }
 
     /// The provider refused the request with this status. Credentials it does not take are not used again.

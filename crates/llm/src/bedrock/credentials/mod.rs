@@ -8,11 +8,8 @@ mod servers;
 
 use std::time::SystemTime;
 
-use tokio::time::timeout;
-
 use crate::access::cache::Key;
 use crate::http::Connector;
-use crate::limits::CREDENTIALS_TIMEOUT;
 use crate::{Environment, Secret};
 
 /// A set of keys.
@@ -80,8 +77,7 @@ pub(super) async fn load(
         connector,
         region,
     };
-    let found = timeout(CREDENTIALS_TIMEOUT, search.chain()).await;
-    found.unwrap_or_else(|_| Err(format!("timed out after {} s", CREDENTIALS_TIMEOUT.as_secs())))
+    search.chain().await
 }
 
 impl Search<'_> {

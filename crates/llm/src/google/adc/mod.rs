@@ -9,14 +9,12 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use serde::Deserialize;
-use tokio::time::timeout;
 
 use crate::access::Granted;
 use crate::access::cache::{Cache, Key};
 use crate::access::fetch::{Ask, aside, fetch, read_small};
 use crate::answer::Fault;
 use crate::http::{Connector, HttpRequest};
-use crate::limits::CREDENTIALS_TIMEOUT;
 use crate::request::ModelRequest;
 use crate::{Environment, Secret};
 
@@ -75,10 +73,7 @@ impl Access {
         connector: &Connector,
         request: &HttpRequest,
     ) -> Result<Granted, Fault> {
-        let load = async {
-            let found = timeout(CREDENTIALS_TIMEOUT, load(&self.environment, connector)).await;
-            found.unwrap_or_else(|_| Err(format!("timed out after {} s", CREDENTIALS_TIMEOUT.as_secs())))
-        };
+        let load = load(&self.environment, connector);
         let token = cache
             .get(&self.cache_key(), load)
             .await
