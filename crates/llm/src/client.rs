@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::access::{Access, Vault};
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
@@ -16,6 +17,7 @@ use crate::stream::{ModelStream, State, Waiting};
 #[derive(Debug, Clone)]
 pub struct Client {
     connector: Arc<Connector>,
+    vault: Arc<Vault>,
     offline: Arc<Offline>,
 }
 
@@ -26,6 +28,7 @@ impl Client {
         let offline = Offline::new(config.script.clone(), config.word_delay);
         Self {
             connector: Arc::new(Connector::new(config)),
+            vault: Arc::default(),
             offline: Arc::new(offline),
         }
     }
@@ -53,6 +56,7 @@ impl Client {
         let family = Family::of(api).ok_or_else(|| LlmError::UnknownApi(api.clone()))?;
         if let Some((_, name)) = request.model.base_url.split_once('{')
             && let Some((name, _)) = name.split_once('}')
+            && !family.fills(name)
         {
             let provider = request.model.provider.clone();
             return Err(LlmError::Placeholder {
@@ -61,6 +65,7 @@ impl Client {
             });
         }
         let http = family.request(request)?;
+        let access = Access::of(request, &self.vault);
         let connector = Arc::clone(&self.connector);
         let patience = Patience {
             retries: request.provider_retries,
@@ -68,10 +73,11 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
-        let head = Box::pin(async move { send(&connector, family, http, patience).await });
+        let head = Box::pin(async move { send(&connector, family, http, &access, patience).await });
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request),
+            framing: family.framing(),
             idle,
         })))
     }

@@ -1,12 +1,15 @@
 //! The API families and what each must be able to do. To add one: a folder with `request` and `stream`, and a line in each
 //! `match` here.
 
+use reqwest::header::HeaderMap;
+
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::event::ModelEvent;
+use crate::framing::Framing;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{anthropic, google, mistral, openai_completions, openai_responses};
+use crate::{anthropic, bedrock, google, mistral, openai_completions, openai_responses};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]
@@ -48,10 +51,12 @@ pub(crate) enum Family {
     OpenAiCompletions,
     /// `openai-responses` and `azure-openai-responses`
     OpenAiResponses,
-    /// `google-generative-ai`
+    /// `google-generative-ai` and `google-vertex`
     Google,
     /// `mistral-conversations`
     Mistral,
+    /// `bedrock-converse-stream`
+    Bedrock,
 }
 
 impl Family {
@@ -60,9 +65,10 @@ impl Family {
         match api {
             "anthropic-messages" => Some(Self::Anthropic),
             "openai-completions" => Some(Self::OpenAiCompletions),
-            "openai-responses" | openai_responses::request::AZURE => Some(Self::OpenAiResponses),
-            "google-generative-ai" => Some(Self::Google),
+            "openai-responses" | openai_responses::azure::API => Some(Self::OpenAiResponses),
+            "google-generative-ai" | google::vertex::API => Some(Self::Google),
             "mistral-conversations" => Some(Self::Mistral),
+            bedrock::API => Some(Self::Bedrock),
             _ => None,
         }
     }
@@ -75,6 +81,7 @@ impl Family {
             Self::OpenAiResponses => openai_responses::request::build(request),
             Self::Google => google::request::build(request),
             Self::Mistral => mistral::request::build(request),
+            Self::Bedrock => bedrock::request::build(request),
         }
     }
 
@@ -86,6 +93,7 @@ impl Family {
             Self::OpenAiResponses => Box::new(openai_responses::stream::Parser::new(request)),
             Self::Google => Box::new(google::stream::Parser::new(request)),
             Self::Mistral => Box::new(mistral::stream::Parser::new(request)),
+            Self::Bedrock => Box::new(bedrock::stream::Parser::new(request)),
         }
     }
 
@@ -96,6 +104,33 @@ impl Family {
             Self::OpenAiCompletions | Self::OpenAiResponses => openai_completions::error_text(status, body),
             Self::Google => google::error_text(status, body),
             Self::Mistral => mistral::error_text(status, body),
+            Self::Bedrock => bedrock::error_text(status, "", body),
         }
+    }
+
+    /// The same with the response's headers, where a provider says there what is wrong.
+    pub(crate) fn refusal_text(self, status: u16, headers: &HeaderMap, body: &str) -> String {
+        match self {
+            Self::Bedrock => {
+                let kind = headers
+                    .get("x-amzn-errortype")
+                    .and_then(|kind| kind.to_str().ok());
+                bedrock::error_text(status, kind.unwrap_or_default(), body)
+            }
+            _ => self.error_text(status, body),
+        }
+    }
+
+    /// How the events of an answer are framed.
+    pub(crate) fn framing(self) -> Framing {
+        match self {
+            Self::Bedrock => Framing::aws(),
+            _ => Framing::sse(),
+        }
+    }
+
+    /// Does the family fill in this placeholder of a base URL by itself?
+    pub(crate) fn fills(self, placeholder: &str) -> bool {
+        self == Self::Google && placeholder == "location"
     }
 }

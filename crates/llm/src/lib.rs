@@ -4,14 +4,18 @@
 //! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
 //! sessions. No environment reads: keys, proxies and paths are handed in.
 
+mod access;
 mod answer;
 mod anthropic;
+mod bedrock;
 mod client;
 mod compat;
 mod copilot;
+mod environment;
 mod error;
 mod event;
 mod family;
+mod framing;
 mod google;
 mod http;
 mod ids;
@@ -35,6 +39,7 @@ mod transform;
 mod tests;
 
 pub use client::Client;
+pub use environment::Environment;
 pub use error::LlmError;
 pub use event::ModelEvent;
 pub use family::supports;

@@ -73,3 +73,27 @@ pub const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 
 /// Longest delay a script may ask for.
 pub const MAX_SCRIPT_DELAY: Duration = Duration::from_secs(3600);
+
+/// How long a server that gives credentials may take for one answer.
+pub const CREDENTIAL_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The same for a server of the machine's own surroundings (instance metadata), which answers at once or not at all.
+pub const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long finding credentials may take in all.
+pub const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long before their end credentials are renewed.
+pub const CREDENTIAL_MARGIN: Duration = Duration::from_secs(300);
+
+/// After which time credentials without an end are looked for again.
+pub const CREDENTIAL_RECHECK: Duration = Duration::from_secs(300);
+
+/// Most sets of credentials that are kept.
+pub const MAX_CREDENTIAL_SETS: usize = 16;
+
+/// Largest file or answer with credentials, in bytes.
+pub const MAX_CREDENTIAL_BYTES: usize = 1 << 20;
+
+/// Most profiles that may refer to each other for a role.
+pub const MAX_PROFILE_CHAIN: usize = 5;

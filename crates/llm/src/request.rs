@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
-use crate::Secret;
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
+use crate::{Environment, Secret};
 
 /// How long a provider should keep the prompt in its cache (providers.md 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,6 +80,8 @@ pub struct ModelRequest {
     pub max_retry_delay: Duration,
     /// Unix time in milliseconds at which the request was started; goes into the answer.
     pub timestamp: i64,
+    /// Variables for families that find addresses or credentials by them (Bedrock, Vertex, Azure).
+    pub environment: Environment,
 }
 
 impl ModelRequest {
@@ -102,6 +104,7 @@ impl ModelRequest {
             provider_retries: 0,
             max_retry_delay: RETRY_AFTER_CAP,
             timestamp,
+            environment: Environment::default(),
         }
     }
 

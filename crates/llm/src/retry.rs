@@ -24,12 +24,13 @@ const FINAL: [&str; 13] = [
 const STATUSES: [&str; 8] = ["429", "500", "502", "503", "504", "520", "524", "529"];
 
 /// Faults that pass; `?` is at most one character.
-const PASSING: [&str; 49] = [
+const PASSING: [&str; 50] = [
     "overloaded",
     "provider?returned?error",
     "provider?returned?an?error",
     "rate?limit",
     "too many requests",
+    "throttling?error",
     "service?unavailable",
     "service is unavailable",
     "temporarily unavailable",

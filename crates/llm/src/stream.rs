@@ -14,9 +14,10 @@ use crate::Secret;
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
+use crate::framing::Framing;
 use crate::http::broken_body;
 use crate::json::is_whole;
-use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES, MAX_EVENT_BYTES};
+use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
 use crate::offline::Playing;
 use crate::sse::SseScanner;
 use crate::text::redact;
@@ -35,6 +36,8 @@ pub(crate) struct Waiting {
     pub(crate) head: Head,
     /// Understands what will come.
     pub(crate) parser: Box<dyn StreamParser>,
+    /// How the events are framed.
+    pub(crate) framing: Framing,
     /// How long the stream may be silent.
     pub(crate) idle: Duration,
 }
@@ -42,7 +45,7 @@ pub(crate) struct Waiting {
 /// The response is being read.
 pub(crate) struct Reading {
     body: Body,
-    scanner: SseScanner,
+    scanner: Framing,
     parser: Box<dyn StreamParser>,
     /// Bytes so far, after unpacking.
     received: u64,
@@ -173,7 +176,7 @@ impl ModelStream {
             Some(Err(fault)) => parser.answer().failed(StopReason::Error, fault, out),
             Some(Ok(response)) => {
                 out.push(ModelEvent::Start(parser.answer().head()));
-                let reading = Reading::new(response, parser, waiting.idle);
+                let reading = Reading::new(response, parser, waiting.framing, waiting.idle);
                 self.state = State::Reading(Box::new(reading));
             }
         }
@@ -252,10 +255,15 @@ impl From<Fault> for Stopped {
 }
 
 impl Reading {
-    fn new(response: reqwest::Response, parser: Box<dyn StreamParser>, idle: Duration) -> Self {
+    fn new(
+        response: reqwest::Response,
+        parser: Box<dyn StreamParser>,
+        scanner: Framing,
+        idle: Duration,
+    ) -> Self {
         Self {
             body: Box::pin(response.bytes_stream()),
-            scanner: SseScanner::default(),
+            scanner,
             parser,
             received: 0,
             idle,
@@ -305,18 +313,9 @@ impl Reading {
             return Err(Fault::new(format!("The response is larger than {MAX_BODY_BYTES} bytes")).into());
         }
         self.scanner.push(piece);
-        loop {
-            match self.scanner.next() {
-                Ok(Some(event)) => {
-                    if self.parser.event(event.name, event.data, out)? == Flow::Done {
-                        return Ok(Flow::Done);
-                    }
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    let text = format!("An event of the stream is larger than {MAX_EVENT_BYTES} bytes");
-                    return Err(Fault::new(text).into());
-                }
+        while let Some(event) = self.scanner.next()? {
+            if self.parser.event(event.name, event.data, out)? == Flow::Done {
+                return Ok(Flow::Done);
             }
         }
         if self.scanner.lines() != self.lines {
@@ -328,7 +327,11 @@ impl Reading {
 
     /// Takes the end of the body.
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Flow, Stopped> {
-        end_of_body(&mut self.scanner, self.parser.as_mut(), out)?;
+        match &mut self.scanner {
+            Framing::Sse(scanner) => end_of_body(scanner, self.parser.as_mut(), out)?,
+            // What is left of a frame says nothing.
+            Framing::Aws(_) => self.parser.end(out)?,
+        }
         Ok(Flow::Done)
     }
 }

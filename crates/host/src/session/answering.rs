@@ -169,6 +169,7 @@ pub(super) async fn open(
 ) -> Result<ModelStream, Box<AssistantMessage>> {
     let model = request.model.clone();
     let timestamp = request.timestamp;
+    request.environment = agent.registry.environment(&model.provider);
     let registry = Arc::clone(&agent.registry);
     let looked_up = tokio::task::spawn_blocking(move || {
         let now = u64::try_from(timestamp).unwrap_or(0);

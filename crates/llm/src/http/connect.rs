@@ -12,7 +12,7 @@ use rustls::crypto::CryptoProvider;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::LlmError;
-use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, POOL_IDLE};
+use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, METADATA_TIMEOUT, POOL_IDLE};
 
 /// Proxies, as the usual environment variables name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,6 +62,10 @@ pub(crate) struct Connector {
     plain: OnceLock<reqwest::Client>,
     /// For `https:`.
     secure: OnceLock<reqwest::Client>,
+    /// For `https:` to servers that must be spoken to in HTTP/1.1.
+    secure_http1: OnceLock<reqwest::Client>,
+    /// For `http:` to servers of the machine's surroundings: never through a proxy.
+    direct: OnceLock<reqwest::Client>,
 }
 
 impl Connector {
@@ -71,25 +75,57 @@ impl Connector {
             config,
             plain: OnceLock::new(),
             secure: OnceLock::new(),
+            secure_http1: OnceLock::new(),
+            direct: OnceLock::new(),
         }
     }
 
     /// The client for a URL.
     pub(crate) async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
+        self.client_for(url, false).await
+    }
+
+    /// The client for a URL, on request one that does not offer HTTP/2.
+    pub(crate) async fn client_for(
+        &self,
+        url: &reqwest::Url,
+        http1: bool,
+    ) -> Result<reqwest::Client, LlmError> {
         let secure = url.scheme() != "http" || self.proxied_by_tls();
-        let cell = if secure { &self.secure } else { &self.plain };
+        let cell = match secure {
+            true if http1 => &self.secure_http1,
+            true => &self.secure,
+            false => &self.plain,
+        };
         if let Some(client) = cell.get() {
             return Ok(client.clone());
         }
-        let tls = if secure {
+        let mut tls = if secure {
             // Reading the system's certificates takes tens of milliseconds of blocking IO.
             let built = tokio::task::spawn_blocking(system_tls).await;
             built.map_err(|error| LlmError::Tls(error.to_string()))??
         } else {
             no_tls()?
         };
+        if http1 {
+            tls.alpn_protocols.retain(|protocol| protocol != b"h2");
+        }
         let client = build(&self.config, tls)?;
         Ok(cell.get_or_init(|| client).clone())
+    }
+
+    /// The client for plain HTTP that knows no proxy.
+    pub(crate) fn direct(&self) -> Result<reqwest::Client, LlmError> {
+        if let Some(client) = self.direct.get() {
+            return Ok(client.clone());
+        }
+        let config = ClientConfig {
+            proxy: ProxyConfig::default(),
+            connect_timeout: METADATA_TIMEOUT,
+            ..self.config.clone()
+        };
+        let client = build(&config, no_tls()?)?;
+        Ok(self.direct.get_or_init(|| client).clone())
     }
 
     /// Is a proxy itself reached over TLS?

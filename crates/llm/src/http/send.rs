@@ -10,6 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use super::fault::no_response;
 use super::{Connector, HttpRequest};
+use crate::access::Access;
 use crate::answer::Fault;
 use crate::family::Family;
 use crate::limits::{ERROR_BODY_TIMEOUT, MAX_ERROR_BODY_BYTES, RETRY_BASE, RETRY_CAP};
@@ -36,30 +37,33 @@ struct Failure {
 pub(crate) async fn send(
     connector: &Connector,
     family: Family,
-    request: HttpRequest,
+    mut request: HttpRequest,
+    access: &Access,
     patience: Patience,
 ) -> Result<Response, Fault> {
-    let url = Url::parse(&request.url)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https"))
-        .ok_or_else(|| Fault::new("Invalid base URL of the model"))?;
-    let client = connector
-        .client(&url)
-        .await
-        .map_err(|error| Fault::new(error.to_string()))?;
-    let body = bytes::Bytes::from(request.body);
+    let body = bytes::Bytes::from(std::mem::take(&mut request.body));
     let mut attempt = 0;
     loop {
+        // For each attempt anew: signatures carry the time.
+        let granted = access.grant(connector, &request, &body).await?;
+        let url = address(&granted.url)?;
+        let client = connector
+            .client_for(&url, access.wants_http1())
+            .await
+            .map_err(|error| Fault::new(error.to_string()))?;
         let sent = client
-            .post(url.clone())
-            .headers(request.headers.clone())
+            .post(url)
+            .headers(granted.headers)
             .body(body.clone())
             .send();
         let failure = match timeout(patience.idle, sent).await {
             Ok(Ok(response)) if response.status().is_success() && !is_document(&response) => {
                 return Ok(response);
             }
-            Ok(Ok(response)) => refused(family, response).await,
+            Ok(Ok(response)) => {
+                access.refused(response.status().as_u16());
+                refused(family, response).await
+            }
             Ok(Err(error)) => Failure {
                 fault: no_response(&error),
                 again: true,
@@ -81,6 +85,14 @@ pub(crate) async fn send(
         sleep(wait).await;
         attempt += 1;
     }
+}
+
+/// A URL that can be asked.
+fn address(url: &str) -> Result<Url, Fault> {
+    Url::parse(url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .ok_or_else(|| Fault::new("Invalid base URL of the model"))
 }
 
 /// Turns a response that is no success into a failure.
@@ -108,7 +120,8 @@ async fn refused(family: Family, mut response: Response) -> Failure {
     };
     // A body that does not come is as good as none: the status says enough.
     let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
-    let text = family.error_text(status.as_u16(), String::from_utf8_lossy(&body).trim());
+    let body = String::from_utf8_lossy(&body);
+    let text = family.refusal_text(status.as_u16(), response.headers(), body.trim());
     Failure {
         fault: Fault { text, retry_after },
         again,

@@ -4,15 +4,12 @@
 use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
-use super::messages;
+use super::{azure, messages};
 use crate::compat::flag;
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::{CacheRetention, ModelRequest};
-
-/// The API family of models at Azure.
-pub(crate) const AZURE: &str = "azure-openai-responses";
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
@@ -25,32 +22,15 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
 }
 
 fn is_azure(request: &ModelRequest) -> bool {
-    request.model.api == AZURE
+    request.model.api == azure::API
 }
 
-/// Where to. The catalogue knows no address at Azure, each customer has another.
+/// Where to.
 fn url(request: &ModelRequest) -> Result<String, LlmError> {
-    let base = request.model.base_url.trim_end_matches('/');
-    if !is_azure(request) {
-        return Ok(join_url(base, "responses"));
+    if is_azure(request) {
+        return azure::url(request);
     }
-    if base.is_empty() {
-        return Err(LlmError::Placeholder {
-            name: "AZURE_OPENAI_BASE_URL".to_owned(),
-            provider: request.model.provider.clone(),
-        });
-    }
-    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let azure = [".openai.azure.com", ".cognitiveservices.azure.com"]
-        .iter()
-        .any(|suffix| host.ends_with(suffix));
-    let missing = match path {
-        "" if azure => "openai/v1/",
-        "openai" if azure => "v1/",
-        _ => "",
-    };
-    Ok(join_url(base, &format!("{missing}responses?api-version=v1")))
+    Ok(join_url(&request.model.base_url, "responses"))
 }
 
 /// Key, Copilot's and session headers.
@@ -81,7 +61,11 @@ fn body(request: &ModelRequest) -> Value {
     let mut set = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
     };
-    set("model", json!(model.id));
+    if is_azure(request) {
+        set("model", json!(azure::deployment(request)));
+    } else {
+        set("model", json!(model.id));
+    }
     set("input", messages::write(request).into());
     set("stream", json!(true));
     if let Some(session) = request.affinity() {

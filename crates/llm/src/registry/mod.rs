@@ -4,10 +4,12 @@
 //! Not here: requests to providers, OAuth refresh, the process environment, the clock, and child processes; the caller
 //! passes environment, time and a command runner in. A `Registry` is a value with one owner: a reload makes a new one.
 
+mod alias;
 mod auth;
 mod catalogue;
 mod choose;
 mod credentials;
+mod environment;
 mod error;
 mod jsonc;
 pub mod limits;

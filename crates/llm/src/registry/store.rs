@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use wire::Model;
 
+use crate::registry::alias::old_name;
 use crate::registry::auth::AuthFile;
 use crate::registry::catalogue::{Catalogue, Listed};
 use crate::registry::credentials::copilot_base_url;
@@ -73,7 +74,19 @@ impl Registry {
         let built_in = |id: &str| catalogue.provider(id).is_some();
         let file = ModelsFile::read(&sources.agent_dir.join("models.json"), &built_in);
         let auth = AuthFile::read(&sources.agent_dir.join("auth.json"));
-        let custom = |id: &str| file.providers().iter().position(|(name, _)| name == id);
+        // A section under a provider's new name that only changes it belongs to the catalogue's provider.
+        let renamed = |(name, def): &(String, ProviderDef)| {
+            old_name(name).filter(|old| def.models.is_empty() && built_in(old))
+        };
+        let custom = |id: &str| {
+            let mut sections = file.providers().iter();
+            let own = sections.position(|(name, _)| name == id);
+            own.or_else(|| {
+                file.providers()
+                    .iter()
+                    .position(|section| renamed(section) == Some(id))
+            })
+        };
         let slot = |id: &str| Slot {
             id: id.to_owned(),
             custom: custom(id),
@@ -83,7 +96,7 @@ impl Registry {
         let own = file
             .providers()
             .iter()
-            .filter(|(id, _)| !built_in(id))
+            .filter(|section| !built_in(&section.0) && renamed(section).is_none())
             .map(|(id, _)| slot(id));
         let slots = known.chain(own).collect();
         Self {
@@ -229,7 +242,8 @@ impl Registry {
         if provider == OFFLINE && !self.slots.iter().any(|slot| slot.id == OFFLINE) {
             return vec![&self.offline.echo, &self.offline.script];
         }
-        let slot = self.slots.iter().find(|slot| slot.id == provider);
+        let named = |id: &str| self.slots.iter().find(|slot| slot.id == id);
+        let slot = named(provider).or_else(|| named(old_name(provider)?));
         slot.map(|slot| self.entries(slot).iter().map(|listed| &listed.model).collect())
             .unwrap_or_default()
     }

@@ -1,5 +1,8 @@
 //! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP.
 
+mod bedrock;
+mod cloud;
+mod credentials;
 mod faults;
 mod google;
 mod judge;

@@ -8,6 +8,7 @@ mod abort;
 mod check;
 mod cli;
 mod client;
+mod cloud;
 mod combined;
 mod commands;
 mod compaction;

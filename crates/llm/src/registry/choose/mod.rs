@@ -9,6 +9,7 @@ mod start;
 
 use wire::{Model, ThinkingLevel};
 
+use crate::registry::alias::old_name;
 use crate::registry::error::RegistryError;
 use crate::registry::store::Registry;
 use pattern::{Found, Strictness, by_pattern, exact, split_level};
@@ -69,12 +70,14 @@ pub fn resolve(
 }
 
 fn known_provider<'a>(registry: &'a Registry, name: &str) -> Option<&'a str> {
-    registry.provider_ids().find(|id| id.eq_ignore_ascii_case(name))
+    let known = |name: &str| registry.provider_ids().find(|id| id.eq_ignore_ascii_case(name));
+    known(name).or_else(|| known(old_name(name)?))
 }
 
 fn strip_provider<'a>(pattern: &'a str, provider: &str) -> Option<&'a str> {
     let (name, inner) = pattern.split_once('/')?;
-    name.eq_ignore_ascii_case(provider).then_some(inner)
+    let same = name.eq_ignore_ascii_case(provider) || old_name(name) == Some(provider);
+    same.then_some(inner)
 }
 
 fn find_in(registry: &Registry, provider: &str, pattern: &str) -> Option<Resolved> {
