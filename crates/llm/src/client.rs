@@ -8,15 +8,17 @@ use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
 use crate::http::{ClientConfig, Connector, Patience, send};
+use crate::login::{Keeper, ask};
 use crate::offline::Offline;
 use crate::request::ModelRequest;
-use crate::stream::{ModelStream, State, Waiting};
+use crate::stream::{Head, ModelStream, State, Waiting};
 
 /// Asks models. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct Client {
     connector: Arc<Connector>,
     offline: Arc<Offline>,
+    keeper: Option<Arc<Keeper>>,
 }
 
 impl Client {
@@ -24,8 +26,10 @@ impl Client {
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         let offline = Offline::new(config.script.clone(), config.word_delay);
+        let connector = Arc::new(Connector::new(config.clone()));
         Self {
-            connector: Arc::new(Connector::new(config)),
+            keeper: Keeper::of(&config, Arc::clone(&connector)),
+            connector,
             offline: Arc::new(offline),
         }
     }
@@ -35,6 +39,7 @@ impl Client {
     #[must_use]
     pub fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> ModelStream {
         let key = request.api_key.clone();
+        let keeper = self.keeper.clone().filter(|_| request.is_login);
         let state = match self.start(&request) {
             Ok(state) => state,
             Err(error) => {
@@ -42,7 +47,7 @@ impl Client {
                 State::Refused(Box::new((Answer::new(&request), fault)))
             }
         };
-        ModelStream::new(state, cancel, key)
+        ModelStream::new(state, cancel, key, keeper)
     }
 
     fn start(&self, request: &ModelRequest) -> Result<State, LlmError> {
@@ -60,7 +65,6 @@ impl Client {
                 provider,
             });
         }
-        let http = family.request(request)?;
         let connector = Arc::clone(&self.connector);
         let patience = Patience {
             retries: request.provider_retries,
@@ -68,7 +72,19 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
-        let head = Box::pin(async move { send(&connector, family, http, patience).await });
+        let head: Head = match &self.keeper {
+            Some(keeper) if request.is_login => Box::pin(ask(
+                Arc::clone(keeper),
+                connector,
+                family,
+                request.clone(),
+                patience,
+            )),
+            _ => {
+                let http = family.request(request)?;
+                Box::pin(async move { send(&connector, family, http, patience).await })
+            }
+        };
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request),

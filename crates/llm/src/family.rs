@@ -6,7 +6,7 @@ use crate::error::LlmError;
 use crate::event::ModelEvent;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{anthropic, google, mistral, openai_completions, openai_responses};
+use crate::{anthropic, google, mistral, openai_codex, openai_completions, openai_responses};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]
@@ -48,6 +48,8 @@ pub(crate) enum Family {
     OpenAiCompletions,
     /// `openai-responses` and `azure-openai-responses`
     OpenAiResponses,
+    /// `openai-codex-responses`
+    OpenAiCodex,
     /// `google-generative-ai`
     Google,
     /// `mistral-conversations`
@@ -61,6 +63,7 @@ impl Family {
             "anthropic-messages" => Some(Self::Anthropic),
             "openai-completions" => Some(Self::OpenAiCompletions),
             "openai-responses" | openai_responses::request::AZURE => Some(Self::OpenAiResponses),
+            openai_codex::API => Some(Self::OpenAiCodex),
             "google-generative-ai" => Some(Self::Google),
             "mistral-conversations" => Some(Self::Mistral),
             _ => None,
@@ -73,6 +76,7 @@ impl Family {
             Self::Anthropic => anthropic::request::build(request),
             Self::OpenAiCompletions => openai_completions::request::build(request),
             Self::OpenAiResponses => openai_responses::request::build(request),
+            Self::OpenAiCodex => openai_codex::request::build(request),
             Self::Google => google::request::build(request),
             Self::Mistral => mistral::request::build(request),
         }
@@ -83,7 +87,9 @@ impl Family {
         match self {
             Self::Anthropic => Box::new(anthropic::stream::Parser::new(request)),
             Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
-            Self::OpenAiResponses => Box::new(openai_responses::stream::Parser::new(request)),
+            Self::OpenAiResponses | Self::OpenAiCodex => {
+                Box::new(openai_responses::stream::Parser::new(request))
+            }
             Self::Google => Box::new(google::stream::Parser::new(request)),
             Self::Mistral => Box::new(mistral::stream::Parser::new(request)),
         }
@@ -94,6 +100,7 @@ impl Family {
         match self {
             Self::Anthropic => anthropic::error_text(status, body),
             Self::OpenAiCompletions | Self::OpenAiResponses => openai_completions::error_text(status, body),
+            Self::OpenAiCodex => openai_codex::error_text(status, body),
             Self::Google => google::error_text(status, body),
             Self::Mistral => mistral::error_text(status, body),
         }

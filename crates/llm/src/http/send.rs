@@ -13,6 +13,7 @@ use super::{Connector, HttpRequest};
 use crate::answer::Fault;
 use crate::family::Family;
 use crate::limits::{ERROR_BODY_TIMEOUT, MAX_ERROR_BODY_BYTES, RETRY_BASE, RETRY_CAP};
+use crate::retry::is_final;
 
 /// How much is done for one request.
 #[derive(Debug, Clone, Copy)]
@@ -109,8 +110,14 @@ async fn refused(family: Family, mut response: Response) -> Failure {
     // A body that does not come is as good as none: the status says enough.
     let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
     let text = family.error_text(status.as_u16(), String::from_utf8_lossy(&body).trim());
+    let again = again && !is_final(&text);
+    let status = Some(status.as_u16());
     Failure {
-        fault: Fault { text, retry_after },
+        fault: Fault {
+            text,
+            retry_after,
+            status,
+        },
         again,
     }
 }
