@@ -1,5 +1,6 @@
 //! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP.
 
+mod codex;
 mod faults;
 mod google;
 mod judge;
