@@ -19,9 +19,9 @@ const INTERRUPTED: u8 = 130;
 
 /// Why there is no login here, and what there is.
 const ANTHROPIC: &str = "\
-Anthropic offers the login of its subscriptions to its own programs only, so Pinion has none and does not pose as one of
-them. A key works: pinion auth login anthropic --api-key (reads the key from stdin). A token that another program has put
-into auth.json is sent as what it is until it expires.";
+Anthropic does not offer the login of its subscriptions to other programs, so Pinion has none and does not pose as one of
+Anthropic's. A key works: pinion auth login anthropic --api-key (reads the key from stdin). A token that another program
+has put into auth.json is sent as what it is until it expires.";
 
 pub(super) fn run(args: &Args, env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
     let registry = super::registry(env);

@@ -86,12 +86,13 @@ impl Line {
     }
 
     fn json(&self, now: i64) -> Value {
-        let mut json = json!({"provider": self.provider, "kind": self.kind, "source": self.from});
-        if let Some(expires) = self.expires {
-            json["expires"] = json!(expires);
-            json["expired"] = json!(expires <= now);
-            json["renews"] = json!(self.renews);
+        let (provider, kind, source) = (&self.provider, self.kind, &self.from);
+        match self.expires {
+            None => json!({"provider": provider, "kind": kind, "source": source}),
+            Some(expires) => json!({
+                "provider": provider, "kind": kind, "source": source,
+                "expires": expires, "expired": expires <= now, "renews": self.renews,
+            }),
         }
-        json
     }
 }
