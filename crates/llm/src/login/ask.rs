@@ -64,3 +64,34 @@ fn with(request: &ModelRequest, token: &Token) -> ModelRequest {
     }
     request
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Secret;
+
+    #[test]
+    fn a_new_token_takes_the_old_one_s_place_everywhere() {
+        let model = serde_json::json!({"id": "m", "name": "M", "api": "openai-completions", "provider": "github-copilot",
+            "baseUrl": "https://api.old.test", "reasoning": false, "input": ["text"], "contextWindow": 1, "maxTokens": 1,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}});
+        let mut request = ModelRequest::new(serde_json::from_value(model).unwrap(), 0);
+        let old = "tid=1;proxy-ep=proxy.old.test";
+        request.api_key = Some(Secret::new(old));
+        request.headers = vec![
+            ("Authorization".into(), format!("Bearer {old}")),
+            ("x".into(), "y".into()),
+        ];
+        let token = Token {
+            access: Secret::new("tid=2;proxy-ep=proxy.new.test"),
+            address: Some("https://api.new.test".to_owned()),
+        };
+        let changed = with(&request, &token);
+        assert_eq!(changed.headers[0].1, "Bearer tid=2;proxy-ep=proxy.new.test");
+        assert_eq!(changed.headers[1].1, "y");
+        assert_eq!(changed.model.base_url, "https://api.new.test");
+        // An address that the user chose stays.
+        request.model.base_url = "http://gateway.test".to_owned();
+        assert_eq!(with(&request, &token).model.base_url, "http://gateway.test");
+    }
+}

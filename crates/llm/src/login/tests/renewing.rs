@@ -122,6 +122,9 @@ async fn a_token_that_still_counts_is_left_alone() {
     assert_eq!(ask(&client, request(&fake, &jwt("acc", "older"))).await, None);
     assert_eq!(fake.at("/token").len(), 0);
     assert_eq!(bearer(&fake.at("/codex/responses")[0]), "good");
+    // Somebody is editing it: what the caller has must do.
+    std::fs::write(&home.file, "{").unwrap();
+    assert_eq!(ask(&client, request(&fake, &jwt("acc", "good"))).await, None);
 }
 
 #[tokio::test]

@@ -133,3 +133,17 @@ async fn pi_s_lock_is_waited_for_unless_it_was_left_behind() {
     assert_eq!(home.entry("xai")["key"], "k");
     assert!(!dir.exists());
 }
+
+#[tokio::test]
+async fn another_process_of_ours_is_waited_for() {
+    let home = Home::new("{}");
+    let lock = fs::File::create(home.folder.path().join("auth.json.pinion-lock")).unwrap();
+    lock.lock().unwrap();
+    let store = AuthStore::new(&home.file);
+    let waiting = tokio::time::timeout(Duration::from_millis(150), store.put_key("xai", "k"));
+    assert!(waiting.await.is_err());
+    assert_eq!(home.text(), "{}");
+    lock.unlock().unwrap();
+    store.put_key("xai", "k").await.unwrap();
+    assert_eq!(home.entry("xai")["key"], "k");
+}
