@@ -72,18 +72,15 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
+        let post = move |http| {
+            let connector = Arc::clone(&connector);
+            async move { send(&connector, family, http, patience).await }
+        };
         let head: Head = match &self.keeper {
-            Some(keeper) if request.is_login => Box::pin(ask(
-                Arc::clone(keeper),
-                connector,
-                family,
-                request.clone(),
-                patience,
-            )),
-            _ => {
-                let http = family.request(request)?;
-                Box::pin(async move { send(&connector, family, http, patience).await })
+            Some(keeper) if request.is_login => {
+                Box::pin(ask(Arc::clone(keeper), family, request.clone(), post))
             }
+            _ => Box::pin(post(family.request(request)?)),
         };
         Ok(State::Waiting(Box::new(Waiting {
             head,

@@ -7,20 +7,22 @@ use super::LoginError;
 use super::keeper::{Keeper, Token};
 use crate::answer::Fault;
 use crate::family::Family;
-use crate::http::{Connector, Patience, send};
+use crate::http::HttpRequest;
 use crate::request::ModelRequest;
 
 /// The status that says that a token does not count.
 const UNAUTHORIZED: u16 = 401;
 
-/// Sends a request and gives the response once its status says success. May be dropped at any time.
-pub(crate) async fn ask(
+/// Sends a request by `send` and gives the response once its status says success. May be dropped at any time.
+pub(crate) async fn ask<F>(
     keeper: Arc<Keeper>,
-    connector: Arc<Connector>,
     family: Family,
     request: ModelRequest,
-    patience: Patience,
-) -> Result<reqwest::Response, Fault> {
+    send: impl Fn(HttpRequest) -> F + Send,
+) -> Result<reqwest::Response, Fault>
+where
+    F: Future<Output = Result<reqwest::Response, Fault>> + Send,
+{
     let Some(known) = request.api_key.clone() else {
         return Err(Fault::new("The request has no token"));
     };
@@ -32,7 +34,7 @@ pub(crate) async fn ask(
         let http = family
             .request(&with(&request, &token))
             .map_err(|error| Fault::new(error.to_string()))?;
-        match send(&connector, family, http, patience).await {
+        match send(http).await {
             Err(fault) if is_first && fault.status == Some(UNAUTHORIZED) => {
                 is_first = false;
                 token = keeper

@@ -9,10 +9,10 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::LoginError;
-use super::limits::{HTTP, MAX_ANSWER, MAX_REASON};
+use super::limits::{HTTP, MAX_ANSWER, MAX_REASON, SHORTEST_SECRET};
 use crate::Secret;
 use crate::http::{Connector, no_response};
-use crate::text::{cut, redact, without_markup};
+use crate::text::{cut, without_markup};
 
 /// Asks token endpoints.
 #[derive(Debug, Clone)]
@@ -180,7 +180,7 @@ impl Answer {
             None => String::new(),
         };
         for secret in &self.sent {
-            reason = redact(reason, Some(secret));
+            reason = hide(reason, secret);
         }
         let reason: String = reason
             .chars()
@@ -203,4 +203,14 @@ pub(super) fn query(pairs: &[(&str, &str)]) -> String {
     url.ok()
         .and_then(|url| url.query().map(str::to_owned))
         .unwrap_or_default()
+}
+
+/// The text without a secret. Short ones stay: they would hit ordinary words.
+pub(super) fn hide(text: String, secret: &Secret) -> String {
+    let secret = secret.expose();
+    if secret.len() >= SHORTEST_SECRET && text.contains(secret) {
+        text.replace(secret, "[key]")
+    } else {
+        text
+    }
 }

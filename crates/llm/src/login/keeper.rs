@@ -7,14 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::endpoints::Endpoints;
 use super::file::AuthStore;
-use super::http::Http;
+use super::http::{Http, hide};
 use super::limits::{MARGIN_MS, REMEMBERED};
 use super::run::way;
 use super::tokens::Tokens;
 use super::{LoginError, codex, copilot};
 use crate::http::Connector;
 use crate::registry::copilot_address;
-use crate::text::redact;
 use crate::{ClientConfig, Secret};
 
 /// See the module's page.
@@ -175,7 +174,7 @@ impl Keeper {
     /// A text without the tokens that were used.
     pub(crate) fn hide(&self, text: String) -> String {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.iter().fold(text, |text, secret| redact(text, Some(secret)))
+        seen.iter().fold(text, hide)
     }
 }
 

@@ -44,5 +44,8 @@ pub const POLICIES_AT_ONCE: usize = 4;
 /// Longest key that is stored, in bytes.
 pub const MAX_KEY: usize = 64 << 10;
 
+/// Secrets shorter than this are not searched for in texts, in bytes.
+pub const SHORTEST_SECRET: usize = 12;
+
 /// Tokens that are remembered so that they can be taken out of error texts.
 pub const REMEMBERED: usize = 16;
