@@ -9,9 +9,10 @@ use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
 use crate::http::{ClientConfig, Connector, Patience, send};
+use crate::login::{Keeper, ask};
 use crate::offline::Offline;
 use crate::request::ModelRequest;
-use crate::stream::{ModelStream, State, Waiting};
+use crate::stream::{Head, ModelStream, State, Waiting};
 
 /// Asks models. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
@@ -19,6 +20,7 @@ pub struct Client {
     connector: Arc<Connector>,
     vault: Arc<Vault>,
     offline: Arc<Offline>,
+    keeper: Option<Arc<Keeper>>,
 }
 
 impl Client {
@@ -26,8 +28,10 @@ impl Client {
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         let offline = Offline::new(config.script.clone(), config.word_delay);
+        let connector = Arc::new(Connector::new(config.clone()));
         Self {
-            connector: Arc::new(Connector::new(config)),
+            keeper: Keeper::of(&config, Arc::clone(&connector)),
+            connector,
             vault: Arc::default(),
             offline: Arc::new(offline),
         }
@@ -38,6 +42,7 @@ impl Client {
     #[must_use]
     pub fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> ModelStream {
         let key = request.api_key.clone();
+        let keeper = self.keeper.clone().filter(|_| request.is_login);
         let state = match self.start(&request) {
             Ok(state) => state,
             Err(error) => {
@@ -45,7 +50,7 @@ impl Client {
                 State::Refused(Box::new((Answer::new(&request), fault)))
             }
         };
-        ModelStream::new(state, cancel, key)
+        ModelStream::new(state, cancel, key, keeper)
     }
 
     fn start(&self, request: &ModelRequest) -> Result<State, LlmError> {
@@ -64,8 +69,7 @@ impl Client {
                 provider,
             });
         }
-        let http = family.request(request)?;
-        let access = Access::of(request, &self.vault);
+        let access = Arc::new(Access::of(request, &self.vault));
         let connector = Arc::clone(&self.connector);
         let patience = Patience {
             retries: request.provider_retries,
@@ -73,7 +77,16 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
-        let head = Box::pin(async move { send(&connector, family, http, &access, patience).await });
+        let post = move |http| {
+            let (connector, access) = (Arc::clone(&connector), Arc::clone(&access));
+            async move { send(&connector, family, http, &access, patience).await }
+        };
+        let head: Head = match &self.keeper {
+            Some(keeper) if request.is_login => {
+                Box::pin(ask(Arc::clone(keeper), family, request.clone(), post))
+            }
+            _ => Box::pin(post(family.request(request)?)),
+        };
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request),

@@ -9,7 +9,9 @@ use crate::event::ModelEvent;
 use crate::framing::Framing;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{anthropic, bedrock, google, mistral, openai_completions, openai_responses};
+use crate::{
+    anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses,
+};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]
@@ -51,6 +53,8 @@ pub(crate) enum Family {
     OpenAiCompletions,
     /// `openai-responses` and `azure-openai-responses`
     OpenAiResponses,
+    /// `openai-codex-responses`
+    OpenAiCodex,
     /// `google-generative-ai` and `google-vertex`
     Google,
     /// `mistral-conversations`
@@ -66,6 +70,7 @@ impl Family {
             "anthropic-messages" => Some(Self::Anthropic),
             "openai-completions" => Some(Self::OpenAiCompletions),
             "openai-responses" | openai_responses::azure::API => Some(Self::OpenAiResponses),
+            openai_codex::API => Some(Self::OpenAiCodex),
             "google-generative-ai" | google::vertex::API => Some(Self::Google),
             "mistral-conversations" => Some(Self::Mistral),
             bedrock::API => Some(Self::Bedrock),
@@ -79,6 +84,7 @@ impl Family {
             Self::Anthropic => anthropic::request::build(request),
             Self::OpenAiCompletions => openai_completions::request::build(request),
             Self::OpenAiResponses => openai_responses::request::build(request),
+            Self::OpenAiCodex => openai_codex::request::build(request),
             Self::Google => google::request::build(request),
             Self::Mistral => mistral::request::build(request),
             Self::Bedrock => bedrock::request::build(request),
@@ -90,7 +96,9 @@ impl Family {
         match self {
             Self::Anthropic => Box::new(anthropic::stream::Parser::new(request)),
             Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
-            Self::OpenAiResponses => Box::new(openai_responses::stream::Parser::new(request)),
+            Self::OpenAiResponses | Self::OpenAiCodex => {
+                Box::new(openai_responses::stream::Parser::new(request))
+            }
             Self::Google => Box::new(google::stream::Parser::new(request)),
             Self::Mistral => Box::new(mistral::stream::Parser::new(request)),
             Self::Bedrock => Box::new(bedrock::stream::Parser::new(request)),
@@ -102,6 +110,7 @@ impl Family {
         match self {
             Self::Anthropic => anthropic::error_text(status, body),
             Self::OpenAiCompletions | Self::OpenAiResponses => openai_completions::error_text(status, body),
+            Self::OpenAiCodex => openai_codex::error_text(status, body),
             Self::Google => google::error_text(status, body),
             Self::Mistral => mistral::error_text(status, body),
             Self::Bedrock => bedrock::error_text(status, "", body),

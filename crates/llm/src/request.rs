@@ -54,6 +54,9 @@ pub struct ModelRequest {
     pub model: Model,
     /// Its key; none for servers that want none.
     pub api_key: Option<Secret>,
+    /// Is the key the token of a login? Then it is looked up again when the request is sent, and renewed when it has ended
+    /// or is refused.
+    pub is_login: bool,
     /// Headers of the model and of the call, resolved; they replace headers of the same name.
     pub headers: Vec<(String, String)>,
     /// The system prompt; empty for none.
@@ -91,6 +94,7 @@ impl ModelRequest {
         Self {
             model,
             api_key: None,
+            is_login: false,
             headers: Vec::new(),
             system_prompt: String::new(),
             messages: Vec::new(),

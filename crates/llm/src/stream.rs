@@ -2,6 +2,7 @@
 //! happens. What the events mean is decided in the families.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,6 +19,7 @@ use crate::framing::Framing;
 use crate::http::broken_body;
 use crate::json::is_whole;
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
+use crate::login::Keeper;
 use crate::offline::Playing;
 use crate::sse::SseScanner;
 use crate::text::redact;
@@ -26,7 +28,7 @@ use crate::text::redact;
 pub(crate) const ABORTED_EARLY: &str = "Request was aborted.";
 
 /// A response head on its way, retries included.
-type Head = Pin<Box<dyn Future<Output = Result<reqwest::Response, Fault>> + Send>>;
+pub(crate) type Head = Pin<Box<dyn Future<Output = Result<reqwest::Response, Fault>> + Send>>;
 /// The bytes of a response, unpacked.
 type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
@@ -88,16 +90,24 @@ pub struct ModelStream {
     cancel: CancellationToken,
     /// Taken out of error texts, should a provider echo it.
     key: Option<Secret>,
+    /// Knows the tokens that took the place of the key.
+    keeper: Option<Arc<Keeper>>,
     /// Events that `next` has yet to give.
     batch: std::vec::IntoIter<ModelEvent>,
 }
 
 impl ModelStream {
-    pub(crate) fn new(state: State, cancel: CancellationToken, key: Option<Secret>) -> Self {
+    pub(crate) fn new(
+        state: State,
+        cancel: CancellationToken,
+        key: Option<Secret>,
+        keeper: Option<Arc<Keeper>>,
+    ) -> Self {
         Self {
             state,
             cancel,
             key,
+            keeper,
             batch: Vec::new().into_iter(),
         }
     }
@@ -228,10 +238,14 @@ impl ModelStream {
     /// Takes the key out of an error text, should the provider have echoed it.
     fn hide_key(&self, out: &mut [ModelEvent]) {
         if let Some(ModelEvent::Error { message, .. }) = out.last_mut() {
-            message.error_message = message
-                .error_message
-                .take()
-                .map(|text| redact(text, self.key.as_ref()));
+            let hidden = |text| {
+                let text = redact(text, self.key.as_ref());
+                match &self.keeper {
+                    Some(keeper) => keeper.hide(text),
+                    None => text,
+                }
+            };
+            message.error_message = message.error_message.take().map(hidden);
         }
     }
 }

@@ -111,6 +111,11 @@ impl Environment {
         }
     }
 
+    /// Where keys and logins are stored.
+    pub(crate) fn auth_file(&self) -> PathBuf {
+        self.agent_dir.join("auth.json")
+    }
+
     /// `PI_CACHE_RETENTION`.
     pub(crate) fn cache_retention(&self) -> CacheRetention {
         match self.get("PI_CACHE_RETENTION") {

@@ -54,6 +54,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         client: Client::new(ClientConfig {
             proxy: env.proxy(settings.http_proxy.as_deref()),
             script: args.script.as_deref().map(|script| env.path(script)),
+            auth_file: Some(env.auth_file()),
             ..ClientConfig::default()
         }),
         reaper: Reaper::new(GuardianLaunch::default()),

@@ -173,14 +173,19 @@ pub(super) async fn open(
     let registry = Arc::clone(&agent.registry);
     let looked_up = tokio::task::spawn_blocking(move || {
         let now = u64::try_from(timestamp).unwrap_or(0);
-        let key = registry
-            .resolve_key(&model.provider, now)
-            .map_err(|error| error.to_string())?;
+        let login = registry.login_token(&model.provider);
+        let is_login = login.is_some();
+        let key = match login {
+            Some(token) => Some(token),
+            None => registry
+                .resolve_key(&model.provider, now)
+                .map_err(|error| error.to_string())?,
+        };
         let headers = registry
             .headers(&model, key.as_ref())
             .map_err(|error| error.to_string())?;
         let base_url = registry.base_url(&model).map_err(|error| error.to_string())?;
-        Ok::<_, String>((key, headers, base_url))
+        Ok::<_, String>((key, is_login, headers, base_url))
     });
     let outcome = tokio::select! {
         outcome = looked_up => outcome.unwrap_or_else(|error| Err(error.to_string())),
@@ -188,8 +193,9 @@ pub(super) async fn open(
     };
     let model = &request.model;
     match outcome {
-        Ok((key, headers, base_url)) => {
+        Ok((key, is_login, headers, base_url)) => {
             request.api_key = key;
+            request.is_login = is_login;
             request.headers = headers;
             request.model.base_url = base_url;
             Ok(agent.client.stream(request, cancel))

@@ -13,6 +13,7 @@ use rustls_platform_verifier::Verifier;
 
 use crate::error::LlmError;
 use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, METADATA_TIMEOUT, POOL_IDLE};
+use crate::login::Endpoints;
 
 /// Proxies, as the usual environment variables name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,6 +39,11 @@ pub struct ClientConfig {
     pub proxy: ProxyConfig,
     /// Replies for the model `offline/script`; read when it is first asked.
     pub script: Option<PathBuf>,
+    /// `auth.json`, from which the tokens of logins are taken and where renewed ones go; without it they are sent as they
+    /// are.
+    pub auth_file: Option<PathBuf>,
+    /// Where logins are renewed.
+    pub endpoints: Endpoints,
     /// How long the offline model takes for a word.
     pub word_delay: Duration,
 }
@@ -49,6 +55,8 @@ impl Default for ClientConfig {
             connect_timeout: CONNECT_TIMEOUT,
             proxy: ProxyConfig::default(),
             script: None,
+            auth_file: None,
+            endpoints: Endpoints::default(),
             word_delay: Duration::from_millis(8),
         }
     }

@@ -7,7 +7,7 @@ use std::io;
 use crate::answer::Fault;
 
 /// The request got no response.
-pub(super) fn no_response(error: &reqwest::Error) -> Fault {
+pub(crate) fn no_response(error: &reqwest::Error) -> Fault {
     if error.is_timeout() {
         return Fault::new("Connection error: connecting timed out");
     }

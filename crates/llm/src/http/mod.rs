@@ -8,7 +8,7 @@ mod send;
 pub use connect::{ClientConfig, ProxyConfig};
 
 pub(crate) use connect::Connector;
-pub(crate) use fault::broken_body;
+pub(crate) use fault::{broken_body, no_response};
 pub(crate) use send::{Patience, send};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};

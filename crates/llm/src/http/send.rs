@@ -14,6 +14,7 @@ use crate::access::Access;
 use crate::answer::Fault;
 use crate::family::Family;
 use crate::limits::{ERROR_BODY_TIMEOUT, MAX_ERROR_BODY_BYTES, RETRY_BASE, RETRY_CAP};
+use crate::retry::is_final;
 
 /// How much is done for one request.
 #[derive(Debug, Clone, Copy)]
@@ -122,8 +123,14 @@ async fn refused(family: Family, mut response: Response) -> Failure {
     let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
     let body = String::from_utf8_lossy(&body);
     let text = family.refusal_text(status.as_u16(), response.headers(), body.trim());
+    let again = again && !is_final(&text);
+    let status = Some(status.as_u16());
     Failure {
-        fault: Fault { text, retry_after },
+        fault: Fault {
+            text,
+            retry_after,
+            status,
+        },
         again,
     }
 }

@@ -2,7 +2,7 @@
 //! the words of `openai_completions`.
 
 pub(crate) mod azure;
-mod messages;
+pub(crate) mod messages;
 pub(crate) mod request;
 pub(crate) mod stream;
 

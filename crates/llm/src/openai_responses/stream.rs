@@ -163,7 +163,11 @@ impl Parser {
             }
             "response.output_item.done" => self.finish_item(&frame, out)?,
             "response.created" => self.name(&frame.response.unwrap_or_default()),
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+            "response.completed"
+            | "response.done"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled" => {
                 return self.finish(kind, frame.response.unwrap_or_default(), out);
             }
             _ => {}
@@ -289,7 +293,7 @@ impl Parser {
         }
         // Some servers forget the status; the event says the same.
         let status = match response.status.filled() {
-            Some(status) if kind == "response.completed" => status,
+            Some(status) if matches!(kind, "response.completed" | "response.done") => status,
             _ => kind.trim_start_matches("response."),
         };
         let incomplete = response.incomplete_details.unwrap_or_default();

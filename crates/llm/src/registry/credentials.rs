@@ -165,6 +165,15 @@ impl Registry {
         .map(|_| None)
     }
 
+    /// The token of a login, when that is what opens a provider; it may have ended. Whoever sends it has to see to that.
+    #[must_use]
+    pub fn login_token(&self, provider: &str) -> Option<Secret> {
+        match (self.key_source(provider)?, self.auth().entry(provider)?) {
+            (KeySource::Oauth, AuthEntry::Oauth { access, .. }) => Some(access.clone()),
+            _ => None,
+        }
+    }
+
     /// The error for a request without a key, naming what would help.
     #[must_use]
     pub fn no_key(&self, provider: &str) -> RegistryError {
@@ -173,8 +182,11 @@ impl Registry {
             .map(|known| known.key_variables().join(" or "))
             .filter(|names| !names.is_empty());
         let set = names.map_or_else(String::new, |names| format!("set {names}, "));
+        let login = crate::login::way(provider).map_or_else(String::new, |_| {
+            format!("log in with: pinion auth login {provider}, ")
+        });
         let help = format!(
-            "To use it, {set}pass --api-key, or store a key in auth.json or models.json in the agent directory."
+            "To use it, {login}{set}pass --api-key, or store a key in auth.json or models.json in the agent directory."
         );
         RegistryError::NoKey {
             provider: provider.to_owned(),
@@ -287,8 +299,7 @@ fn what(provider: &str) -> String {
     format!("API key for provider \"{provider}\"")
 }
 
-/// GitHub Copilot's address is named in its token (`proxy-ep=proxy.x` means `api.x`), else by the enterprise domain
-/// (providers.md 9).
+/// GitHub Copilot's address for a stored login.
 pub(crate) fn copilot_base_url(provider: &str, entry: &AuthEntry) -> Option<String> {
     let AuthEntry::Oauth { access, .. } = entry else {
         return None;
@@ -296,15 +307,18 @@ pub(crate) fn copilot_base_url(provider: &str, entry: &AuthEntry) -> Option<Stri
     if provider != "github-copilot" {
         return None;
     }
-    let proxy = access
-        .expose()
-        .split(';')
-        .find_map(|part| part.strip_prefix("proxy-ep="));
+    copilot_address(access.expose(), entry.extra("enterpriseUrl"))
+}
+
+/// GitHub Copilot's address is named in its token (`proxy-ep=proxy.x` means `api.x`), else by the enterprise domain
+/// (providers.md 9).
+pub(crate) fn copilot_address(access: &str, enterprise: Option<&str>) -> Option<String> {
+    let proxy = access.split(';').find_map(|part| part.strip_prefix("proxy-ep="));
     let named = proxy
         .filter(|host| !host.is_empty())
         .map(|host| match host.strip_prefix("proxy.") {
             Some(rest) => format!("https://api.{rest}"),
             None => format!("https://{host}"),
         });
-    named.or_else(|| Some(format!("https://copilot-api.{}", entry.extra("enterpriseUrl")?)))
+    named.or_else(|| Some(format!("https://copilot-api.{}", enterprise?)))
 }

@@ -33,3 +33,7 @@ pub use models_file::{ModelsFile, ProviderDef};
 pub use secret::Secret;
 pub use store::{Env, Registry, RunCommand, Sources};
 pub use table::list_models;
+
+pub(crate) use credentials::copilot_address;
+pub(crate) use jsonc::plain_json;
+pub(crate) use models_file::read_text;

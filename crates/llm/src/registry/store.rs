@@ -191,6 +191,7 @@ impl Registry {
             if let Some(url) = self
                 .auth
                 .entry(&slot.id)
+                .filter(|_| def.is_none_or(|def| def.base_url.is_none()))
                 .and_then(|entry| copilot_base_url(&slot.id, entry))
             {
                 entries

@@ -2,6 +2,7 @@
 
 mod bedrock;
 mod cloud;
+mod codex;
 mod credentials;
 mod faults;
 mod google;

@@ -38,12 +38,29 @@ pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static F
     let flags = match command {
         Command::Doctor => DOCTOR,
         Command::Schema => SCHEMA,
+        Command::Auth => AUTH,
     };
     flags.iter().find(|flag| flag.names.contains(&name))
 }
 
+/// A setter that cannot fail.
+macro_rules! set {
+    ($field:ident) => {
+        |a, v| {
+            a.$field = Some(v);
+            Ok(())
+        }
+    };
+    (push $field:ident) => {
+        |a, v| {
+            a.$field.push(v);
+            Ok(())
+        }
+    };
+}
+
 /// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 2] = [
+pub(crate) const COMMANDS: [(&str, &str); 5] = [
     (
         "doctor [--json]",
         "Say what was found where: settings, keys, models, sessions",
@@ -52,6 +69,12 @@ pub(crate) const COMMANDS: [(&str, &str); 2] = [
         "schema [--ts] [--dialect NAME]",
         "Print the protocol as JSON Schema (--json) or TypeScript types",
     ),
+    (
+        "auth login PROVIDER [--open]",
+        "Log in; --api-key stores a key read from stdin instead",
+    ),
+    ("auth logout PROVIDER", "Forget what is stored for a provider"),
+    ("auth status [--json]", "Which providers have a key or login"),
 ];
 
 /// Options of commands alone; elsewhere they may be an extension's.
@@ -73,6 +96,16 @@ const SCHEMA: &[Flag] = &[
         set::set_schema_dialect,
         "Only what this dialect has",
     ),
+];
+
+const AUTH: &[Flag] = &[
+    switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
+    switch(
+        &["--api-key"],
+        |a| a.key_from_stdin = true,
+        "Store a key, read from stdin",
+    ),
+    value(&["--domain"], "DOMAIN", set!(domain), "A company's own GitHub"),
 ];
 
 /// Every option under its heading, in the order of the help text.
@@ -119,22 +152,6 @@ const fn maybe(
         takes: Takes::Maybe(what, set),
         help,
     }
-}
-
-/// A setter that cannot fail.
-macro_rules! set {
-    ($field:ident) => {
-        |a, v| {
-            a.$field = Some(v);
-            Ok(())
-        }
-    };
-    (push $field:ident) => {
-        |a, v| {
-            a.$field.push(v);
-            Ok(())
-        }
-    };
 }
 
 const RUN: &[Flag] = &[

@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Doctor,
     /// The protocol, for programs.
     Schema,
+    /// Logins and stored keys.
+    Auth,
 }
 
 impl Command {
@@ -63,11 +65,12 @@ impl Command {
         match self {
             Self::Doctor => "doctor",
             Self::Schema => "schema",
+            Self::Auth => "auth",
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Doctor, Self::Schema]
+        [Self::Doctor, Self::Schema, Self::Auth]
             .into_iter()
             .find(|command| command.name() == word)
     }
@@ -78,8 +81,12 @@ impl Command {
 pub(crate) struct Args {
     /// The command: the first word, if it is one.
     pub(crate) command: Option<Command>,
-    /// `--json` of `doctor`.
+    /// `--json` of `doctor` and `auth`.
     pub(crate) json: bool,
+    /// `--api-key` of `auth`: the key comes from stdin.
+    pub(crate) key_from_stdin: bool,
+    /// `--domain` of `auth`.
+    pub(crate) domain: Option<String>,
     /// `--ts` of `schema`.
     pub(crate) typescript: bool,
     /// `--dialect` of `schema`.

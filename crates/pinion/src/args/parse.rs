@@ -135,7 +135,9 @@ fn check(args: &Args) -> Result<(), UsageError> {
             return Err(UsageError::Conflict("--fork", names.join(", ")));
         }
     }
+    // The words of `auth` may be a key by mistake: whoever reads them shows none.
     if let Some(command) = args.command
+        && command != Command::Auth
         && let Some(word) = args.messages.iter().chain(&args.files).next()
     {
         return Err(UsageError::UnwantedWord {

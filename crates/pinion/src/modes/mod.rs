@@ -1,6 +1,7 @@
 //! Modes of operation: RPC, one answer as text or JSON lines, the model table, the doctor. Which one is meant is decided here
 //! (pi-core.md 7.2); how each works is in its file.
 
+mod auth;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
@@ -28,6 +29,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     match args.command {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),
+        Some(Command::Auth) => return auth::run(&args, env),
         None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {

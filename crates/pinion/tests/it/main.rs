@@ -23,6 +23,7 @@ mod host_uris;
 mod input;
 mod kit;
 mod listing;
+mod logins;
 mod many;
 mod navigating;
 mod oneshot;

@@ -2,7 +2,7 @@
 //! how they look is `paint`'s business. The doctor asks no model, runs no command of the configuration, opens no session and
 //! writes nothing but its report.
 
-mod keys;
+pub(super) mod keys;
 mod mask;
 mod model;
 mod paint;
@@ -125,7 +125,7 @@ fn file_error(error: &str) -> String {
     }
 }
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -220,16 +220,19 @@ fn usable(patient: &Patient<'_>, model: &Model, chooser: Chooser) -> Result<Stri
         lines.extend(another(patient));
         return Err((lower_first(headline), lines.join("\n")));
     };
+    // A login that is renewed when it is needed has not run out.
     if source == KeySource::Oauth
+        && llm::login::way(provider).is_none()
         && let Some(AuthEntry::Oauth { expires, .. }) = registry.auth().entry(provider)
     {
         #[expect(clippy::cast_precision_loss, reason = "times stay far below 2^53")]
         let is_over = patient.now as f64 >= *expires;
         if is_over {
             let headline = format!("the login for {provider} has run out.");
-            let advice =
-                "Log in again with the agent that made it, or put an API key in its place in auth.json.";
-            return Err((headline, advice.to_owned()));
+            let advice = format!(
+                "Log in again with the agent that made it, or store a key in its place: pinion auth login {provider} --api-key"
+            );
+            return Err((headline, advice));
         }
     }
     registry
@@ -281,7 +284,7 @@ fn first_steps(patient: &Patient<'_>) -> String {
             .to_owned(),
     );
     lines.push(format!(
-        "or store it in {dir}/auth.json, or add a local server to {dir}/models.json."
+        "or store it (pinion auth login PROVIDER --api-key), or add a local server to {dir}/models.json."
     ));
     lines.push("Until then the built-in offline model answers. It is not an AI.".to_owned());
     lines.join("\n")
