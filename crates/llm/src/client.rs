@@ -7,16 +7,20 @@ use tokio_util::sync::CancellationToken;
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
-use crate::http::{ClientConfig, Connector, Patience, send};
+use crate::http::{ClientConfig, Connector, Line, Patience, send};
 use crate::offline::Offline;
 use crate::request::ModelRequest;
+use crate::secrets::Secrets;
 use crate::stream::{ModelStream, State, Waiting};
+use crate::tape::{self, Tape};
 
 /// Asks models. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct Client {
     connector: Arc<Connector>,
     offline: Arc<Offline>,
+    tape: Tape,
+    secrets: Secrets,
 }
 
 impl Client {
@@ -24,7 +28,10 @@ impl Client {
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         let offline = Offline::new(config.script.clone(), config.word_delay);
+        let (tape, secrets) = (config.tape.clone(), config.secrets.clone());
         Self {
+            tape,
+            secrets,
             connector: Arc::new(Connector::new(config)),
             offline: Arc::new(offline),
         }
@@ -34,7 +41,13 @@ impl Client {
     /// the stream is polled; that needs a tokio runtime with IO and time.
     #[must_use]
     pub fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> ModelStream {
-        let key = request.api_key.clone();
+        if let Some(key) = &request.api_key {
+            self.secrets.learn(key.expose());
+        }
+        let mut request = request;
+        if matches!(self.tape, Tape::Replay(_)) {
+            request.model.base_url = tape::address(&request.model.base_url);
+        }
         let state = match self.start(&request) {
             Ok(state) => state,
             Err(error) => {
@@ -42,7 +55,7 @@ impl Client {
                 State::Refused(Box::new((Answer::new(&request), fault)))
             }
         };
-        ModelStream::new(state, cancel, key)
+        ModelStream::new(state, cancel, self.secrets.clone())
     }
 
     fn start(&self, request: &ModelRequest) -> Result<State, LlmError> {
@@ -68,7 +81,8 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
-        let head = Box::pin(async move { send(&connector, family, http, patience).await });
+        let line = Line::new(connector, self.tape.clone(), &request.model);
+        let head = Box::pin(async move { send(&line, family, http, patience).await });
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request),

@@ -31,6 +31,14 @@ pub enum LlmError {
     /// The request cannot be written as JSON.
     #[error("Cannot encode the request: {0}")]
     Encode(String),
+    /// A recording cannot be written or played.
+    #[error("Recording {path}: {reason}")]
+    Tape {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
     /// The script of the offline provider cannot be used.
     #[error("Script {path}: {reason}")]
     Script {

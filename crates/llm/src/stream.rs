@@ -10,7 +10,6 @@ use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use wire::StopReason;
 
-use crate::Secret;
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
@@ -18,8 +17,9 @@ use crate::http::broken_body;
 use crate::json::is_whole;
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES, MAX_EVENT_BYTES};
 use crate::offline::Playing;
+use crate::secrets::Secrets;
 use crate::sse::SseScanner;
-use crate::text::redact;
+use crate::tape;
 
 /// Text of an abort before the response came (behaviour.md 3.6).
 pub(crate) const ABORTED_EARLY: &str = "Request was aborted.";
@@ -83,18 +83,18 @@ enum Wake {
 pub struct ModelStream {
     state: State,
     cancel: CancellationToken,
-    /// Taken out of error texts, should a provider echo it.
-    key: Option<Secret>,
+    /// Taken out of error texts, should a provider echo one.
+    secrets: Secrets,
     /// Events that `next` has yet to give.
     batch: std::vec::IntoIter<ModelEvent>,
 }
 
 impl ModelStream {
-    pub(crate) fn new(state: State, cancel: CancellationToken, key: Option<Secret>) -> Self {
+    pub(crate) fn new(state: State, cancel: CancellationToken, secrets: Secrets) -> Self {
         Self {
             state,
             cancel,
-            key,
+            secrets,
             batch: Vec::new().into_iter(),
         }
     }
@@ -172,6 +172,7 @@ impl ModelStream {
                 .failed(StopReason::Aborted, Fault::new(ABORTED_EARLY), out),
             Some(Err(fault)) => parser.answer().failed(StopReason::Error, fault, out),
             Some(Ok(response)) => {
+                out.extend(tape::remark(&response).map(ModelEvent::Remark));
                 out.push(ModelEvent::Start(parser.answer().head()));
                 let reading = Reading::new(response, parser, waiting.idle);
                 self.state = State::Reading(Box::new(reading));
@@ -222,13 +223,13 @@ impl ModelStream {
         }
     }
 
-    /// Takes the key out of an error text, should the provider have echoed it.
+    /// Takes credentials out of an error text, should the provider have echoed one.
     fn hide_key(&self, out: &mut [ModelEvent]) {
         if let Some(ModelEvent::Error { message, .. }) = out.last_mut() {
             message.error_message = message
                 .error_message
                 .take()
-                .map(|text| redact(text, self.key.as_ref()));
+                .map(|text| self.secrets.redact(text));
         }
     }
 }

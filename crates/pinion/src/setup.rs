@@ -8,6 +8,7 @@ use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
+use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
 use pinion_core::todo;
 use tools::pattern::fits;
@@ -48,14 +49,17 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
             .flatten()
             .map(str::to_owned),
     );
+    let tape = tape(args, env, &mut registry)?;
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
     let shared = Shared {
-        registry: Arc::new(registry),
         client: Client::new(ClientConfig {
             proxy: env.proxy(settings.http_proxy.as_deref()),
             script: args.script.as_deref().map(|script| env.path(script)),
+            tape,
+            secrets: registry.secrets().clone(),
             ..ClientConfig::default()
         }),
+        registry: Arc::new(registry),
         reaper: Reaper::new(GuardianLaunch::default()),
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
@@ -64,6 +68,31 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         own_session_dir,
         warnings,
     })
+}
+
+/// The recording that is made or played. Who plays one needs no keys.
+fn tape(args: &Args, env: &Environment, registry: &mut Registry) -> anyhow::Result<Tape> {
+    match (&args.record, &args.replay) {
+        (Some(_), Some(_)) => bail!("--record and --replay exclude each other"),
+        (Some(path), None) => {
+            let program = format!("pinion {}", version::OWN);
+            let secrets = registry.secrets().clone();
+            Ok(Tape::Record(Recorder::open(&env.path(path), &program, secrets)?))
+        }
+        (None, Some(path)) => {
+            let how = Replaying {
+                speed: args.replay_speed,
+                strict: args.replay_strict,
+            };
+            let player = Player::open(&env.path(path), how)?;
+            registry.set_replayed(player.providers());
+            Ok(Tape::Replay(player))
+        }
+        (None, None) if args.replay_speed.is_some() || args.replay_strict => {
+            bail!("--replay-speed and --replay-strict need --replay FILE")
+        }
+        (None, None) => Ok(Tape::None),
+    }
 }
 
 impl Setup {

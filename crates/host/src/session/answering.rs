@@ -117,6 +117,10 @@ impl Session {
                     answering.usage = usage;
                     continue;
                 }
+                ModelEvent::Remark(text) => {
+                    self.notice("warning", text).await;
+                    continue;
+                }
                 ModelEvent::Done(message) => {
                     let window = answering.model.context_window;
                     self.answering = None;

@@ -13,6 +13,8 @@ use rustls_platform_verifier::Verifier;
 
 use crate::error::LlmError;
 use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, POOL_IDLE};
+use crate::secrets::Secrets;
+use crate::tape::Tape;
 
 /// Proxies, as the usual environment variables name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -40,6 +42,10 @@ pub struct ClientConfig {
     pub script: Option<PathBuf>,
     /// How long the offline model takes for a word.
     pub word_delay: Duration,
+    /// Records or replaces the network.
+    pub tape: Tape,
+    /// Kept out of error texts and recordings; the registry's.
+    pub secrets: Secrets,
 }
 
 impl Default for ClientConfig {
@@ -50,6 +56,8 @@ impl Default for ClientConfig {
             proxy: ProxyConfig::default(),
             script: None,
             word_delay: Duration::from_millis(8),
+            tape: Tape::None,
+            secrets: Secrets::default(),
         }
     }
 }

@@ -8,8 +8,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode, Url};
 use tokio::time::{sleep, timeout};
 
-use super::fault::no_response;
-use super::{Connector, HttpRequest};
+use super::{HttpRequest, Line};
 use crate::answer::Fault;
 use crate::family::Family;
 use crate::limits::{ERROR_BODY_TIMEOUT, MAX_ERROR_BODY_BYTES, RETRY_BASE, RETRY_CAP};
@@ -26,15 +25,15 @@ pub(crate) struct Patience {
 }
 
 /// A failed attempt.
-struct Failure {
-    fault: Fault,
+pub(crate) struct Failure {
+    pub(crate) fault: Fault,
     /// May another attempt help?
-    again: bool,
+    pub(crate) again: bool,
 }
 
 /// Sends a request and gives the response once its status says success.
 pub(crate) async fn send(
-    connector: &Connector,
+    line: &Line,
     family: Family,
     request: HttpRequest,
     patience: Patience,
@@ -43,27 +42,16 @@ pub(crate) async fn send(
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https"))
         .ok_or_else(|| Fault::new("Invalid base URL of the model"))?;
-    let client = connector
-        .client(&url)
-        .await
-        .map_err(|error| Fault::new(error.to_string()))?;
     let body = bytes::Bytes::from(request.body);
     let mut attempt = 0;
     loop {
-        let sent = client
-            .post(url.clone())
-            .headers(request.headers.clone())
-            .body(body.clone())
-            .send();
+        let sent = line.exchange(&url, &request.headers, &body);
         let failure = match timeout(patience.idle, sent).await {
             Ok(Ok(response)) if response.status().is_success() && !is_document(&response) => {
                 return Ok(response);
             }
             Ok(Ok(response)) => refused(family, response).await,
-            Ok(Err(error)) => Failure {
-                fault: no_response(&error),
-                again: true,
-            },
+            Ok(Err(failure)) => failure,
             Err(_) => Failure {
                 fault: Fault::new(format!(
                     "Request timed out: no response for {} s",

@@ -10,6 +10,7 @@ mod choose;
 mod credentials;
 mod error;
 mod jsonc;
+mod learn;
 pub mod limits;
 mod merge;
 mod models_file;

@@ -384,9 +384,25 @@ const TESTING: &[Flag] = &[
         &["--record"],
         "FILE",
         set!(record),
-        "Keep the provider's replies in a file",
+        "Keep what providers are asked and answer in a file, without keys",
     ),
-    value(&["--replay"], "FILE", set!(replay), "Answer from such a file"),
+    value(
+        &["--replay"],
+        "FILE",
+        set!(replay),
+        "Answer from such a file; needs no network and no keys",
+    ),
+    value(
+        &["--replay-speed"],
+        "N",
+        set::set_replay_speed,
+        "In its own time (1), or N times faster; without it at once",
+    ),
+    switch(
+        &["--replay-strict"],
+        |a| a.replay_strict = true,
+        "Fail when a conversation differs from the recorded one",
+    ),
 ];
 
 const COMPATIBILITY: &[Flag] = &[

@@ -43,6 +43,7 @@ mod shell;
 mod shell_context;
 mod stats;
 mod switching;
+mod tapes;
 mod todos;
 mod tree;
 mod ttsr;

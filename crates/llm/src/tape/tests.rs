@@ -1,0 +1,1 @@
+//! Tapes from outside: written, read, damaged.
