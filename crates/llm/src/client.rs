@@ -2,17 +2,23 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use reqwest::Url;
+use reqwest::header::HeaderMap;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
 use crate::http::{ClientConfig, Connector, Line, Patience, send};
+use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::offline::Offline;
 use crate::request::ModelRequest;
 use crate::secrets::Secrets;
 use crate::stream::{ModelStream, State, Waiting};
 use crate::tape::{self, Tape};
+use crate::trace;
 
 /// Asks models. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
@@ -48,17 +54,39 @@ impl Client {
         if matches!(self.tape, Tape::Replay(_)) {
             request.model.base_url = tape::address(&request.model.base_url);
         }
-        let state = match self.start(&request) {
+        let span = trace::request(&request);
+        let state = match self.start(&request, &span) {
             Ok(state) => state,
             Err(error) => {
                 let fault = Fault::new(error.to_string());
                 State::Refused(Box::new((Answer::new(&request), fault)))
             }
         };
-        ModelStream::new(state, cancel, self.secrets.clone())
+        ModelStream::new(state, cancel, self.secrets.clone(), span)
     }
 
-    fn start(&self, request: &ModelRequest) -> Result<State, LlmError> {
+    /// Posts something that is no request to a model, with the same proxies and certificates; gives status and body. Needs a
+    /// tokio runtime, always the same one.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<(u16, Bytes), LlmError> {
+        let failed = |error: reqwest::Error| LlmError::Http(error.without_url().to_string());
+        let url = Url::parse(url).map_err(|error| LlmError::Http(error.to_string()))?;
+        let client = self.connector.client(&url).await?;
+        let sent = client.post(url).headers(headers).body(body).send().await;
+        let mut response = sent.map_err(failed)?;
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(failed)? {
+            if body.len() + piece.len() > MAX_ERROR_BODY_BYTES {
+                break;
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok((response.status().as_u16(), body.into()))
+    }
+
+    fn start(&self, request: &ModelRequest, span: &Span) -> Result<State, LlmError> {
         if request.model.api == crate::offline::API {
             return Ok(State::Playing(Box::new(self.offline.play(request)?)));
         }
@@ -81,8 +109,9 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
-        let line = Line::new(connector, self.tape.clone(), &request.model);
-        let head = Box::pin(async move { send(&line, family, http, patience).await });
+        let line = Line::new(connector, self.tape.clone(), self.secrets.clone(), &request.model);
+        let head = async move { send(&line, family, http, patience).await };
+        let head = Box::pin(head.instrument(span.clone()));
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request),

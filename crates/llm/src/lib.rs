@@ -31,6 +31,7 @@ mod sse;
 mod stream;
 pub mod tape;
 mod text;
+mod trace;
 mod transform;
 
 #[cfg(test)]

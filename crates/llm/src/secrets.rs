@@ -12,7 +12,12 @@ use crate::limits::{MAX_SECRETS, SHORTEST_SECRET};
 pub(crate) const REPLACEMENT: &str = "[key]";
 
 /// What is sent as a key but is none.
-const HARMLESS: [&str; 4] = ["<authenticated>", "not-required", "no-key-needed", "placeholder-key"];
+const HARMLESS: [&str; 4] = [
+    "<authenticated>",
+    "not-required",
+    "no-key-needed",
+    "placeholder-key",
+];
 
 /// Request headers whose values are no secrets, whoever sets them. All others are taken for secrets.
 const OPEN_HEADERS: [&str; 21] = [
@@ -66,7 +71,11 @@ impl Secrets {
         }
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for form in forms(text) {
-            if known.needles.iter().any(|finder| finder.needle() == form.as_bytes()) {
+            if known
+                .needles
+                .iter()
+                .any(|finder| finder.needle() == form.as_bytes())
+            {
                 continue;
             }
             // Tokens are renewed for ever; what was renewed longest ago is no use to anybody.
@@ -74,7 +83,9 @@ impl Secrets {
                 known.needles.remove(0);
             }
             known.longest = known.longest.max(form.len());
-            known.needles.push(memmem::Finder::new(form.as_bytes()).into_owned());
+            known
+                .needles
+                .push(memmem::Finder::new(form.as_bytes()).into_owned());
         }
     }
 
@@ -294,13 +305,22 @@ mod tests {
         assert_eq!(open_url("http://h/v1/a@b"), "http://h/v1/a@b");
         let secrets = Secrets::default();
         secrets.learn_url("https://h/?token=a%2Fb-0123456789");
-        assert_eq!(secrets.redact("a/b-0123456789 a%2Fb-0123456789".into()), "[key] [key]");
+        assert_eq!(
+            secrets.redact("a/b-0123456789 a%2Fb-0123456789".into()),
+            "[key] [key]"
+        );
     }
 
     #[test]
     fn an_open_end_is_found_however_the_text_is_cut() {
         let secrets = known(&["sk-0123456789"]);
-        for (text, open) in [("abc", 0), ("abc s", 1), ("sk-012345678", 12), ("sk-0123456789", 0), ("sk-1s", 1)] {
+        for (text, open) in [
+            ("abc", 0),
+            ("abc s", 1),
+            ("sk-012345678", 12),
+            ("sk-0123456789", 0),
+            ("sk-1s", 1),
+        ] {
             assert_eq!(secrets.open_end(text.as_bytes()), open, "{text}");
         }
     }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 use wire::StopReason;
 
 use crate::answer::{Answer, Fault};
@@ -19,7 +20,7 @@ use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES
 use crate::offline::Playing;
 use crate::secrets::Secrets;
 use crate::sse::SseScanner;
-use crate::tape;
+use crate::{tape, trace};
 
 /// Text of an abort before the response came (behaviour.md 3.6).
 pub(crate) const ABORTED_EARLY: &str = "Request was aborted.";
@@ -85,16 +86,19 @@ pub struct ModelStream {
     cancel: CancellationToken,
     /// Taken out of error texts, should a provider echo one.
     secrets: Secrets,
+    /// Until the last event.
+    span: Span,
     /// Events that `next` has yet to give.
     batch: std::vec::IntoIter<ModelEvent>,
 }
 
 impl ModelStream {
-    pub(crate) fn new(state: State, cancel: CancellationToken, secrets: Secrets) -> Self {
+    pub(crate) fn new(state: State, cancel: CancellationToken, secrets: Secrets, span: Span) -> Self {
         Self {
             state,
             cancel,
             secrets,
+            span,
             batch: Vec::new().into_iter(),
         }
     }
@@ -157,6 +161,9 @@ impl ModelStream {
             self.state = State::Finished;
         }
         self.hide_key(out);
+        if let Some(last) = out.last().filter(|event| event.is_last()) {
+            trace::finish(&std::mem::replace(&mut self.span, Span::none()), last);
+        }
         true
     }
 
@@ -226,10 +233,7 @@ impl ModelStream {
     /// Takes credentials out of an error text, should the provider have echoed one.
     fn hide_key(&self, out: &mut [ModelEvent]) {
         if let Some(ModelEvent::Error { message, .. }) = out.last_mut() {
-            message.error_message = message
-                .error_message
-                .take()
-                .map(|text| self.secrets.redact(text));
+            message.error_message = message.error_message.take().map(|text| self.secrets.redact(text));
         }
     }
 }

@@ -18,6 +18,7 @@ use wire::Dialect;
 
 use crate::args::{Args, Mode};
 use crate::environment::Environment;
+use crate::logs::Logs;
 use crate::modes::dialect;
 use crate::{run_command, sessions, version};
 
@@ -28,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) own_session_dir: bool,
     /// Lines for stderr.
     pub(crate) warnings: Vec<String>,
+    /// Ends with everything else.
+    _logs: Logs,
 }
 
 /// What the agents of all working directories share.
@@ -49,14 +52,16 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
             .flatten()
             .map(str::to_owned),
     );
+    let logs = Logs::start(args, env, registry.secrets())?;
     let tape = tape(args, env, &mut registry)?;
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
+    let secrets = registry.secrets().clone();
     let shared = Shared {
         client: Client::new(ClientConfig {
             proxy: env.proxy(settings.http_proxy.as_deref()),
             script: args.script.as_deref().map(|script| env.path(script)),
             tape,
-            secrets: registry.secrets().clone(),
+            secrets: secrets.clone(),
             ..ClientConfig::default()
         }),
         registry: Arc::new(registry),
@@ -66,7 +71,8 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     Ok(Setup {
         agent: Arc::new(agent(args, env, settings, &shared)),
         own_session_dir,
-        warnings,
+        warnings: warnings.into_iter().map(|text| secrets.redact(text)).collect(),
+        _logs: logs,
     })
 }
 
@@ -207,13 +213,18 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
 }
 
 fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> ToolsConfig {
+    let hidden = if settings.keep_keys_in_tool_env {
+        Vec::new()
+    } else {
+        registry.key_variables()
+    };
     ToolsConfig {
         tmp_dir: env.tmp_dir.clone(),
         home: env.home.clone(),
         shell_path: settings.shell_path.as_deref().map(|path| env.path(path)),
         shell_command_prefix: settings.shell_command_prefix.clone(),
         bin_dir: Some(env.agent_dir.join("bin")),
-        env: env.for_tools(&registry.key_variables()),
+        env: env.for_tools(&hidden),
         auto_resize_images: settings.images.auto_resize,
         fuzzy_edit: FuzzyEdit::KeepRest,
     }

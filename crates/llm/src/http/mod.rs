@@ -86,7 +86,13 @@ mod tests {
     #[test]
     fn parameters_stay_behind_the_path() {
         assert_eq!(join_url("http://h/v1/", "messages"), "http://h/v1/messages");
-        assert_eq!(join_url("http://h/v1?key=k", "messages"), "http://h/v1/messages?key=k");
-        assert_eq!(join_url("http://h/?key=k", "m:go?alt=sse"), "http://h/m:go?key=k&alt=sse");
+        assert_eq!(
+            join_url("http://h/v1?key=k", "messages"),
+            "http://h/v1/messages?key=k"
+        );
+        assert_eq!(
+            join_url("http://h/?key=k", "m:go?alt=sse"),
+            "http://h/m:go?key=k&alt=sse"
+        );
     }
 }

@@ -48,6 +48,7 @@ pub(crate) async fn send(
         let sent = line.exchange(&url, &request.headers, &body);
         let failure = match timeout(patience.idle, sent).await {
             Ok(Ok(response)) if response.status().is_success() && !is_document(&response) => {
+                tracing::debug!(status = response.status().as_u16(), "response");
                 return Ok(response);
             }
             Ok(Ok(response)) => refused(family, response).await,
@@ -66,8 +67,9 @@ pub(crate) async fn send(
             return Err(failure.fault);
         }
         let wait = asked.unwrap_or_else(|| backoff(attempt));
-        sleep(wait).await;
         attempt += 1;
+        line.log_retry(&failure.fault, attempt, wait);
+        sleep(wait).await;
     }
 }
 

@@ -233,7 +233,9 @@ impl Registry {
     /// When a placeholder's variable is not set.
     pub fn base_url(&self, model: &Model) -> Result<String, RegistryError> {
         let mut out = String::new();
-        let listed = self.listed(model).filter(|listed| listed.model.base_url == model.base_url);
+        let listed = self
+            .listed(model)
+            .filter(|listed| listed.model.base_url == model.base_url);
         let address = listed.and_then(|listed| listed.address.as_deref());
         let mut rest = address.unwrap_or(&model.base_url);
         if self.replayed().is_some() {

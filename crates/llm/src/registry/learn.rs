@@ -40,7 +40,8 @@ impl Registry {
             let own = def.api_key.as_deref().and_then(literal);
             own.iter().for_each(|key| secrets.learn(key));
             let urls = def.models.iter().filter_map(|model| model.base_url.as_deref());
-            urls.chain(def.base_url.as_deref()).for_each(|url| secrets.learn_url(url));
+            urls.chain(def.base_url.as_deref())
+                .for_each(|url| secrets.learn_url(url));
             let models = def.models.iter().flat_map(|model| &model.headers);
             let changes = def.overrides.iter().flat_map(|(_, change)| &change.headers);
             for (name, value) in def.headers.iter().chain(models).chain(changes) {
@@ -54,10 +55,15 @@ impl Registry {
 /// Does a variable of `auth.json` hold a credential, by its name?
 fn holds_key(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    ["KEY", "TOKEN", "SECRET", "PASSWORD"].iter().any(|part| name.contains(part))
+    ["KEY", "TOKEN", "SECRET", "PASSWORD"]
+        .iter()
+        .any(|part| name.contains(part))
 }
 
 /// A variable that is not set, rather than a key.
 fn is_name(text: &str) -> bool {
-    text.contains('_') && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    text.contains('_')
+        && text
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }

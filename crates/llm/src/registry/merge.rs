@@ -6,8 +6,8 @@ use wire::model::Modality;
 
 use crate::registry::catalogue::Listed;
 use crate::registry::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
-use crate::secrets::open_url;
 use crate::registry::models_file::{Headers, ModelDef, OverrideDef, ProviderDef};
+use crate::secrets::open_url;
 
 /// A provider's models after merging.
 #[derive(Debug, Default)]

@@ -66,10 +66,12 @@ fn differ(one: &Value, other: &Value) -> Option<String> {
     match (one, other) {
         (Value::Object(a), Value::Object(b)) => {
             let names = a.keys().chain(b.keys().filter(|name| !a.contains_key(*name)));
-            names.into_iter().find_map(|name| match (a.get(name), b.get(name)) {
-                (Some(a), Some(b)) => differ(a, b).map(|rest| format!(".{name}{rest}")),
-                _ => Some(format!(".{name}")),
-            })
+            names
+                .into_iter()
+                .find_map(|name| match (a.get(name), b.get(name)) {
+                    (Some(a), Some(b)) => differ(a, b).map(|rest| format!(".{name}{rest}")),
+                    _ => Some(format!(".{name}")),
+                })
         }
         (Value::Array(a), Value::Array(b)) => {
             let inside = a

@@ -73,7 +73,10 @@ pub(super) enum Data {
 
 impl Data {
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        String::from_utf8(bytes).map_or_else(|error| Self::Base64(STANDARD.encode(error.as_bytes())), Self::Text)
+        String::from_utf8(bytes).map_or_else(
+            |error| Self::Base64(STANDARD.encode(error.as_bytes())),
+            Self::Text,
+        )
     }
 
     /// None for what is no base64.

@@ -53,7 +53,9 @@ pub(super) fn read(file: &File) -> io::Result<Vec<Entry>> {
         match parsed {
             Some(Line::Tape { version, .. }) if version == VERSION => numbers.clear(),
             Some(Line::Tape { version, .. }) => {
-                return Err(io::Error::other(format!("recordings of version {version} are not known")));
+                return Err(io::Error::other(format!(
+                    "recordings of version {version} are not known"
+                )));
             }
             Some(_) if number == 1 => return Err(io::Error::other("it is no recording")),
             Some(Line::Request(request)) => {
@@ -70,7 +72,9 @@ pub(super) fn read(file: &File) -> io::Result<Vec<Entry>> {
                     lines: Vec::new(),
                 });
             }
-            Some(Line::Response { exchange, .. } | Line::Chunk { exchange, .. } | Line::End { exchange, .. }) => {
+            Some(
+                Line::Response { exchange, .. } | Line::Chunk { exchange, .. } | Line::End { exchange, .. },
+            ) => {
                 let entry = numbers.get(&exchange).and_then(|at| entries.get_mut(*at));
                 entry.ok_or_else(|| bad_line(number))?.lines.push(place);
             }

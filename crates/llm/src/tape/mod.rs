@@ -52,7 +52,10 @@ pub(crate) struct Remark(pub(crate) String);
 
 /// The remark that came with a response.
 pub(crate) fn remark(response: &Response) -> Option<String> {
-    response.extensions().get::<Remark>().map(|Remark(text)| text.clone())
+    response
+        .extensions()
+        .get::<Remark>()
+        .map(|Remark(text)| text.clone())
 }
 
 /// A base URL for a request that a tape answers. What a variable would have to complete does not matter then.

@@ -74,7 +74,12 @@ impl Player {
     /// Ids of the providers that were asked.
     #[must_use]
     pub fn providers(&self) -> Vec<String> {
-        let mut ids: Vec<String> = self.0.entries.iter().map(|entry| entry.provider.clone()).collect();
+        let mut ids: Vec<String> = self
+            .0
+            .entries
+            .iter()
+            .map(|entry| entry.provider.clone())
+            .collect();
         ids.sort_unstable();
         ids.dedup();
         ids
@@ -109,11 +114,17 @@ impl Player {
         };
         match tape.next().await {
             Some(Line::Response { status, headers, .. }) => Ok(response(status, headers, remark, tape)),
-            Some(Line::End { how: How::Failed, error, .. }) => Err(Failure {
+            Some(Line::End {
+                how: How::Failed,
+                error,
+                ..
+            }) => Err(Failure {
                 fault: Fault::new(error.unwrap_or_default()),
                 again: true,
             }),
-            Some(Line::Chunk { .. } | Line::Request(_) | Line::Tape { .. }) => Err(never("the recording is damaged".into())),
+            Some(Line::Chunk { .. } | Line::Request(_) | Line::Tape { .. }) => {
+                Err(never("the recording is damaged".into()))
+            }
             // Nobody waited for the response. Whoever does what was done then will not do so now, either.
             Some(Line::End { .. }) | None => {
                 sleep(TAPE_HOLD).await;
@@ -175,7 +186,11 @@ impl Tape {
         match (self.shared.how.speed, &line) {
             (
                 Some(speed),
-                Line::Response { at, .. } | Line::Chunk { at, .. } | Line::End { at, how: How::Failed, .. },
+                Line::Response { at, .. }
+                | Line::Chunk { at, .. }
+                | Line::End {
+                    at, how: How::Failed, ..
+                },
             ) => {
                 let wait = Duration::from_millis(*at).min(MAX_TAPE_WAIT).div_f64(speed);
                 sleep_until(self.began + wait).await;
@@ -193,7 +208,9 @@ impl Tape {
                 let bytes = data.bytes().ok_or_else(|| io::Error::other("damaged recording"));
                 Some((bytes.map(Bytes::from), self))
             }
-            Some(Line::End { how: How::Complete, .. }) => None,
+            Some(Line::End {
+                how: How::Complete, ..
+            }) => None,
             Some(Line::End { how: How::Left, .. }) | None => {
                 // Who aborted then aborts now; for all others it breaks off.
                 sleep(TAPE_HOLD).await;

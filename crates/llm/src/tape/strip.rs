@@ -78,14 +78,21 @@ mod tests {
             for second in cut..=text.len() {
                 let mut strip = Strip::new(secrets.clone());
                 let mut out = Vec::new();
-                for (at, piece) in [&text[..cut], &text[cut..second], &text[second..]].iter().enumerate() {
+                for (at, piece) in [&text[..cut], &text[cut..second], &text[second..]]
+                    .iter()
+                    .enumerate()
+                {
                     out.extend(strip.push(piece.as_bytes(), at as u64));
                 }
                 out.extend(strip.finish());
                 let times: Vec<u64> = out.iter().map(|(at, _)| *at).collect();
                 assert_eq!(times, [0, 1, 2]);
                 let whole: Vec<u8> = out.into_iter().flat_map(|(_, bytes)| bytes).collect();
-                assert_eq!(String::from_utf8(whole).unwrap(), "say [key], s", "{cut} {second}");
+                assert_eq!(
+                    String::from_utf8(whole).unwrap(),
+                    "say [key], s",
+                    "{cut} {second}"
+                );
             }
         }
     }

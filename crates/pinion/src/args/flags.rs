@@ -169,6 +169,12 @@ const RUN: &[Flag] = &[
         "Do nothing on the network but talk to the model",
     ),
     switch(&["--verbose"], |a| a.verbose = true, "Say more on stderr"),
+    value(
+        &["--log-file"],
+        "FILE",
+        set!(log_file),
+        "Log as JSON lines into a file (PINION_LOG says what)",
+    ),
     switch(&["--help", "-h"], |a| a.help = true, "Show this text and exit"),
     switch(
         &["--version", "-v"],

@@ -8,6 +8,8 @@ mod abort;
 mod check;
 mod cli;
 mod client;
+#[cfg(feature = "otel")]
+mod collector;
 mod combined;
 mod commands;
 mod compaction;
@@ -21,7 +23,9 @@ mod host_tools;
 mod host_uris;
 mod input;
 mod kit;
+mod leaks;
 mod listing;
+mod logs;
 mod many;
 mod navigating;
 mod oneshot;

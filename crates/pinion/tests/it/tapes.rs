@@ -25,8 +25,10 @@ const FAMILIES: [(&str, &str); 6] = [
 fn models(url: &str) -> Value {
     let mut providers = serde_json::Map::new();
     for (api, path) in FAMILIES {
-        let model = json!({"id": "m", "name": "M", "reasoning": true, "contextWindow": 200_000, "maxTokens": 8000});
-        let provider = json!({"baseUrl": format!("{url}/{path}"), "api": api, "apiKey": "$PLANTED", "models": [model]});
+        let model =
+            json!({"id": "m", "name": "M", "reasoning": true, "contextWindow": 200_000, "maxTokens": 8000});
+        let provider =
+            json!({"baseUrl": format!("{url}/{path}"), "api": api, "apiKey": "$PLANTED", "models": [model]});
         providers.insert(api.to_owned(), provider);
     }
     json!({ "providers": providers })
@@ -38,7 +40,15 @@ fn tape(world: &World) -> PathBuf {
 
 fn config(world: &World, api: &str, option: &str) -> AgentConfig {
     let file = tape(world);
-    let args = ["--mode", "rpc", "--rpc-dialect", "pi-delta", "--model", &format!("{api}/m"), option];
+    let args = [
+        "--mode",
+        "rpc",
+        "--rpc-dialect",
+        "pi-delta",
+        "--model",
+        &format!("{api}/m"),
+        option,
+    ];
     world.dir.agent(PROGRAM).args(args).args([file])
 }
 
@@ -61,7 +71,10 @@ fn plain(lines: &[Value], world: &World) -> Vec<Value> {
             && last["assistantMessageEvent"]["type"] == event["type"]
             && last["assistantMessageEvent"]["contentIndex"] == event["contentIndex"]
         {
-            let before = last["assistantMessageEvent"]["delta"].as_str().unwrap().to_owned();
+            let before = last["assistantMessageEvent"]["delta"]
+                .as_str()
+                .unwrap()
+                .to_owned();
             *last = line.clone();
             last["assistantMessageEvent"]["delta"] = json!(before + event["delta"].as_str().unwrap());
             continue;
@@ -72,12 +85,23 @@ fn plain(lines: &[Value], world: &World) -> Vec<Value> {
 }
 
 fn strip(value: &Value, root: &str) -> Value {
-    const NEW: [&str; 8] =
-        ["timestamp", "sessionId", "sessionFile", "durationMs", "id", "toolCallId", "parentId", "entryId"];
+    const NEW: [&str; 8] = [
+        "timestamp",
+        "sessionId",
+        "sessionFile",
+        "durationMs",
+        "id",
+        "toolCallId",
+        "parentId",
+        "entryId",
+    ];
     match value {
         Value::Object(members) => {
             let kept = members.iter().filter(|(name, _)| !NEW.contains(&name.as_str()));
-            Value::Object(kept.map(|(name, value)| (name.clone(), strip(value, root))).collect())
+            Value::Object(
+                kept.map(|(name, value)| (name.clone(), strip(value, root)))
+                    .collect(),
+            )
         }
         Value::Array(items) => items.iter().map(|item| strip(item, root)).collect(),
         Value::String(text) => json!(text.replace(root, "")),
@@ -87,19 +111,26 @@ fn strip(value: &Value, root: &str) -> Value {
 
 fn lines_of(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn replies(api: &str) -> Vec<Reply> {
     let looks = Reply::text(["I ", "look."]);
     // The Responses API ends reasoning in another text than its deltas.
-    let looks = if api.contains("responses") { looks } else { looks.thinking(["Hm", "m."], "sig-mock") };
+    let looks = if api.contains("responses") {
+        looks
+    } else {
+        looks.thinking(["Hm", "m."], "sig-mock")
+    };
     vec![
         Reply::error(ErrorKind::Overloaded),
         looks.then_tool("call_1", "bash", json!({"command": "echo from-the-tool"})),
         Reply::text(["Half an ans"]).cut(300, CutHow::Reset),
         Reply::text(["It ", "says ", "é ☃."]),
-        serde_json::from_value(json!({"error": {"kind": "auth", "message": format!("bad key {KEY}!")}})).unwrap(),
+        serde_json::from_value(json!({"error": {"kind": "auth", "message": format!("bad key {KEY}!")}}))
+            .unwrap(),
         Reply::text(["Good bye."]),
     ]
 }
@@ -109,7 +140,10 @@ fn talk(pi: &Pi) -> Vec<Value> {
         pi.say(prompt);
     }
     let lines = pi.lines();
-    lines.into_iter().filter(|line| line["type"] != "response" && line["type"] != "ready").collect()
+    lines
+        .into_iter()
+        .filter(|line| line["type"] != "response" && line["type"] != "ready")
+        .collect()
 }
 
 #[test]
@@ -144,11 +178,17 @@ fn every_family_says_the_same_again() {
 fn one_shot_modes_record_and_play() {
     for mode in ["text", "json"] {
         let world = World::new([Reply::tool("c", "ls", json!({})), Reply::text(["Two files."])]);
-        world.dir.write_models(&models(&world.server.url()).clone()).unwrap();
+        world
+            .dir
+            .write_models(&models(&world.server.url()).clone())
+            .unwrap();
         let file = tape(&world);
         let file = file.to_str().unwrap();
         let auth = json!({"anthropic-messages": {"type": "api_key", "key": KEY}});
-        world.dir.write(world.dir.agent_dir().join("auth.json"), auth.to_string()).unwrap();
+        world
+            .dir
+            .write(world.dir.agent_dir().join("auth.json"), auth.to_string())
+            .unwrap();
         let args = ["--model", "anthropic-messages/m", "--mode", mode, "-p", "Look"];
         let run = |world: &World, option: &[&str]| world.run(&[&args, option].concat(), "");
         let recorded = run(&world, &["--record", file]);
@@ -158,7 +198,9 @@ fn one_shot_modes_record_and_play() {
         let played = run(&again, &["--replay", file]);
         assert_eq!((played.code, played.err.as_str()), (Some(0), ""));
         let kinds = |out: &str| -> Vec<Value> {
-            let parsed = out.lines().map(|line| serde_json::from_str(line).unwrap_or(json!(line)));
+            let parsed = out
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap_or(json!(line)));
             plain(&parsed.collect::<Vec<Value>>(), &again)
                 .into_iter()
                 .map(|line| line["type"].clone())
@@ -168,7 +210,10 @@ fn one_shot_modes_record_and_play() {
             assert_eq!(played.out, recorded.out);
         } else {
             let updates = |kinds: Vec<Value>| -> Vec<Value> {
-                kinds.into_iter().filter(|kind| kind != "message_update").collect()
+                kinds
+                    .into_iter()
+                    .filter(|kind| kind != "message_update")
+                    .collect()
             };
             assert_eq!(updates(kinds(&played.out)), updates(kinds(&recorded.out)));
         }
@@ -200,8 +245,11 @@ fn sessions_of_one_process_each_get_their_answers() {
         pi.settled();
         let lines = pi.lines();
         let of = |session: &Value| -> String {
-            let own: Vec<Value> =
-                lines.iter().filter(|line| line.get("session").unwrap_or(&Value::Null) == session).cloned().collect();
+            let own: Vec<Value> = lines
+                .iter()
+                .filter(|line| line.get("session").unwrap_or(&Value::Null) == session)
+                .cloned()
+                .collect();
             text(answers(&own)[0])
         };
         (of(&Value::Null), of(&other))
@@ -235,7 +283,10 @@ fn an_aborted_answer_stays_open_until_it_is_aborted_again() {
         pi.settled();
         pi.say("next");
         let lines = pi.lines();
-        answers(&lines).into_iter().map(|answer| (text(answer), answer["stopReason"].clone())).collect::<Vec<_>>()
+        answers(&lines)
+            .into_iter()
+            .map(|answer| (text(answer), answer["stopReason"].clone()))
+            .collect::<Vec<_>>()
     };
     let api = "anthropic-messages";
     let pi = Pi::spawn(config(&world, api, "--record").env("PLANTED", KEY));
@@ -251,14 +302,21 @@ fn an_aborted_answer_stays_open_until_it_is_aborted_again() {
 
 #[test]
 fn compaction_is_played_too() {
-    let world = World::new([Reply::text(["long ago"]), Reply::text(["a summary of it"]), Reply::text(["now"])]);
+    let world = World::new([
+        Reply::text(["long ago"]),
+        Reply::text(["a summary of it"]),
+        Reply::text(["now"]),
+    ]);
     world.dir.write_models(&models(&world.server.url())).unwrap();
     world.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     let go = |pi: &Pi| {
         pi.say("begin");
         let done = pi.get("compact");
         pi.say("go on");
-        (done["summary"].clone(), pi.get("get_last_assistant_text")["text"].clone())
+        (
+            done["summary"].clone(),
+            pi.get("get_last_assistant_text")["text"].clone(),
+        )
     };
     let pi = Pi::spawn(config(&world, "google-generative-ai", "--record").env("PLANTED", KEY));
     let recorded = go(&pi);
@@ -285,18 +343,29 @@ fn what_was_not_recorded_is_an_error_and_what_differs_is_told() {
     let lines = pi.say("Howdy");
     assert_eq!(text(answers(&lines)[0]), "Hello!");
     let notice = of_type(&lines, "notice")[0]["message"].as_str().unwrap();
-    assert!(notice.contains("differs") && notice.contains(".input[0]"), "{notice}");
+    assert!(
+        notice.contains("differs") && notice.contains(".input[0]"),
+        "{notice}"
+    );
     let lines = pi.say("And now?");
     let answer = answers(&lines)[0];
     assert_eq!(answer["stopReason"], "error");
     let error = answer["errorMessage"].as_str().unwrap();
-    assert!(error.contains("no further answer") && error.contains(api), "{error}");
+    assert!(
+        error.contains("no further answer") && error.contains(api),
+        "{error}"
+    );
     assert!(of_type(&lines, "auto_retry_start").is_empty());
     pi.finish();
 
     let pi = Pi::spawn(config(&again, api, "--replay").args(["--replay-strict"]));
     let lines = pi.say("Howdy");
-    assert!(answers(&lines)[0]["errorMessage"].as_str().unwrap().contains("differs"));
+    assert!(
+        answers(&lines)[0]["errorMessage"]
+            .as_str()
+            .unwrap()
+            .contains("differs")
+    );
     pi.finish();
 }
 
@@ -335,30 +404,56 @@ fn recordings_are_appended_and_nothing_else_is_written_to() {
 #[test]
 fn the_recording_says_what_happened_and_when() {
     let world = World::new([Reply::text(["a", "b"])]);
-    world.dir.write_models(&models(&format!("{}/x?key={KEY}&alt=sse", world.server.url()))).unwrap();
+    world
+        .dir
+        .write_models(&models(&format!("{}/x?key={KEY}&alt=sse", world.server.url())))
+        .unwrap();
     let url = format!("{}/anthropic?key={KEY}", world.server.url());
     let provider = json!({"baseUrl": url, "api": "anthropic-messages", "apiKey": "$PLANTED", "authHeader": true,
         "headers": {"X-Corp": "corp-secret-0123456789", "X-Title": "shown"}, "models": [{"id": "m"}]});
-    world.dir.write_models(&json!({"providers": {"own": provider}})).unwrap();
+    world
+        .dir
+        .write_models(&json!({"providers": {"own": provider}}))
+        .unwrap();
     let pi = Pi::spawn(config(&world, "own", "--record").env("PLANTED", KEY));
     let state = pi.state();
     assert!(!state.to_string().contains(KEY), "{state}");
     pi.say(&format!("My key is {KEY}."));
     pi.finish();
-    assert!(world.server.requests()[0].path.contains(KEY), "the provider gets it");
+    assert!(
+        world.server.requests()[0].path.contains(KEY),
+        "the provider gets it"
+    );
     let lines = lines_of(&tape(&world));
     let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
     assert_eq!(kinds[..3], ["tape", "request", "response"]);
     assert_eq!(kinds.last(), Some(&"end"));
     let request = &lines[1];
     assert_eq!(request["method"], "POST");
-    assert!(request["url"].as_str().unwrap().ends_with("/anthropic/v1/messages?key=[key]"));
+    assert!(
+        request["url"]
+            .as_str()
+            .unwrap()
+            .ends_with("/anthropic/v1/messages?key=[key]")
+    );
     let headers = request["headers"].as_array().unwrap();
-    for shown in [["x-title", "shown"], ["x-corp", "[key]"], ["authorization", "[key]"], ["x-api-key", "[key]"]] {
+    for shown in [
+        ["x-title", "shown"],
+        ["x-corp", "[key]"],
+        ["authorization", "[key]"],
+        ["x-api-key", "[key]"],
+    ] {
         assert!(headers.contains(&json!(shown)), "{headers:?}");
     }
-    assert!(request["body"]["messages"][0].to_string().contains("My key is [key]."));
+    assert!(
+        request["body"]["messages"][0]
+            .to_string()
+            .contains("My key is [key].")
+    );
     assert_eq!(lines[2]["status"], 200);
-    let body: String = of_type(&lines, "chunk").iter().map(|line| line["text"].as_str().unwrap()).collect();
+    let body: String = of_type(&lines, "chunk")
+        .iter()
+        .map(|line| line["text"].as_str().unwrap())
+        .collect();
     assert!(body.contains("message_start") && body.contains("message_stop"));
 }
