@@ -21,7 +21,7 @@ pub(crate) fn request(request: &ModelRequest) -> Span {
         gen_ai.provider.name = provider(&model.api, &model.provider),
         gen_ai.conversation.id = request.session_id,
         gen_ai.request.model = model.id,
-        gen_ai.request.max_tokens = request.output_limit(),
+        gen_ai.request.max_tokens = request.output_limit().map(number),
         gen_ai.response.model = Empty,
         gen_ai.response.id = Empty,
         gen_ai.response.finish_reasons = Empty,
@@ -85,9 +85,12 @@ fn record(span: &Span, message: &AssistantMessage) {
     };
     span.record("gen_ai.response.finish_reasons", format!("[\"{reason}\"]"));
     // The conventions count cached tokens as input.
-    span.record(
-        "gen_ai.usage.input_tokens",
-        usage.input + usage.cache_read + usage.cache_write,
-    );
-    span.record("gen_ai.usage.output_tokens", usage.output);
+    let input = usage.input + usage.cache_read + usage.cache_write;
+    span.record("gen_ai.usage.input_tokens", number(input));
+    span.record("gen_ai.usage.output_tokens", number(usage.output));
+}
+
+/// Collectors know signed numbers only.
+fn number(tokens: u64) -> i64 {
+    i64::try_from(tokens).unwrap_or(i64::MAX)
 }

@@ -56,9 +56,13 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let tape = tape(args, env, &mut registry)?;
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
     let secrets = registry.secrets().clone();
+    let proxy = env.proxy(settings.http_proxy.as_deref());
+    for address in [&proxy.http, &proxy.https, &proxy.all].into_iter().flatten() {
+        secrets.learn_url(address);
+    }
     let shared = Shared {
         client: Client::new(ClientConfig {
-            proxy: env.proxy(settings.http_proxy.as_deref()),
+            proxy,
             script: args.script.as_deref().map(|script| env.path(script)),
             tape,
             secrets: secrets.clone(),
