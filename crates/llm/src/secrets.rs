@@ -52,7 +52,6 @@ pub struct Secrets(Arc<RwLock<Known>>);
 struct Known {
     /// In the order in which they were learnt; each in all the forms it takes in texts.
     needles: Vec<memmem::Finder<'static>>,
-    longest: usize,
 }
 
 /// Shows how many, not which.
@@ -82,7 +81,6 @@ impl Secrets {
             if known.needles.len() >= MAX_SECRETS {
                 known.needles.remove(0);
             }
-            known.longest = known.longest.max(form.len());
             known
                 .needles
                 .push(memmem::Finder::new(form.as_bytes()).into_owned());
@@ -160,19 +158,16 @@ impl Secrets {
 
     /// Length of the longest end of `bytes` that may be the beginning of a credential.
     pub(crate) fn open_end(&self, bytes: &[u8]) -> usize {
-        self.read(|known| {
-            let most = bytes.len().min(known.longest.saturating_sub(1));
-            (1..=most)
-                .rev()
-                .find(|length| {
-                    let end = bytes.get(bytes.len() - length..).unwrap_or_default();
-                    let begins = |finder: &memmem::Finder<'_>| {
-                        finder.needle().len() > *length && finder.needle().starts_with(end)
-                    };
-                    known.needles.iter().any(begins)
-                })
-                .unwrap_or(0)
-        })
+        // Of each only the places where its first byte stands are looked at: this runs for every piece of a recording.
+        let open = |finder: &memmem::Finder<'_>| {
+            let needle = finder.needle();
+            let window = bytes.get(bytes.len().saturating_sub(needle.len() - 1)..)?;
+            let begins = |at: &usize| needle.starts_with(window.get(*at..).unwrap_or_default());
+            let at = memchr::memchr_iter(*needle.first()?, window).find(begins)?;
+            Some(window.len() - at)
+        };
+        self.read(|known| known.needles.iter().filter_map(open).max())
+            .unwrap_or(0)
     }
 
     fn read<T>(&self, look: impl FnOnce(&Known) -> T) -> T {
