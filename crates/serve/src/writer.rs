@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use host::{Lane, Outgoing};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
@@ -78,28 +78,36 @@ impl StdoutWriter {
 /// # Errors
 /// When writing failed.
 pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: Sink) -> Result<(), Error> {
+    let mut carried = None;
     loop {
-        let item = match next(&mut queue, &connection, &mut sink).await? {
-            Next::Item(item) => Some(item),
-            Next::Deadline => None,
-            Next::End => break,
+        let item = match carried.take() {
+            Some(item) => Some(item),
+            None => match next(&mut queue, &connection, &mut sink).await? {
+                Next::Item(item) => Some(item),
+                Next::Deadline => None,
+                Next::End => break,
+            },
         };
         let mut batch = sink.buffer().await?;
         let now = Instant::now();
-        let mut waiting = None;
-        if let Some(item) = item {
-            waiting = fill(item, &mut queue, &mut connection, now, &mut batch);
-        }
-        if waiting.is_some() {
+        let filled = match item {
+            Some(item) => fill(item, &mut queue, &mut connection, now, &mut batch),
+            None => Filled::Enough,
+        };
+        if matches!(filled, Filled::UpTo(_)) {
             connection.flush(now, &mut batch);
         } else {
             connection.tick(now, &mut batch);
         }
         sink.write(batch).await?;
-        if let Some(waiting) = waiting {
-            sink.flush().await?;
-            // Who asked may have given up.
-            let _ = waiting.send(());
+        match filled {
+            Filled::Enough => {}
+            Filled::Before(item) => carried = Some(item),
+            Filled::UpTo(waiting) => {
+                sink.flush().await?;
+                // Who asked may have given up.
+                let _ = waiting.send(());
+            }
         }
     }
     let mut batch = sink.buffer().await?;
@@ -135,14 +143,24 @@ async fn next(queue: &mut Lanes, connection: &Connection, sink: &mut Sink) -> Re
     }
 }
 
-/// Encodes `item` and what else is in the queue, up to the size of a batch or a request to flush, which is returned.
+/// Why a batch goes no further.
+enum Filled {
+    /// It is large enough, or there is nothing more.
+    Enough,
+    /// This begins the next one.
+    Before(Said),
+    /// Somebody waits until everything up to here was written.
+    UpTo(oneshot::Sender<()>),
+}
+
+/// Encodes `item` and what else is in the queue, up to the size of a batch or a request to flush.
 fn fill(
     item: Said,
     queue: &mut Lanes,
     connection: &mut Connection,
     now: Instant,
     batch: &mut Vec<u8>,
-) -> Option<tokio::sync::oneshot::Sender<()>> {
+) -> Filled {
     let mut next = Some(item);
     while let Some(item) = next {
         match item {
@@ -151,20 +169,25 @@ fn fill(
             Said::Item(session, item) => {
                 let from = session.as_ref();
                 match item {
-                    Outgoing::Event(event) => connection.event(from, &event, now, batch),
+                    Outgoing::Event(event) => {
+                        if connection.clears_the_way(from, &event, now, batch) {
+                            return Filled::Before(Said::Item(session, Outgoing::Event(event)));
+                        }
+                        connection.event(from, &event, now, batch);
+                    }
                     Outgoing::Response(response) => connection.response(from, &response, now, batch),
                     Outgoing::Connection(origin, command, snapshot) => {
                         connection.answer(from, origin, &command, snapshot, now, batch);
                     }
-                    Outgoing::Flush(waiting) => return Some(waiting),
+                    Outgoing::Flush(waiting) => return Filled::UpTo(waiting),
                     _ => {}
                 }
             }
         }
         if batch.len() + connection.held_back() >= BATCH_BYTES {
-            return None;
+            return Filled::Enough;
         }
         next = queue.try_next();
     }
-    None
+    Filled::Enough
 }

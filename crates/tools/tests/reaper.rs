@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use pinion_tools::reaper::{Ended, SpawnSpec};
 use pinion_tools::{
     GuardianLaunch, Reaper, ToolContext, ToolOutcome, ToolRequest, Toolbox, ToolsConfig, UserBash,
 };
@@ -364,6 +365,52 @@ async fn a_program_that_cannot_start_is_an_error() {
             .joined_text()
             .starts_with("The process guardian is not available: ")
     );
+}
+
+/// What a child that is spoken with says, up to the end of its output.
+async fn heard(mut output: tokio::net::unix::pipe::Receiver) -> String {
+    use tokio::io::AsyncReadExt as _;
+    let mut text = String::new();
+    output.read_to_string(&mut text).await.unwrap();
+    text
+}
+
+fn shell(command: &str) -> SpawnSpec {
+    SpawnSpec {
+        program: "/bin/sh".into(),
+        args: vec!["-c".into(), command.into()],
+        env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        cwd: "/".into(),
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_is_spoken_with_has_its_streams_apart() {
+    use tokio::io::AsyncWriteExt as _;
+    for reaper in [reaper(), Reaper::direct()] {
+        let command = "while read line; do echo \"got $line\"; echo \"odd $line\" >&2; done; echo over";
+        let (mut child, mut pipes) = reaper.spawn_piped(shell(command)).await.unwrap();
+        pipes.input.write_all(b"one\ntwo\n").await.unwrap();
+        drop(pipes.input);
+        assert_eq!(heard(pipes.output).await, "got one\ngot two\nover\n");
+        assert_eq!(heard(pipes.errors).await, "odd one\nodd two\n");
+        assert_eq!(child.ended().await, Ended::Code(0));
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_is_spoken_with_is_killed_with_all_it_started() {
+    for reaper in [reaper(), Reaper::direct()] {
+        let (mut child, pipes) = reaper
+            .spawn_piped(shell("sleep 1000 & echo up; wait"))
+            .await
+            .unwrap();
+        child.kill().await.unwrap();
+        // The pipe ends when nobody holds it any more, the sleeper included.
+        let said = tokio::time::timeout(std::time::Duration::from_secs(20), heard(pipes.output)).await;
+        assert!(said.is_ok());
+        assert!(matches!(child.ended().await, Ended::Signal(9) | Ended::Lost));
+    }
 }
 
 #[tokio::test]

@@ -63,20 +63,47 @@ const OLD_ROLES: [&str; 10] = [
 ];
 
 impl Dialect {
-    /// All of them, in the order of their history.
+    /// All of them: the undecided one, then those of the family, oldest first.
     pub const ALL: [Self; 9] = [
         Self::Auto,
         Self::Early,
-        Self::Web,
         Self::Hooks,
         Self::Omp,
         Self::OmpNow,
         Self::Xcsh,
+        Self::Web,
         Self::Pi,
         Self::PiDelta,
     ];
 
-    /// What `--rpc-dialect` calls it.
+    /// Those that some program speaks: all but the undecided one.
+    pub fn spoken() -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(|dialect| *dialect != Self::Auto)
+    }
+
+    /// The names of all, as a sentence lists them.
+    #[must_use]
+    pub fn names() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+
+    /// Which programs speak it.
+    #[must_use]
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Self::Auto => "not decided: understands all and writes what all tolerate",
+            Self::Early => "pi 0.12 (December 2025): prompt, abort, compact, and nothing is answered",
+            Self::Hooks => "pi 0.16 to 0.34: responses, hooks, one queue, branches by line",
+            Self::Omp => "the first oh-my-pi (1.337): ids of entries, hooks",
+            Self::OmpNow => "today's oh-my-pi: host tools, todos, login",
+            Self::Xcsh => "xcsh: todos, host tools, interrupts",
+            Self::Web => "the web fork of pi: the protocol over a WebSocket, with a list of sessions",
+            Self::Pi => "pi from 0.74 on, with updates that repeat the message so far",
+            Self::PiDelta => "today's pi, from 0.84 on: updates hold only what is new",
+        }
+    }
+
+    /// What `--rpc-dialect`, `hello` and `pinion schema --dialect` call it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

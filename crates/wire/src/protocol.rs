@@ -1,6 +1,8 @@
 //! What the protocol is as a whole: its version, the dialects of the family, and which command and event belongs to which of
 //! them (dialects.md 2 and 3). How the dialects differ in the shape of a line is not known here.
 
+use crate::Dialect;
+
 /// Version of the protocol, apart from the agent's: the first number changes when a client may break, the second when
 /// something is added. `xtask breaking` holds it to that.
 pub const PROTOCOL_VERSION: &str = "1.1.0";
@@ -23,38 +25,32 @@ pub const CAPABILITIES: [&str; 12] = [
 
 /// A set of dialects, one bit each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DialectSet(u8);
+pub struct DialectSet(u16);
 
 impl DialectSet {
+    const fn of(dialect: Dialect) -> Self {
+        Self(1 << dialect as u16)
+    }
+
     const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// Is a dialect in it?
     #[must_use]
-    pub fn has(self, dialect: &Dialect) -> bool {
-        self.0 & dialect.bit.0 != 0
+    pub const fn has(self, dialect: Dialect) -> bool {
+        self.0 & Self::of(dialect).0 != 0
     }
 }
 
-/// A dialect that can be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dialect {
-    /// Its name, in `--rpc-dialect`, `hello` and `pinion schema --dialect`.
-    pub name: &'static str,
-    /// Which programs speak it.
-    pub doc: &'static str,
-    bit: DialectSet,
-}
-
-const E: DialectSet = DialectSet(1);
-const W: DialectSet = DialectSet(2);
-const H: DialectSet = DialectSet(4);
-const O: DialectSet = DialectSet(8);
-const N: DialectSet = DialectSet(16);
-const X: DialectSet = DialectSet(32);
-const P: DialectSet = DialectSet(64);
-const D: DialectSet = DialectSet(128);
+const E: DialectSet = DialectSet::of(Dialect::Early);
+const W: DialectSet = DialectSet::of(Dialect::Web);
+const H: DialectSet = DialectSet::of(Dialect::Hooks);
+const O: DialectSet = DialectSet::of(Dialect::Omp);
+const N: DialectSet = DialectSet::of(Dialect::OmpNow);
+const X: DialectSet = DialectSet::of(Dialect::Xcsh);
+const P: DialectSet = DialectSet::of(Dialect::Pi);
+const D: DialectSet = DialectSet::of(Dialect::PiDelta);
 
 /// Today's pi in both forms.
 const PI: DialectSet = P.and(D);
@@ -68,51 +64,6 @@ const ALL: DialectSet = W.and(HO).and(XN).and(PI);
 const EVERY: DialectSet = ALL.and(E);
 /// Those that forked or followed after steering came.
 const LATE: DialectSet = W.and(XN).and(PI);
-
-/// The dialects, oldest first. `auto`, the default, is not one of them: it understands all and writes what all tolerate.
-pub const DIALECTS: [Dialect; 8] = [
-    dialect(
-        "early",
-        "pi 0.12 (December 2025): prompt, abort, compact, and nothing is answered",
-        E,
-    ),
-    dialect(
-        "hooks",
-        "pi 0.16 to 0.34: responses, hooks, one queue, branches by line",
-        H,
-    ),
-    dialect("omp", "the first oh-my-pi (1.337): ids of entries, hooks", O),
-    dialect("omp-now", "today's oh-my-pi: host tools, todos, login", N),
-    dialect("xcsh", "xcsh: todos, host tools, interrupts", X),
-    dialect(
-        "web",
-        "the web fork of pi: the protocol over a WebSocket, with a list of sessions",
-        W,
-    ),
-    dialect(
-        "pi",
-        "pi from 0.74 on, with updates that repeat the message so far",
-        P,
-    ),
-    dialect(
-        "pi-delta",
-        "today's pi, from 0.84 on: updates hold only what is new",
-        D,
-    ),
-];
-
-/// Names that `hello` and `--rpc-dialect` take besides those of [`DIALECTS`].
-pub const AUTO: &str = "auto";
-
-const fn dialect(name: &'static str, doc: &'static str, bit: DialectSet) -> Dialect {
-    Dialect { name, doc, bit }
-}
-
-/// The dialect of a name.
-#[must_use]
-pub fn find_dialect(name: &str) -> Option<&'static Dialect> {
-    DIALECTS.iter().find(|dialect| dialect.name == name)
-}
 
 /// A command or event of the family, and the dialects that have it.
 pub type Belongs = (&'static str, DialectSet);
@@ -256,7 +207,8 @@ pub const EVENTS: &[Belongs] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Belongs, COMMANDS, DIALECTS, EVENTS, dialects_of, find_dialect};
+    use super::{Belongs, COMMANDS, EVENTS, dialects_of};
+    use crate::Dialect;
 
     #[test]
     fn names_are_there_once() {
@@ -264,16 +216,14 @@ mod tests {
             let names: BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
             assert_eq!(names.len(), rows.len());
         }
-        let names: BTreeSet<&str> = DIALECTS.iter().map(|dialect| dialect.name).collect();
-        assert_eq!(names.len(), DIALECTS.len(), "{names:?}");
     }
 
     #[test]
     fn rows_say_who_has_them() {
         let has = |rows: &[Belongs], name: &str| {
             let set = dialects_of(rows, name)?;
-            let names = DIALECTS.iter().filter(|dialect| set.has(dialect));
-            Some(names.map(|dialect| dialect.name).collect::<Vec<_>>().join(" "))
+            let names = Dialect::ALL.into_iter().filter(|dialect| set.has(*dialect));
+            Some(names.map(Dialect::as_str).collect::<Vec<_>>().join(" "))
         };
         assert_eq!(has(COMMANDS, "abort_and_prompt").as_deref(), Some("omp-now xcsh"));
         assert_eq!(
@@ -282,6 +232,5 @@ mod tests {
         );
         assert_eq!(has(EVENTS, "compaction").as_deref(), Some("early"));
         assert_eq!(has(COMMANDS, "hello"), None);
-        assert!(find_dialect("auto").is_none());
     }
 }

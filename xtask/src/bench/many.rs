@@ -99,13 +99,13 @@ fn folders(stage: &Stage, apart: bool) -> Result<Vec<Value>> {
     (0..MANY).map(folder).collect()
 }
 
-/// Waits for the answers to all of them, which come in order.
+/// Waits for the answers to all of them, in whatever order they were opened.
 fn answers(agent: &Runner) -> Result<()> {
-    for number in 0..MANY {
+    for _ in 0..MANY {
         let head = agent.wait(|head| head.kind() == "response")?;
         ensure!(
-            head.answers(&format!("open{number}")) && head.text.contains("\"success\":true"),
-            "session {number} was not opened: {}",
+            head.text.contains("\"command\":\"open_session\"") && head.text.contains("\"success\":true"),
+            "a session was not opened: {}",
             head.text
         );
     }

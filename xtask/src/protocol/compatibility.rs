@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use wire::protocol::{Belongs, COMMANDS, DIALECTS, Dialect, EVENTS, dialects_of};
+use wire::Dialect;
+use wire::protocol::{Belongs, COMMANDS, EVENTS, dialects_of};
 use wire::table::TABLE;
 
 const INTRO: &str = "\
@@ -28,17 +29,17 @@ pub(super) fn render(document: &Value) -> String {
     let mut line = |text: &str| {
         let _infallible = writeln!(out, "{text}");
     };
-    for dialect in &DIALECTS {
-        line(&format!("- `{}`: {}.", dialect.name, dialect.doc));
+    for dialect in Dialect::spoken() {
+        line(&format!("- `{}`: {}.", dialect.as_str(), dialect.doc()));
     }
     line(
         "\n## What is missing\n\nCommands and events of a dialect that this agent does not have yet, or will not have.\n",
     );
     line("| dialect | commands | events |\n| --- | --- | --- |");
-    for dialect in &DIALECTS {
+    for dialect in Dialect::spoken() {
         line(&format!(
             "| `{}` | {} | {} |",
-            dialect.name,
+            dialect.as_str(),
             missing(COMMANDS, dialect, &commands),
             missing(EVENTS, dialect, &events)
         ));
@@ -67,7 +68,7 @@ fn sent(document: &Value) -> BTreeSet<&str> {
     names
 }
 
-fn missing(rows: &[Belongs], dialect: &Dialect, here: &BTreeSet<&str>) -> String {
+fn missing(rows: &[Belongs], dialect: Dialect, here: &BTreeSet<&str>) -> String {
     let names = rows
         .iter()
         .filter(|(name, set)| set.has(dialect) && !here.contains(name));
@@ -86,12 +87,12 @@ fn table<'a>(
     here: &BTreeSet<&str>,
     own: impl Iterator<Item = &'a str>,
 ) {
-    let names: Vec<&str> = DIALECTS.iter().map(|dialect| dialect.name).collect();
+    let names: Vec<&str> = Dialect::spoken().map(Dialect::as_str).collect();
     line(&format!("| name | here | {} |", names.join(" | ")));
     line(&format!("| --- | --- |{}", " --- |".repeat(names.len())));
     let mark = |is: bool| if is { "yes" } else { "" };
     for (name, set) in rows {
-        let cells: Vec<&str> = DIALECTS.iter().map(|dialect| mark(set.has(dialect))).collect();
+        let cells: Vec<&str> = Dialect::spoken().map(|dialect| mark(set.has(dialect))).collect();
         let here = if here.contains(name) { "yes" } else { "no" };
         line(&format!("| `{name}` | {here} | {} |", cells.join(" | ")));
     }

@@ -1,5 +1,6 @@
 //! Why a command line cannot be carried out. Printed by the caller as `Error: ...`; the exit status is 1.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 /// A mistake in the arguments, or in a file they name.
@@ -27,7 +28,7 @@ pub(crate) enum UsageError {
         /// As it was typed.
         value: String,
         /// What would be right.
-        wanted: &'static str,
+        wanted: Cow<'static, str>,
     },
     /// Two options that contradict each other.
     #[error("{0} cannot be combined with {1}")]

@@ -83,7 +83,7 @@ pub(crate) struct Args {
     /// `--ts` of `schema`.
     pub(crate) typescript: bool,
     /// `--dialect` of `schema`.
-    pub(crate) schema_dialect: Option<String>,
+    pub(crate) schema_dialect: Option<Dialect>,
     /// `--mode`.
     pub(crate) mode: Option<Mode>,
     /// `--print`; its text is in `messages`.

@@ -6,9 +6,6 @@ use wire::{Dialect, ThinkingLevel};
 use super::error::UsageError;
 use super::{Args, Mode, SESSION_ID_BYTES};
 
-/// What `--rpc-dialect` takes.
-const DIALECTS: &str = "auto, early, web, hooks, omp, omp-now, xcsh, pi or pi-delta";
-
 /// An unknown mode is no reason to stop (pi-core.md 7.1), but worth a word.
 pub(super) fn set_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
     match Mode::parse(&value) {
@@ -31,27 +28,21 @@ pub(super) fn set_print(args: &mut Args, value: Option<String>) {
 }
 
 pub(super) fn set_dialect(args: &mut Args, value: String) -> Result<(), UsageError> {
-    let Some(dialect) = Dialect::parse(&value) else {
-        return Err(UsageError::InvalidValue {
-            flag: "--rpc-dialect",
-            value,
-            wanted: DIALECTS,
-        });
-    };
-    args.rpc_dialect = Some(dialect);
+    args.rpc_dialect = Some(dialect("--rpc-dialect", value)?);
     Ok(())
 }
 
 pub(super) fn set_schema_dialect(args: &mut Args, value: String) -> Result<(), UsageError> {
-    if value != wire::protocol::AUTO && wire::protocol::find_dialect(&value).is_none() {
-        return Err(UsageError::InvalidValue {
-            flag: "--dialect",
-            value,
-            wanted: DIALECTS,
-        });
-    }
-    args.schema_dialect = Some(value);
+    args.schema_dialect = Some(dialect("--dialect", value)?);
     Ok(())
+}
+
+fn dialect(flag: &'static str, value: String) -> Result<Dialect, UsageError> {
+    Dialect::parse(&value).ok_or_else(|| UsageError::InvalidValue {
+        flag,
+        value,
+        wanted: format!("one of {}", Dialect::names()).into(),
+    })
 }
 
 /// An option of omp and xcsh. xcsh's client is the one known to give such options by itself.
@@ -114,7 +105,7 @@ pub(super) fn set_session_id(args: &mut Args, value: String) -> Result<(), Usage
         return Err(UsageError::InvalidValue {
             flag: "--session-id",
             value,
-            wanted,
+            wanted: wanted.into(),
         });
     }
     args.session_id = Some(value);

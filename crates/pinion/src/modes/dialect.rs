@@ -20,10 +20,9 @@ pub(crate) fn of(args: &Args, env: &Environment) -> (Dialect, Option<String>) {
 /// The dialect to begin with, and a word about a variable that names none. `program` is how we were called.
 fn choose(args: &Args, variable: Option<&str>, program: Option<&OsStr>) -> (Dialect, Option<String>) {
     let named = variable.and_then(Dialect::parse);
-    let warning = variable.filter(|_| named.is_none()).map(|value| {
-        let known: Vec<&str> = Dialect::ALL.into_iter().map(Dialect::as_str).collect();
-        format!("{VARIABLE}={value} is ignored. Dialects: {}", known.join(", "))
-    });
+    let warning = variable
+        .filter(|_| named.is_none())
+        .map(|value| format!("{VARIABLE}={value} is ignored. Dialects: {}", Dialect::names()));
     let dialect = args
         .rpc_dialect
         .or(named)

@@ -76,10 +76,11 @@ fn a_replay_in_the_middle_of_an_answer_leaves_no_gap() {
     numbered(&pi);
     pi.prompt("Go");
     world.server.wait_gate("mid", LONG).unwrap();
-    pi.wait_update("text_delta");
+    // The last thing that comes before the gate.
+    pi.wait_update("text_end");
     let (data, again) = replay(&pi, 0);
     let last = data["lastSeq"].as_u64().unwrap();
-    assert_eq!(numbers(&again), (1..=last).collect::<Vec<_>>());
+    assert_eq!(numbers(&again), (1..=last).collect::<Vec<_>>(), "{again:#?}");
     let before = pi.lines().len();
     world.server.release("mid");
     pi.settled();

@@ -5,21 +5,17 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use wire::connection::{HelloParams, Refused, Welcome};
-use wire::protocol::{AUTO, PROTOCOL_VERSION, find_dialect};
-use wire::{EVENT_NAMES, canonical_event};
+use wire::protocol::PROTOCOL_VERSION;
+use wire::{Dialect, EVENT_NAMES, canonical_event};
 
 use crate::encode::Form;
 use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS, MAX_SESSIONS};
 use crate::manner::Manner;
 
-/// The dialect whose updates hold only what is new.
-const DELTA_DIALECT: &str = "pi-delta";
-
 /// See the module's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Agreement {
-    /// Name of the dialect.
-    pub(crate) dialect: &'static str,
+    pub(crate) dialect: Dialect,
     /// Events that are sent; none: all of them.
     events: Option<BTreeSet<&'static str>>,
     /// Handles of the sessions whose events are sent, the first one being `""`; none: all of them.
@@ -35,7 +31,7 @@ impl Agreement {
     /// What holds before anybody said hello.
     pub(crate) fn new(manner: Manner) -> Self {
         Self {
-            dialect: manner.dialect.as_str(),
+            dialect: manner.dialect,
             events: None,
             sessions: None,
             deltas: manner.has_delta_updates(),
@@ -77,7 +73,7 @@ impl Agreement {
             new.set_events(wish, &mut refused);
         }
         if let Some(wish) = &wishes.deltas {
-            match flag(wish, new.dialect == DELTA_DIALECT) {
+            match flag(wish, new.dialect.has_delta_updates()) {
                 Some(deltas) => new.deltas = deltas,
                 None => refused.push("deltas", wish, "It must be true or false"),
             }
@@ -111,7 +107,7 @@ impl Agreement {
         Welcome {
             protocol_version: PROTOCOL_VERSION,
             version: version.to_owned(),
-            dialect: self.dialect.to_owned(),
+            dialect: self.dialect.as_str().to_owned(),
             events: self.events.as_ref().map(names),
             deltas: self.deltas,
             sequence: self.sequence,
@@ -126,15 +122,14 @@ impl Agreement {
     }
 
     fn set_dialect(&mut self, wish: &Value, refused: &mut Refusals) {
-        let name = match wish.as_str() {
-            None if wish.is_null() => Some(AUTO),
-            Some(AUTO) => Some(AUTO),
-            name => name.and_then(find_dialect).map(|dialect| dialect.name),
+        let dialect = match wish {
+            Value::Null => Some(Dialect::Auto),
+            wish => wish.as_str().and_then(Dialect::parse),
         };
-        match name {
-            Some(name) => {
-                self.dialect = name;
-                self.deltas = name == DELTA_DIALECT;
+        match dialect {
+            Some(dialect) => {
+                self.dialect = dialect;
+                self.deltas = dialect.has_delta_updates();
             }
             None => refused.push(
                 "dialect",

@@ -1,7 +1,8 @@
 //! The answer of `get_protocol`: everything comes from the tables of `wire` and the limits of the crates.
 
+use wire::Dialect;
 use wire::connection::{CommandInfo, Protocol, ProtocolLimits};
-use wire::protocol::{AUTO, CAPABILITIES, DIALECTS, PROTOCOL_VERSION};
+use wire::protocol::{CAPABILITIES, PROTOCOL_VERSION};
 use wire::table::TABLE;
 
 use crate::limits;
@@ -14,12 +15,11 @@ pub(crate) fn protocol(version: &str, agreement: &Agreement) -> Protocol {
         name: spec.name,
         lane: spec.lane.name(),
     });
-    let dialects = DIALECTS.iter().map(|dialect| dialect.name);
     Protocol {
         protocol_version: PROTOCOL_VERSION,
         version: version.to_owned(),
-        dialect: agreement.dialect.to_owned(),
-        dialects: std::iter::once(AUTO).chain(dialects).collect(),
+        dialect: agreement.dialect.as_str().to_owned(),
+        dialects: Dialect::ALL.map(Dialect::as_str).to_vec(),
         commands: commands.collect(),
         events: wire::EVENT_NAMES.to_vec(),
         capabilities: CAPABILITIES.to_vec(),

@@ -18,6 +18,7 @@ use wire::connection::{ReplayParams, Replayed, Snapshot};
 use wire::{Command, Event, Reply, Response};
 
 use crate::encode::Encoder;
+use crate::limits::BATCH_BYTES;
 
 use self::agreement::Agreement;
 use self::numbers::Numbers;
@@ -102,6 +103,23 @@ impl Connection {
         if let (true, true, Some(session)) = (slept, voice.is_awake(), from) {
             self.awake.push(Arc::clone(session));
         }
+    }
+
+    /// Appends what was held back and would be written before the event, if that alone fills a batch. True when it did: the
+    /// event then has a batch of its own, and others get their turn sooner.
+    pub(crate) fn clears_the_way(
+        &mut self,
+        from: From<'_>,
+        event: &Event,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let voice = voice(&mut self.first, &mut self.others, from);
+        let is_long = voice.is_some_and(|voice| voice.encoder.bytes_before(event) >= BATCH_BYTES);
+        if is_long {
+            self.flush_one(from, now, out);
+        }
+        is_long
     }
 
     /// Takes a response and appends it, after deltas that were held back.
@@ -201,7 +219,7 @@ impl Connection {
         // What was held back belongs before the answer, under the old rules and in the old count.
         self.flush(now, out);
         // It may have been found out since.
-        self.agreement.dialect = self.first.encoder.manner().dialect.as_str();
+        self.agreement.dialect = self.first.encoder.manner().dialect;
         let outcome = match command {
             Command::GetProtocol(_) => {
                 let protocol = describe::protocol(&self.version, &self.agreement);

@@ -189,6 +189,15 @@ impl Answer {
         self.put(index, text, Tail::Done);
     }
 
+    /// The text of a block that [`end_prose`](Self::end_prose) completed, as it stands between JSON quotes.
+    pub(crate) fn prose(&self, index: usize) -> Option<&[u8]> {
+        let block = self.blocks.iter().rev().find(|block| block.index == index)?;
+        let text = &block.json;
+        let head = [Prose::Text, Prose::Thinking].into_iter().map(Prose::head);
+        let text = head.into_iter().find_map(|head| text.strip_prefix(head))?;
+        text.strip_suffix(b"\"}")
+    }
+
     /// A tool call is complete.
     pub(crate) fn end_call(&mut self, index: usize, call: &ToolCall) {
         let mut text = Vec::new();

@@ -67,11 +67,9 @@ impl Encoder {
         self.spoken.choose_delta(Some(form == Form::Delta));
     }
 
-    /// Speaks another dialect from the next line on, by its name; a name that is none changes nothing.
-    pub(crate) fn speak(&self, dialect: &str) {
-        if let Some(dialect) = Dialect::parse(dialect) {
-            self.spoken.choose(dialect);
-        }
+    /// Speaks another dialect from the next line on.
+    pub(crate) fn speak(&self, dialect: Dialect) {
+        self.spoken.choose(dialect);
     }
 
     /// What is known of the connection's dialect.
@@ -135,9 +133,26 @@ impl Encoder {
         let (deltas, usage) = self.pending.take();
         let start = out.len();
         for delta in &deltas {
-            self.write_update(&usage, out, |out| write_delta(out, delta));
+            self.write_update(&usage, out, |_, out| write_delta(out, delta));
         }
         self.pending.wrote(now, out.len() - start, self.size());
+    }
+
+    /// About how many bytes [`event`](Self::event) would write of deltas that were held back, before the event itself.
+    pub(crate) fn bytes_before(&self, event: &Event) -> usize {
+        let is_delta = matches!(
+            event,
+            Event::MessageUpdate {
+                assistant_message_event: StreamEvent::TextDelta { .. }
+                    | StreamEvent::ThinkingDelta { .. }
+                    | StreamEvent::ToolcallDelta { .. },
+                ..
+            }
+        );
+        if is_delta || self.pending.is_empty() {
+            return 0;
+        }
+        self.size().saturating_mul(2) + self.pending.bytes()
     }
 
     /// When deltas that are held back are due at the latest; `None` when nothing waits.
@@ -185,7 +200,7 @@ impl Encoder {
                     apply(answer, event);
                 }
                 let start = out.len();
-                self.write_update(usage, out, |out| write_event(out, event));
+                self.write_update(usage, out, |answer, out| write_event(out, event, answer));
                 self.pending.wrote(now, out.len() - start, self.size());
             }
         }
@@ -214,12 +229,17 @@ impl Encoder {
     }
 
     /// Writes a `message_update`; `head` writes the event's own fields without its braces.
-    fn write_update(&mut self, usage: &Usage, out: &mut Vec<u8>, head: impl FnOnce(&mut Vec<u8>)) {
+    fn write_update(
+        &mut self,
+        usage: &Usage,
+        out: &mut Vec<u8>,
+        head: impl FnOnce(Option<&Answer>, &mut Vec<u8>),
+    ) {
         if let Some(answer) = &mut self.answer {
             answer.set_usage(usage);
-            out.reserve(answer.size().saturating_mul(2));
+            out.reserve(answer.size().saturating_mul(3));
             out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
-            head(out);
+            head(Some(answer), out);
             out.extend_from_slice(b",\"partial\":");
             let from = out.len();
             answer.write(out);
@@ -233,7 +253,7 @@ impl Encoder {
             out.extend_from_slice(b"{\"type\":\"message_update\",\"usage\":");
             json::value(out, usage);
             out.extend_from_slice(b",\"assistantMessageEvent\":{");
-            head(out);
+            head(None, out);
             out.extend_from_slice(b"}}\n");
         }
     }
@@ -275,23 +295,48 @@ fn apply(answer: &mut Answer, event: &StreamEvent) {
     }
 }
 
-/// Writes the fields of a start or an end, without braces.
-fn write_event(out: &mut Vec<u8>, event: &StreamEvent) {
-    if let StreamEvent::ToolcallEnd {
-        content_index,
-        tool_call,
-    } = event
-    {
-        out.extend_from_slice(b"\"type\":\"toolcall_end\",\"contentIndex\":");
-        json::value(out, content_index);
-        out.extend_from_slice(b",\"toolCall\":");
-        answer::tool_call(out, tool_call);
-        return;
+/// Writes the fields of a start or an end, without braces. The text of a block that ended is in the answer already, if one is
+/// kept, as it is to be written.
+fn write_event(out: &mut Vec<u8>, event: &StreamEvent, answer: Option<&Answer>) {
+    let (kind, index, content): (&[u8], _, _) = match event {
+        StreamEvent::ToolcallEnd {
+            content_index,
+            tool_call,
+        } => {
+            out.extend_from_slice(b"\"type\":\"toolcall_end\",\"contentIndex\":");
+            json::value(out, content_index);
+            out.extend_from_slice(b",\"toolCall\":");
+            answer::tool_call(out, tool_call);
+            return;
+        }
+        StreamEvent::TextEnd {
+            content_index,
+            content,
+        } => (b"\"type\":\"text_end\",\"contentIndex\":", content_index, content),
+        StreamEvent::ThinkingEnd {
+            content_index,
+            content,
+        } => (
+            b"\"type\":\"thinking_end\",\"contentIndex\":",
+            content_index,
+            content,
+        ),
+        _ => {
+            json::fields(out, event);
+            if out.last() == Some(&b'}') {
+                out.pop();
+            }
+            return;
+        }
+    };
+    out.extend_from_slice(kind);
+    json::value(out, index);
+    out.extend_from_slice(b",\"content\":\"");
+    match answer.and_then(|answer| answer.prose(*index)) {
+        Some(escaped) => out.extend_from_slice(escaped),
+        None => json::escape(out, content),
     }
-    json::fields(out, event);
-    if out.last() == Some(&b'}') {
-        out.pop();
-    }
+    out.push(b'"');
 }
 
 fn write_delta(out: &mut Vec<u8>, delta: &Delta) {

@@ -1,12 +1,11 @@
 //! Commands as children of the agent itself: for systems without a guardian, and for tests. Kills reach process groups.
 
 use std::collections::HashSet;
-use std::os::fd::OwnedFd;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::watch;
 
+use super::streams::Streams;
 use super::{Ended, SpawnSpec, kill_group};
 use crate::error::ToolsError;
 
@@ -21,24 +20,14 @@ impl Direct {
     pub(super) fn spawn(
         &self,
         spec: &SpawnSpec,
-        output: OwnedFd,
+        streams: Streams,
     ) -> Result<(u32, watch::Receiver<Option<Ended>>), ToolsError> {
         let failed = |source| ToolsError::Spawn {
             program: spec.program.to_string_lossy().into_owned(),
             source,
         };
-        let errors = output.try_clone().map_err(failed)?;
-        let mut child = tokio::process::Command::new(&spec.program)
-            .args(&spec.args)
-            .env_clear()
-            .envs(spec.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&spec.cwd)
-            .stdin(Stdio::null())
-            .stdout(Stdio::from(output))
-            .stderr(Stdio::from(errors))
-            .process_group(0)
-            .spawn()
-            .map_err(failed)?;
+        let command = streams.command(spec).map_err(failed)?;
+        let mut child = tokio::process::Command::from(command).spawn().map_err(failed)?;
         let pid = child.id().unwrap_or_default();
         let (tell, ended) = watch::channel(None);
         let running = Arc::clone(&self.running);

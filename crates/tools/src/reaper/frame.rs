@@ -1,7 +1,7 @@
 //! The messages between agent and guardian and their bytes. Sockets and processes live elsewhere.
 //!
 //! A frame is a length (u32), a kind (u8), a command number (u64) and a body. Both ends are the same program, so the
-//! format needs no versions. A `Spawn` frame travels with one file descriptor: the write end of the output pipe.
+//! format needs no versions. A `Spawn` frame travels with the file descriptors of the child's streams.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -25,8 +25,8 @@ pub struct SpawnSpec {
 /// What the agent asks of the guardian.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
-    /// Start command `id`.
-    Spawn { id: u64, spec: SpawnSpec },
+    /// Start command `id`. Its streams come along: one descriptor, or three when they are apart.
+    Spawn { id: u64, spec: SpawnSpec, apart: bool },
     /// Kill command `id` whose first process was `pid` and whose processes carry `marker` in their environment.
     Kill { id: u64, pid: u32, marker: Vec<u8> },
 }
@@ -61,8 +61,9 @@ impl Request {
     /// The frame's bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         match self {
-            Self::Spawn { id, spec } => {
+            Self::Spawn { id, spec, apart } => {
                 let mut out = Writer::new(SPAWN, *id);
+                out.word(i32::from(*apart));
                 out.bytes(spec.program.as_bytes());
                 out.bytes(spec.cwd.as_bytes());
                 out.count(spec.args.len());
@@ -88,6 +89,7 @@ impl Request {
         let (kind, id, mut body) = Reader::new(payload)?;
         match kind {
             SPAWN => {
+                let apart = body.word()? != 0;
                 let program = body.os()?;
                 let cwd = body.os()?;
                 let args = (0..body.count()?).map(|_| body.os()).collect::<Result<_, _>>()?;
@@ -102,6 +104,7 @@ impl Request {
                         env,
                         cwd,
                     },
+                    apart,
                 })
             }
             KILL => Ok(Self::Kill {
@@ -267,7 +270,16 @@ mod tests {
             cwd: "/".into(),
         };
         let requests = [
-            Request::Spawn { id: u64::MAX, spec },
+            Request::Spawn {
+                id: 0,
+                spec: spec.clone(),
+                apart: true,
+            },
+            Request::Spawn {
+                id: u64::MAX,
+                spec,
+                apart: false,
+            },
             Request::Kill {
                 id: 1,
                 pid: 42,

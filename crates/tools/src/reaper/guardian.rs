@@ -9,8 +9,7 @@ use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Pid, Signal, WaitOptions};
@@ -20,6 +19,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::frame::{Report, Request, SpawnSpec, take_frame};
 use super::procfs::{self, Aim};
+use super::streams::Streams;
 use crate::limits;
 
 /// The word on the command line that turns the program into a guardian.
@@ -133,20 +133,22 @@ impl Guardian {
 
     fn serve(&mut self, request: Request) {
         let report = match request {
-            Request::Spawn { id, spec } => match self.fds.pop_front().map(|fd| start(&spec, fd)) {
-                Some(Ok(pid)) => {
-                    self.commands.insert(pid, id);
-                    Report::Spawned {
-                        id,
-                        pid: pid.cast_unsigned(),
+            Request::Spawn { id, spec, apart } => {
+                match Streams::from_fds(apart, &mut self.fds).map(|streams| start(&spec, streams)) {
+                    Some(Ok(pid)) => {
+                        self.commands.insert(pid, id);
+                        Report::Spawned {
+                            id,
+                            pid: pid.cast_unsigned(),
+                        }
                     }
+                    Some(Err(error)) => Report::Failed {
+                        id,
+                        errno: error.raw_os_error().unwrap_or(0),
+                    },
+                    None => Report::Failed { id, errno: 0 },
                 }
-                Some(Err(error)) => Report::Failed {
-                    id,
-                    errno: error.raw_os_error().unwrap_or(0),
-                },
-                None => Report::Failed { id, errno: 0 },
-            },
+            }
             Request::Kill { id, pid, marker } => {
                 let pid = pid.cast_signed();
                 // A pid that now belongs to another command must not be hit; the marker still finds our own.
@@ -183,20 +185,8 @@ fn report_exit(
     }
 }
 
-/// Starts a command as leader of a process group of its own; both outputs go to `output`.
-fn start(spec: &SpawnSpec, output: OwnedFd) -> std::io::Result<i32> {
-    let errors = output.try_clone()?;
-    let child = Command::new(&spec.program)
-        .args(&spec.args)
-        .env_clear()
-        .envs(spec.env.iter().map(|(name, value)| (name, value)))
-        .current_dir(&spec.cwd)
-        .stdin(Stdio::null())
-        .stdout(Stdio::from(output))
-        .stderr(Stdio::from(errors))
-        .process_group(0)
-        .spawn()?;
-    Ok(child.id().cast_signed())
+fn start(spec: &SpawnSpec, streams: Streams) -> std::io::Result<i32> {
+    Ok(streams.command(spec)?.spawn()?.id().cast_signed())
 }
 
 fn kill_group(pid: i32) {

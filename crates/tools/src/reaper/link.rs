@@ -18,6 +18,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::frame::{Report, Request, SpawnSpec, take_frame};
+use super::streams::Streams;
 use super::{Ended, GuardianLaunch, kill_group};
 use crate::error::ToolsError;
 use crate::limits;
@@ -48,7 +49,8 @@ pub(super) struct Remote {
 #[derive(Debug)]
 struct Outgoing {
     frame: Vec<u8>,
-    fd: Option<OwnedFd>,
+    /// They go out with the frame's first byte.
+    fds: Vec<OwnedFd>,
 }
 
 type Table = Arc<Mutex<Book>>;
@@ -86,7 +88,7 @@ impl Guardian {
         &self,
         id: u64,
         spec: SpawnSpec,
-        output: OwnedFd,
+        streams: Streams,
         marker: Vec<u8>,
     ) -> Result<(u32, watch::Receiver<Option<Ended>>, Remote), ToolsError> {
         let program = spec.program.to_string_lossy().into_owned();
@@ -98,7 +100,8 @@ impl Guardian {
             ended: end,
             killed: Vec::new(),
         };
-        let frame = Request::Spawn { id, spec }.encode();
+        let apart = streams.are_apart();
+        let frame = Request::Spawn { id, spec, apart }.encode();
         if frame.len() > limits::FRAME_MAX {
             let source = std::io::Error::from(std::io::ErrorKind::ArgumentListTooLong);
             return Err(ToolsError::Spawn { program, source });
@@ -112,7 +115,7 @@ impl Guardian {
         sender
             .send(Outgoing {
                 frame,
-                fd: Some(output),
+                fds: streams.into_fds(),
             })
             .await
             .map_err(|_| ToolsError::GuardianLost)?;
@@ -209,7 +212,13 @@ impl Remote {
         }
         let frame = Request::Kill { id, pid, marker }.encode();
         let sent = match self.requests.upgrade() {
-            Some(requests) => requests.send(Outgoing { frame, fd: None }).await.is_ok(),
+            Some(requests) => requests
+                .send(Outgoing {
+                    frame,
+                    fds: Vec::new(),
+                })
+                .await
+                .is_ok(),
             None => false,
         };
         if !sent {
@@ -221,7 +230,7 @@ impl Remote {
     pub(super) fn abandon(&self, id: u64, pid: u32, marker: Vec<u8>) {
         let outgoing = Outgoing {
             frame: Request::Kill { id, pid, marker }.encode(),
-            fd: None,
+            fds: Vec::new(),
         };
         let sent = self
             .requests
@@ -272,29 +281,27 @@ impl Link {
 
 /// Writes frames in order; ends when nobody can ask any more. Dropping the half closes the direction.
 async fn write(writer: OwnedWriteHalf, mut requests: mpsc::Receiver<Outgoing>) {
-    while let Some(Outgoing { frame, fd }) = requests.recv().await {
+    while let Some(Outgoing { frame, mut fds }) = requests.recv().await {
         let mut rest = frame.as_slice();
-        let mut fd = fd;
         while !rest.is_empty() {
-            let Ok(sent) = send_some(&writer, rest, fd.as_ref()).await else {
+            let Ok(sent) = send_some(&writer, rest, &fds).await else {
                 return;
             };
-            // The descriptor has gone out with the first byte.
-            fd = None;
+            fds.clear();
             rest = rest.get(sent..).unwrap_or_default();
         }
     }
 }
 
-async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fd: Option<&OwnedFd>) -> std::io::Result<usize> {
+async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fds: &[OwnedFd]) -> std::io::Result<usize> {
     let socket: &UnixStream = writer.as_ref();
     socket
         .async_io(Interest::WRITABLE, || {
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
             let mut control = SendAncillaryBuffer::new(&mut space);
-            let fds = fd.map(AsFd::as_fd);
-            if let Some(fd) = &fds {
-                control.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(fd)));
+            let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
+            if !fds.is_empty() {
+                control.push(SendAncillaryMessage::ScmRights(&fds));
             }
             Ok(sendmsg(
                 socket,

@@ -15,9 +15,9 @@ pub mod guardian;
 mod link;
 #[cfg(target_os = "linux")]
 mod procfs;
+mod streams;
 
 use std::ffi::OsString;
-use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,6 +29,8 @@ use tokio::sync::{oneshot, watch};
 use crate::error::ToolsError;
 use crate::limits;
 pub use frame::SpawnSpec;
+pub use streams::Pipes;
+use streams::Streams;
 
 /// How the first process of a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,32 +135,43 @@ impl Reaper {
     ///
     /// # Errors
     /// When the program cannot be started, or not within [`limits::SPAWN_WAIT`].
-    pub async fn spawn(&self, mut spec: SpawnSpec) -> Result<(Child, Receiver), ToolsError> {
+    pub async fn spawn(&self, spec: SpawnSpec) -> Result<(Child, Receiver), ToolsError> {
+        let (streams, reader) = Streams::together()?;
+        Ok((self.start_marked(spec, streams).await?, reader))
+    }
+
+    /// Starts a program that is spoken with: a pipe for each of its standard streams.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or not within [`limits::SPAWN_WAIT`].
+    pub async fn spawn_piped(&self, spec: SpawnSpec) -> Result<(Child, Pipes), ToolsError> {
+        let (streams, pipes) = Streams::apart()?;
+        Ok((self.start_marked(spec, streams).await?, pipes))
+    }
+
+    async fn start_marked(&self, mut spec: SpawnSpec, streams: Streams) -> Result<Child, ToolsError> {
         let id = self.inner.next.fetch_add(1, Ordering::Relaxed);
         let value = OsString::from(format!("{}-{id}", self.inner.name));
         let marker = frame::marker_entry(&value);
         spec.env.retain(|(name, _)| name != frame::MARKER_NAME);
         spec.env.push((frame::MARKER_NAME.into(), value));
-        let (reader, writer) = std::io::pipe().map_err(ToolsError::Pipe)?;
-        let reader = Receiver::from_owned_fd(reader.into()).map_err(ToolsError::Pipe)?;
-        let start = self.start(id, spec, writer.into(), marker);
-        let child = tokio::time::timeout(limits::SPAWN_WAIT, start)
+        let start = self.start(id, spec, streams, marker);
+        tokio::time::timeout(limits::SPAWN_WAIT, start)
             .await
-            .map_err(|_| ToolsError::Timeout)??;
-        Ok((child, reader))
+            .map_err(|_| ToolsError::Timeout)?
     }
 
     async fn start(
         &self,
         id: u64,
         spec: SpawnSpec,
-        output: OwnedFd,
+        streams: Streams,
         marker: Vec<u8>,
     ) -> Result<Child, ToolsError> {
         match &self.inner.backend {
             #[cfg(target_os = "linux")]
             Backend::Guardian(guardian) => {
-                let (pid, ended, remote) = guardian.spawn(id, spec, output, marker.clone()).await?;
+                let (pid, ended, remote) = guardian.spawn(id, spec, streams, marker.clone()).await?;
                 Ok(Child {
                     id,
                     pid,
@@ -168,7 +181,7 @@ impl Reaper {
                 })
             }
             Backend::Direct(direct) => {
-                let (pid, ended) = direct.spawn(&spec, output)?;
+                let (pid, ended) = direct.spawn(&spec, streams)?;
                 Ok(Child {
                     id,
                     pid,

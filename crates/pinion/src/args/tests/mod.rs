@@ -301,7 +301,10 @@ fn the_doctor_comes_first_and_takes_options_only() {
 fn the_schema_has_options_of_its_own() {
     let schema = args(&["schema", "--ts", "--dialect", "xcsh"]);
     assert_eq!(schema.command, Some(Command::Schema));
-    assert_eq!((schema.typescript, schema.schema_dialect), (true, some("xcsh")));
+    assert_eq!(
+        (schema.typescript, schema.schema_dialect),
+        (true, Some(wire::Dialect::Xcsh))
+    );
     assert!(!args(&["schema", "--json"]).typescript);
     assert!(mistake(&["schema", "--dialect", "klingon"]).contains("Invalid value \"klingon\""));
     assert!(mistake(&["schema", "pi"]).contains("not \"pi\""));

@@ -3,12 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use wire::protocol::{Belongs, COMMANDS, Dialect, EVENTS, dialects_of};
+use wire::Dialect;
+use wire::protocol::{Belongs, COMMANDS, EVENTS, dialects_of};
 
-/// The dialect whose updates hold only what is new; all others repeat the message so far.
-const DELTAS: &str = "pi-delta";
-/// The dialect in which nothing is answered.
-const SILENT: &str = "early";
 const UPDATE: &str = "MessageUpdateEvent";
 const CUMULATIVE: &str = "MessageUpdateCumulativeEvent";
 
@@ -22,7 +19,7 @@ pub(super) fn names(document: &Value) -> BTreeSet<&str> {
 }
 
 /// The document with the lines of one dialect, and the types that they need.
-pub(super) fn only(document: &Value, dialect: &Dialect) -> Value {
+pub(super) fn only(document: &Value, dialect: Dialect) -> Value {
     let mut out = document.clone();
     let Some(defs) = out.get_mut("$defs").and_then(Value::as_object_mut) else {
         return out;
@@ -33,7 +30,7 @@ pub(super) fn only(document: &Value, dialect: &Dialect) -> Value {
         .flatten()
         .filter(|name| !defs.get(name).is_some_and(|schema| is_of(name, schema, dialect)))
         .collect();
-    if dialect.name == SILENT {
+    if dialect.is_silent() {
         gone.extend(members(defs, "Response"));
         gone.insert("Response".to_owned());
     }
@@ -47,15 +44,15 @@ pub(super) fn only(document: &Value, dialect: &Dialect) -> Value {
 }
 
 /// Does a dialect have this line?
-fn is_of(name: &str, schema: &Value, dialect: &Dialect) -> bool {
+fn is_of(name: &str, schema: &Value, dialect: Dialect) -> bool {
     let has = |rows: &[Belongs], pointer: &str| {
         let name = schema.pointer(pointer).and_then(Value::as_str);
         let set = name.and_then(|name| dialects_of(rows, name));
         set.is_some_and(|set| set.has(dialect))
     };
     match name {
-        UPDATE => dialect.name == DELTAS,
-        CUMULATIVE => dialect.name != DELTAS,
+        UPDATE => dialect.has_delta_updates(),
+        CUMULATIVE => !dialect.has_delta_updates(),
         "ErrorResponse" | "ParseErrorResponse" => true,
         _ if name.ends_with("Command") => has(COMMANDS, "/properties/type/const"),
         _ if name.ends_with("Response") => has(COMMANDS, "/properties/command/const"),

@@ -8,7 +8,7 @@ mod typescript;
 use std::process::ExitCode;
 
 use serde_json::Value;
-use wire::protocol::find_dialect;
+use wire::Dialect;
 
 use crate::args::Args;
 use crate::environment::say;
@@ -18,13 +18,13 @@ const TYPES: &str = include_str!("../../../../../protocol/types.d.ts");
 
 /// Prints what was asked for.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    say(text(args.schema_dialect.as_deref(), args.typescript)?.trim_end());
+    say(text(args.schema_dialect, args.typescript)?.trim_end());
     Ok(ExitCode::SUCCESS)
 }
 
-/// The schema or the types, of one dialect or, without or with an unknown name, of all.
-fn text(dialect: Option<&str>, typescript: bool) -> anyhow::Result<String> {
-    let Some(dialect) = dialect.and_then(find_dialect) else {
+/// The schema or the types, of one dialect or, undecided, of all.
+fn text(dialect: Option<Dialect>, typescript: bool) -> anyhow::Result<String> {
+    let Some(dialect) = dialect.filter(|dialect| *dialect != Dialect::Auto) else {
         return Ok(if typescript { TYPES } else { SCHEMA }.to_owned());
     };
     let document: Value = serde_json::from_str(SCHEMA)?;
@@ -38,12 +38,12 @@ fn text(dialect: Option<&str>, typescript: bool) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
-    use wire::protocol::DIALECTS;
+    use wire::Dialect;
 
     use super::{SCHEMA, filter, text};
 
     fn schema(dialect: &str) -> Value {
-        serde_json::from_str(&text(Some(dialect), false).unwrap()).unwrap()
+        serde_json::from_str(&text(Dialect::parse(dialect), false).unwrap()).unwrap()
     }
 
     fn has(dialect: &str, name: &str) -> bool {
@@ -63,7 +63,7 @@ mod tests {
         );
         assert!(!has("pi", "HelloCommand"), "our own commands are of no dialect");
         assert_eq!(
-            text(Some("auto"), false).unwrap(),
+            text(Some(Dialect::Auto), false).unwrap(),
             SCHEMA,
             "auto understands everything"
         );
@@ -71,15 +71,15 @@ mod tests {
 
     #[test]
     fn what_is_left_refers_to_nothing_that_went() {
-        for dialect in DIALECTS {
-            let document = schema(dialect.name);
+        for dialect in Dialect::spoken() {
+            let document = schema(dialect.as_str());
             let names = filter::names(&document);
             let json = document.to_string();
             for part in json.split("\"#/$defs/").skip(1) {
                 let name = part.split('"').next().unwrap();
-                assert!(names.contains(name), "{}: {name} is gone", dialect.name);
+                assert!(names.contains(name), "{}: {name} is gone", dialect.as_str());
             }
-            let types = text(Some(dialect.name), true).unwrap();
+            let types = text(Some(dialect), true).unwrap();
             let defined: Vec<&str> = types
                 .lines()
                 .filter_map(|line| line.strip_prefix("export "))
@@ -90,7 +90,7 @@ mod tests {
                 defined.len(),
                 expected,
                 "{}: ResponseOf and the rest",
-                dialect.name
+                dialect.as_str()
             );
             for word in types
                 .lines()
@@ -101,7 +101,7 @@ mod tests {
                     word.ends_with("Command") || word.ends_with("Response") || word.ends_with("Event")
                 })
             {
-                assert!(defined.contains(&word), "{}: {word} is gone", dialect.name);
+                assert!(defined.contains(&word), "{}: {word} is gone", dialect.as_str());
             }
         }
     }

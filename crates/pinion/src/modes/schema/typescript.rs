@@ -3,13 +3,17 @@
 
 use std::collections::BTreeSet;
 
-use wire::protocol::Dialect;
+use wire::Dialect;
 
 /// The file with the definitions named in `kept`, and the answers of the commands among them.
-pub(super) fn only(types: &str, kept: &BTreeSet<&str>, dialect: &Dialect) -> String {
+pub(super) fn only(types: &str, kept: &BTreeSet<&str>, dialect: Dialect) -> String {
     let mut blocks = types.trim_end().split("\n\n");
     let head = blocks.next().unwrap_or_default();
-    let mut out = vec![format!("{head}\n// Dialect {}: {}.", dialect.name, dialect.doc)];
+    let mut out = vec![format!(
+        "{head}\n// Dialect {}: {}.",
+        dialect.as_str(),
+        dialect.doc()
+    )];
     for block in blocks {
         match defined(block) {
             Some("ResponseOf") if kept.contains("Response") => out.push(answers(block, kept)),
