@@ -12,6 +12,7 @@ pub mod resources;
 mod session;
 pub mod settings;
 mod strings;
+mod trace;
 
 pub use agent::{Agent, Options, SessionHome};
 pub use error::HostError;

@@ -9,6 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 use wire::connection::Snapshot;
 use wire::{Command, Event, Reply, Response};
 
+use crate::trace::Trace;
+
 /// Something to be written.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -44,6 +46,7 @@ pub struct Outbox {
     queue: mpsc::Sender<Outgoing>,
     /// Do events still interest anybody?
     is_heard: bool,
+    trace: Trace,
 }
 
 /// Makes a queue for `capacity` items (usually [`OUTBOX`](crate::limits::OUTBOX)).
@@ -54,6 +57,7 @@ pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
         Outbox {
             queue,
             is_heard: true,
+            trace: Trace::default(),
         },
         receiver,
     )
@@ -99,8 +103,22 @@ impl Outbox {
         }
     }
 
+    /// The same queue for a session whose events are traced, too.
+    pub(crate) fn traced(&self, session_id: &str) -> Self {
+        Self {
+            trace: Trace::new(session_id),
+            ..self.clone()
+        }
+    }
+
+    /// The spans of the session.
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
     /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
     pub(crate) async fn tell(&self, event: Event) {
+        self.trace.saw(&event);
         if !self.is_heard {
             return;
         }

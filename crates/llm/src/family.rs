@@ -9,9 +9,7 @@ use crate::event::ModelEvent;
 use crate::framing::Framing;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{
-    anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses,
-};
+use crate::{anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]

@@ -32,9 +32,12 @@ mod pattern;
 pub mod registry;
 mod request;
 mod retry;
+mod secrets;
 mod sse;
 mod stream;
+pub mod tape;
 mod text;
+mod trace;
 mod transform;
 
 #[cfg(test)]
@@ -50,4 +53,5 @@ pub use overflow::is_context_overflow;
 pub use registry::Secret;
 pub use request::{Budgets, CacheRetention, ModelRequest};
 pub use retry::is_retryable;
+pub use secrets::Secrets;
 pub use stream::ModelStream;

@@ -68,6 +68,24 @@ pub const RESPONSES_ID_LEN: usize = 64;
 /// Length of a tool-call id at Mistral; none may be shorter or longer.
 pub const MISTRAL_ID_LEN: usize = 9;
 
+/// Fewest bytes of a credential that is looked for in texts; shorter ones would hit ordinary words.
+pub const SHORTEST_SECRET: usize = 12;
+
+/// Most credentials that are looked for in texts, all their written forms counted.
+pub const MAX_SECRETS: usize = 4096;
+
+/// Longest line of a recording, in bytes.
+pub const MAX_TAPE_LINE: u64 = 256 << 20;
+
+/// Most requests of a recording.
+pub const MAX_TAPE_EXCHANGES: usize = 100_000;
+
+/// Longest recorded wait that is kept when a recording is played in its own time.
+pub const MAX_TAPE_WAIT: Duration = Duration::from_secs(3600);
+
+/// How long a played answer stays open where the recorded one was given up.
+pub const TAPE_HOLD: Duration = Duration::from_secs(10);
+
 /// Largest script file of the offline provider, in bytes.
 pub const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 

@@ -2,16 +2,15 @@
 //! happens. What the events mean is decided in the families.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 use wire::StopReason;
 
-use crate::Secret;
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
@@ -19,10 +18,10 @@ use crate::framing::Framing;
 use crate::http::broken_body;
 use crate::json::is_whole;
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
-use crate::login::Keeper;
 use crate::offline::Playing;
+use crate::secrets::Secrets;
 use crate::sse::SseScanner;
-use crate::text::redact;
+use crate::{tape, trace};
 
 /// Text of an abort before the response came (behaviour.md 3.6).
 pub(crate) const ABORTED_EARLY: &str = "Request was aborted.";
@@ -88,26 +87,21 @@ enum Wake {
 pub struct ModelStream {
     state: State,
     cancel: CancellationToken,
-    /// Taken out of error texts, should a provider echo it.
-    key: Option<Secret>,
-    /// Knows the tokens that took the place of the key.
-    keeper: Option<Arc<Keeper>>,
+    /// Taken out of error texts, should a provider echo one.
+    secrets: Secrets,
+    /// Until the last event.
+    span: Span,
     /// Events that `next` has yet to give.
     batch: std::vec::IntoIter<ModelEvent>,
 }
 
 impl ModelStream {
-    pub(crate) fn new(
-        state: State,
-        cancel: CancellationToken,
-        key: Option<Secret>,
-        keeper: Option<Arc<Keeper>>,
-    ) -> Self {
+    pub(crate) fn new(state: State, cancel: CancellationToken, secrets: Secrets, span: Span) -> Self {
         Self {
             state,
             cancel,
-            key,
-            keeper,
+            secrets,
+            span,
             batch: Vec::new().into_iter(),
         }
     }
@@ -170,6 +164,9 @@ impl ModelStream {
             self.state = State::Finished;
         }
         self.hide_key(out);
+        if let Some(last) = out.last().filter(|event| event.is_last()) {
+            trace::finish(&std::mem::replace(&mut self.span, Span::none()), last);
+        }
         true
     }
 
@@ -185,6 +182,7 @@ impl ModelStream {
                 .failed(StopReason::Aborted, Fault::new(ABORTED_EARLY), out),
             Some(Err(fault)) => parser.answer().failed(StopReason::Error, fault, out),
             Some(Ok(response)) => {
+                out.extend(tape::remark(&response).map(ModelEvent::Remark));
                 out.push(ModelEvent::Start(parser.answer().head()));
                 let reading = Reading::new(response, parser, waiting.framing, waiting.idle);
                 self.state = State::Reading(Box::new(reading));
@@ -235,17 +233,10 @@ impl ModelStream {
         }
     }
 
-    /// Takes the key out of an error text, should the provider have echoed it.
+    /// Takes credentials out of an error text, should the provider have echoed one.
     fn hide_key(&self, out: &mut [ModelEvent]) {
         if let Some(ModelEvent::Error { message, .. }) = out.last_mut() {
-            let hidden = |text| {
-                let text = redact(text, self.key.as_ref());
-                match &self.keeper {
-                    Some(keeper) => keeper.hide(text),
-                    None => text,
-                }
-            };
-            message.error_message = message.error_message.take().map(hidden);
+            message.error_message = message.error_message.take().map(|text| self.secrets.redact(text));
         }
     }
 }

@@ -8,6 +8,7 @@ use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
+use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
 use pinion_core::todo;
 use tools::pattern::fits;
@@ -17,6 +18,7 @@ use wire::Dialect;
 
 use crate::args::{Args, Mode};
 use crate::environment::Environment;
+use crate::logs::Logs;
 use crate::modes::dialect;
 use crate::{run_command, sessions, version};
 
@@ -27,6 +29,8 @@ pub(crate) struct Setup {
     pub(crate) own_session_dir: bool,
     /// Lines for stderr.
     pub(crate) warnings: Vec<String>,
+    /// Ends with everything else.
+    _logs: Logs,
 }
 
 /// What the agents of all working directories share.
@@ -48,23 +52,58 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
             .flatten()
             .map(str::to_owned),
     );
+    let logs = Logs::start(args, env, registry.secrets())?;
+    let tape = tape(args, env, &mut registry)?;
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
+    let secrets = registry.secrets().clone();
+    let proxy = env.proxy(settings.http_proxy.as_deref());
+    for address in [&proxy.http, &proxy.https, &proxy.all].into_iter().flatten() {
+        secrets.learn_url(address);
+    }
     let shared = Shared {
-        registry: Arc::new(registry),
         client: Client::new(ClientConfig {
-            proxy: env.proxy(settings.http_proxy.as_deref()),
+            proxy,
             script: args.script.as_deref().map(|script| env.path(script)),
             auth_file: Some(env.auth_file()),
+            tape,
+            secrets: secrets.clone(),
             ..ClientConfig::default()
         }),
+        registry: Arc::new(registry),
         reaper: Reaper::new(GuardianLaunch::default()),
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     Ok(Setup {
         agent: Arc::new(agent(args, env, settings, &shared)),
         own_session_dir,
-        warnings,
+        warnings: warnings.into_iter().map(|text| secrets.redact(text)).collect(),
+        _logs: logs,
     })
+}
+
+/// The recording that is made or played. Who plays one needs no keys.
+fn tape(args: &Args, env: &Environment, registry: &mut Registry) -> anyhow::Result<Tape> {
+    match (&args.record, &args.replay) {
+        (Some(_), Some(_)) => bail!("--record and --replay exclude each other"),
+        (Some(path), None) => {
+            let program = format!("pinion {}", version::OWN);
+            let secrets = registry.secrets().clone();
+            Ok(Tape::Record(Recorder::open(&env.path(path), &program, secrets)?))
+        }
+        (None, Some(path)) => {
+            let how = Replaying {
+                speed: args.replay_speed,
+                strict: args.replay_strict,
+            };
+            let player = Player::open(&env.path(path), how)?;
+            registry.set_replayed(player.providers());
+            Ok(Tape::Replay(player))
+        }
+        (None, None) if args.replay_speed.is_some() || args.replay_strict => {
+            bail!("--replay-speed and --replay-strict need --replay FILE")
+        }
+        (None, None) => Ok(Tape::None),
+    }
 }
 
 impl Setup {
@@ -179,13 +218,18 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
 }
 
 fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> ToolsConfig {
+    let hidden = if settings.keep_keys_in_tool_env {
+        Vec::new()
+    } else {
+        registry.key_variables()
+    };
     ToolsConfig {
         tmp_dir: env.tmp_dir.clone(),
         home: env.home.clone(),
         shell_path: settings.shell_path.as_deref().map(|path| env.path(path)),
         shell_command_prefix: settings.shell_command_prefix.clone(),
         bin_dir: Some(env.agent_dir.join("bin")),
-        env: env.for_tools(&registry.key_variables()),
+        env: env.for_tools(&hidden),
         auto_resize_images: settings.images.auto_resize,
         fuzzy_edit: FuzzyEdit::KeepRest,
     }

@@ -121,6 +121,8 @@ class AsyncAgent(AsyncSession):
         tools: Iterable[Union[Tool, Callable[..., Any]]] = (),
         on_dialog: Optional[DialogHandler] = None,
         script: Union[Sequence[Union[Reply, str]], str, None] = None,
+        record: Optional[str] = None,
+        replay: Optional[str] = None,
         args: Sequence[str] = (),
         dialect: Optional[str] = "pi-delta",
         start_timeout: float = 30.0,
@@ -134,7 +136,8 @@ class AsyncAgent(AsyncSession):
 
         `program`: the agent, alone or with leading arguments (default: $PINION_PROGRAM, else `pinion`); `env`: added to
         the environment; `session`: file or beginning of an id; `persist=False` keeps nothing on disk; `script`: replies
-        to play in place of a model, see `pinion_agent.script`; `args`: further arguments; `slow_timeout`: for commands
+        to play in place of a model, see `pinion_agent.script`; `record`: a file for everything that providers are asked and
+        answer, without keys; `replay`: such a file, which answers in place of providers; `args`: further arguments; `slow_timeout`: for commands
         that run a shell or ask the model.
         """
         super().__init__(self, None)
@@ -147,6 +150,8 @@ class AsyncAgent(AsyncSession):
             "--thinking": thinking,
             "--session": session,
             "--session-dir": session_dir,
+            "--record": record,
+            "--replay": replay,
         }
         self._args = ([] if persist else ["--no-session"]) + list(args)
         self._script = script

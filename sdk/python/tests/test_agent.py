@@ -1,6 +1,7 @@
 """Against the real program, with scripted answers."""
 
 import asyncio
+import json
 import os
 import re
 import threading
@@ -108,6 +109,23 @@ class Blocking(Case):
         with self.assertRaises(TimedOut):
             for _ in agent.run("long", idle_timeout=0.5):
                 pass
+
+    def test_a_recorded_conversation_is_played_again(self):
+        with open(os.path.join(self.cwd, "note.txt"), "w") as file:
+            file.write("remember the milk")
+        again = os.path.join(self.cwd, "again.jsonl")
+        tape = os.path.join(os.path.dirname(__file__), "talk.jsonl")
+        agent = self.agent(replay=tape)
+        run = agent.run("What is in note.txt?")
+        ends = [event for event in run if event["type"] == "tool_execution_end"]
+        self.assertIn("milk", ends[0]["result"]["content"][0]["text"])
+        self.assertEqual(run.result().text, "It reminds you of the milk.")
+        with self.assertRaises(RunFailed) as caught:
+            agent.ask("And?")
+        self.assertIn("no further answer", str(caught.exception))
+        self.agent(record=again, script=["x"]).ask("Offline models are not recorded.")
+        with open(again, encoding="utf-8") as file:
+            self.assertEqual([json.loads(line)["type"] for line in file], ["tape"])
 
     def test_commands_have_typed_methods(self):
         agent = self.agent(script=["hello"])

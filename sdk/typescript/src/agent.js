@@ -105,6 +105,8 @@ export class Agent extends Session {
       "--thinking": o.thinking,
       "--session": o.session,
       "--session-dir": o.sessionDir,
+      "--record": o.record,
+      "--replay": o.replay,
     };
     if (o.script !== undefined) {
       if (Array.isArray(o.script)) this.#script = writeScript(o.script);

@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import {
   CommandError,
   RpcClient,
@@ -31,6 +32,18 @@ test("text arrives in pieces and ends", live, async (t) => {
     ["one two three", "stop", null, false],
   );
   assert.deepEqual(result.messages.map((message) => message.role), ["user", "assistant"]);
+});
+
+test("a recorded conversation is played again", live, async (t) => {
+  const given = options(t);
+  writeFileSync(join(given.cwd, "note.txt"), "remember the milk");
+  const replay = fileURLToPath(new URL("talk.jsonl", import.meta.url));
+  const it = await agent(t, { ...given, replay });
+  const run = await it.run("What is in note.txt?");
+  const ends = (await all(run)).filter((event) => event.type === "tool_execution_end");
+  assert.match(ends[0].result.content[0].text, /milk/);
+  assert.equal((await run.result()).text, "It reminds you of the milk.");
+  await assert.rejects(it.ask("And?"), (error) => error instanceof RunFailed && /no further answer/.test(error.message));
 });
 
 test("updates do not repeat the whole message", live, async (t) => {

@@ -86,7 +86,12 @@ impl Session {
         request.provider_retries = settings.retry.provider.max_retries.unwrap_or(0);
         request.max_retry_delay = self.agent.max_retry_delay();
         let cancel = CancellationToken::new();
-        let source = Source::Opening(Box::pin(open(Arc::clone(&self.agent), request, cancel.clone())));
+        let source = Source::Opening(Box::pin(open(
+            Arc::clone(&self.agent),
+            request,
+            cancel.clone(),
+            self.outbox.trace().current(),
+        )));
         self.answering = Some(Answering {
             source,
             cancel,
@@ -115,6 +120,10 @@ impl Session {
                 }
                 ModelEvent::Usage(usage) => {
                     answering.usage = usage;
+                    continue;
+                }
+                ModelEvent::Remark(text) => {
+                    self.notice("warning", text).await;
                     continue;
                 }
                 ModelEvent::Done(message) => {
@@ -166,6 +175,7 @@ pub(super) async fn open(
     agent: Arc<Agent>,
     mut request: ModelRequest,
     cancel: CancellationToken,
+    span: tracing::Span,
 ) -> Result<ModelStream, Box<AssistantMessage>> {
     let model = request.model.clone();
     let timestamp = request.timestamp;
@@ -198,7 +208,7 @@ pub(super) async fn open(
             request.is_login = is_login;
             request.headers = headers;
             request.model.base_url = base_url;
-            Ok(agent.client.stream(request, cancel))
+            Ok(span.in_scope(|| agent.client.stream(request, cancel)))
         }
         Err(error) => {
             let mut message = AssistantMessage::begin(&model.api, &model.provider, &model.id, timestamp);

@@ -55,6 +55,7 @@ impl Session {
                 }
             }
             Effect::CancelTools => {
+                self.outbox.trace().kills("tool calls");
                 self.calls.cancel();
                 self.give_up_host(inputs).await;
             }

@@ -70,7 +70,7 @@ impl Session {
             active_tools: agent.options.tools.clone(),
             auto_compaction: agent.settings.compaction.enabled,
             agent,
-            outbox,
+            outbox: outbox.traced(&log.header().id),
             machine,
             log,
             kept,

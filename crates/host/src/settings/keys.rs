@@ -23,7 +23,8 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 54] = [
+const USED: [&str; 55] = [
+    "keepKeysInToolEnv",
     "modelThinkingLevels",
     "compaction.modelOverrides",
     "branchSummary.reserveTokens",

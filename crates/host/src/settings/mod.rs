@@ -75,6 +75,8 @@ pub struct Settings {
     pub shell_path: Option<String>,
     /// `shellCommandPrefix`: a line put before every command.
     pub shell_command_prefix: Option<String>,
+    /// `keepKeysInToolEnv`: tools see the variables that hold providers' keys.
+    pub keep_keys_in_tool_env: bool,
     /// `images`.
     pub images: ImageSettings,
     /// `enabledModels`: like `--models`.

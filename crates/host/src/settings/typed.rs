@@ -49,6 +49,7 @@ pub(super) fn typed(
         retry: retry(reader),
         shell_path: reader.text("shellPath"),
         shell_command_prefix: reader.text("shellCommandPrefix"),
+        keep_keys_in_tool_env: reader.flag("keepKeysInToolEnv", false),
         images: images(reader),
         enabled_models: reader.texts("enabledModels"),
         default_tools: reader.texts("defaultTools"),

@@ -14,6 +14,8 @@ use rustls_platform_verifier::Verifier;
 use crate::error::LlmError;
 use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, METADATA_TIMEOUT, POOL_IDLE};
 use crate::login::Endpoints;
+use crate::secrets::Secrets;
+use crate::tape::Tape;
 
 /// Proxies, as the usual environment variables name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +48,10 @@ pub struct ClientConfig {
     pub endpoints: Endpoints,
     /// How long the offline model takes for a word.
     pub word_delay: Duration,
+    /// Records or replaces the network.
+    pub tape: Tape,
+    /// Kept out of error texts and recordings; the registry's.
+    pub secrets: Secrets,
 }
 
 impl Default for ClientConfig {
@@ -58,6 +64,8 @@ impl Default for ClientConfig {
             auth_file: None,
             endpoints: Endpoints::default(),
             word_delay: Duration::from_millis(8),
+            tape: Tape::None,
+            secrets: Secrets::default(),
         }
     }
 }

@@ -8,8 +8,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode, Url};
 use tokio::time::{sleep, timeout};
 
-use super::fault::no_response;
-use super::{Connector, HttpRequest};
+use super::{HttpRequest, Line};
 use crate::access::Access;
 use crate::answer::Fault;
 use crate::family::Family;
@@ -28,15 +27,15 @@ pub(crate) struct Patience {
 }
 
 /// A failed attempt.
-struct Failure {
-    fault: Fault,
+pub(crate) struct Failure {
+    pub(crate) fault: Fault,
     /// May another attempt help?
-    again: bool,
+    pub(crate) again: bool,
 }
 
 /// Sends a request and gives the response once its status says success.
 pub(crate) async fn send(
-    connector: &Connector,
+    line: &Line,
     family: Family,
     mut request: HttpRequest,
     access: &Access,
@@ -46,29 +45,19 @@ pub(crate) async fn send(
     let mut attempt = 0;
     loop {
         // For each attempt anew: signatures carry the time.
-        let granted = access.grant(connector, &request, &body).await?;
+        let granted = line.grant(access, &request, &body).await?;
         let url = address(&granted.url)?;
-        let client = connector
-            .client_for(&url, access.wants_http1())
-            .await
-            .map_err(|error| Fault::new(error.to_string()))?;
-        let sent = client
-            .post(url)
-            .headers(granted.headers)
-            .body(body.clone())
-            .send();
+        let sent = line.exchange(&url, &granted.headers, &body, access.wants_http1());
         let failure = match timeout(patience.idle, sent).await {
             Ok(Ok(response)) if response.status().is_success() && !is_document(&response) => {
+                tracing::debug!(status = response.status().as_u16(), "response");
                 return Ok(response);
             }
             Ok(Ok(response)) => {
                 access.refused(response.status().as_u16());
                 refused(family, response).await
             }
-            Ok(Err(error)) => Failure {
-                fault: no_response(&error),
-                again: true,
-            },
+            Ok(Err(failure)) => failure,
             Err(_) => Failure {
                 fault: Fault::new(format!(
                     "Request timed out: no response for {} s",
@@ -83,8 +72,9 @@ pub(crate) async fn send(
             return Err(failure.fault);
         }
         let wait = asked.unwrap_or_else(|| backoff(attempt));
-        sleep(wait).await;
         attempt += 1;
+        line.log_retry(&failure.fault, attempt, wait);
+        sleep(wait).await;
     }
 }
 

@@ -1,19 +1,19 @@
 //! Keeps the tokens of logins fresh: renews one when it ends or is refused, once for all sessions and processes, under the
 //! lock on `auth.json` (pi-core.md 8.4). How a request uses this is in `ask`.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::endpoints::Endpoints;
 use super::file::AuthStore;
-use super::http::{Http, hide};
-use super::limits::{MARGIN_MS, REMEMBERED};
+use super::http::Http;
+use super::limits::MARGIN_MS;
 use super::run::way;
 use super::tokens::Tokens;
 use super::{LoginError, codex, copilot};
 use crate::http::Connector;
 use crate::registry::copilot_address;
+use crate::secrets::Secrets;
 use crate::{ClientConfig, Secret};
 
 /// See the module's page.
@@ -22,8 +22,8 @@ pub(crate) struct Keeper {
     pub(super) store: AuthStore,
     pub(super) http: Http,
     pub(super) endpoints: Endpoints,
-    /// The last tokens that were used, to be taken out of texts.
-    seen: Mutex<VecDeque<Secret>>,
+    /// Learns the tokens that are used, to be taken out of texts.
+    secrets: Secrets,
 }
 
 /// What a request needs of a login.
@@ -42,7 +42,7 @@ impl Keeper {
             store: AuthStore::new(config.auth_file.clone()?),
             http: Http::new(connector),
             endpoints: config.endpoints.clone(),
-            seen: Mutex::default(),
+            secrets: config.secrets.clone(),
         }))
     }
 
@@ -162,19 +162,12 @@ impl Keeper {
     }
 
     fn remember(&self, secret: &Secret) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if !seen.contains(secret) {
-            seen.push_back(secret.clone());
-        }
-        while seen.len() > REMEMBERED {
-            seen.pop_front();
-        }
+        self.secrets.learn(secret.expose());
     }
 
     /// A text without the tokens that were used.
     pub(crate) fn hide(&self, text: String) -> String {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.iter().fold(text, hide)
+        self.secrets.redact(text)
     }
 }
 

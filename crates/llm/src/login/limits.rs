@@ -46,6 +46,3 @@ pub const MAX_KEY: usize = 64 << 10;
 
 /// Secrets shorter than this are not searched for in texts, in bytes.
 pub const SHORTEST_SECRET: usize = 12;
-
-/// Tokens that are remembered so that they can be taken out of error texts.
-pub const REMEMBERED: usize = 16;

@@ -17,6 +17,8 @@ pub struct Listed {
     pub model: Model,
     /// Extra request headers, unresolved, later ones already merged over earlier ones.
     pub headers: Vec<(String, String)>,
+    /// The base URL with the login or parameters that the model does not show; none when it has none.
+    pub(crate) address: Option<String>,
 }
 
 /// Hides the headers: they may hold keys.
@@ -177,6 +179,7 @@ impl Provider {
         Some(Listed {
             model,
             headers: route.headers.iter().filter_map(header).collect(),
+            address: None,
         })
     }
 }

@@ -50,6 +50,10 @@ impl Registry {
     /// and renews no token.
     #[must_use]
     pub fn key_source(&self, provider: &str) -> Option<KeySource> {
+        if let Some(replayed) = self.replayed() {
+            let answers = provider == OFFLINE || replayed.iter().any(|id| id == provider);
+            return answers.then_some(KeySource::None);
+        }
         if self.runtime_key(provider).is_some() {
             return Some(KeySource::Runtime);
         }
@@ -106,6 +110,14 @@ impl Registry {
     /// # Errors
     /// When a command or variable gives nothing, or a login has run out; neither falls through to the next source.
     pub fn resolve_key(&self, provider: &str, now_ms: u64) -> Result<Option<Secret>, RegistryError> {
+        let key = self.find_key(provider, now_ms)?;
+        if let Some(key) = &key {
+            self.secrets().learn(key.expose());
+        }
+        Ok(key)
+    }
+
+    fn find_key(&self, provider: &str, now_ms: u64) -> Result<Option<Secret>, RegistryError> {
         let Some(source) = self.key_source(provider) else {
             return self.unconfigured(provider);
         };
@@ -211,9 +223,14 @@ impl Registry {
             run: &*self.sources().run,
         };
         let mut headers = Vec::new();
+        if self.replayed().is_some() {
+            return Ok(headers);
+        }
         for (name, value) in self.listed(model).map_or(&[][..], |listed| &listed.headers) {
             let what = format!("header \"{name}\" of provider \"{provider}\"");
-            headers.push((name.clone(), lookup.resolve(value, &what)?));
+            let value = lookup.resolve(value, &what)?;
+            self.secrets().learn_header(name, &value);
+            headers.push((name.clone(), value));
         }
         if self.custom(provider).is_some_and(|def| def.auth_header) {
             let key = key.ok_or_else(|| self.no_key(provider))?;
@@ -228,7 +245,14 @@ impl Registry {
     /// When a placeholder's variable is not set.
     pub fn base_url(&self, model: &Model) -> Result<String, RegistryError> {
         let mut out = String::new();
-        let mut rest = model.base_url.as_str();
+        let listed = self
+            .listed(model)
+            .filter(|listed| listed.model.base_url == model.base_url);
+        let address = listed.and_then(|listed| listed.address.as_deref());
+        let mut rest = address.unwrap_or(&model.base_url);
+        if self.replayed().is_some() {
+            return Ok(rest.to_owned());
+        }
         while let Some((before, after)) = rest.split_once('{') {
             let Some((name, tail)) = after.split_once('}') else {
                 break;

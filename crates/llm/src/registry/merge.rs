@@ -7,6 +7,7 @@ use wire::model::Modality;
 use crate::registry::catalogue::Listed;
 use crate::registry::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
 use crate::registry::models_file::{Headers, ModelDef, OverrideDef, ProviderDef};
+use crate::secrets::open_url;
 
 /// A provider's models after merging.
 #[derive(Debug, Default)]
@@ -21,6 +22,16 @@ impl Entries {
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Listed> {
         self.base.iter().chain(&self.added)
+    }
+
+    /// Models are shown to clients: an address with a key in it is kept beside the model, which shows it without.
+    pub(crate) fn hide_url_secrets(&mut self) {
+        for listed in self.base.iter_mut().chain(&mut self.added) {
+            let open = open_url(&listed.model.base_url);
+            if open != listed.model.base_url {
+                listed.address = Some(std::mem::replace(&mut listed.model.base_url, open));
+            }
+        }
     }
 }
 
@@ -81,7 +92,11 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
         max_tokens: own.max_tokens.unwrap_or(DEFAULT_OUTPUT),
         compat,
     };
-    Listed { model, headers }
+    Listed {
+        model,
+        headers,
+        address: None,
+    }
 }
 
 fn apply(listed: &mut Listed, change: &OverrideDef) {

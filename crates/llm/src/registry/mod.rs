@@ -12,6 +12,7 @@ mod credentials;
 mod environment;
 mod error;
 mod jsonc;
+mod learn;
 pub mod limits;
 mod merge;
 mod models_file;

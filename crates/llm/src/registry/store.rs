@@ -15,6 +15,7 @@ use crate::registry::merge::{Entries, merge};
 use crate::registry::models_file::{ModelsFile, ProviderDef};
 use crate::registry::offline::{OFFLINE, Offline};
 use crate::registry::secret::Secret;
+use crate::secrets::Secrets;
 
 /// One variable of the process environment.
 pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -50,6 +51,13 @@ struct Slot {
     entries: OnceLock<Entries>,
 }
 
+/// What a reload does not read anew.
+struct Kept {
+    runtime: Option<(String, Secret)>,
+    secrets: Secrets,
+    replayed: Option<Vec<String>>,
+}
+
 /// All models that the agent knows, and the credentials for them.
 #[derive(Debug)]
 pub struct Registry {
@@ -60,6 +68,9 @@ pub struct Registry {
     runtime: Option<(String, Secret)>,
     slots: Vec<Slot>,
     offline: Offline,
+    secrets: Secrets,
+    /// Providers that a recording answers for; none without one.
+    replayed: Option<Vec<String>>,
 }
 
 impl Registry {
@@ -67,10 +78,15 @@ impl Registry {
     /// usable: see [`Self::models_error`] and [`Self::auth_error`].
     #[must_use]
     pub fn new(sources: Sources) -> Self {
-        Self::build(sources, Arc::new(Catalogue::built_in()), None)
+        let kept = Kept {
+            runtime: None,
+            secrets: Secrets::default(),
+            replayed: None,
+        };
+        Self::build(sources, Arc::new(Catalogue::built_in()), kept)
     }
 
-    fn build(sources: Sources, catalogue: Arc<Catalogue>, runtime: Option<(String, Secret)>) -> Self {
+    fn build(sources: Sources, catalogue: Arc<Catalogue>, kept: Kept) -> Self {
         let built_in = |id: &str| catalogue.provider(id).is_some();
         let file = ModelsFile::read(&sources.agent_dir.join("models.json"), &built_in);
         let auth = AuthFile::read(&sources.agent_dir.join("auth.json"));
@@ -99,15 +115,19 @@ impl Registry {
             .filter(|section| !built_in(&section.0) && renamed(section).is_none())
             .map(|(id, _)| slot(id));
         let slots = known.chain(own).collect();
-        Self {
+        let registry = Self {
             sources,
             catalogue,
             file,
             auth,
-            runtime,
+            runtime: kept.runtime,
             slots,
             offline: Offline::default(),
-        }
+            secrets: kept.secrets,
+            replayed: kept.replayed,
+        };
+        registry.learn_secrets();
+        registry
     }
 
     /// A new registry from the files as they are now; a key given with [`Self::set_runtime_key`] is kept, and what has been
@@ -117,13 +137,33 @@ impl Registry {
         Self::build(
             self.sources.clone(),
             Arc::clone(&self.catalogue),
-            self.runtime.clone(),
+            Kept {
+                runtime: self.runtime.clone(),
+                secrets: self.secrets.clone(),
+                replayed: self.replayed.clone(),
+            },
         )
     }
 
     /// A key for this run only (`--api-key`); it wins over all others of that provider.
     pub fn set_runtime_key(&mut self, provider: &str, key: Secret) {
+        self.secrets.learn(key.expose());
         self.runtime = Some((provider.to_owned(), key));
+    }
+
+    /// A recording answers for these providers: they count as having keys, and nothing is looked up, run or renewed.
+    pub fn set_replayed(&mut self, providers: Vec<String>) {
+        self.replayed = Some(providers);
+    }
+
+    pub(crate) fn replayed(&self) -> Option<&[String]> {
+        self.replayed.as_deref()
+    }
+
+    /// All credentials that this process has seen; grows with each that is looked up.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     pub(crate) fn runtime_key(&self, provider: &str) -> Option<&Secret> {
@@ -188,6 +228,7 @@ impl Registry {
                 .provider(&slot.id)
                 .map_or(&[][..], |provider| provider.models());
             let mut entries = merge(&slot.id, built_in, def);
+            entries.hide_url_secrets();
             if let Some(url) = self
                 .auth
                 .entry(&slot.id)

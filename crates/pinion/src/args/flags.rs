@@ -186,6 +186,12 @@ const RUN: &[Flag] = &[
         "Do nothing on the network but talk to the model",
     ),
     switch(&["--verbose"], |a| a.verbose = true, "Say more on stderr"),
+    value(
+        &["--log-file"],
+        "FILE",
+        set!(log_file),
+        "Log as JSON lines into a file (PINION_LOG says what)",
+    ),
     switch(&["--help", "-h"], |a| a.help = true, "Show this text and exit"),
     switch(
         &["--version", "-v"],
@@ -401,9 +407,25 @@ const TESTING: &[Flag] = &[
         &["--record"],
         "FILE",
         set!(record),
-        "Keep the provider's replies in a file",
+        "Keep what providers are asked and answer in a file, without keys",
     ),
-    value(&["--replay"], "FILE", set!(replay), "Answer from such a file"),
+    value(
+        &["--replay"],
+        "FILE",
+        set!(replay),
+        "Answer from such a file; needs no network and no keys",
+    ),
+    value(
+        &["--replay-speed"],
+        "N",
+        set::set_replay_speed,
+        "In its own time (1), or N times faster; without it at once",
+    ),
+    switch(
+        &["--replay-strict"],
+        |a| a.replay_strict = true,
+        "Fail when a conversation differs from the recorded one",
+    ),
 ];
 
 const COMPATIBILITY: &[Flag] = &[

@@ -191,6 +191,12 @@ pub(crate) struct Args {
     pub(crate) record: Option<String>,
     /// `--replay`.
     pub(crate) replay: Option<String>,
+    /// `--replay-speed`, above 0; none plays at once.
+    pub(crate) replay_speed: Option<f64>,
+    /// `--replay-strict`.
+    pub(crate) replay_strict: bool,
+    /// `--log-file`.
+    pub(crate) log_file: Option<String>,
     /// `--provider-session-id`.
     pub(crate) provider_session_id: Option<String>,
     /// Long options unknown to us, without dashes; extensions may know them. `None` when they came without a value.

@@ -123,6 +123,20 @@ pub(super) fn set_port(args: &mut Args, value: String) -> Result<(), UsageError>
     Ok(())
 }
 
+pub(super) fn set_replay_speed(args: &mut Args, value: String) -> Result<(), UsageError> {
+    match value.parse::<f64>() {
+        Ok(speed) if speed.is_finite() && speed > 0.0 => {
+            args.replay_speed = Some(speed);
+            Ok(())
+        }
+        _ => Err(UsageError::InvalidValue {
+            flag: "--replay-speed",
+            value,
+            wanted: "a number above 0".into(),
+        }),
+    }
+}
+
 pub(super) fn set_provider_session(args: &mut Args, value: String) -> Result<(), UsageError> {
     set_vendor(args);
     args.provider_session_id = Some(value);

@@ -35,8 +35,8 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");
     }
-    if let Some(feature) = missing(&args) {
-        bail!("{feature} is not available in this version");
+    if args.mode == Some(Mode::Web) {
+        bail!("--mode web is not available in this version");
     }
     if let Some(source) = &args.export {
         return export::run(source, args.messages.first().map(String::as_str), env);
@@ -63,18 +63,6 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         Some(Mode::Rpc) => rpc::run(args, env, &setup, stdout),
         _ => oneshot::run(args, env, &setup, stdout),
     }
-}
-
-/// Options whose work is not done yet: said plainly rather than ignored.
-fn missing(args: &Args) -> Option<&'static str> {
-    let asked = [
-        (args.mode == Some(Mode::Web), "--mode web"),
-        (args.record.is_some(), "--record"),
-        (args.replay.is_some(), "--replay"),
-    ];
-    asked
-        .into_iter()
-        .find_map(|(is_asked, name)| is_asked.then_some(name))
 }
 
 /// One thread carries everything: waking a second one for each delta would cost more than the work itself.

@@ -39,6 +39,7 @@ pub(crate) fn run(
             code = play(&args, session, mailbox, slot, outgoing, prompts, stdout) => code?,
             code = signals.next() => code,
         };
+        tracing::debug!("processes of tools are ended");
         setup.agent.reaper.shutdown().await;
         anyhow::Ok(ExitCode::from(code))
     })?;

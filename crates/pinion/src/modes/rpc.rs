@@ -51,6 +51,7 @@ pub(crate) fn run(
             }
         };
         // Signal or end of input: children go first, then what was said is written out.
+        tracing::debug!("processes of tools are ended");
         setup.agent.reaper.shutdown().await;
         let _stuck = writer.close(serve::limits::CLOSE_WAIT).await;
         anyhow::Ok(ExitCode::from(code))
