@@ -17,6 +17,7 @@ mod http;
 mod ids;
 mod json;
 pub mod limits;
+pub mod local;
 mod mistral;
 mod offline;
 mod openai_completions;

@@ -7,6 +7,7 @@ use anyhow::bail;
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
+use llm::local::LocalSources;
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
 use llm::{Client, ClientConfig};
 use pinion_core::todo;
@@ -41,7 +42,8 @@ struct Shared {
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let (settings, notes) = load_settings(args, env);
     let mut warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
-    let mut registry = load_registry(env, Arc::new(run_command::run));
+    let local = local_sources(args, env, &settings);
+    let mut registry = load_registry(env, Arc::new(run_command::run), local);
     warnings.extend(
         [registry.models_error(), registry.auth_error()]
             .into_iter()
@@ -51,11 +53,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
     let shared = Shared {
         registry: Arc::new(registry),
-        client: Client::new(ClientConfig {
-            proxy: env.proxy(settings.http_proxy.as_deref()),
-            script: args.script.as_deref().map(|script| env.path(script)),
-            ..ClientConfig::default()
-        }),
+        client: Client::new(client_config(args, env, &settings)),
         reaper: Reaper::new(GuardianLaunch::default()),
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
@@ -136,12 +134,31 @@ pub(crate) fn load_settings(args: &Args, env: &Environment) -> (Settings, Vec<Di
 }
 
 /// Models and keys. `run` carries out `!command` values when a key is asked for.
-pub(crate) fn load_registry(env: &Environment, run: RunCommand) -> Registry {
+pub(crate) fn load_registry(env: &Environment, run: RunCommand, local: LocalSources) -> Registry {
     Registry::new(Sources {
         agent_dir: env.agent_dir.clone(),
         env: env.lookup(),
         run,
+        local,
     })
+}
+
+/// Where models on the user's own machines are looked for.
+pub(crate) fn local_sources(args: &Args, env: &Environment, settings: &Settings) -> LocalSources {
+    let servers = &settings.local_servers;
+    LocalSources {
+        only_named: !servers.enabled || args.offline,
+        servers: servers.servers.clone().into_iter().collect(),
+        probe: Some(llm::local::prober(client_config(args, env, settings))),
+    }
+}
+
+fn client_config(args: &Args, env: &Environment, settings: &Settings) -> ClientConfig {
+    ClientConfig {
+        proxy: env.proxy(settings.http_proxy.as_deref()),
+        script: args.script.as_deref().map(|script| env.path(script)),
+        ..ClientConfig::default()
+    }
 }
 
 /// Gives the key of `--api-key` to the provider of the chosen model.
@@ -149,6 +166,10 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
     let Some(key) = &args.api_key else {
         return Ok(());
     };
+    // A local server may want the key before it says what it has.
+    if let Some(provider) = args.provider.as_deref().filter(|id| registry.is_local(id)) {
+        registry.set_runtime_key(provider, Secret::new(key));
+    }
     let chosen = llm::registry::start(registry, start)?;
     if args.model.is_none() && chosen.scope.is_empty() {
         bail!("--api-key needs a model: use --model, or --provider and --model");

@@ -14,6 +14,9 @@ use rustls_platform_verifier::Verifier;
 use crate::error::LlmError;
 use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, POOL_IDLE};
 
+/// What no proxy is used for.
+const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+
 /// Proxies, as the usual environment variables name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyConfig {
@@ -149,7 +152,9 @@ fn build(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::Cl
 
 /// The proxies, most specific first.
 fn proxies(config: &ProxyConfig) -> Result<Vec<Proxy>, LlmError> {
-    let direct = config.no_proxy.as_deref().and_then(NoProxy::from_string);
+    // This machine is never reached through another one: local servers are found directly and must be asked so.
+    let direct = [LOOPBACK, config.no_proxy.as_deref().unwrap_or_default()].join(",");
+    let direct = NoProxy::from_string(direct.trim_end_matches(','));
     let mut proxies = Vec::new();
     let mut add = |scheme, address: &Option<String>, make: fn(&str) -> reqwest::Result<Proxy>| {
         if let Some(address) = address.as_deref().filter(|address| !address.is_empty()) {

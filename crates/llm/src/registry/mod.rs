@@ -1,6 +1,7 @@
 //! Which models there are, whose key opens them, and which one a session starts with.
 //!
-//! Here: the built-in catalogue, `models.json`, `auth.json`, key resolution, model choice, the table of `--list-models`.
+//! Here: the built-in catalogue, `models.json`, `auth.json`, what was found at local servers, key resolution, model choice,
+//! the table of `--list-models`.
 //! Not here: requests to providers, OAuth refresh, the process environment, the clock, and child processes; the caller
 //! passes environment, time and a command runner in. A `Registry` is a value with one owner: a reload makes a new one.
 
@@ -11,6 +12,7 @@ mod credentials;
 mod error;
 mod jsonc;
 pub mod limits;
+mod local;
 mod merge;
 mod models_file;
 mod offline;
@@ -30,4 +32,4 @@ pub use error::RegistryError;
 pub use models_file::{ModelsFile, ProviderDef};
 pub use secret::Secret;
 pub use store::{Env, Registry, RunCommand, Sources};
-pub use table::list_models;
+pub use table::{list_models, search_models};

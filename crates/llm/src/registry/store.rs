@@ -9,7 +9,9 @@ use wire::Model;
 
 use crate::registry::auth::AuthFile;
 use crate::registry::catalogue::{Catalogue, Listed};
+use crate::local::LocalSources;
 use crate::registry::credentials::copilot_base_url;
+use crate::registry::local::Local;
 use crate::registry::merge::{Entries, merge};
 use crate::registry::models_file::{ModelsFile, ProviderDef};
 use crate::registry::offline::{OFFLINE, Offline};
@@ -31,6 +33,8 @@ pub struct Sources {
     pub env: Env,
     /// Runs `!command` values.
     pub run: RunCommand,
+    /// Servers on the user's own machines.
+    pub local: LocalSources,
 }
 
 impl fmt::Debug for Sources {
@@ -59,6 +63,7 @@ pub struct Registry {
     runtime: Option<(String, Secret)>,
     slots: Vec<Slot>,
     offline: Offline,
+    pub(super) local: Local,
 }
 
 impl Registry {
@@ -94,6 +99,7 @@ impl Registry {
             runtime,
             slots,
             offline: Offline::default(),
+            local: Local::default(),
         }
     }
 
@@ -159,9 +165,19 @@ impl Registry {
         Some(&self.file.providers().get(slot.custom?)?.1)
     }
 
-    /// All provider ids in registry order, `offline` last.
+    /// All provider ids in registry order, local servers and `offline` last.
     pub fn provider_ids(&self) -> impl Iterator<Item = &str> {
-        self.slots.iter().map(|slot| slot.id.as_str()).chain([OFFLINE])
+        let local = self.local_ids().filter(|id| !self.has_slot(id));
+        self.slots
+            .iter()
+            .map(|slot| slot.id.as_str())
+            .chain(local)
+            .chain([OFFLINE])
+    }
+
+    /// Do catalogue or `models.json` know the provider?
+    pub(super) fn has_slot(&self, provider: &str) -> bool {
+        self.slots.iter().any(|slot| slot.id == provider)
     }
 
     fn entries<'a>(&self, slot: &'a Slot) -> &'a Entries {
@@ -207,16 +223,18 @@ impl Registry {
     #[must_use]
     pub fn all(&self) -> Vec<&Model> {
         let mut models = self.in_order(|_| true);
+        models.extend(self.found_models());
         models.extend([&self.offline.echo, &self.offline.script]);
         models
     }
 
-    /// The models with credentials whose API is spoken here, in registry order; `offline/echo` when there are none. Reads only
-    /// the providers that have credentials.
+    /// The models with credentials whose API is spoken here, in registry order, then those found at local servers so far;
+    /// `offline/echo` when there are none. Reads only the providers that have credentials; asks nobody.
     #[must_use]
     pub fn models(&self) -> Vec<&Model> {
         let mut models = self.in_order(|provider| self.has_auth(provider));
         models.retain(|model| crate::supports(&model.api));
+        models.extend(self.found_models());
         if models.is_empty() {
             models.push(&self.offline.echo);
         }
@@ -230,8 +248,16 @@ impl Registry {
             return vec![&self.offline.echo, &self.offline.script];
         }
         let slot = self.slots.iter().find(|slot| slot.id == provider);
-        slot.map(|slot| self.entries(slot).iter().map(|listed| &listed.model).collect())
-            .unwrap_or_default()
+        let listed = slot.into_iter().flat_map(|slot| self.entries(slot).iter());
+        let found = self.found_models().filter(|model| model.provider == provider);
+        listed.map(|listed| &listed.model).chain(found).collect()
+    }
+
+    /// Is the model one that catalogue or `models.json` describe?
+    pub(super) fn describes(&self, provider: &str, id: &str) -> bool {
+        let slot = self.slots.iter().find(|slot| slot.id == provider);
+        let mut listed = slot.into_iter().flat_map(|slot| self.entries(slot).iter());
+        listed.any(|listed| listed.model.id == id)
     }
 
     /// One model, with or without credentials.
@@ -260,6 +286,9 @@ impl Registry {
     pub(crate) fn rank(&self, provider: &str) -> Option<usize> {
         if provider == OFFLINE {
             return Some(usize::MAX);
+        }
+        if self.is_local(provider) && !self.has_slot(provider) {
+            return Some(usize::MAX - 1);
         }
         self.catalogue.provider(provider).map(|provider| provider.rank())
     }

@@ -42,6 +42,11 @@ pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static F
     flags.iter().find(|flag| flag.names.contains(&name))
 }
 
+/// An option that only `--list-models` has.
+pub(crate) fn find_of_list(name: &str) -> Option<&'static Flag> {
+    LIST.iter().find(|flag| flag.names.contains(&name))
+}
+
 /// Commands, which stand first: what to type, and one line for people.
 pub(crate) const COMMANDS: [(&str, &str); 2] = [
     (
@@ -60,6 +65,7 @@ const DOCTOR: &[Flag] = &[switch(
     |a| a.json = true,
     "Answer as JSON, for programs",
 )];
+const LIST: &[Flag] = DOCTOR;
 const SCHEMA: &[Flag] = &[
     switch(
         &["--json"],
@@ -155,7 +161,7 @@ const RUN: &[Flag] = &[
         &["--list-models"],
         "SEARCH",
         |a, v| a.list_models = Some(v),
-        "List usable models and exit",
+        "List usable models and exit; --json for programs",
     ),
     value(
         &["--export"],

@@ -78,7 +78,7 @@ impl Command {
 pub(crate) struct Args {
     /// The command: the first word, if it is one.
     pub(crate) command: Option<Command>,
-    /// `--json` of `doctor`.
+    /// `--json` of `doctor` and, after it, of `--list-models`.
     pub(crate) json: bool,
     /// `--ts` of `schema`.
     pub(crate) typescript: bool,

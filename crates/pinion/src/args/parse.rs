@@ -45,9 +45,11 @@ fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<
         Some((name, value)) if option.starts_with("--") => (name, Some(value.to_owned())),
         _ => (option, None),
     };
-    let own = args
-        .command
-        .and_then(|command| flags::find_of_command(command, name));
+    let own = match args.command {
+        Some(command) => flags::find_of_command(command, name),
+        None if args.list_models.is_some() => flags::find_of_list(name),
+        None => None,
+    };
     let Some(flag) = own.or_else(|| flags::find(name)) else {
         return keep_unknown(args, name, inline, rest);
     };

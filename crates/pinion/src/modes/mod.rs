@@ -4,6 +4,7 @@
 pub(crate) mod dialect;
 mod doctor;
 mod export;
+mod list;
 mod oneshot;
 mod prompts;
 mod rpc;
@@ -19,7 +20,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
 use crate::args::{Args, Command, Mode};
-use crate::environment::{Environment, complain, say, stdin_is_terminal};
+use crate::environment::{Environment, complain, stdin_is_terminal};
 use crate::sessions;
 use crate::setup::{Setup, build};
 
@@ -48,11 +49,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         complain(&format!("Warning: {warning}"));
     }
     if let Some(search) = &args.list_models {
-        say(&llm::registry::list_models(
-            &setup.agent.registry,
-            search.as_deref(),
-        ));
-        return Ok(ExitCode::SUCCESS);
+        return list::run(&setup.agent.registry, search.as_deref(), args.json);
     }
     let Some(stdout) = stdout else {
         bail!("stdout is gone")
