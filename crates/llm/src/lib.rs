@@ -39,7 +39,7 @@ pub use client::Client;
 pub use error::LlmError;
 pub use event::ModelEvent;
 pub use family::supports;
-pub use http::{ClientConfig, ProxyConfig};
+pub use http::{ClientConfig, ProxyConfig, fetch};
 pub use overflow::is_context_overflow;
 pub use registry::Secret;
 pub use request::{Budgets, CacheRetention, ModelRequest};

@@ -103,3 +103,9 @@ pub const LOCAL_CONTEXT: u64 = 8192;
 
 /// Largest answer asked of a local model, in tokens; a quarter of its window if that is less.
 pub const LOCAL_OUTPUT: u64 = 16_384;
+
+/// Largest document that is fetched, such as a list of models, in bytes.
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
+
+/// How long fetching a document may take.
+pub const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -45,10 +45,14 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let local = local_sources(args, env, &settings);
     let mut registry = load_registry(env, Arc::new(run_command::run), local);
     warnings.extend(
-        [registry.models_error(), registry.auth_error()]
-            .into_iter()
-            .flatten()
-            .map(str::to_owned),
+        [
+            registry.models_error(),
+            registry.auth_error(),
+            registry.catalogue_error(),
+        ]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned),
     );
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
     let shared = Shared {
@@ -147,13 +151,14 @@ pub(crate) fn load_registry(env: &Environment, run: RunCommand, local: LocalSour
 pub(crate) fn local_sources(args: &Args, env: &Environment, settings: &Settings) -> LocalSources {
     let servers = &settings.local_servers;
     LocalSources {
-        only_named: !servers.enabled || args.offline,
+        only_named: !servers.enabled || args.offline || env.is_offline(),
         servers: servers.servers.clone().into_iter().collect(),
         probe: Some(llm::local::prober(client_config(args, env, settings))),
     }
 }
 
-fn client_config(args: &Args, env: &Environment, settings: &Settings) -> ClientConfig {
+/// How models and lists of models are reached.
+pub(crate) fn client_config(args: &Args, env: &Environment, settings: &Settings) -> ClientConfig {
     ClientConfig {
         proxy: env.proxy(settings.http_proxy.as_deref()),
         script: args.script.as_deref().map(|script| env.path(script)),

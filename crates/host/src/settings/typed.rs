@@ -162,13 +162,17 @@ fn images(reader: &mut Reader<'_>) -> ImageSettings {
 }
 
 fn local_servers(reader: &mut Reader<'_>) -> LocalServerSettings {
-    let given = reader.members("localServers.servers", "an address such as http://host:8000", |value| {
-        let url = value.as_str()?;
-        let host = url
-            .strip_prefix("http://")
-            .or_else(|| url.strip_prefix("https://"))?;
-        (!host.is_empty()).then(|| url.to_owned())
-    });
+    let given = reader.members(
+        "localServers.servers",
+        "an address such as http://host:8000",
+        |value| {
+            let url = value.as_str()?;
+            let host = url
+                .strip_prefix("http://")
+                .or_else(|| url.strip_prefix("https://"))?;
+            (!host.is_empty()).then(|| url.to_owned())
+        },
+    );
     LocalServerSettings {
         enabled: reader.flag("localServers.enabled", LocalServerSettings::default().enabled),
         servers: given.into_iter().collect(),

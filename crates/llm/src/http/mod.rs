@@ -3,9 +3,11 @@
 
 mod connect;
 mod fault;
+mod get;
 mod send;
 
 pub use connect::{ClientConfig, ProxyConfig};
+pub use get::fetch;
 
 pub(crate) use connect::Connector;
 pub(crate) use fault::broken_body;

@@ -58,9 +58,7 @@ pub(super) async fn models(asker: &Asker, place: &Place, listed: Vec<Listed>) ->
             ..Facts::new(&model.id)
         }
     });
-    Ok(facts
-        .map(|facts| facts.model(&place.id, &place.url))
-        .collect())
+    Ok(facts.map(|facts| facts.model(&place.id, &place.url)).collect())
 }
 
 impl Props {

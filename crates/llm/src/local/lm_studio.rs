@@ -31,12 +31,9 @@ pub(super) async fn models(asker: &Asker, place: &Place) -> Result<Vec<Model>, M
     let entries = list.data.into_iter().filter(talks).take(LOCAL_MODELS);
     let facts = entries.map(|entry| Facts {
         context: entry.loaded_context_length.or(entry.max_context_length),
-        tools: (entry.capabilities)
-            .is_none_or(|list| list.iter().any(|name| name == "tool_use")),
+        tools: (entry.capabilities).is_none_or(|list| list.iter().any(|name| name == "tool_use")),
         images: entry.kind == "vlm",
         ..Facts::new(&entry.id)
     });
-    Ok(facts
-        .map(|facts| facts.model(&place.id, &place.url))
-        .collect())
+    Ok(facts.map(|facts| facts.model(&place.id, &place.url)).collect())
 }

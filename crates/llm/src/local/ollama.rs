@@ -59,9 +59,7 @@ pub(super) async fn models(asker: &Asker, place: &Place) -> Result<Vec<Model>, M
         .into_iter()
         .filter(|(_, shown)| shown.can("completion"))
         .map(|(name, shown)| shown.facts(&name, window(&name)));
-    Ok(facts
-        .map(|facts| facts.model(&place.id, &place.url))
-        .collect())
+    Ok(facts.map(|facts| facts.model(&place.id, &place.url)).collect())
 }
 
 impl Shown {

@@ -86,7 +86,9 @@ pub(crate) fn address(text: &str, port: Option<u16>) -> Option<String> {
         name => name,
     };
     // A scheme without a port means the scheme's port, as it does to the server's own tools.
-    let port = port.filter(|_| !text.contains("://")).map(|port| port.to_string());
+    let port = port
+        .filter(|_| !text.contains("://"))
+        .map(|port| port.to_string());
     let port = own_port.map(str::to_owned).or(port);
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
     Some(format!("{scheme}://{name}{port}{path}"))

@@ -12,7 +12,5 @@ pub(super) fn models(place: &Place, listed: Vec<Listed>) -> Vec<Model> {
         context: model.max_model_len.or(model.context_length),
         ..Facts::new(&model.id)
     });
-    facts
-        .map(|facts| facts.model(&place.id, &place.url))
-        .collect()
+    facts.map(|facts| facts.model(&place.id, &place.url)).collect()
 }

@@ -11,6 +11,9 @@ pub enum RegistryError {
     /// `--model` matches nothing (pi-core.md 8.6).
     #[error("Model \"{0}\" not found. Use --list-models to see available models.")]
     ModelNotFound(String),
+    /// A list of models that no catalogue can be made of.
+    #[error("{0}")]
+    Snapshot(String),
     /// A local server was chosen and nothing answers there.
     #[error("No {server} server answers at {url}.\n\n{help}")]
     NoServer {

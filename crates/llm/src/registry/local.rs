@@ -215,10 +215,7 @@ impl Registry {
         if let Some(error) = self.no_server(provider) {
             return Some(error);
         }
-        let server = self
-            .local_servers()
-            .iter()
-            .find(|server| server.id == provider);
+        let server = self.local_servers().iter().find(|server| server.id == provider);
         let Some(server) = server else {
             return Some(RegistryError::ModelNotFound(format!("{provider}/{model}")));
         };

@@ -17,6 +17,7 @@ mod merge;
 mod models_file;
 mod offline;
 mod secret;
+pub mod snapshot;
 mod store;
 mod table;
 mod value;
@@ -25,7 +26,7 @@ mod value;
 mod tests;
 
 pub use auth::{AuthEntry, AuthFile};
-pub use catalogue::{Catalogue, Listed, Provider};
+pub use catalogue::{BUILT_IN_DAY, Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider};
 pub use choose::{Cycled, Resolved, Scoped, Start, StartRequest, cycle, resolve, scope, start};
 pub use credentials::KeySource;
 pub use error::RegistryError;

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use wire::Model;
 
+use crate::local::LocalSources;
 use crate::registry::auth::AuthFile;
 use crate::registry::catalogue::{Catalogue, Listed};
-use crate::local::LocalSources;
 use crate::registry::credentials::copilot_base_url;
 use crate::registry::local::Local;
 use crate::registry::merge::{Entries, merge};
@@ -64,6 +64,7 @@ pub struct Registry {
     slots: Vec<Slot>,
     offline: Offline,
     pub(super) local: Local,
+    catalogue_error: Option<String>,
 }
 
 impl Registry {
@@ -71,7 +72,10 @@ impl Registry {
     /// usable: see [`Self::models_error`] and [`Self::auth_error`].
     #[must_use]
     pub fn new(sources: Sources) -> Self {
-        Self::build(sources, Arc::new(Catalogue::built_in()), None)
+        let (catalogue, problem) = Catalogue::load(&sources.agent_dir);
+        let mut registry = Self::build(sources, Arc::new(catalogue), None);
+        registry.catalogue_error = problem;
+        registry
     }
 
     fn build(sources: Sources, catalogue: Arc<Catalogue>, runtime: Option<(String, Secret)>) -> Self {
@@ -100,6 +104,7 @@ impl Registry {
             slots,
             offline: Offline::default(),
             local: Local::default(),
+            catalogue_error: None,
         }
     }
 
@@ -130,7 +135,13 @@ impl Registry {
         &self.sources
     }
 
-    /// The built-in catalogue.
+    /// Why the catalogue in the agent directory is not used, if there is one.
+    #[must_use]
+    pub fn catalogue_error(&self) -> Option<&str> {
+        self.catalogue_error.as_deref()
+    }
+
+    /// The catalogue: the built-in one, or the one in the agent directory.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue

@@ -38,6 +38,7 @@ pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static F
     let flags = match command {
         Command::Doctor => DOCTOR,
         Command::Schema => SCHEMA,
+        Command::Models => MODELS,
     };
     flags.iter().find(|flag| flag.names.contains(&name))
 }
@@ -48,7 +49,7 @@ pub(crate) fn find_of_list(name: &str) -> Option<&'static Flag> {
 }
 
 /// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 2] = [
+pub(crate) const COMMANDS: [(&str, &str); 4] = [
     (
         "doctor [--json]",
         "Say what was found where: settings, keys, models, sessions",
@@ -57,7 +58,31 @@ pub(crate) const COMMANDS: [(&str, &str); 2] = [
         "schema [--ts] [--dialect NAME]",
         "Print the protocol as JSON Schema (--json) or TypeScript types",
     ),
+    (
+        "models update [--from URL|FILE]",
+        "Renew the list of known models, from models.dev or elsewhere",
+    ),
+    (
+        "models status [--json]",
+        "Say which list of known models is in use",
+    ),
 ];
+
+/// A setter that cannot fail.
+macro_rules! set {
+    ($field:ident) => {
+        |a, v| {
+            a.$field = Some(v);
+            Ok(())
+        }
+    };
+    (push $field:ident) => {
+        |a, v| {
+            a.$field.push(v);
+            Ok(())
+        }
+    };
+}
 
 /// Options of commands alone; elsewhere they may be an extension's.
 const DOCTOR: &[Flag] = &[switch(
@@ -66,6 +91,15 @@ const DOCTOR: &[Flag] = &[switch(
     "Answer as JSON, for programs",
 )];
 const LIST: &[Flag] = DOCTOR;
+const MODELS: &[Flag] = &[
+    switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
+    value(
+        &["--from"],
+        "URL|FILE",
+        set!(from),
+        "A list as models.dev or pi-ai have it; also a directory of lists",
+    ),
+];
 const SCHEMA: &[Flag] = &[
     switch(
         &["--json"],
@@ -125,22 +159,6 @@ const fn maybe(
         takes: Takes::Maybe(what, set),
         help,
     }
-}
-
-/// A setter that cannot fail.
-macro_rules! set {
-    ($field:ident) => {
-        |a, v| {
-            a.$field = Some(v);
-            Ok(())
-        }
-    };
-    (push $field:ident) => {
-        |a, v| {
-            a.$field.push(v);
-            Ok(())
-        }
-    };
 }
 
 const RUN: &[Flag] = &[

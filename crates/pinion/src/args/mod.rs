@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Doctor,
     /// The protocol, for programs.
     Schema,
+    /// The list of known models.
+    Models,
 }
 
 impl Command {
@@ -63,11 +65,20 @@ impl Command {
         match self {
             Self::Doctor => "doctor",
             Self::Schema => "schema",
+            Self::Models => "models",
+        }
+    }
+
+    /// The words that may follow.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            Self::Doctor | Self::Schema => &[],
+            Self::Models => &["update", "status"],
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Doctor, Self::Schema]
+        [Self::Doctor, Self::Schema, Self::Models]
             .into_iter()
             .find(|command| command.name() == word)
     }
@@ -78,8 +89,10 @@ impl Command {
 pub(crate) struct Args {
     /// The command: the first word, if it is one.
     pub(crate) command: Option<Command>,
-    /// `--json` of `doctor` and, after it, of `--list-models`.
+    /// `--json` of `doctor` and `models`, and of `--list-models`.
     pub(crate) json: bool,
+    /// `--from` of `models update`.
+    pub(crate) from: Option<String>,
     /// `--ts` of `schema`.
     pub(crate) typescript: bool,
     /// `--dialect` of `schema`.

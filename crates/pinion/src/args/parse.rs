@@ -35,8 +35,23 @@ pub(crate) fn parse(argv: &[String]) -> Result<Args, UsageError> {
             message => args.messages.push(message.to_owned()),
         }
     }
+    adopt_json(&mut args);
     check(&args)?;
     Ok(args)
+}
+
+/// `--json` before `--list-models` means it as much as after it.
+fn adopt_json(args: &mut Args) {
+    if args.list_models.is_some()
+        && let Some(swallowed) = args.extension_flags.remove("json")
+    {
+        args.json = true;
+        args.warnings.retain(|warning| !warning.contains(" --json "));
+        // A word that followed was taken for its value.
+        if let Some(None) = args.list_models {
+            args.list_models = Some(swallowed);
+        }
+    }
 }
 
 /// Handles one option; returns what is left of the arguments.
@@ -117,6 +132,13 @@ fn is_value(text: &str) -> bool {
     !text.starts_with(['-', '@'])
 }
 
+/// The first word that a command has no use for.
+fn superfluous(command: Command, args: &Args) -> Option<&String> {
+    let known = |word: &&String| command.words().contains(&word.as_str());
+    let own = usize::from(args.messages.first().as_ref().is_some_and(known));
+    args.messages.iter().skip(own).chain(&args.files).next()
+}
+
 fn check(args: &Args) -> Result<(), UsageError> {
     let chosen = [
         ("--session", args.session.is_some()),
@@ -138,7 +160,7 @@ fn check(args: &Args) -> Result<(), UsageError> {
         }
     }
     if let Some(command) = args.command
-        && let Some(word) = args.messages.iter().chain(&args.files).next()
+        && let Some(word) = superfluous(command, args)
     {
         return Err(UsageError::UnwantedWord {
             command: command.name(),

@@ -5,6 +5,7 @@ pub(crate) mod dialect;
 mod doctor;
 mod export;
 mod list;
+mod models;
 mod oneshot;
 mod prompts;
 mod rpc;
@@ -29,6 +30,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     match args.command {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),
+        Some(Command::Models) => return models::run(&args, env),
         None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {

@@ -31,7 +31,10 @@ pub struct Cycled {
 /// are lines for the user.
 #[must_use]
 pub fn scope(registry: &Registry, patterns: &[String]) -> (Vec<Scoped>, Vec<String>) {
-    for (provider, _) in patterns.iter().filter_map(|pattern| pattern.trim().split_once('/')) {
+    for (provider, _) in patterns
+        .iter()
+        .filter_map(|pattern| pattern.trim().split_once('/'))
+    {
         registry.look_if_local(&provider.to_lowercase());
     }
     look_if_alone(registry);

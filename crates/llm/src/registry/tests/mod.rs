@@ -4,7 +4,9 @@ mod catalogue;
 mod choosing;
 mod goldens;
 mod keys;
+mod local;
 mod models_json;
+mod snapshot;
 mod text;
 
 use std::collections::HashMap;

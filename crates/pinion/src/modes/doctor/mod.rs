@@ -78,7 +78,11 @@ fn examine(args: &Args, env: &Environment) -> Report {
         .iter()
         .map(|note| Problem::warning(format!("{}: {}", note.path.display(), note.message)))
         .collect();
-    let files = [registry.models_error(), registry.auth_error()];
+    let files = [
+        registry.models_error(),
+        registry.auth_error(),
+        registry.catalogue_error(),
+    ];
     problems.extend(
         files
             .into_iter()
