@@ -29,7 +29,7 @@ pub fn run(snapshot: &Path, data: &Path) -> Result<String> {
     let overrides = fs::read(data.join("overrides.json")).context("cannot read overrides.json")?;
     let overrides: Value = serde_json::from_slice(&overrides).context("overrides.json is not JSON")?;
     let (mut sections, mut count) = (BTreeMap::new(), 0);
-    for section in snapshot::sections(&source, &overrides) {
+    for section in snapshot::sections(&source, &overrides, snapshot::OldDefault::MustBeThere) {
         let section = section?;
         count += section.models;
         sections.insert(section.id, section.text);

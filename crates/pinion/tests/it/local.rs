@@ -264,3 +264,24 @@ fn settings_name_servers_and_switch_the_search_off() {
     assert!(done.err.contains("\"localServers\" is left out"), "{}", done.err);
     assert!(!done.out.contains("big"), "{}", done.out);
 }
+
+#[test]
+fn the_doctor_sees_the_server() {
+    let world = alone(Vec::new());
+    let front = ollama(&world);
+    let done = run(&world, &front, &[], &["doctor"]);
+    assert_eq!(done.code, Some(0), "{}", done.out);
+    assert!(
+        done.out.contains("Ready: ollama/qwen3:8b can be asked"),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out.contains("a server of your own has this model"),
+        "{}",
+        done.out
+    );
+    front.leave();
+    let done = run(&world, &front, &[], &["doctor"]);
+    assert_eq!(done.code, Some(1), "{}", done.out);
+}

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{OVERRIDES, Section, check, list, models_dev, pi_ai, text};
+use super::{OVERRIDES, OldDefault, Section, check, list, models_dev, pi_ai, text};
 use crate::registry::catalogue::{Catalogue, FORMAT, Header};
 use crate::registry::error::RegistryError;
 
@@ -32,7 +32,7 @@ pub fn build(lists: &[Value], source: &str, fetched: &str) -> Result<Built, Regi
     let overrides: Value = serde_json::from_str(OVERRIDES).map_err(damaged)?;
     let own = pi_ai::models(lists);
     let made = match lists {
-        [one] if own.is_empty() => models_dev::sections(one, &overrides),
+        [one] if own.is_empty() => models_dev::sections(one, &overrides, OldDefault::MayChange),
         _ => pi_ai::sections(&own, &overrides),
     };
     let mut new: Vec<Section> = made.into_iter().filter_map(Result::ok).collect();

@@ -35,21 +35,39 @@ pub struct Section {
 /// Models by id, as lines of a catalogue.
 pub(crate) type Lines = std::collections::BTreeMap<String, Map<String, Value>>;
 
+/// What becomes of a provider whose default model a list no longer has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OldDefault {
+    /// It is an error: for the built-in catalogue somebody has to decide.
+    MustBeThere,
+    /// The model whose id is most like it takes its place.
+    MayChange,
+}
+
 /// Puts a section together. `rank` is the provider's place among those that are asked for a default model.
 ///
 /// # Errors
-/// When the provider's default model is not among the lines.
+/// When the provider's default model is not among the lines and must be, or there are no lines.
 pub(crate) fn section(
     provider: &Value,
     rank: usize,
     routes: &[Value],
     lines: Lines,
+    default: OldDefault,
 ) -> Result<Section, RegistryError> {
     let id = text(provider, "id");
-    let default = text(provider, "default");
-    if !lines.contains_key(default) {
-        let why = format!("provider {id}: the default model {default} is not in the list");
+    let wanted = text(provider, "default");
+    let chosen = match default {
+        OldDefault::MustBeThere => lines.get_key_value(wanted).map(|(id, _)| id.as_str()),
+        OldDefault::MayChange => most_like(wanted, &lines),
+    };
+    let Some(chosen) = chosen else {
+        let why = format!("provider {id}: the default model {wanted} is not in the list");
         return Err(RegistryError::Snapshot(why));
+    };
+    let mut provider = provider.clone();
+    if let Some(slot) = provider.get_mut("default") {
+        *slot = json!(chosen);
     }
     let models = lines.len();
     let body: String = lines
@@ -58,9 +76,22 @@ pub(crate) fn section(
         .collect();
     Ok(Section {
         id: id.to_owned(),
-        text: format!("{}\n{body}", head(provider, rank, routes, body.len())),
+        text: format!("{}\n{body}", head(&provider, rank, routes, body.len())),
         models,
     })
+}
+
+/// The id that shares the longest beginning with `wanted`; of several, the last: mostly the newest.
+fn most_like<'a>(wanted: &str, lines: &'a Lines) -> Option<&'a str> {
+    let shared = |id: &str| {
+        let pairs = id.bytes().zip(wanted.bytes());
+        pairs.take_while(|(a, b)| a == b).count()
+    };
+    let ids = lines.keys().map(String::as_str);
+    if lines.contains_key(wanted) {
+        return ids.into_iter().find(|id| *id == wanted);
+    }
+    ids.max_by_key(|id| shared(id))
 }
 
 /// The provider line: everything the agent must know before it looks at a model; `bytes` is the length of its model lines,

@@ -2,19 +2,23 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Lines, Section, flag, globs, list, price, section, text};
+use super::{Lines, OldDefault, Section, flag, globs, list, price, section, text};
 use crate::registry::error::RegistryError;
 use crate::registry::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
 
 /// One section for each provider of `overrides`, or why there is none.
 #[must_use]
-pub fn sections(source: &Value, overrides: &Value) -> Vec<Result<Section, RegistryError>> {
+pub fn sections(
+    source: &Value,
+    overrides: &Value,
+    default: OldDefault,
+) -> Vec<Result<Section, RegistryError>> {
     let rules = list(overrides, "rules");
     let providers = list(overrides, "providers").iter().enumerate();
     providers
         .map(|(rank, provider)| {
             let lines = models_of(provider, source, rules)?;
-            section(provider, rank, list(provider, "routes"), lines)
+            section(provider, rank, list(provider, "routes"), lines, default)
         })
         .collect()
 }

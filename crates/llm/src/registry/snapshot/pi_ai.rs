@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Lines, Section, flag, list, price, section, text};
+use super::{Lines, OldDefault, Section, flag, list, price, section, text};
 use crate::registry::error::RegistryError;
 use crate::registry::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
 
@@ -15,7 +15,7 @@ const RENAMED: [(&str, &str); 1] = [("azure", "azure-openai-responses")];
 const DEPTH: usize = 4;
 
 /// All models of some lists.
-pub(super) fn models<'a>(lists: &'a [Value]) -> Vec<&'a Value> {
+pub(super) fn models(lists: &[Value]) -> Vec<&Value> {
     let mut out = Vec::new();
     lists.iter().for_each(|list| gather(list, DEPTH, &mut out));
     out
@@ -51,7 +51,7 @@ pub(super) fn sections(models: &[&Value], overrides: &Value) -> Vec<Result<Secti
                     lines.insert(text(model, "id").to_owned(), line(model, route));
                 }
             }
-            section(provider, rank, &routes, lines)
+            section(provider, rank, &routes, lines, OldDefault::MayChange)
         })
         .collect()
 }

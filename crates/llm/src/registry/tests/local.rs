@@ -77,7 +77,7 @@ fn nobody_is_asked_when_another_model_is_there() {
         ..StartRequest::default()
     };
     begin(&registry, request);
-    registry.models();
+    let _models = registry.models();
     assert!(asked.lock().unwrap().is_empty());
 }
 

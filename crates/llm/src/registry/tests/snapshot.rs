@@ -121,6 +121,17 @@ fn lists_of_pi_ai_say_more_but_never_where_keys_go() {
 }
 
 #[test]
+fn a_default_that_is_gone_gives_way_to_its_like() {
+    let model = |id: &str| json!({"id": id, "name": id, "tool_call": true});
+    let models =
+        json!({"a": model("claude-opus-4-8"), "b": model("claude-opus-4-9"), "c": model("claude-sonnet-9")});
+    let registry = with_file(&made(&[json!({"anthropic": {"models": models}})]).text);
+    let anthropic = registry.catalogue().provider("anthropic").unwrap();
+    assert_eq!(anthropic.default_model(), "claude-opus-4-9");
+    assert_eq!(anthropic.models().len(), 3);
+}
+
+#[test]
 fn what_is_no_list_is_refused() {
     for nothing in [
         json!({}),
