@@ -98,7 +98,7 @@ fn open(
     if session.model().provider == "offline" && args.model.is_none() {
         complain(
             "No model is configured: the built-in offline model answers. It is not an AI. Set a provider's API key \
-             (for example ANTHROPIC_API_KEY) or add models to models.json.",
+             (for example ANTHROPIC_API_KEY), start a model server of your own (such as Ollama), or add models to models.json.",
         );
     }
     Ok((session, outbox, outgoing))
