@@ -81,15 +81,25 @@ impl Agent {
         }
     }
 
-    /// Models with credentials.
-    #[must_use]
-    pub fn available_models(&self) -> Vec<Model> {
+    /// Models with credentials, and those that local servers have now.
+    pub async fn available_models(&self) -> Vec<Model> {
+        self.look_for_local(None).await;
         self.registry.models().into_iter().cloned().collect()
     }
 
-    /// A model with credentials.
-    #[must_use]
-    pub fn available_model(&self, provider: &str, id: &str) -> Option<Model> {
+    /// Asks local servers for their models, beside the session; `only` the one with this provider id.
+    async fn look_for_local(&self, only: Option<&str>) {
+        let (registry, only) = (Arc::clone(&self.registry), only.map(str::to_owned));
+        let looking = tokio::task::spawn_blocking(move || registry.look_for_local(only.as_deref()));
+        // What panics there is a defect of ours, but no reason to answer nothing.
+        let _outcome = looking.await;
+    }
+
+    /// A model with credentials. A local server is asked whether it has the model when that is not known yet.
+    pub async fn available_model(&self, provider: &str, id: &str) -> Option<Model> {
+        if self.registry.is_local(provider) && self.registry.find(provider, id).is_none() {
+            self.look_for_local(Some(provider)).await;
+        }
         self.registry
             .find(provider, id)
             .filter(|_| self.registry.has_auth(provider))

@@ -64,7 +64,7 @@ impl Answer {
         Self {
             message: AssistantMessage::begin(&model.api, &model.provider, &model.id, request.timestamp),
             slots: Vec::new(),
-            prices: model.cost,
+            prices: model.cost.clone(),
             bytes: 0,
         }
     }

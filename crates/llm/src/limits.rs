@@ -115,3 +115,39 @@ pub const MAX_CREDENTIAL_BYTES: usize = 1 << 20;
 
 /// Most profiles that may refer to each other for a role.
 pub const MAX_PROFILE_CHAIN: usize = 5;
+
+/// How long a connection to a local server may take to stand.
+pub const LOCAL_CONNECT: Duration = Duration::from_millis(300);
+
+/// How long a local server may take for the head of one answer about itself; it may be busy with a model.
+pub const LOCAL_ANSWER: Duration = Duration::from_secs(1);
+
+/// How long looking at one local server may take in all.
+pub const LOCAL_WHOLE: Duration = Duration::from_secs(3);
+
+/// How long what was found at local servers counts as fresh.
+pub const LOCAL_FRESH: Duration = Duration::from_secs(5);
+
+/// Largest answer of a local server about itself, in bytes.
+pub const LOCAL_BODY: usize = 8 << 20;
+
+/// Most models of one local server.
+pub const LOCAL_MODELS: usize = 200;
+
+/// Models of a local server that are asked about at once.
+pub const LOCAL_AT_ONCE: usize = 8;
+
+/// Most times that a change among the local servers is taken note of in one process.
+pub const LOCAL_CHANGES: usize = 1000;
+
+/// Context window of a local model that names none, in tokens: what small servers offer unless told otherwise.
+pub const LOCAL_CONTEXT: u64 = 8192;
+
+/// Largest answer asked of a local model, in tokens; a quarter of its window if that is less.
+pub const LOCAL_OUTPUT: u64 = 16_384;
+
+/// Largest document that is fetched, such as a list of models, in bytes.
+pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
+
+/// How long fetching a document may take.
+pub const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);

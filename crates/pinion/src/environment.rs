@@ -116,6 +116,12 @@ impl Environment {
         self.agent_dir.join("auth.json")
     }
 
+    /// `PI_OFFLINE` (pi-core.md 7.6).
+    pub(crate) fn is_offline(&self) -> bool {
+        let yes = |value: &str| matches!(value.to_lowercase().as_str(), "1" | "true" | "yes");
+        self.get("PI_OFFLINE").is_some_and(yes)
+    }
+
     /// `PI_CACHE_RETENTION`.
     pub(crate) fn cache_retention(&self) -> CacheRetention {
         match self.get("PI_CACHE_RETENTION") {

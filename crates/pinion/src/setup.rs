@@ -7,6 +7,7 @@ use anyhow::bail;
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
+use llm::local::LocalSources;
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
 use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
@@ -45,30 +46,34 @@ struct Shared {
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let (settings, notes) = load_settings(args, env);
     let mut warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
-    let mut registry = load_registry(env, Arc::new(run_command::run));
+    let local = local_sources(args, env, &settings);
+    let mut registry = load_registry(env, Arc::new(run_command::run), local);
     warnings.extend(
-        [registry.models_error(), registry.auth_error()]
-            .into_iter()
-            .flatten()
-            .map(str::to_owned),
+        [
+            registry.models_error(),
+            registry.auth_error(),
+            registry.catalogue_error(),
+        ]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned),
     );
     let logs = Logs::start(args, env, registry.secrets())?;
     let tape = tape(args, env, &mut registry)?;
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
     let secrets = registry.secrets().clone();
-    let proxy = env.proxy(settings.http_proxy.as_deref());
+    let config = ClientConfig {
+        auth_file: Some(env.auth_file()),
+        tape,
+        secrets: secrets.clone(),
+        ..client_config(args, env, &settings)
+    };
+    let proxy = &config.proxy;
     for address in [&proxy.http, &proxy.https, &proxy.all].into_iter().flatten() {
         secrets.learn_url(address);
     }
     let shared = Shared {
-        client: Client::new(ClientConfig {
-            proxy,
-            script: args.script.as_deref().map(|script| env.path(script)),
-            auth_file: Some(env.auth_file()),
-            tape,
-            secrets: secrets.clone(),
-            ..ClientConfig::default()
-        }),
+        client: Client::new(config),
         registry: Arc::new(registry),
         reaper: Reaper::new(GuardianLaunch::default()),
     };
@@ -176,12 +181,33 @@ pub(crate) fn load_settings(args: &Args, env: &Environment) -> (Settings, Vec<Di
 }
 
 /// Models and keys. `run` carries out `!command` values when a key is asked for.
-pub(crate) fn load_registry(env: &Environment, run: RunCommand) -> Registry {
+pub(crate) fn load_registry(env: &Environment, run: RunCommand, local: LocalSources) -> Registry {
     Registry::new(Sources {
         agent_dir: env.agent_dir.clone(),
         env: env.lookup(),
         run,
+        local,
     })
+}
+
+/// Where models on the user's own machines are looked for.
+pub(crate) fn local_sources(args: &Args, env: &Environment, settings: &Settings) -> LocalSources {
+    let servers = &settings.local_servers;
+    LocalSources {
+        only_named: !servers.enabled || args.offline || env.is_offline(),
+        servers: servers.servers.clone().into_iter().collect(),
+        // Whoever plays a recording asks nobody.
+        probe: (args.replay.is_none()).then(|| llm::local::prober(client_config(args, env, settings))),
+    }
+}
+
+/// How models and lists of models are reached.
+pub(crate) fn client_config(args: &Args, env: &Environment, settings: &Settings) -> ClientConfig {
+    ClientConfig {
+        proxy: env.proxy(settings.http_proxy.as_deref()),
+        script: args.script.as_deref().map(|script| env.path(script)),
+        ..ClientConfig::default()
+    }
 }
 
 /// Gives the key of `--api-key` to the provider of the chosen model.
@@ -189,6 +215,10 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
     let Some(key) = &args.api_key else {
         return Ok(());
     };
+    // A local server may want the key before it says what it has.
+    if let Some(provider) = args.provider.as_deref().filter(|id| registry.is_local(id)) {
+        registry.set_runtime_key(provider, Secret::new(key));
+    }
     let chosen = llm::registry::start(registry, start)?;
     if args.model.is_none() && chosen.scope.is_empty() {
         bail!("--api-key needs a model: use --model, or --provider and --model");

@@ -65,7 +65,7 @@ impl Session {
             Command::GetSessionStats(params) => Ok(self.stats(params)),
             Command::SetModel(params) => self.set_model(&params).await,
             Command::CycleModel(_) => Ok(self.cycle_model().await),
-            Command::GetAvailableModels(_) => Ok(self.available_models()),
+            Command::GetAvailableModels(_) => Ok(self.available_models().await),
             Command::SetThinkingLevel(params) => self.set_thinking_level(&params).await,
             Command::CycleThinkingLevel(_) => Ok(self.cycle_thinking_level().await),
             Command::GetAvailableThinkingLevels(_) => Ok(self.available_thinking_levels()),

@@ -23,7 +23,7 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 55] = [
+const USED: [&str; 58] = [
     "keepKeysInToolEnv",
     "modelThinkingLevels",
     "compaction.modelOverrides",
@@ -70,6 +70,8 @@ const USED: [&str; 55] = [
     "ttsr.contextMode",
     "ttsr.repeatMode",
     "ttsr.repeatGap",
+    "localServers.enabled",
+    "localServers.servers",
     // Objects themselves: their members are what counts.
     "thinkingBudgets",
     "compaction",
@@ -80,6 +82,7 @@ const USED: [&str; 55] = [
     "todo",
     "tasks",
     "ttsr",
+    "localServers",
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
@@ -142,7 +145,7 @@ const RENAMED: [(&str, &str); 3] = [
 ];
 
 /// Objects whose members are looked at one by one.
-const OPENED: [&str; 10] = [
+const OPENED: [&str; 11] = [
     "thinkingBudgets",
     "compaction",
     "branchSummary",
@@ -153,6 +156,7 @@ const OPENED: [&str; 10] = [
     "todo.reminders",
     "tasks",
     "ttsr",
+    "localServers",
 ];
 
 /// What a key means, given by its path (`retry.provider.maxRetries`).

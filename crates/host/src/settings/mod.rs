@@ -30,7 +30,7 @@ pub use nudges::{TodoOptions, TtsrOptions};
 use reader::Reader;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
-    ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,
+    LocalServerSettings, ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,
 };
 
 /// Where settings come from.
@@ -99,6 +99,8 @@ pub struct Settings {
     pub todo: TodoOptions,
     /// `ttsr`.
     pub ttsr: TtsrOptions,
+    /// `localServers`.
+    pub local_servers: LocalServerSettings,
     /// What the project may decide.
     pub project: ProjectAccess,
     /// The files that were looked at, the user's first.

@@ -9,8 +9,8 @@ use wire::state::{InterruptMode, QueueMode};
 use crate::resources::{ExtraPath, resolve_path};
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
-    BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, ProjectAccess,
-    ProviderRetrySettings, RetrySettings,
+    BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
+    ProjectAccess, ProviderRetrySettings, RetrySettings,
 };
 use crate::settings::{Settings, SettingsSource, layers, limits, nudges};
 
@@ -30,6 +30,7 @@ pub(super) fn typed(
         "todo",
         "tasks",
         "ttsr",
+        "localServers",
     ]);
     let mut raw = Map::new();
     for layer in reader.layers.iter().rev() {
@@ -61,6 +62,7 @@ pub(super) fn typed(
         extensions: paths(reader, "extensions", source),
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
+        local_servers: local_servers(reader),
         project,
         files: Vec::new(),
         raw,
@@ -157,6 +159,24 @@ fn images(reader: &mut Reader<'_>) -> ImageSettings {
     ImageSettings {
         auto_resize: reader.flag("images.autoResize", default.auto_resize),
         block_images: reader.flag("images.blockImages", default.block_images),
+    }
+}
+
+fn local_servers(reader: &mut Reader<'_>) -> LocalServerSettings {
+    let given = reader.members(
+        "localServers.servers",
+        "an address such as http://host:8000",
+        |value| {
+            let url = value.as_str()?;
+            let host = url
+                .strip_prefix("http://")
+                .or_else(|| url.strip_prefix("https://"))?;
+            (!host.is_empty()).then(|| url.to_owned())
+        },
+    );
+    LocalServerSettings {
+        enabled: reader.flag("localServers.enabled", LocalServerSettings::default().enabled),
+        servers: given.into_iter().collect(),
     }
 }
 

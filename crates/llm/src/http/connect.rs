@@ -17,6 +17,9 @@ use crate::login::Endpoints;
 use crate::secrets::Secrets;
 use crate::tape::Tape;
 
+/// What no proxy is used for.
+const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
+
 /// Proxies, as the usual environment variables name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProxyConfig {
@@ -201,7 +204,9 @@ fn build(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::Cl
 
 /// The proxies, most specific first.
 fn proxies(config: &ProxyConfig) -> Result<Vec<Proxy>, LlmError> {
-    let direct = config.no_proxy.as_deref().and_then(NoProxy::from_string);
+    // This machine is never reached through another one: local servers are found directly and must be asked so.
+    let direct = [LOOPBACK, config.no_proxy.as_deref().unwrap_or_default()].join(",");
+    let direct = NoProxy::from_string(direct.trim_end_matches(','));
     let mut proxies = Vec::new();
     let mut add = |scheme, address: &Option<String>, make: fn(&str) -> reqwest::Result<Proxy>| {
         if let Some(address) = address.as_deref().filter(|address| !address.is_empty()) {

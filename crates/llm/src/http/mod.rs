@@ -3,10 +3,12 @@
 
 mod connect;
 mod fault;
+mod get;
 mod line;
 mod send;
 
 pub use connect::{ClientConfig, ProxyConfig};
+pub use get::fetch;
 
 pub(crate) use connect::Connector;
 pub(crate) use fault::{broken_body, no_response};

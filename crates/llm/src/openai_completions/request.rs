@@ -93,8 +93,12 @@ fn body(request: &ModelRequest, dialect: &Dialect) -> Value {
     Value::Object(body)
 }
 
-/// The tools; none when there are none and nobody insists.
+/// The tools; none when there are none and nobody insists, or when the model is known to call none: a server may refuse
+/// the whole request for them.
 fn tools(request: &ModelRequest, dialect: &Dialect) -> Option<Value> {
+    if !compat::flag(&request.model, "supportsTools", true) {
+        return None;
+    }
     if request.tools.is_empty() {
         let history = request
             .messages

@@ -77,11 +77,14 @@ impl Registry {
                 return Some(KeySource::Ambient);
             }
         }
+        if let Some(name) = self.local_key_variable(provider) {
+            return Some(KeySource::Env(name.to_owned()));
+        }
         let own = self.custom(provider).and_then(|def| def.api_key.as_deref());
         if own.is_some_and(|key| is_configured(key, &env)) {
             return Some(KeySource::ModelsFile);
         }
-        (provider == OFFLINE).then_some(KeySource::None)
+        (provider == OFFLINE || self.was_found(provider)).then_some(KeySource::None)
     }
 
     /// Google's application default credentials: the file, a project and a location.
@@ -130,7 +133,7 @@ impl Registry {
             KeySource::Runtime => self.runtime_key(provider).cloned(),
             KeySource::Env(name) => env(&name).map(Secret::from),
             KeySource::Ambient => Some(Secret::new(Secret::AMBIENT)),
-            KeySource::None => Some(Secret::new(OFFLINE)),
+            KeySource::None => (provider == OFFLINE).then(|| Secret::new(OFFLINE)),
             KeySource::ModelsFile => {
                 let key = self.custom(provider).and_then(|def| def.api_key.as_deref());
                 key.map(|key| lookup.resolve(key, &what(provider)))
@@ -180,6 +183,10 @@ impl Registry {
     /// The token of a login, when that is what opens a provider; it may have ended. Whoever sends it has to see to that.
     #[must_use]
     pub fn login_token(&self, provider: &str) -> Option<Secret> {
+        // A recording answers whoever asks.
+        if self.replayed().is_some() {
+            return None;
+        }
         match (self.key_source(provider)?, self.auth().entry(provider)?) {
             (KeySource::Oauth, AuthEntry::Oauth { access, .. }) => Some(access.clone()),
             _ => None,
@@ -189,6 +196,9 @@ impl Registry {
     /// The error for a request without a key, naming what would help.
     #[must_use]
     pub fn no_key(&self, provider: &str) -> RegistryError {
+        if let Some(error) = self.no_server(provider) {
+            return error;
+        }
         let known = self.catalogue().provider(provider);
         let names = known
             .map(|known| known.key_variables().join(" or "))
@@ -282,6 +292,7 @@ impl Registry {
     #[must_use]
     pub fn key_variables(&self) -> Vec<String> {
         let mut names = self.catalogue().key_variables();
+        names.extend(Self::local_key_variables().map(str::to_owned));
         for (_, def) in self.custom_providers() {
             let models = def.models.iter().flat_map(|model| model.headers.values());
             let changes = def

@@ -87,7 +87,7 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
         reasoning: own.reasoning,
         thinking_level_map: own.thinking_level_map.clone(),
         input: own.input.clone().unwrap_or_else(|| vec![Modality::Text]),
-        cost: own.cost.map(Into::into).unwrap_or_default(),
+        cost: own.cost.clone().map(Into::into).unwrap_or_default(),
         context_window: own.context_window.unwrap_or(DEFAULT_CONTEXT),
         max_tokens: own.max_tokens.unwrap_or(DEFAULT_OUTPUT),
         compat,
@@ -108,11 +108,8 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
     if let Some(input) = &change.input {
         model.input.clone_from(input);
     }
-    if let Some(cost) = change.cost {
-        model.cost.input = cost.input.unwrap_or(model.cost.input);
-        model.cost.output = cost.output.unwrap_or(model.cost.output);
-        model.cost.cache_read = cost.cache_read.unwrap_or(model.cost.cache_read);
-        model.cost.cache_write = cost.cache_write.unwrap_or(model.cost.cache_write);
+    if let Some(cost) = &change.cost {
+        cost.apply(&mut model.cost);
     }
     model.context_window = change.context_window.unwrap_or(model.context_window);
     model.max_tokens = change.max_tokens.unwrap_or(model.max_tokens);

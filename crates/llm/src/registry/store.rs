@@ -7,10 +7,12 @@ use std::sync::{Arc, OnceLock};
 
 use wire::Model;
 
+use crate::local::LocalSources;
 use crate::registry::alias::old_name;
 use crate::registry::auth::AuthFile;
 use crate::registry::catalogue::{Catalogue, Listed};
 use crate::registry::credentials::copilot_base_url;
+use crate::registry::local::Local;
 use crate::registry::merge::{Entries, merge};
 use crate::registry::models_file::{ModelsFile, ProviderDef};
 use crate::registry::offline::{OFFLINE, Offline};
@@ -33,6 +35,8 @@ pub struct Sources {
     pub env: Env,
     /// Runs `!command` values.
     pub run: RunCommand,
+    /// Servers on the user's own machines.
+    pub local: LocalSources,
 }
 
 impl fmt::Debug for Sources {
@@ -71,6 +75,8 @@ pub struct Registry {
     secrets: Secrets,
     /// Providers that a recording answers for; none without one.
     replayed: Option<Vec<String>>,
+    pub(super) local: Local,
+    catalogue_error: Option<String>,
 }
 
 impl Registry {
@@ -78,12 +84,15 @@ impl Registry {
     /// usable: see [`Self::models_error`] and [`Self::auth_error`].
     #[must_use]
     pub fn new(sources: Sources) -> Self {
+        let (catalogue, problem) = Catalogue::load(&sources.agent_dir);
         let kept = Kept {
             runtime: None,
             secrets: Secrets::default(),
             replayed: None,
         };
-        Self::build(sources, Arc::new(Catalogue::built_in()), kept)
+        let mut registry = Self::build(sources, Arc::new(catalogue), kept);
+        registry.catalogue_error = problem;
+        registry
     }
 
     fn build(sources: Sources, catalogue: Arc<Catalogue>, kept: Kept) -> Self {
@@ -125,6 +134,8 @@ impl Registry {
             offline: Offline::default(),
             secrets: kept.secrets,
             replayed: kept.replayed,
+            local: Local::default(),
+            catalogue_error: None,
         };
         registry.learn_secrets();
         registry
@@ -177,7 +188,13 @@ impl Registry {
         &self.sources
     }
 
-    /// The built-in catalogue.
+    /// Why the catalogue in the agent directory is not used, if there is one.
+    #[must_use]
+    pub fn catalogue_error(&self) -> Option<&str> {
+        self.catalogue_error.as_deref()
+    }
+
+    /// The catalogue: the built-in one, or the one in the agent directory.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
@@ -212,9 +229,19 @@ impl Registry {
         Some(&self.file.providers().get(slot.custom?)?.1)
     }
 
-    /// All provider ids in registry order, `offline` last.
+    /// All provider ids in registry order, local servers and `offline` last.
     pub fn provider_ids(&self) -> impl Iterator<Item = &str> {
-        self.slots.iter().map(|slot| slot.id.as_str()).chain([OFFLINE])
+        let local = self.local_ids().filter(|id| !self.has_slot(id));
+        self.slots
+            .iter()
+            .map(|slot| slot.id.as_str())
+            .chain(local)
+            .chain([OFFLINE])
+    }
+
+    /// Do catalogue or `models.json` know the provider?
+    pub(super) fn has_slot(&self, provider: &str) -> bool {
+        self.slots.iter().any(|slot| slot.id == provider)
     }
 
     fn entries<'a>(&self, slot: &'a Slot) -> &'a Entries {
@@ -262,16 +289,18 @@ impl Registry {
     #[must_use]
     pub fn all(&self) -> Vec<&Model> {
         let mut models = self.in_order(|_| true);
+        models.extend(self.found_models());
         models.extend([&self.offline.echo, &self.offline.script]);
         models
     }
 
-    /// The models with credentials whose API is spoken here, in registry order; `offline/echo` when there are none. Reads only
-    /// the providers that have credentials.
+    /// The models with credentials whose API is spoken here, in registry order, then those found at local servers so far;
+    /// `offline/echo` when there are none. Reads only the providers that have credentials; asks nobody.
     #[must_use]
     pub fn models(&self) -> Vec<&Model> {
         let mut models = self.in_order(|provider| self.has_auth(provider));
         models.retain(|model| crate::supports(&model.api));
+        models.extend(self.found_models());
         if models.is_empty() {
             models.push(&self.offline.echo);
         }
@@ -284,10 +313,27 @@ impl Registry {
         if provider == OFFLINE && !self.slots.iter().any(|slot| slot.id == OFFLINE) {
             return vec![&self.offline.echo, &self.offline.script];
         }
+        let listed = self
+            .slot(provider)
+            .into_iter()
+            .flat_map(|slot| self.entries(slot).iter());
+        let found = self.found_models().filter(|model| model.provider == provider);
+        listed.map(|listed| &listed.model).chain(found).collect()
+    }
+
+    /// Is the model one that catalogue or `models.json` describe?
+    pub(super) fn describes(&self, provider: &str, id: &str) -> bool {
+        let mut listed = self
+            .slot(provider)
+            .into_iter()
+            .flat_map(|slot| self.entries(slot).iter());
+        listed.any(|listed| listed.model.id == id)
+    }
+
+    /// A provider by its name, or by a newer one.
+    fn slot(&self, provider: &str) -> Option<&Slot> {
         let named = |id: &str| self.slots.iter().find(|slot| slot.id == id);
-        let slot = named(provider).or_else(|| named(old_name(provider)?));
-        slot.map(|slot| self.entries(slot).iter().map(|listed| &listed.model).collect())
-            .unwrap_or_default()
+        named(provider).or_else(|| named(old_name(provider)?))
     }
 
     /// One model, with or without credentials.
@@ -316,6 +362,9 @@ impl Registry {
     pub(crate) fn rank(&self, provider: &str) -> Option<usize> {
         if provider == OFFLINE {
             return Some(usize::MAX);
+        }
+        if self.is_local(provider) && !self.has_slot(provider) {
+            return Some(usize::MAX - 1);
         }
         self.catalogue.provider(provider).map(|provider| provider.rank())
     }

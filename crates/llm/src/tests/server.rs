@@ -158,7 +158,10 @@ async fn transport_faults_have_texts_that_are_tried_again() {
         .local_addr()
         .unwrap();
     let refused = error_text(&answer(ask(&format!("http://{free}"))).await);
-    assert_eq!(refused, "Connection error: connection refused");
+    assert_eq!(
+        refused,
+        format!("Connection error: connection refused: no server runs at {free}")
+    );
     let partial = format!("{HEAD}{}", chunk(TEXT));
     for (act, text, head) in [
         (

@@ -39,9 +39,41 @@ pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static F
         Command::Doctor => DOCTOR,
         Command::Schema => SCHEMA,
         Command::Auth => AUTH,
+        Command::Models => MODELS,
     };
     flags.iter().find(|flag| flag.names.contains(&name))
 }
+
+/// An option that only `--list-models` has.
+pub(crate) fn find_of_list(name: &str) -> Option<&'static Flag> {
+    LIST.iter().find(|flag| flag.names.contains(&name))
+}
+
+/// Commands, which stand first: what to type, and one line for people.
+pub(crate) const COMMANDS: [(&str, &str); 7] = [
+    (
+        "doctor [--json]",
+        "Say what was found where: settings, keys, models, sessions",
+    ),
+    (
+        "schema [--ts] [--dialect NAME]",
+        "Print the protocol as JSON Schema (--json) or TypeScript types",
+    ),
+    (
+        "auth login PROVIDER [--open]",
+        "Log in; --api-key stores a key read from stdin instead",
+    ),
+    ("auth logout PROVIDER", "Forget what is stored for a provider"),
+    ("auth status [--json]", "Which providers have a key or login"),
+    (
+        "models update [--from URL|FILE]",
+        "Renew the list of known models, from models.dev or elsewhere",
+    ),
+    (
+        "models status [--json]",
+        "Say which list of known models is in use",
+    ),
+];
 
 /// A setter that cannot fail.
 macro_rules! set {
@@ -59,30 +91,22 @@ macro_rules! set {
     };
 }
 
-/// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 5] = [
-    (
-        "doctor [--json]",
-        "Say what was found where: settings, keys, models, sessions",
-    ),
-    (
-        "schema [--ts] [--dialect NAME]",
-        "Print the protocol as JSON Schema (--json) or TypeScript types",
-    ),
-    (
-        "auth login PROVIDER [--open]",
-        "Log in; --api-key stores a key read from stdin instead",
-    ),
-    ("auth logout PROVIDER", "Forget what is stored for a provider"),
-    ("auth status [--json]", "Which providers have a key or login"),
-];
-
 /// Options of commands alone; elsewhere they may be an extension's.
 const DOCTOR: &[Flag] = &[switch(
     &["--json"],
     |a| a.json = true,
     "Answer as JSON, for programs",
 )];
+const LIST: &[Flag] = DOCTOR;
+const MODELS: &[Flag] = &[
+    switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
+    value(
+        &["--from"],
+        "URL|FILE",
+        set!(from),
+        "A list as models.dev or pi-ai have it; also a directory of lists",
+    ),
+];
 const SCHEMA: &[Flag] = &[
     switch(
         &["--json"],
@@ -172,7 +196,7 @@ const RUN: &[Flag] = &[
         &["--list-models"],
         "SEARCH",
         |a, v| a.list_models = Some(v),
-        "List usable models and exit",
+        "List usable models and exit; --json for programs",
     ),
     value(
         &["--export"],

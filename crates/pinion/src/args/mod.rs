@@ -57,6 +57,8 @@ pub(crate) enum Command {
     Schema,
     /// Logins and stored keys.
     Auth,
+    /// The list of known models.
+    Models,
 }
 
 impl Command {
@@ -66,11 +68,21 @@ impl Command {
             Self::Doctor => "doctor",
             Self::Schema => "schema",
             Self::Auth => "auth",
+            Self::Models => "models",
+        }
+    }
+
+    /// The words that may follow.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            // The words of `auth` are its own business: one may be a key by mistake.
+            Self::Doctor | Self::Schema | Self::Auth => &[],
+            Self::Models => &["update", "status"],
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Doctor, Self::Schema, Self::Auth]
+        [Self::Doctor, Self::Schema, Self::Auth, Self::Models]
             .into_iter()
             .find(|command| command.name() == word)
     }
@@ -81,12 +93,14 @@ impl Command {
 pub(crate) struct Args {
     /// The command: the first word, if it is one.
     pub(crate) command: Option<Command>,
-    /// `--json` of `doctor` and `auth`.
+    /// `--json` of `doctor`, `auth` and `models`, and of `--list-models`.
     pub(crate) json: bool,
     /// `--api-key` of `auth`: the key comes from stdin.
     pub(crate) key_from_stdin: bool,
     /// `--domain` of `auth`.
     pub(crate) domain: Option<String>,
+    /// `--from` of `models update`.
+    pub(crate) from: Option<String>,
     /// `--ts` of `schema`.
     pub(crate) typescript: bool,
     /// `--dialect` of `schema`.

@@ -5,6 +5,8 @@ mod auth;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
+mod list;
+mod models;
 mod oneshot;
 mod prompts;
 mod rpc;
@@ -20,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
 use crate::args::{Args, Command, Mode};
-use crate::environment::{Environment, complain, say, stdin_is_terminal};
+use crate::environment::{Environment, complain, stdin_is_terminal};
 use crate::sessions;
 use crate::setup::{Setup, build};
 
@@ -30,6 +32,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),
         Some(Command::Auth) => return auth::run(&args, env),
+        Some(Command::Models) => return models::run(&args, env),
         None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
@@ -50,11 +53,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         complain(&format!("Warning: {warning}"));
     }
     if let Some(search) = &args.list_models {
-        say(&llm::registry::list_models(
-            &setup.agent.registry,
-            search.as_deref(),
-        ));
-        return Ok(ExitCode::SUCCESS);
+        return list::run(&setup.agent.registry, search.as_deref(), args.json);
     }
     let Some(stdout) = stdout else {
         bail!("stdout is gone")
@@ -89,7 +88,7 @@ fn open(
     if session.model().provider == "offline" && args.model.is_none() {
         complain(
             "No model is configured: the built-in offline model answers. It is not an AI. Set a provider's API key \
-             (for example ANTHROPIC_API_KEY) or add models to models.json.",
+             (for example ANTHROPIC_API_KEY), start a model server of your own (such as Ollama), or add models to models.json.",
         );
     }
     Ok((session, outbox, outgoing))

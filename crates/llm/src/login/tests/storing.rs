@@ -108,6 +108,7 @@ async fn keys_are_read_back_as_they_were_given() {
             agent_dir: home.folder.path().to_owned(),
             env: Arc::new(|name| (name == "HOME").then(|| "/home".to_owned())),
             run: Arc::new(|_| panic!("a key is no command")),
+            local: Default::default(),
         });
         let found = registry.resolve_key("xai", 0).unwrap().unwrap();
         assert_eq!(found.expose(), key);

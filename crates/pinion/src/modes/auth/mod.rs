@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
+use llm::local::LocalSources;
 use llm::login::AuthStore;
 use llm::registry::Registry;
 
@@ -42,7 +43,7 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
 
 /// Models and keys. Nothing here needs the value of a `!command`, so none is run.
 fn registry(env: &Environment) -> Registry {
-    setup::load_registry(env, Arc::new(|_| None))
+    setup::load_registry(env, Arc::new(|_| None), LocalSources::default())
 }
 
 fn logout(env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {

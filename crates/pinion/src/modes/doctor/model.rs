@@ -16,6 +16,8 @@ enum Chooser {
     Settings,
     ProviderDefault,
     FirstUsable,
+    /// The first model of the first local server that answered.
+    FirstFound,
     /// Nobody could: the offline model stands in.
     Nobody,
 }
@@ -122,6 +124,8 @@ fn chooser(patient: &Patient<'_>, chosen: &Start) -> Chooser {
         Chooser::Settings
     } else if default == Some(model.id.as_str()) {
         Chooser::ProviderDefault
+    } else if patient.registry.is_local(&model.provider) {
+        Chooser::FirstFound
     } else if patient.registry.key_source(&model.provider) == Some(KeySource::None) {
         Chooser::Nobody
     } else {
@@ -139,6 +143,9 @@ fn why(patient: &Patient<'_>, chooser: Chooser) -> String {
         Chooser::Scope => "--models".to_owned(),
         Chooser::Settings => format!("defaultProvider and defaultModel in {}", file("defaultModel")),
         Chooser::ProviderDefault => "nobody: it is the default of the first provider with a key".to_owned(),
+        Chooser::FirstFound => {
+            "nobody: no provider has a key, and a server of your own has this model".to_owned()
+        }
         Chooser::FirstUsable => "nobody: it is the first model with a key".to_owned(),
         Chooser::Nobody => "nobody: no provider has a key, so the built-in stand-in answers".to_owned(),
     }
