@@ -23,7 +23,7 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 54] = [
+const USED: [&str; 60] = [
     "modelThinkingLevels",
     "compaction.modelOverrides",
     "branchSummary.reserveTokens",
@@ -69,6 +69,11 @@ const USED: [&str; 54] = [
     "ttsr.contextMode",
     "ttsr.repeatMode",
     "ttsr.repeatGap",
+    "permissions.mode",
+    "permissions.allow",
+    "permissions.ask",
+    "permissions.deny",
+    "dialogTimeoutMs",
     // Objects themselves: their members are what counts.
     "thinkingBudgets",
     "compaction",
@@ -79,6 +84,7 @@ const USED: [&str; 54] = [
     "todo",
     "tasks",
     "ttsr",
+    "permissions",
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
@@ -141,7 +147,7 @@ const RENAMED: [(&str, &str); 3] = [
 ];
 
 /// Objects whose members are looked at one by one.
-const OPENED: [&str; 10] = [
+const OPENED: [&str; 11] = [
     "thinkingBudgets",
     "compaction",
     "branchSummary",
@@ -152,6 +158,7 @@ const OPENED: [&str; 10] = [
     "todo.reminders",
     "tasks",
     "ttsr",
+    "permissions",
 ];
 
 /// What a key means, given by its path (`retry.provider.maxRetries`).

@@ -45,6 +45,7 @@ pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> 
     };
     if scope == Scope::Project {
         found.mark("defaultProjectTrust", &KeyUse::GlobalOnly);
+        found.mark("permissions.allow", &KeyUse::GlobalOnly);
     }
     let mut layer = Layer {
         path,

@@ -12,7 +12,7 @@ use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, ProjectAccess,
     ProviderRetrySettings, RetrySettings,
 };
-use crate::settings::{Settings, SettingsSource, layers, limits, nudges};
+use crate::settings::{Settings, SettingsSource, layers, limits, nudges, permissions};
 
 /// Reads every key that has a meaning for us; all others stay in `raw`.
 pub(super) fn typed(
@@ -60,6 +60,8 @@ pub(super) fn typed(
         extensions: paths(reader, "extensions", source),
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
+        permissions: permissions::permissions(reader),
+        dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         project,
         files: Vec::new(),
         raw,

@@ -14,7 +14,7 @@ use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
 use self::answer::{Answer, Prose};
 use self::pending::{Delta, Kind, Pending};
 use self::vocabulary::Vocabulary;
-use crate::manner::{Manner, Spoken};
+use crate::manner::{Manner, Spoken, WantedUi};
 
 /// The form of `message_update`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -72,6 +72,11 @@ impl Encoder {
         if let Some(dialect) = Dialect::parse(dialect) {
             self.spoken.choose(dialect);
         }
+    }
+
+    /// Writes frames of the user interface that the client wants, whatever its dialect says.
+    pub(crate) fn set_ui(&self, ui: WantedUi) {
+        self.spoken.choose_ui(ui);
     }
 
     /// What is known of the connection's dialect.
