@@ -29,13 +29,13 @@ pub struct Manner {
     other: bool,
 }
 
-/// Frames that are only sent where a dialect has them, or a client asks for them.
+/// Frames that are only sent where a dialect has them, or a client asks for them. None leaves it to the dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WantedUi {
     /// `setTitle`, by `PI_RPC_EMIT_TITLE` or `hello` (dialects.md 5, row 28).
-    pub titles: bool,
+    pub titles: Option<bool>,
     /// `cancel`, by `hello`.
-    pub cancels: bool,
+    pub cancels: Option<bool>,
 }
 
 impl Manner {
@@ -59,8 +59,8 @@ impl Manner {
     #[must_use]
     pub fn sends_ui(self, method: UiMethod) -> bool {
         match method {
-            UiMethod::SetTitle => self.ui.titles || self.dialect.sends_titles(),
-            UiMethod::Cancel => self.ui.cancels || self.dialect.knows_ui_cancel(),
+            UiMethod::SetTitle => self.ui.titles.unwrap_or(self.dialect.sends_titles()),
+            UiMethod::Cancel => self.ui.cancels.unwrap_or(self.dialect.knows_ui_cancel()),
             _ => true,
         }
     }
@@ -114,7 +114,7 @@ impl Manner {
 
     fn pack(self) -> u32 {
         let dialect = Dialect::ALL.iter().position(|known| *known == self.dialect);
-        let delta = match self.delta {
+        let wish = |wish: Option<bool>| match wish {
             None => 0,
             Some(false) => 1,
             Some(true) => 2,
@@ -124,13 +124,18 @@ impl Manner {
             | u32::from(self.ids) << 9
             | u32::from(self.early) << 10
             | u32::from(self.other) << 11
-            | delta << 12
-            | u32::from(self.ui.titles) << 14
-            | u32::from(self.ui.cancels) << 15
+            | wish(self.delta) << 12
+            | wish(self.ui.titles) << 14
+            | wish(self.ui.cancels) << 16
     }
 
     fn unpack(bits: u32) -> Self {
         let is = |bit: u32| bits >> bit & 1 == 1;
+        let wish = |bit: u32| match bits >> bit & 3 {
+            1 => Some(false),
+            2 => Some(true),
+            _ => None,
+        };
         Self {
             dialect: Dialect::ALL
                 .get((bits & 0xff) as usize)
@@ -140,14 +145,10 @@ impl Manner {
             ids: is(9),
             early: is(10),
             other: is(11),
-            delta: match bits >> 12 & 3 {
-                1 => Some(false),
-                2 => Some(true),
-                _ => None,
-            },
+            delta: wish(12),
             ui: WantedUi {
-                titles: is(14),
-                cancels: is(15),
+                titles: wish(14),
+                cancels: wish(16),
             },
         }
     }

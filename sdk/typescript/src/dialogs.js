@@ -2,6 +2,8 @@
 import { TimedOut, within } from "./errors.js";
 
 const ASKING = new Set(["select", "confirm", "input", "editor"]);
+/** What the agent is told that we understand; what only tells something comes as an event. */
+export const RENDERED = [...ASKING, "cancel", "notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "open_url"];
 
 /** The dialogs that are open. */
 export class DialogHost {

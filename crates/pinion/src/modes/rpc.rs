@@ -33,8 +33,8 @@ pub(crate) fn run(
         }
         let spoken = Spoken::new(dialect);
         spoken.choose_ui(WantedUi {
-            titles: env.is_on("PI_RPC_EMIT_TITLE"),
-            cancels: false,
+            titles: env.is_on("PI_RPC_EMIT_TITLE").then_some(true),
+            cancels: None,
         });
         let connection = Connection::new(Encoder::speaking(spoken.clone()), &setup.agent.version);
         let (lanes, joining) = mpsc::channel(host::limits::JOINING);

@@ -51,8 +51,8 @@ impl Agreement {
     /// Frames of the user interface that were asked for by name. A client that takes back what it said gets what it began with.
     pub(crate) fn wanted_ui(&self, at_first: WantedUi) -> WantedUi {
         self.ui.map_or(at_first, |ui| WantedUi {
-            titles: ui.has(UiMethod::SetTitle),
-            cancels: ui.has(UiMethod::Cancel),
+            titles: Some(ui.has(UiMethod::SetTitle)),
+            cancels: Some(ui.has(UiMethod::Cancel)),
         })
     }
 

@@ -217,15 +217,12 @@ impl Command {
             if word.changes() {
                 return true;
             }
-            if word.text.starts_with('-') {
-                takes_value = true;
-            } else if word.is_assignment() || word.text.starts_with(|first: char| first.is_ascii_digit()) {
-                takes_value = false;
-            } else if takes_value {
-                takes_value = false;
-            } else {
+            let is_option = word.text.starts_with('-');
+            let is_number = word.text.starts_with(|first: char| first.is_ascii_digit());
+            if !is_option && !takes_value && !is_number && !word.is_assignment() {
                 return false;
             }
+            takes_value = is_option;
         }
         self.words.len() > MAX_BEHIND
     }
