@@ -31,7 +31,9 @@ export class DialogHost {
     let answer = { cancelled: true };
     try {
       const asked = Promise.resolve(this.#handler?.(frame, controller.signal));
-      const value = await within(asked, limit, "nobody answered the dialog");
+      // A question that is over is not waited for, whatever the callback does.
+      const over = new Promise((resolve) => controller.signal.addEventListener("abort", () => resolve(null)));
+      const value = await within(Promise.race([asked, over]), limit, "nobody answered the dialog");
       if (value !== undefined && value !== null) {
         answer = frame.method === "confirm" ? { confirmed: Boolean(value) } : { value: String(value) };
       }
