@@ -274,7 +274,7 @@ fn sessions_ask_side_by_side() {
     for session in [Value::Null, json!("side")] {
         pi.data(json!({"type": "prompt", "message": "Go", "session": session}));
     }
-    let mut asked = vec![question(&pi), question(&pi)];
+    let mut asked = [question(&pi), question(&pi)];
     asked.sort_by_key(|frame| frame.get("session").is_some());
     assert_eq!(asked[1]["session"], "side");
     // An answer finds its question, whether it names the session or not.

@@ -232,3 +232,35 @@ fn row_28_titles_and_withdrawals_are_for_those_who_know_them_or_ask() {
         }
     }
 }
+
+/// What nothing in the agent asks yet, as the description of xcsh shows it.
+#[test]
+fn the_questions_in_the_description_of_xcsh_are_written_as_shown() {
+    let confirm = UiRequest {
+        title: Some("Confirm".to_owned()),
+        message: Some("Continue?".to_owned()),
+        timeout: Some(30_000),
+        ..UiRequest::new("123".to_owned(), UiMethod::Confirm)
+    };
+    let input = UiRequest {
+        title: Some("Branch name".to_owned()),
+        placeholder: Some("feature/...".to_owned()),
+        ..UiRequest::new("ui_7".to_owned(), UiMethod::Input)
+    };
+    for (request, shown) in [
+        (
+            confirm,
+            r#"{"type":"extension_ui_request","id":"123","method":"confirm","title":"Confirm","message":"Continue?","timeout":30000}"#,
+        ),
+        (
+            input,
+            r#"{"type":"extension_ui_request","id":"ui_7","method":"input","title":"Branch name","placeholder":"feature/..."}"#,
+        ),
+    ] {
+        let mut out = Vec::new();
+        let request = Box::new(request);
+        let event = Event::ExtensionUiRequest { request };
+        Encoder::speaking(Spoken::new(Dialect::Xcsh)).event(&event, Instant::now(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap().trim_end(), shown);
+    }
+}
