@@ -377,6 +377,7 @@ fn no_part_of_a_line_may_be_forbidden() {
         "echo $(echo $(rm x))",
         "echo ${x:-$(rm x)}",
         "cat <(rm x)",
+        "echo ${x:-<(rm x)}",
         "cat <<E\n$(rm x)\nE",
         "cat <<E\ndon't\nE\nrm x\necho '",
         "cat <<'E'\n$(\nE\nrm x",

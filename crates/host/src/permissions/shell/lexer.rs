@@ -367,6 +367,10 @@ impl Lexer {
 
     /// Command lines in a text that is expanded but is no command.
     fn substitutions(&mut self, text: &str) {
+        if text.contains("<(") || text.contains(">(") {
+            // Outside of quotes it runs, inside it does not.
+            self.pieces.push_back(Piece::Broken);
+        }
         if !text.contains('`') && !text.contains("$(") && !text.contains("${") {
             return;
         }
