@@ -10,6 +10,7 @@ use llm::{Budgets, CacheRetention, Client};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
 use pinion_core::{LoopSettings, RetrySettings};
 use tools::{Reaper, Toolbox};
+use wire::state::PermissionMode;
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
@@ -31,6 +32,8 @@ pub struct Options {
     pub excluded_tools: Vec<String>,
     /// What the system prompt is made of.
     pub resources: ResourceOptions,
+    /// The permission mode that the command line names (`--permission-mode`).
+    pub permission_mode: Option<PermissionMode>,
     /// How long providers should keep prompts cached.
     pub cache_retention: CacheRetention,
 }

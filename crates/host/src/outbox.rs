@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
-use wire::connection::Snapshot;
+use wire::connection::{HelloParams, Snapshot};
+use wire::ui::UiMethod;
 use wire::{Command, Event, Reply, Response};
 
+use crate::rendered::Rendered;
 use crate::trace::Trace;
 
 /// Something to be written.
@@ -47,6 +49,8 @@ pub struct Outbox {
     /// Do events still interest anybody?
     is_heard: bool,
     trace: Trace,
+    /// Which questions reach somebody; one for all sessions of a connection.
+    rendered: Rendered,
 }
 
 /// Makes a queue for `capacity` items (usually [`OUTBOX`](crate::limits::OUTBOX)).
@@ -58,6 +62,7 @@ pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
             queue,
             is_heard: true,
             trace: Trace::default(),
+            rendered: Rendered::default(),
         },
         receiver,
     )
@@ -88,6 +93,28 @@ impl Outbox {
         let (done, wait) = oneshot::channel();
         self.send(Outgoing::Flush(done)).await?;
         wait.await.map_err(|_| WriterGone)
+    }
+
+    /// For an output that nobody answers and that shows nothing by itself: every question gets its default at once.
+    pub fn render_nothing(&self) {
+        self.rendered.nothing();
+    }
+
+    /// Does a frame by this method reach somebody?
+    pub(crate) fn renders(&self, method: UiMethod) -> bool {
+        self.is_heard && self.rendered.has(method)
+    }
+
+    /// The client says what it renders, for this session and all others of the connection.
+    pub(crate) fn hear(&self, hello: &HelloParams) {
+        self.rendered.hear(hello);
+    }
+
+    /// A queue for another session of the same connection.
+    pub(crate) fn for_another(&self, capacity: usize) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (other, receiver) = outbox(capacity);
+        let rendered = self.rendered.clone();
+        (Self { rendered, ..other }, receiver)
     }
 
     /// Resolves when the writer is gone.

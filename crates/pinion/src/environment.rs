@@ -72,6 +72,12 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
+    /// Does a variable switch something on: `1`, `true`, `yes`, `on` (dialects.md 10.4)?
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let value = self.get(name).unwrap_or_default().trim().to_ascii_lowercase();
+        ["1", "true", "yes", "on"].contains(&value.as_str())
+    }
+
     /// A look-up that can be given away.
     pub(crate) fn lookup(&self) -> llm::registry::Env {
         let text = Arc::clone(&self.text);

@@ -151,6 +151,7 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         excluded_tools: args.exclude_tools.clone(),
         resources: resource_options(args, &settings, env),
         cache_retention: env.cache_retention(),
+        permission_mode: args.permission_mode,
     };
     Agent {
         version: version::OWN.to_owned(),

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .commands import AsyncCommands
-from .dialogs import DialogHandler, DialogHost
+from .dialogs import RENDERED, DialogHandler, DialogHost
 from .errors import AgentExited, CommandError, PinionError, StartError, TimedOut
 from .process import Process
 from .run import AsyncEvents, AsyncRun
@@ -178,6 +178,8 @@ class AsyncAgent(AsyncSession):
         try:
             await self._process.start(self._command_line(), self._cwd, self._env)
             await self.call("get_state", timeout=self.start_timeout)
+            if self._on_dialog is not None:
+                await self._say_what_is_rendered()
             if self._first_tools:
                 await self.set_tools(self._first_tools)
         except PinionError as error:
@@ -186,6 +188,14 @@ class AsyncAgent(AsyncSession):
                 raise StartError(f"the agent did not start: {error}") from error
             raise
         return self
+
+    async def _say_what_is_rendered(self) -> None:
+        """So that the agent takes questions back that are over. Agents that do not know how to are asked all the same."""
+        try:
+            await self.call("hello", {"ui": RENDERED}, timeout=self.start_timeout)
+        except CommandError as error:
+            if not error.unknown_command:
+                raise
 
     async def close(self) -> None:
         """Ends the agent: closes its stdin, waits, helps with signals. Safe to call twice."""

@@ -222,6 +222,49 @@ class Blocking(Case):
 
 
 @needs_program
+class Dialogs(Case):
+    ASKING = ["--permission-mode", "ask"]
+
+    def test_questions_reach_the_callback(self):
+        seen = []
+
+        def handler(dialog):
+            seen.append((dialog.method, dialog.options))
+            return "Allow once" if "allowed" in dialog.title else "Deny"
+
+        calls = [tool_call("bash", command="touch allowed"), tool_call("bash", command="touch refused"), "done"]
+        agent = self.agent(script=calls, args=self.ASKING, on_dialog=handler)
+        self.assertEqual(agent.ask("go"), "done")
+        self.assertEqual(seen, [("select", ["Allow once", "Allow for this session", "Deny"])] * 2)
+        self.assertEqual(os.listdir(self.cwd), ["allowed"])
+
+    def test_without_a_callback_the_answer_is_no(self):
+        agent = self.agent(script=[tool_call("bash", command="touch refused"), "done"], args=self.ASKING)
+        self.assertEqual(agent.ask("go"), "done")
+        self.assertEqual(os.listdir(self.cwd), [])
+
+    def test_a_question_is_withdrawn_with_its_run(self):
+        async def main():
+            asked, over = asyncio.Event(), asyncio.Event()
+
+            async def handler(dialog):
+                asked.set()
+                try:
+                    await asyncio.sleep(600.0)
+                finally:
+                    over.set()
+
+            script = [tool_call("bash", command="true"), "done"]
+            async with AsyncAgent(**self.options(script=script, args=self.ASKING, on_dialog=handler)) as agent:
+                await agent.run("go")
+                await asyncio.wait_for(asked.wait(), 30.0)
+                await agent.abort()
+                await asyncio.wait_for(over.wait(), 30.0)
+
+        asyncio.run(main())
+
+
+@needs_program
 class Asyncio(Case):
     def test_runs_beside_other_work(self):
         async def main():

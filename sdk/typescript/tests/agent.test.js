@@ -1,6 +1,6 @@
 // Against the real program, with scripted answers.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -194,4 +194,44 @@ test("the example of the README runs", live, async (t) => {
   const output = (await all(child.stdout)).join("");
   assert.match(output, /No files here/);
   assert.match(output, /stop 1/);
+});
+
+const ASKING = ["--permission-mode", "ask"];
+
+test("questions reach the callback", live, async (t) => {
+  const seen = [];
+  const onDialog = (dialog) => {
+    seen.push([dialog.method, dialog.options]);
+    return dialog.title.includes("allowed") ? "Allow once" : "Deny";
+  };
+  const calls = ["allowed", "refused"].map((name) => toolCall("bash", { command: `touch ${name}` }));
+  const given = options(t);
+  const it = await agent(t, { ...given, args: ASKING, onDialog, script: [...calls, "done"] });
+  assert.equal(await it.ask("go"), "done");
+  const three = ["select", ["Allow once", "Allow for this session", "Deny"]];
+  assert.deepEqual(seen, [three, three]);
+  assert.deepEqual(readdirSync(given.cwd), ["allowed"]);
+});
+
+test("without a callback the answer is no", live, async (t) => {
+  const given = options(t);
+  const script = [toolCall("bash", { command: "touch refused" }), "done"];
+  const it = await agent(t, { ...given, args: ASKING, script });
+  assert.equal(await it.ask("go"), "done");
+  assert.deepEqual(readdirSync(given.cwd), []);
+});
+
+test("a question is withdrawn with its run", live, async (t) => {
+  let asked;
+  const question = new Promise((resolve) => (asked = resolve));
+  const onDialog = (dialog, signal) => {
+    asked(signal);
+    return new Promise(() => {});
+  };
+  const it = await agent(t, { args: ASKING, onDialog, script: [toolCall("bash", { command: "true" })] });
+  await it.run("go");
+  const signal = await question;
+  const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
+  await it.abort();
+  await over;
 });

@@ -23,7 +23,7 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 58] = [
+const USED: [&str; 64] = [
     "keepKeysInToolEnv",
     "modelThinkingLevels",
     "compaction.modelOverrides",
@@ -72,6 +72,11 @@ const USED: [&str; 58] = [
     "ttsr.repeatGap",
     "localServers.enabled",
     "localServers.servers",
+    "permissions.mode",
+    "permissions.allow",
+    "permissions.ask",
+    "permissions.deny",
+    "dialogTimeoutMs",
     // Objects themselves: their members are what counts.
     "thinkingBudgets",
     "compaction",
@@ -83,6 +88,7 @@ const USED: [&str; 58] = [
     "tasks",
     "ttsr",
     "localServers",
+    "permissions",
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
@@ -145,7 +151,7 @@ const RENAMED: [(&str, &str); 3] = [
 ];
 
 /// Objects whose members are looked at one by one.
-const OPENED: [&str; 11] = [
+const OPENED: [&str; 12] = [
     "thinkingBudgets",
     "compaction",
     "branchSummary",
@@ -157,6 +163,7 @@ const OPENED: [&str; 11] = [
     "tasks",
     "ttsr",
     "localServers",
+    "permissions",
 ];
 
 /// What a key means, given by its path (`retry.provider.maxRetries`).

@@ -9,6 +9,7 @@ mod keys;
 mod layers;
 pub mod limits;
 mod nudges;
+mod permissions;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod types;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
@@ -27,6 +29,7 @@ use crate::resources::{Diagnostic, ExtraPath, Scope};
 pub use keys::{KeyUse, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
+pub use permissions::{PermissionLayer, PermissionSettings};
 use reader::Reader;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
@@ -101,6 +104,10 @@ pub struct Settings {
     pub ttsr: TtsrOptions,
     /// `localServers`.
     pub local_servers: LocalServerSettings,
+    /// `permissions`, of the user and of the project.
+    pub permissions: PermissionSettings,
+    /// `dialogTimeoutMs`: how long a question to the user waits that does not say; 0 is without end.
+    pub dialog_timeout_ms: Option<u64>,
     /// What the project may decide.
     pub project: ProjectAccess,
     /// The files that were looked at, the user's first.
@@ -140,6 +147,15 @@ impl Settings {
         let mut settings = typed::typed(&mut reader, source, project);
         settings.files = files;
         (settings, reader.notes)
+    }
+
+    /// How long a question to the user waits that does not say; none is without end.
+    #[must_use]
+    pub fn dialog_wait(&self) -> Option<Duration> {
+        match self.dialog_timeout_ms {
+            None => Some(crate::limits::DIALOG_WAIT),
+            Some(ms) => (ms > 0).then(|| Duration::from_millis(ms)),
+        }
     }
 
     /// The thinking level that `modelThinkingLevels` gives a model.

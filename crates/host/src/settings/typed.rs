@@ -12,7 +12,7 @@ use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
     ProjectAccess, ProviderRetrySettings, RetrySettings,
 };
-use crate::settings::{Settings, SettingsSource, layers, limits, nudges};
+use crate::settings::{Settings, SettingsSource, layers, limits, nudges, permissions};
 
 /// Reads every key that has a meaning for us; all others stay in `raw`.
 pub(super) fn typed(
@@ -63,6 +63,8 @@ pub(super) fn typed(
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
         local_servers: local_servers(reader),
+        permissions: permissions::permissions(reader),
+        dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         project,
         files: Vec::new(),
         raw,

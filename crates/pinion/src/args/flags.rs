@@ -315,6 +315,12 @@ const TOOLS: &[Flag] = &[
         |a| a.approve = Some(false),
         "Use nothing the project brings",
     ),
+    value(
+        &["--permission-mode"],
+        "MODE",
+        set::set_permission_mode,
+        "off (default), auto, ask or read-only: which calls may run",
+    ),
     switch(&["--no-mcp"], |a| a.no_mcp = true, "Start no MCP servers"),
 ];
 

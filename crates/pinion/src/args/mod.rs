@@ -133,6 +133,8 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
     /// `--thinking`.
     pub(crate) thinking: Option<ThinkingLevel>,
+    /// `--permission-mode`.
+    pub(crate) permission_mode: Option<wire::state::PermissionMode>,
     /// `--models`, cut at commas.
     pub(crate) models: Vec<String>,
     /// `--api-key`.

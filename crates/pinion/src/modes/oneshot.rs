@@ -28,7 +28,9 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let (session, _, outgoing) = open(&mut args, env, setup)?;
+        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        outbox.render_nothing();
+        drop(outbox);
         let prompts = collect(&args, env)?;
         if prompts.is_empty() {
             bail!("Nothing to say. Give a prompt (pinion -p \"...\"), or use --mode rpc. See --help.");

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use host::Hub;
-use serve::{Connection, Encoder, Sink, Spoken, StdinOptions, StdoutWriter};
+use serve::{Connection, Encoder, Sink, Spoken, StdinOptions, StdoutWriter, WantedUi};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
@@ -32,6 +32,10 @@ pub(crate) fn run(
             complain(&format!("Warning: {warning}"));
         }
         let spoken = Spoken::new(dialect);
+        spoken.choose_ui(WantedUi {
+            titles: env.is_on("PI_RPC_EMIT_TITLE").then_some(true),
+            cancels: None,
+        });
         let connection = Connection::new(Encoder::speaking(spoken.clone()), &setup.agent.version);
         let (lanes, joining) = mpsc::channel(host::limits::JOINING);
         let sink = Sink::open(stdout)?;
