@@ -14,6 +14,7 @@ mod compaction;
 mod doctor;
 mod events;
 mod exporting;
+mod families;
 mod faults;
 mod forks;
 mod guarantees;
