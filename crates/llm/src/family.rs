@@ -85,7 +85,7 @@ impl Family {
             Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
             Self::OpenAiResponses => Box::new(openai_responses::stream::Parser::new(request)),
             Self::Google => Box::new(google::stream::Parser::new(request)),
-            Self::Mistral => Box::new(mistral::stream::Parser::new(request)),
+            Self::Mistral => Box::new(openai_completions::stream::Parser::mistral(request)),
         }
     }
 
