@@ -15,7 +15,7 @@ use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
 use crate::http::broken_body;
-use crate::json::is_whole;
+use crate::json::{is_whole, mend_surrogates};
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES, MAX_EVENT_BYTES};
 use crate::offline::Playing;
 use crate::sse::SseScanner;
@@ -308,7 +308,8 @@ impl Reading {
         loop {
             match self.scanner.next() {
                 Ok(Some(event)) => {
-                    if self.parser.event(event.name, event.data, out)? == Flow::Done {
+                    let data = mend_surrogates(event.data);
+                    if self.parser.event(event.name, &data, out)? == Flow::Done {
                         return Ok(Flow::Done);
                     }
                 }
@@ -340,7 +341,7 @@ pub(crate) fn end_of_body(
     out: &mut Vec<ModelEvent>,
 ) -> Result<(), Fault> {
     if let Some(event) = scanner.finish().filter(|event| is_whole(event.data))
-        && parser.event(event.name, event.data, out)? == Flow::Done
+        && parser.event(event.name, &mend_surrogates(event.data), out)? == Flow::Done
     {
         return Ok(());
     }

@@ -4,6 +4,7 @@
 mod families;
 mod faults;
 mod google;
+mod handover;
 mod judge;
 mod mistral;
 mod offline;

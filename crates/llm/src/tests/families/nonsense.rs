@@ -163,6 +163,8 @@ async fn invalid_utf8_and_control_characters_in_texts_do_not_end_an_answer() {
             (b"a\0b", "a\0b"),
             (b"a\tb", "a\tb"),
             (b"\xe2\x80\xa8", "\u{2028}"),
+            (b"\\ud83d", "\u{fffd}"),
+            (b"\\ude00x\\ud83d\\ude00", "\u{fffd}x\u{1f600}"),
         ] {
             let what = format!("{}: {bytes:?}", voice.api);
             let mut body = replaced(&body, b"MARK", bytes);
