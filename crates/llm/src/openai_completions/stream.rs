@@ -11,6 +11,7 @@ use super::chunk::{Call, Chunk, Delta, Part, Tokens};
 use super::error_message;
 use super::messages::REASONING_FIELDS;
 use crate::answer::{Answer, Fault};
+use crate::compat::flag;
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
 use crate::ids;
@@ -51,6 +52,8 @@ pub(crate) struct Parser {
     finished: bool,
     /// The finish reason is a failure.
     fault: Option<Fault>,
+    /// The server never says why it stopped.
+    reasonless: bool,
 }
 
 impl Parser {
@@ -78,6 +81,7 @@ impl Parser {
             calls: 0,
             finished: false,
             fault: None,
+            reasonless: !flag(&request.model, "supportsFinishReason", true),
         }
     }
 
@@ -318,6 +322,14 @@ impl Parser {
 
     /// Ends all blocks and judges the answer.
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        if self.reasonless && !self.finished {
+            self.finished = true;
+            self.answer.message().stop_reason = if self.answer.calls_tools() {
+                StopReason::ToolUse
+            } else {
+                StopReason::Stop
+            };
+        }
         if self.finished || self.edge == Edge::OpenAi {
             self.answer.end_all(out);
         }

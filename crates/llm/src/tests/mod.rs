@@ -1,6 +1,7 @@
 //! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP; what
 //! every family must do alike is in `families`.
 
+mod compat;
 mod families;
 mod faults;
 mod google;
