@@ -99,6 +99,12 @@ impl ModelStream {
         }
     }
 
+    /// What the caller's token would do.
+    #[cfg(test)]
+    pub(crate) fn abort_for_test(&self) {
+        self.cancel.cancel();
+    }
+
     /// The next event; none after the last one. Safe to drop while waiting: nothing is lost.
     pub async fn next(&mut self) -> Option<ModelEvent> {
         loop {

@@ -1,8 +1,9 @@
 //! What holds for every API family alike: one table of faults, tried with each. Here are the stage and the judge; how the
 //! families speak is in `voices`, what goes wrong in `cuts` (where a stream ends), `nonsense` (what it says) and `network`
-//! (how it comes).
+//! (how it comes). What each can do is in `matrix`.
 
 mod cuts;
+mod matrix;
 mod network;
 mod nonsense;
 pub(crate) mod voices;
