@@ -18,7 +18,6 @@ pub(super) fn write(request: &ModelRequest, dialect: &Dialect, body: &mut Map<St
     let effort = model.mapped_thinking(level).unwrap_or(level.as_str());
     let off = model.thinking_level_map.as_ref().and_then(|map| map.get("off"));
     let budget = if on { budget(request) } else { None };
-    let template = |flag: &str| template(model, flag, level, budget);
     let mut set = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
     };
@@ -36,30 +35,6 @@ pub(super) fn write(request: &ModelRequest, dialect: &Dialect, body: &mut Map<St
                 set("reasoning", json!({"effort": effort}));
             } else if !off.is_some_and(Value::is_null) {
                 let word = off.and_then(Value::as_str).unwrap_or("none");
-                set("reasoning", json!({"effort": word}));
-            }
-        }
-        ThinkingFormat::ChatTemplate => {
-            if let Some(values) = template("chatTemplateKwargs") {
-                set("chat_template_kwargs", values);
-            }
-        }
-        ThinkingFormat::Baseten => {
-            if let Some(values) = template("chatTemplateArgs") {
-                set("chat_template_args", values);
-            }
-            if let Some(word) = mapped(model, level).filter(|_| dialect.reasoning_effort) {
-                set("reasoning_effort", json!(word));
-            }
-        }
-        ThinkingFormat::Word if on => set("thinking", json!(effort)),
-        ThinkingFormat::Word if off.is_some_and(Value::is_null) => {}
-        ThinkingFormat::Word => {
-            let word = off.and_then(Value::as_str).unwrap_or("none");
-            set("thinking", json!(word));
-        }
-        ThinkingFormat::AntLing => {
-            if let Some(word) = model.mapped_thinking(level).filter(|_| on) {
                 set("reasoning", json!({"effort": word}));
             }
         }
@@ -86,8 +61,46 @@ pub(super) fn write(request: &ModelRequest, dialect: &Dialect, body: &mut Map<St
                 json!({"enable_thinking": on, "preserve_thinking": true}),
             );
         }
+        _ => body.extend(rarer(model, dialect, level, budget)),
     }
 }
+
+/// The forms of servers that are rarely met.
+fn rarer(model: &Model, dialect: &Dialect, level: ThinkingLevel, budget: Option<u64>) -> Map<String, Value> {
+    let on = level != ThinkingLevel::Off;
+    let template = |flag: &str| template(model, flag, level, budget);
+    let fields = match dialect.thinking {
+        ThinkingFormat::ChatTemplate => [("chat_template_kwargs", template("chatTemplateKwargs")), NONE],
+        ThinkingFormat::Baseten => {
+            let word = mapped(model, level).filter(|_| dialect.reasoning_effort);
+            [
+                ("chat_template_args", template("chatTemplateArgs")),
+                ("reasoning_effort", word.map(Value::from)),
+            ]
+        }
+        ThinkingFormat::Word => {
+            let off = model.thinking_level_map.as_ref().and_then(|map| map.get("off"));
+            let word = match off {
+                _ if on => Some(model.mapped_thinking(level).unwrap_or(level.as_str())),
+                Some(off) => off.as_str(),
+                None => Some("none"),
+            };
+            [("thinking", word.map(Value::from)), NONE]
+        }
+        ThinkingFormat::AntLing => {
+            let word = model.mapped_thinking(level).filter(|_| on);
+            [("reasoning", word.map(|word| json!({"effort": word}))), NONE]
+        }
+        _ => [NONE, NONE],
+    };
+    let fields = fields.into_iter();
+    fields
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .collect()
+}
+
+/// No field.
+const NONE: (&str, Option<Value>) = ("", None);
 
 /// Tokens for a level, so that something is left for the answer.
 fn budget(request: &ModelRequest) -> Option<u64> {
