@@ -402,10 +402,7 @@ fn faults(from: &str, api: &str, home: bool, sighted: bool) -> Vec<String> {
 
 /// What is wrong with conversations of every family that go on with one: the fields of its column, by name.
 pub(super) fn wrong_at(api: &str) -> BTreeMap<String, Vec<String>> {
-    let sources = VOICES
-        .iter()
-        .map(|voice| voice.api)
-        .chain(["bedrock-converse-stream", "odd"]);
+    let sources = VOICES.iter().map(|voice| voice.api).chain(["odd"]);
     let mut table = BTreeMap::new();
     for from in sources {
         for (how, home, sighted) in [

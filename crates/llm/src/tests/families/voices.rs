@@ -48,7 +48,7 @@ pub(crate) struct Voice {
 const SSE: &str = "text/event-stream";
 
 /// Every family. Those that share a stream differ in their requests, credentials and error texts.
-pub(crate) const VOICES: [Voice; 8] = [
+pub(crate) const VOICES: [Voice; 9] = [
     sse("anthropic-messages", anthropic, anthropic_trouble, true),
     sse("openai-completions", completions, error_object, true),
     sse("openai-responses", responses, responses_trouble, true),
@@ -57,6 +57,14 @@ pub(crate) const VOICES: [Voice; 8] = [
     sse("google-generative-ai", google, error_object, false),
     sse("google-vertex", google, error_object, false),
     sse("mistral-conversations", mistral, error_object, true),
+    Voice {
+        api: "bedrock-converse-stream",
+        say: converse,
+        frame: converse_frame,
+        trouble: converse_trouble,
+        argument_deltas: true,
+        content_type: "application/vnd.amazon.eventstream",
+    },
 ];
 
 const fn sse(
@@ -290,4 +298,84 @@ fn google(blocks: &[Block]) -> Vec<Vec<u8>> {
 
 fn calls(blocks: &[Block]) -> bool {
     blocks.iter().any(|block| matches!(block, Block::Call(..)))
+}
+
+/// A frame of AWS' event stream: lengths and their checksum, headers of strings, payload, checksum of the whole.
+fn aws(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+    let mut names = Vec::new();
+    for (name, value) in headers {
+        names.push(u8::try_from(name.len()).unwrap_or_default());
+        names.extend_from_slice(name.as_bytes());
+        names.push(7);
+        names.extend(u16::try_from(value.len()).unwrap_or_default().to_be_bytes());
+        names.extend_from_slice(value.as_bytes());
+    }
+    let length = |bytes: usize| u32::try_from(bytes).unwrap_or_default().to_be_bytes();
+    let checksum = |bytes: &[u8]| {
+        let mut crc = flate2::Crc::new();
+        crc.update(bytes);
+        crc.sum().to_be_bytes()
+    };
+    let mut out = [length(16 + names.len() + payload.len()), length(names.len())].concat();
+    out.extend(checksum(&out));
+    out.extend(names);
+    out.extend_from_slice(payload);
+    out.extend(checksum(&out));
+    out
+}
+
+fn converse_event(kind: &str, payload: &[u8]) -> Vec<u8> {
+    let headers = [
+        (":message-type", "event"),
+        (":event-type", kind),
+        (":content-type", "application/json"),
+    ];
+    aws(&headers, payload)
+}
+
+fn converse_frame(payload: &[u8]) -> Vec<u8> {
+    converse_event("surprise", payload)
+}
+
+fn converse_trouble(text: &str) -> Vec<u8> {
+    let headers = [
+        (":message-type", "exception"),
+        (":exception-type", "throttlingException"),
+    ];
+    aws(&headers, json!({"message": text}).to_string().as_bytes())
+}
+
+fn converse(blocks: &[Block]) -> Vec<Vec<u8>> {
+    let event = |kind: &str, value: Value| converse_event(kind, value.to_string().as_bytes());
+    let mut out = vec![event("messageStart", json!({"role": "assistant"}))];
+    for (index, block) in blocks.iter().enumerate() {
+        let mut delta = |delta: Value| {
+            out.push(event(
+                "contentBlockDelta",
+                json!({"contentBlockIndex": index, "delta": delta}),
+            ))
+        };
+        match block {
+            Block::Think(deltas) => {
+                deltas
+                    .iter()
+                    .for_each(|text| delta(json!({"reasoningContent": {"text": text}})));
+                delta(json!({"reasoningContent": {"signature": "c2ln"}}));
+            }
+            Block::Text(deltas) => deltas.iter().for_each(|text| delta(json!({"text": text}))),
+            Block::Call(id, tool, deltas) => {
+                let start = json!({"contentBlockIndex": index, "start": {"toolUse": {"toolUseId": id, "name": tool}}});
+                out.push(event("contentBlockStart", start));
+                let delta = |text: &String| json!({"contentBlockIndex": index, "delta": {"toolUse": {"input": text}}});
+                out.extend(deltas.iter().map(|text| event("contentBlockDelta", delta(text))));
+            }
+        }
+        out.push(event("contentBlockStop", json!({"contentBlockIndex": index})));
+    }
+    let reason = if calls(blocks) { "tool_use" } else { "end_turn" };
+    out.push(event("messageStop", json!({"stopReason": reason})));
+    let usage =
+        json!({"inputTokens": 100, "outputTokens": 20, "totalTokens": 160, "cacheReadInputTokens": 40});
+    out.push(event("metadata", json!({"usage": usage})));
+    out
 }
