@@ -98,7 +98,7 @@ impl Family {
                 Box::new(openai_responses::stream::Parser::new(request))
             }
             Self::Google => Box::new(google::stream::Parser::new(request)),
-            Self::Mistral => Box::new(mistral::stream::Parser::new(request)),
+            Self::Mistral => Box::new(openai_completions::stream::Parser::mistral(request)),
             Self::Bedrock => Box::new(bedrock::stream::Parser::new(request)),
         }
     }

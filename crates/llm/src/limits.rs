@@ -5,6 +5,9 @@ use std::time::Duration;
 /// Longest line and largest event of a stream, in bytes.
 pub const MAX_EVENT_BYTES: usize = 16 << 20;
 
+/// Buffer of a stream that is kept from event to event; what a longer event needs is given back.
+pub(crate) const KEPT_BYTES: usize = 64 << 10;
+
 /// Largest answer, in bytes of text, reasoning and tool arguments together.
 pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 

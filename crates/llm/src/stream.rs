@@ -16,7 +16,7 @@ use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
 use crate::framing::Framing;
 use crate::http::broken_body;
-use crate::json::is_whole;
+use crate::json::{is_whole, mend_surrogates};
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
 use crate::offline::Playing;
 use crate::secrets::Secrets;
@@ -104,6 +104,12 @@ impl ModelStream {
             span,
             batch: Vec::new().into_iter(),
         }
+    }
+
+    /// What the caller's token would do.
+    #[cfg(test)]
+    pub(crate) fn abort_for_test(&self) {
+        self.cancel.cancel();
     }
 
     /// The next event; none after the last one. Safe to drop while waiting: nothing is lost.
@@ -319,7 +325,8 @@ impl Reading {
         }
         self.scanner.push(piece);
         while let Some(event) = self.scanner.next()? {
-            if self.parser.event(event.name, event.data, out)? == Flow::Done {
+            let data = mend_surrogates(event.data);
+            if self.parser.event(event.name, &data, out)? == Flow::Done {
                 return Ok(Flow::Done);
             }
         }
@@ -348,7 +355,7 @@ pub(crate) fn end_of_body(
     out: &mut Vec<ModelEvent>,
 ) -> Result<(), Fault> {
     if let Some(event) = scanner.finish().filter(|event| is_whole(event.data))
-        && parser.event(event.name, event.data, out)? == Flow::Done
+        && parser.event(event.name, &mend_surrogates(event.data), out)? == Flow::Done
     {
         return Ok(());
     }

@@ -10,6 +10,7 @@ use wire::{
 };
 
 use super::TextSignature;
+use crate::compat::flag;
 use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
 use crate::request::ModelRequest;
@@ -19,11 +20,9 @@ use crate::transform::transform;
 pub(super) fn write(request: &ModelRequest) -> Vec<Value> {
     let mut out = Vec::new();
     if !request.system_prompt.trim().is_empty() {
-        let role = if request.model.reasoning {
-            "developer"
-        } else {
-            "system"
-        };
+        let model = &request.model;
+        let developer = model.reasoning && flag(model, "supportsDeveloperRole", true);
+        let role = if developer { "developer" } else { "system" };
         out.push(json!({"role": role, "content": request.system_prompt}));
     }
     out.extend(conversation(request));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
 use super::{azure, messages};
-use crate::compat::flag;
+use crate::compat::{add_sampling, flag, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
@@ -46,10 +46,22 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
     }
     copilot::headers(request, &mut headers)?;
     if let Some(session) = request.affinity() {
-        if flag(&request.model, "sendSessionIdHeader", true) {
-            headers.set("session_id", session)?;
+        let model = &request.model;
+        let router = model.provider == "openrouter" || model.base_url.contains("openrouter.ai");
+        // The older flag is a yes or no.
+        let format = word(model, "sessionAffinityFormat").unwrap_or(match router {
+            true => "openrouter",
+            false if flag(model, "sendSessionIdHeader", true) => "openai",
+            false => "openai-nosession",
+        });
+        if format == "openrouter" {
+            headers.set("x-session-id", session)?;
+        } else {
+            if format != "openai-nosession" {
+                headers.set("session_id", session)?;
+            }
+            headers.set("x-client-request-id", session)?;
         }
-        headers.set("x-client-request-id", session)?;
     }
     Ok(headers)
 }
@@ -68,7 +80,8 @@ fn body(request: &ModelRequest) -> Value {
     }
     set("input", messages::write(request).into());
     set("stream", json!(true));
-    if let Some(session) = request.affinity() {
+    let keyless = word(model, "promptCacheKeyMode") == Some("disabled");
+    if let Some(session) = request.affinity().filter(|_| !keyless) {
         set("prompt_cache_key", json!(session));
     }
     let azure = is_azure(request);
@@ -78,7 +91,8 @@ fn body(request: &ModelRequest) -> Value {
     if !azure {
         set("store", json!(false));
     }
-    if let Some(limit) = request.output_limit() {
+    let limited = flag(model, "supportsMaxOutputTokens", true);
+    if let Some(limit) = request.output_limit().filter(|_| limited) {
         set("max_output_tokens", json!(limit));
     }
     if !request.tools.is_empty() {
@@ -92,6 +106,7 @@ fn body(request: &ModelRequest) -> Value {
             set("include", json!(["reasoning.encrypted_content"]));
         }
     }
+    add_sampling(request, &mut body);
     Value::Object(body)
 }
 

@@ -75,6 +75,11 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
     };
     let mut compat = def.compat.clone();
     merge_compat(&mut compat, own.compat.as_ref());
+    add_sampling(
+        &mut compat,
+        &own.sampling_params,
+        &own.sampling_params_by_thinking_level,
+    );
     let mut headers = Vec::new();
     merge_headers(&mut headers, &def.headers);
     merge_headers(&mut headers, &own.headers);
@@ -120,6 +125,11 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
             .extend(levels.clone());
     }
     merge_compat(&mut model.compat, change.compat.as_ref());
+    add_sampling(
+        &mut model.compat,
+        &change.sampling_params,
+        &change.sampling_params_by_thinking_level,
+    );
     merge_headers(&mut listed.headers, &change.headers);
 }
 
@@ -134,6 +144,24 @@ fn merge_compat(under: &mut Option<Map<String, Value>>, over: Option<&Map<String
         match (under.get_mut(flag), value) {
             (Some(Value::Object(old)), Value::Object(new)) if routing => old.extend(new.clone()),
             _ => drop(under.insert(flag.clone(), value.clone())),
+        }
+    }
+}
+
+/// Sampling parameters travel with the flags: like them they only mean something to the API family that writes the request.
+fn add_sampling(
+    compat: &mut Option<Map<String, Value>>,
+    params: &Option<Map<String, Value>>,
+    by_level: &Option<Map<String, Value>>,
+) {
+    for (name, value) in [
+        ("samplingParams", params),
+        ("samplingParamsByThinkingLevel", by_level),
+    ] {
+        if let Some(value) = value {
+            compat
+                .get_or_insert_default()
+                .insert(name.to_owned(), Value::Object(value.clone()));
         }
     }
 }

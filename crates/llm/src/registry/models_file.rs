@@ -73,6 +73,8 @@ pub(crate) struct ModelDef {
     #[serde(default, deserialize_with = "strings")]
     pub(crate) headers: Headers,
     pub(crate) compat: Option<Map<String, Value>>,
+    pub(crate) sampling_params: Option<Map<String, Value>>,
+    pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
 }
 
 /// One entry of a provider's `modelOverrides`.
@@ -92,6 +94,8 @@ pub(crate) struct OverrideDef {
     #[serde(default, deserialize_with = "strings")]
     pub(crate) headers: Headers,
     pub(crate) compat: Option<Map<String, Value>>,
+    pub(crate) sampling_params: Option<Map<String, Value>>,
+    pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
 }
 
 /// Prices of an own model: all four are required.

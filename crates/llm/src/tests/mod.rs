@@ -1,11 +1,15 @@
-//! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP.
+//! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP; what
+//! every family must do alike is in `families`.
 
 mod bedrock;
 mod cloud;
 mod codex;
+mod compat;
 mod credentials;
+mod families;
 mod faults;
 mod google;
+mod handover;
 mod judge;
 mod mistral;
 mod offline;

@@ -206,3 +206,28 @@ fn prices_may_depend_on_the_size_of_the_input() {
             .is_none()
     );
 }
+
+#[test]
+fn sampling_parameters_stand_beside_the_flags_and_travel_with_them() {
+    let models = r#"{"providers": {
+        "own": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k", "compat": {"supportsStore": false},
+            "models": [{"id": "m", "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}}]},
+        "anthropic": {"modelOverrides": {"claude-opus-4-7": {"samplingParams": {"top_k": 3}}}}}}"#;
+    let shop = shop(models, "", &[("ANTHROPIC_API_KEY", "k")]);
+    let compat = |provider: &str, id: &str| {
+        let found = shop
+            .registry
+            .models()
+            .into_iter()
+            .find(|model| model.provider == provider && model.id == id);
+        serde_json::Value::Object(found.unwrap().compat.clone().unwrap_or_default())
+    };
+    assert_eq!(
+        compat("own", "m"),
+        json!({"supportsStore": false, "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}})
+    );
+    assert_eq!(
+        compat("anthropic", "claude-opus-4-7")["samplingParams"],
+        json!({"top_k": 3})
+    );
+}
