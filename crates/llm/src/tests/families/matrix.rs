@@ -63,7 +63,12 @@ fn asked(voice: &Voice) -> ModelRequest {
         "openai-completions" => "https://api.openai.com/v1",
         _ => "http://127.0.0.1:9",
     };
-    let mut request = request(with(voice.api, json!({"baseUrl": url})));
+    // Bedrock has many makers' models; reasoning and cache points are for some of them.
+    let id = match voice.api {
+        "bedrock-converse-stream" => "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
+        _ => "m",
+    };
+    let mut request = request(with(voice.api, json!({"baseUrl": url, "id": id})));
     request.session_id = Some("sid".to_owned());
     request.system_prompt = "S".to_owned();
     request.thinking = ThinkingLevel::High;
