@@ -14,7 +14,8 @@ use crate::Secret;
 use crate::family::Family;
 use crate::request::{CacheRetention, ModelRequest};
 
-fn token() -> String {
+/// A token as ChatGPT's logins have it.
+pub(super) fn token() -> String {
     let claims = json!({"https://api.openai.com/auth": {"chatgpt_account_id": "acc-7"}});
     format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()))
 }

@@ -364,6 +364,9 @@ async fn only_providers_that_offer_it_have_a_login() {
     };
     let done = log_in(&home, &dead, COPILOT, None, &CancellationToken::new(), |_| {}).await;
     let text = done.unwrap_err().to_string();
-    assert_eq!(text, "Connection error: 127.0.0.1: connection refused");
+    assert_eq!(
+        text,
+        "Connection error: 127.0.0.1: connection refused: no server runs at 127.0.0.1:9"
+    );
     tokio::time::sleep(Duration::ZERO).await;
 }

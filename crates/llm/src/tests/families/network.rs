@@ -142,7 +142,10 @@ pub(super) fn ask(voice: &Voice, url: &str) -> ModelRequest {
     let mut model = model(voice.api);
     model.base_url = url.to_owned();
     let mut request = request(model);
-    request.api_key = Some(Secret::new("test-key-0123456789"));
+    request.api_key = Some(match voice.api {
+        "openai-codex-responses" => Secret::new(&super::super::codex::token()),
+        _ => Secret::new("test-key-0123456789"),
+    });
     request.idle_timeout = Duration::from_millis(300);
     request
 }
