@@ -20,6 +20,10 @@ pub const BATCH_BYTES: usize = 256 * 1024;
 /// Batches that exist at once: one is written while the next is filled.
 pub const BATCHES: usize = 2;
 
+/// Bytes that a pipe to the reader should hold, where the system lets us choose: with a small one a long line goes over in many
+/// pieces, and each waits for the reader to be given the processor.
+pub const PIPE_BYTES: usize = 1024 * 1024;
+
 /// Capacity that a batch's buffer keeps after it was written, in bytes.
 pub const BATCH_KEEP: usize = 1024 * 1024;
 

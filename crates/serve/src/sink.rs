@@ -29,6 +29,7 @@ impl Sink {
     /// # Errors
     /// When a thread cannot be started or the file cannot be duplicated.
     pub fn open(file: File) -> Result<Self, Error> {
+        stdio::widen(&file);
         let watched = file.try_clone().map_err(Error::Thread)?;
         let (stop, watch) = io::pipe().map_err(Error::Thread)?;
         let (mut sink, failures) = Self::start(stdio::Patient(file))?;

@@ -9,6 +9,8 @@ use std::thread;
 use rustix::event::{PollFd, PollFlags, poll};
 use tokio::sync::mpsc;
 
+#[cfg(target_os = "linux")]
+use crate::limits::PIPE_BYTES;
 use crate::limits::WATCH_STACK;
 
 /// Takes the protocol's stdout for us and points fd 1 at stderr, so that nothing that prints by accident, in this process
@@ -65,6 +67,18 @@ fn wait(file: &File, flags: PollFlags) -> io::Result<()> {
     match poll(&mut [PollFd::new(&file, flags)], None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a pipe hold more. What is no pipe, or may not hold more, stays as it is.
+pub(crate) fn widen(file: &File) {
+    #[cfg(target_os = "linux")]
+    {
+        let _as_it_is = rustix::pipe::fcntl_setpipe_size(file, PIPE_BYTES);
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = file;
     }
 }
 

@@ -16,7 +16,7 @@ use wire::{Event, Reply, Response, StreamEvent, Usage};
 
 use crate::encode::{Encoder, Form};
 use crate::error::Error;
-use crate::limits::{BATCH_BYTES, BATCHES};
+use crate::limits::{BATCHES, BATCH_BYTES, PIPE_BYTES};
 use crate::sink::Sink;
 use crate::tests::block_on;
 use crate::writer::StdoutWriter;
@@ -110,8 +110,8 @@ fn a_reader_that_does_not_read_stops_the_sender_and_loses_nothing() {
             before = accepted.load(Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        // The batches, the queue, and what the pipe itself holds (64 KiB); 20 MB were offered.
-        let most = BATCHES * (BATCH_BYTES + piece.len()) + capacity * piece.len() + 65_536;
+        // The batches, the queue, and what the pipe itself holds; 20 MB were offered.
+        let most = BATCHES * (BATCH_BYTES + piece.len()) + capacity * piece.len() + PIPE_BYTES;
         assert!(
             before * piece.len() <= most,
             "{} accepted, {most} allowed",
@@ -239,7 +239,7 @@ fn a_write_that_fails_ends_the_writer() {
 fn closing_gives_up_on_a_reader_that_never_reads() {
     block_on(async {
         let (reader, out, writer) = start(16, Form::Delta);
-        out.event(delta("x".repeat(1_000_000))).await.unwrap();
+        out.event(delta("x".repeat(2 * PIPE_BYTES))).await.unwrap();
         drop(out);
         let limit = Duration::from_millis(50);
         assert!(matches!(writer.close(limit).await, Err(Error::OutputStuck(_))));
