@@ -1,0 +1,130 @@
+/**
+ * Sorts the agent's messages: to the sessions, to the calls that wait, to the end. One per process.
+ */
+import { createRequire } from "node:module";
+import { Peer, describe } from "./peer.mjs";
+import { Session } from "./session.mjs";
+import { runCall } from "./calls.mjs";
+
+const { setAgentDir } = createRequire(import.meta.url)("../modules/paths.cjs");
+
+/** Version of the protocol spoken (EXTENSIONS.md). */
+export const PROTOCOL = 1;
+
+export class Host {
+  #lines;
+  #sessions = new Map();
+  /** Everything the first line told. */
+  hello = { agentDir: "", limits: {} };
+
+  /** @param {import("./lines.mjs").Lines} lines */
+  constructor(lines) {
+    this.#lines = lines;
+    this.peer = new Peer(lines);
+  }
+
+  /** @param {any} message one line of the agent */
+  receive(message) {
+    switch (message.type) {
+      case "event": return this.#event(message);
+      case "state": return this.#sessions.get(message.session)?.update(message);
+      case "result": case "error": case "update": return this.peer.answer(message);
+      case "call": return this.#call(message);
+      case "ping": return this.peer.send({ type: "pong", id: message.id });
+      case "cancel": return this.peer.cancel(message.id);
+      case "entries": return this.#sessions.get(message.session)?.entries.push(message);
+      case "abort": return this.#sessions.get(message.session)?.abortRun();
+      case "open": return this.#open(message);
+      case "close": return this.#close(message);
+      case "hello": return this.#hello(message);
+      default: return undefined;
+    }
+  }
+
+  #hello(message) {
+    this.hello = { ...this.hello, ...message };
+    setAgentDir(message.agentDir);
+    this.peer.send({ type: "ready", protocol: PROTOCOL, name: "typescript", runtime: runtime() });
+  }
+
+  #open(message) {
+    this.peer.serve(message.id, async () => {
+      this.#sessions.get(message.session)?.close();
+      const session = new Session(this, message);
+      this.#sessions.set(message.session, session);
+      return { value: { extensions: await session.load(message.extensions ?? []) } };
+    });
+  }
+
+  #close(message) {
+    const session = this.#sessions.get(message.session);
+    this.#sessions.delete(message.session);
+    session?.close();
+    if (message.id !== undefined) this.peer.send({ type: "result", id: message.id, value: null });
+  }
+
+  #event(message) {
+    const session = this.#sessions.get(message.session);
+    if (message.id === undefined) {
+      session?.events.notify(message.name, message.event);
+      return;
+    }
+    this.peer.serve(message.id, (signal) => {
+      if (!session) throw new Error(`no session ${message.session} is open`);
+      return session.events.ask(message.name, message.event, signal);
+    });
+  }
+
+  #call(message) {
+    const session = this.#sessions.get(message.session);
+    const work = (signal) => {
+      if (!session) throw new Error(`no session ${message.session} is open`);
+      return runCall(session, message, signal);
+    };
+    if (message.id !== undefined) this.peer.serve(message.id, async (signal) => ({ value: (await work(signal)) ?? null }));
+    else Promise.resolve().then(() => work(undefined)).catch((error) => this.failure(error));
+  }
+
+  /** @returns {Session|undefined} an open session */
+  session(handle) {
+    return this.#sessions.get(handle);
+  }
+
+  /**
+   * Something was thrown where nobody awaits it: tell, and live on.
+   * @param {unknown} error
+   * @param {{session?: string, path?: string, event?: string}} [where]
+   */
+  failure(error, where) {
+    try {
+      const { message, stack } = describe(error);
+      this.peer.send({ type: "failure", ...(where ?? this.#blame(stack)), error: message, stack });
+    } catch {
+      // Nothing is left to tell it to.
+    }
+  }
+
+  /** The extension whose file stands in a stack. */
+  #blame(stack) {
+    for (const session of this.#sessions.values()) {
+      const found = session.extensions.find((extension) => stack?.includes(extension.path));
+      if (found) return { session: session.handle, path: found.path };
+    }
+    return {};
+  }
+
+  /** A line for the agent's log. */
+  log(level, message, path) {
+    this.peer.send({ type: "log", level, path, message });
+  }
+
+  /** The agent closed our input. */
+  end() {
+    this.#lines.flush();
+    process.exit(0);
+  }
+}
+
+function runtime() {
+  return process.versions.bun ? `bun ${process.versions.bun}` : `node ${process.versions.node}`;
+}
