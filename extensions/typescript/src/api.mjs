@@ -172,6 +172,12 @@ function generationExtras(session, extension) {
     get cwd() { return session.state.cwd; },
     get hasUI() { return session.state.hasUI; },
     get ui() { return session.contexts.handlerContext(extension).ui; },
+    /** omp: one argument names the extension itself. */
+    setLabel(entryId, label) {
+      if (label === undefined) return;
+      session.assertReady();
+      session.tell("setLabel", { entryId, label });
+    },
     logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
     get typebox() { return session.modules.get("typebox"); },
     get pi() { return session.modules.get("@earendil-works/pi-coding-agent"); },
