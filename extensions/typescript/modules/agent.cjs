@@ -81,6 +81,10 @@ function create(session) {
   from(made, "./session-file.cjs", ["parseSessionEntries"]);
   from(made, "./session-manager.cjs", ["SessionManager"]);
   from(made, "./agent-ui.cjs", UI_NAMES);
+  let auth;
+  const authFor = () => (auth ??= require("./settings.cjs").createAuth(session));
+  lazily(made, { AuthStorage: () => authFor().AuthStorage, ModelRegistry: () => authFor().ModelRegistry });
+  from(made, "./settings.cjs", ["SettingsManager"]);
   lazily(made, { sessionEntryToContextMessages: () => require("./session-tree.cjs").entryMessages });
   let tools;
   const toolNames = ["Read", "Bash", "Edit", "Write", "Grep", "Find", "Ls", "PowerShell"].flatMap((name) => [`create${name}Tool`, `create${name}ToolDefinition`])

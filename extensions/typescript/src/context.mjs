@@ -4,6 +4,21 @@
  */
 import { createUi } from "./ui.mjs";
 
+/**
+ * The same with every member its own and bound, as extensions take contexts apart and spread them.
+ * @returns {object} a plain object
+ */
+function exposed(context) {
+  const members = {};
+  for (let from = Object.getPrototypeOf(context); from !== Object.prototype; from = Object.getPrototypeOf(from)) {
+    for (const [name, { get, value }] of Object.entries(Object.getOwnPropertyDescriptors(from))) {
+      if (name === "constructor" || name in members) continue;
+      members[name] = { enumerable: true, configurable: true, ...(get ? { get: get.bind(context) } : { value: value.bind(context), writable: true }) };
+    }
+  }
+  return Object.defineProperties({}, members);
+}
+
 /** What every handler gets. */
 class HandlerContext {
   #session;
@@ -122,7 +137,7 @@ class CommandContext extends HandlerContext {
     if (!result.cancelled && withSession) {
       const next = this.#session.host.session(handle ?? this.#session.handle);
       if (!next) throw new Error("the new session is not open");
-      await withSession(new ReplacedContext(next, this.#extension));
+      await withSession(exposed(new ReplacedContext(next, this.#extension)));
     }
     return { ...result, cancelled: result.cancelled === true };
   }
@@ -185,15 +200,15 @@ export class ContextMaker {
 
   handlerContext(extension) {
     let context = this.#kept.get(extension);
-    if (!context) this.#kept.set(extension, (context = new HandlerContext(this.#session, extension)));
+    if (!context) this.#kept.set(extension, (context = exposed(new HandlerContext(this.#session, extension))));
     return context;
   }
 
   commandContext(extension) {
-    return new CommandContext(this.#session, extension);
+    return exposed(new CommandContext(this.#session, extension));
   }
 
   toolContext(extension, callId, signal) {
-    return new ToolContext(this.#session, extension, callId, signal);
+    return exposed(new ToolContext(this.#session, extension, callId, signal));
   }
 }

@@ -3,7 +3,8 @@
  */
 import { createRequire } from "node:module";
 import { Peer, describe } from "./peer.mjs";
-import { Session } from "./session.mjs";
+import { Session, STALE } from "./session.mjs";
+import { guardProcess } from "./guard.mjs";
 import { runCall } from "./calls.mjs";
 
 const { setAgentDir } = createRequire(import.meta.url)("../modules/paths.cjs");
@@ -14,6 +15,8 @@ export const PROTOCOL = 1;
 export class Host {
   #lines;
   #sessions = new Map();
+  #exit;
+  #staleSeen = new Set();
   /** Everything the first line told. */
   hello = { agentDir: "", limits: {} };
 
@@ -21,6 +24,7 @@ export class Host {
   constructor(lines) {
     this.#lines = lines;
     this.peer = new Peer(lines);
+    this.#exit = guardProcess((error) => this.failure(error));
   }
 
   /** @param {any} message one line of the agent */
@@ -44,6 +48,7 @@ export class Host {
   #hello(message) {
     this.hello = { ...this.hello, ...message };
     setAgentDir(message.agentDir);
+    if (message.program) process.env.PINION_PROGRAM = message.program;
     this.peer.send({ type: "ready", protocol: PROTOCOL, name: "typescript", runtime: runtime() });
   }
 
@@ -98,10 +103,18 @@ export class Host {
   failure(error, where) {
     try {
       const { message, stack } = describe(error);
+      if (message === STALE && this.#known(stack)) return;
       this.peer.send({ type: "failure", ...(where ?? this.#blame(stack)), error: message, stack });
     } catch {
       // Nothing is left to tell it to.
     }
+  }
+
+  /** A timer that outlived its session throws each time: told once. */
+  #known(stack) {
+    const known = this.#staleSeen.has(stack);
+    if (this.#staleSeen.size < 1000) this.#staleSeen.add(stack);
+    return known;
   }
 
   /** The extension whose file stands in a stack. */
@@ -121,7 +134,7 @@ export class Host {
   /** The agent closed our input. */
   end() {
     this.#lines.flush();
-    process.exit(0);
+    this.#exit(0);
   }
 }
 

@@ -4,6 +4,8 @@
 
 /** Longest line accepted and sent, in bytes (EXTENSIONS.md). */
 export const MAX_LINE = 32 * 1024 * 1024;
+/** Characters gathered before they are written at once. */
+const BATCH = 64 * 1024;
 /** Bytes waiting for the agent above which callers that can wait do wait. */
 const SLOW_ABOVE = 1024 * 1024;
 /** Bytes waiting for the agent above which a line that nobody awaits is refused. */
@@ -16,6 +18,7 @@ export class Lines {
   #length = 0;
   #skipping = false;
   #batch = null;
+  #batched = 0;
   #waiting = [];
 
   /**
@@ -89,12 +92,13 @@ export class Lines {
     }
     const text = JSON.stringify(message);
     if (text.length > MAX_LINE / 4 && Buffer.byteLength(text) > MAX_LINE) throw new Error(`a message of ${text.length} bytes is longer than a line may be`);
-    if (this.#batch !== null) {
-      this.#batch.push(text);
-      return;
+    if (this.#batch === null) {
+      this.#batch = [];
+      queueMicrotask(() => this.flush());
     }
-    this.#batch = [text];
-    queueMicrotask(() => this.flush());
+    this.#batch.push(text);
+    this.#batched += text.length;
+    if (this.#batched > BATCH) this.flush();
   }
 
   /** Writes what was sent since the last write. */
@@ -102,6 +106,7 @@ export class Lines {
     if (this.#batch === null) return;
     const text = `${this.#batch.join("\n")}\n`;
     this.#batch = null;
+    this.#batched = 0;
     this.#output.write(text);
   }
 

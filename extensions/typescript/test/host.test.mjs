@@ -129,3 +129,52 @@ test("round trips", async (t) => {
     t.diagnostic(`1000 round trips, ${(await run(1000)).toFixed(3)} ms each`);
   });
 });
+
+test("an extension cannot end the process; a timer that outlives its session is told of once", async () => {
+  await withAgent(async (agent) => {
+    await agent.open({ "a.ts": `export default (pi: any) => {
+      pi.registerCommand("exit", { handler: async () => process.exit(3) });
+      pi.registerCommand("tick", { handler: async (_: any, ctx: any) => { setInterval(() => ctx.ui.notify("x"), 5); } }); }` });
+    assert.match((await agent.run("command.run", { name: "exit" })).message, /process.exit is not available/);
+    assert.match((await agent.wait({ type: "failure" })).error, /process.exit/);
+    await agent.run("command.run", { name: "tick" });
+    await agent.ask({ type: "close", session: "s1", reason: "reload" });
+    assert.match((await agent.wait({ type: "failure" })).error, /stale/);
+    await new Promise((go) => setTimeout(go, 60));
+    await agent.ask({ type: "ping" });
+    assert.equal(agent.seen.filter(({ type }) => type === "failure").length, 0);
+  });
+});
+
+test("contexts can be taken apart and spread", async () => {
+  await withAgent(async (agent) => {
+    await agent.open({ "a.ts": `export default (pi: any) => pi.registerCommand("go", { handler: async (_: any, ctx: any) => {
+      const { isIdle, ui, waitForIdle } = ctx; const copy = { ...ctx, extra: 1 };
+      ui.notify(JSON.stringify([isIdle(), typeof waitForIdle, copy.cwd === ctx.cwd, copy.hasPendingMessages(), Object.keys(copy).includes("sessionManager")]));
+    } })` });
+    await agent.run("command.run", { name: "go" });
+    assert.equal((await agent.call("ui.notify")).params.message, '[true,"function",true,false,true]');
+  });
+});
+
+test("a flood nobody reads is refused to the extension, not kept without end", async () => {
+  const { Lines } = await import("../src/lines.mjs");
+  const { Writable, Readable } = await import("node:stream");
+  const stuck = new Writable({ write() {} });
+  const lines = new Lines(new Readable({ read() {} }), stuck);
+  const line = { text: "x".repeat(100_000) };
+  assert.throws(() => { for (let n = 0; n < 2000; n += 1) lines.send(line, true); }, /does not read/);
+  assert.ok(stuck.writableLength < 70_000_000);
+  lines.send(line);
+  assert.equal(lines.slow, true);
+});
+
+test("extensions that start the agent again find it", async () => {
+  await withAgent(async (agent) => {
+    agent.send({ type: "hello", protocol: 1, agentDir: agent.dir, program: "/bin/echo" });
+    await agent.open({ "a.ts": `import { spawnSync } from "node:child_process";
+      export default (pi: any) => pi.registerCommand("go", { handler: async () => pi.setSessionName(spawnSync(process.execPath, [process.argv[1], "--mode", "json"]).stdout.toString()) })` });
+    await agent.run("command.run", { name: "go" });
+    assert.equal((await agent.call("setSessionName")).params.name, "--mode json\n");
+  });
+});
