@@ -4,6 +4,7 @@
  */
 import fs from "node:fs";
 import path from "node:path";
+import childProcess from "node:child_process";
 import { createRequire } from "node:module";
 import { pathToFileURL, fileURLToPath } from "node:url";
 import { createApi } from "./api.mjs";
@@ -125,6 +126,8 @@ function isScript(file) {
  * Packages it depends on are imported as they are, and shared, unless that fails because they want pi's packages.
  */
 function nativeImport(own, id) {
+  // Bun's own copy of the exports does not follow changes: see pipes.mjs, which shields children.
+  if (process.versions.bun && /^(node:)?child_process$/.test(id)) return Promise.resolve({ ...childProcess, default: childProcess });
   const file = String(id).startsWith("file:") ? fileURLToPath(id) : String(id);
   const isFile = path.isAbsolute(file);
   if (isFile && own(file) && isScript(file)) {

@@ -10,6 +10,9 @@ import { Readable } from "node:stream";
 import childProcess from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 
+/** Bun's own objects for the standard pipes are the ones that work there. */
+const BUN = Boolean(process.versions.bun);
+
 /** Methods of console that print. */
 const PRINTING = ["log", "info", "debug", "warn", "error", "dir", "table", "trace", "group", "groupCollapsed",
   "groupEnd", "assert", "count", "countReset", "time", "timeEnd", "timeLog", "dirxml"];
@@ -30,15 +33,17 @@ export function takePipes(fds) {
 
 /** A pipe or socket is read by the event loop; anything else (a file, a terminal) through the thread pool. */
 function openReader(fd) {
+  if (BUN && fd === 0) return process.stdin;
   return isPipe(fd) ? new net.Socket({ fd, readable: true, writable: false }) : fs.createReadStream("", { fd });
 }
 
 function openWriter(fd) {
+  if (BUN && fd === 1) return process.stdout;
   return isPipe(fd) ? new net.Socket({ fd, readable: false, writable: true }) : fs.createWriteStream("", { fd });
 }
 
 function isPipe(fd) {
-  if (process.versions.bun) return false;
+  if (BUN) return false;
   const stat = fs.fstatSync(fd);
   return stat.isFIFO() || stat.isSocket();
 }
