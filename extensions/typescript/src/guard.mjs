@@ -15,6 +15,6 @@ export function guardProcess(told) {
     told(error);
     throw error;
   };
-  process.argv = [process.argv[0], fileURLToPath(new URL("../agent.mjs", import.meta.url))];
+  process.argv = [process.argv[0], fileURLToPath(new URL("../agent/cli.mjs", import.meta.url))];
   return exit;
 }

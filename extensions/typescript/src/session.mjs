@@ -9,9 +9,9 @@ import { Bus } from "./bus.mjs";
 import { ContextMaker } from "./context.mjs";
 import { loadAll } from "./loader.mjs";
 
-/** Thrown when something of a session that is gone is used. */
-export const STALE = "This extension context is stale: its session was replaced or reloaded. "
-  + "Use the ctx of the current call, or the one given to withSession.";
+/** Thrown when something of a session that is gone is used. Extensions look for "stale after session replacement or reload". */
+export const STALE = "This extension ctx is stale after session replacement or reload: "
+  + "use the ctx of the current call, or the one given to withSession.";
 
 export class Session {
   /** Registrations changed and the agent has not been told. */
