@@ -1,7 +1,9 @@
 /**
  * Keeps one extension from ending the process all sessions share, and shows extensions that start the agent again
- * (sub-agents run `process.execPath process.argv[1]`) a script that does so. stdin and stdout are guarded in pipes.mjs.
+ * (sub-agents run `process.execPath process.argv[1]`, or `pi`) a way to do so. stdin and stdout are guarded in pipes.mjs.
  */
+import fs from "node:fs";
+import path from "node:path";
 import { fileURLToPath } from "node:url";
 
 /**
@@ -17,4 +19,35 @@ export function guardProcess(told) {
   };
   process.argv = [process.argv[0], fileURLToPath(new URL("../agent/cli.mjs", import.meta.url))];
   return exit;
+}
+
+/**
+ * Lets extensions start the agent: as `pi`, which comes first on their PATH, and through agent/cli.mjs.
+ * @param {string} program absolute path of the agent's executable
+ * @param {string|undefined} cache a folder of our own
+ */
+export function offerProgram(program, cache) {
+  process.env.PINION_PROGRAM = program;
+  if (!cache || process.platform === "win32") return;
+  const bin = path.join(cache, "bin");
+  const link = path.join(bin, "pi");
+  try {
+    fs.mkdirSync(bin, { recursive: true });
+    if (readLink(link) !== program) {
+      const own = `${link}.${process.pid}`;
+      fs.symlinkSync(program, own);
+      fs.renameSync(own, link);
+    }
+    process.env.PATH = `${bin}${path.delimiter}${process.env.PATH ?? ""}`;
+  } catch {
+    // Without it they find the pi that is installed, or none.
+  }
+}
+
+function readLink(link) {
+  try {
+    return fs.readlinkSync(link);
+  } catch {
+    return undefined;
+  }
 }

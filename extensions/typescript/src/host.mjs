@@ -4,7 +4,8 @@
 import { createRequire } from "node:module";
 import { Peer, describe } from "./peer.mjs";
 import { Session, STALE } from "./session.mjs";
-import { guardProcess } from "./guard.mjs";
+import { guardProcess, offerProgram } from "./guard.mjs";
+import { cacheDir } from "./transform.mjs";
 import { runCall } from "./calls.mjs";
 
 const { setAgentDir } = createRequire(import.meta.url)("../modules/paths.cjs");
@@ -48,8 +49,9 @@ export class Host {
   #hello(message) {
     this.hello = { ...this.hello, ...message };
     setAgentDir(message.agentDir);
-    if (message.program) process.env.PINION_PROGRAM = message.program;
+    if (message.program) offerProgram(message.program, cacheDir(this.hello));
     this.peer.send({ type: "ready", protocol: PROTOCOL, name: "typescript", runtime: runtime() });
+    this.#lines.flush();
   }
 
   #open(message) {

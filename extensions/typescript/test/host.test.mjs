@@ -173,8 +173,8 @@ test("extensions that start the agent again find it", async () => {
   await withAgent(async (agent) => {
     agent.send({ type: "hello", protocol: 1, agentDir: agent.dir, program: "/bin/echo" });
     await agent.open({ "a.ts": `import { spawnSync } from "node:child_process";
-      export default (pi: any) => pi.registerCommand("go", { handler: async () => pi.setSessionName(spawnSync(process.execPath, [process.argv[1], "--mode", "json"]).stdout.toString()) })` });
+      export default (pi: any) => pi.registerCommand("go", { handler: async () => pi.setSessionName(spawnSync(process.execPath, [process.argv[1], "--mode", "json"]).stdout + (await pi.exec("pi", ["-p", "x"])).stdout) })` });
     await agent.run("command.run", { name: "go" });
-    assert.equal((await agent.call("setSessionName")).params.name, "--mode json\n");
+    assert.equal((await agent.call("setSessionName")).params.name, "--mode json\n-p x\n");
   });
 });
