@@ -6,6 +6,23 @@ import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
+/** Events whose listeners end the process when they throw. */
+const LAST_RESORTS = ["uncaughtException", "unhandledRejection"];
+
+/** A listener that throws (process.exit does) is told of. */
+function harmless(listener, told) {
+  const guarded = (...args) => {
+    try {
+      return listener.apply(process, args);
+    } catch (error) {
+      return told(error);
+    }
+  };
+  // removeListener finds a wrapped listener by this member.
+  guarded.listener = listener;
+  return guarded;
+}
+
 /**
  * @param {(error: Error) => void} told of what an extension tried
  * @returns {(code: number) => never} the real exit
@@ -17,6 +34,12 @@ export function guardProcess(told) {
     told(error);
     throw error;
   };
+  // Every extension of every session may add one.
+  process.setMaxListeners(0);
+  for (const name of ["on", "addListener", "once", "prependListener", "prependOnceListener"]) {
+    const original = process[name].bind(process);
+    process[name] = (event, listener) => original(event, LAST_RESORTS.includes(event) ? harmless(listener, told) : listener);
+  }
   process.argv = [process.argv[0], fileURLToPath(new URL("../agent/cli.mjs", import.meta.url))];
   return exit;
 }

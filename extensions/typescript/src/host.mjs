@@ -18,6 +18,8 @@ export class Host {
   #sessions = new Map();
   #exit;
   #staleSeen = new Set();
+  /** Files of extensions and the session each was last loaded for, closed ones too: they may still throw. */
+  #files = new Map();
   /** Everything the first line told. */
   hello = { agentDir: "", limits: {} };
 
@@ -49,6 +51,7 @@ export class Host {
   #hello(message) {
     this.hello = { ...this.hello, ...message };
     setAgentDir(message.agentDir);
+    if (message.agentDir) process.env.PI_CODING_AGENT_DIR ??= message.agentDir;
     if (message.program) offerProgram(message.program, cacheDir(this.hello));
     this.peer.send({ type: "ready", protocol: PROTOCOL, name: "typescript", runtime: runtime() });
     this.#lines.flush();
@@ -59,7 +62,9 @@ export class Host {
       this.#sessions.get(message.session)?.close();
       const session = new Session(this, message);
       this.#sessions.set(message.session, session);
-      return { value: { extensions: await session.load(message.extensions ?? []) } };
+      const extensions = await session.load(message.extensions ?? []);
+      for (const { path } of extensions) this.#files.set(path, message.session);
+      return { value: { extensions } };
     });
   }
 
@@ -121,10 +126,12 @@ export class Host {
 
   /** The extension whose file stands in a stack. */
   #blame(stack) {
-    for (const session of this.#sessions.values()) {
-      const found = session.extensions.find((extension) => stack?.includes(extension.path));
-      if (found) return { session: session.handle, path: found.path };
+    if (!stack) return {};
+    for (const { handle, extensions } of this.#sessions.values()) {
+      const found = extensions.find(({ path }) => stack.includes(path));
+      if (found) return { session: handle, path: found.path };
     }
+    for (const [path, session] of this.#files) if (stack.includes(path)) return { session, path };
     return {};
   }
 

@@ -146,6 +146,16 @@ test("an extension cannot end the process; a timer that outlives its session is 
   });
 });
 
+test("an extension's last resort cannot end the process either", async () => {
+  await withAgent(async (agent) => {
+    await agent.open({ "a.ts": `process.on("uncaughtException", () => process.exit(1)); process.on("unhandledRejection", () => process.exit(1));
+      export default (pi: any) => pi.registerCommand("late", { handler: async () => { setTimeout(() => { throw new Error("late"); }, 0); Promise.reject(new Error("unheard")); } });` });
+    await agent.run("command.run", { name: "late" });
+    for (const text of ["late", "unheard"]) await agent.wait(({ type, error }) => type === "failure" && error === text);
+    assert.equal((await agent.ask({ type: "ping" })).type, "pong");
+  });
+});
+
 test("contexts can be taken apart and spread", async () => {
   await withAgent(async (agent) => {
     await agent.open({ "a.ts": `export default (pi: any) => pi.registerCommand("go", { handler: async (_: any, ctx: any) => {
