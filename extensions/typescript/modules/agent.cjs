@@ -11,7 +11,7 @@ const VERSION = "1.5.2";
 const queues = new Map();
 
 async function withFileMutationQueue(file, work) {
-  const key = await fs.promises.realpath(file).catch(() => path.resolve(file));
+  const key = realPath(file);
   const before = queues.get(key) ?? Promise.resolve();
   const mine = before.then(work, work);
   const settled = mine.catch(() => {});
@@ -20,6 +20,15 @@ async function withFileMutationQueue(file, work) {
     return await mine;
   } finally {
     if (queues.get(key) === settled) queues.delete(key);
+  }
+}
+
+/** Found at once, so that changes take place in the order they were asked for. */
+function realPath(file) {
+  try {
+    return fs.realpathSync(file);
+  } catch {
+    return path.resolve(file);
   }
 }
 
