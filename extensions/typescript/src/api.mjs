@@ -170,7 +170,7 @@ function generationExtras(session, extension) {
   const say = (level) => (...parts) => session.host.log(level, parts.map(String).join(" "), extension.path);
   return {
     get cwd() { return session.state.cwd; },
-    get hasUI() { return session.state.hasUI; },
+    get hasUI() { return session.contexts.handlerContext(extension).hasUI; },
     get ui() { return session.contexts.handlerContext(extension).ui; },
     /** omp: one argument names the extension itself. */
     setLabel(entryId, label) {

@@ -84,10 +84,13 @@ const RESULT_MEMBERS = ["content", "details", "isError", "usage", "structuredCon
 
 const toolResult = (event, session) => {
   const patch = {};
+  const failed = event.isError;
   return {
-    event: (extension) => (event.isError && extension.kind === "hook" && session.generation === "hooks" ? undefined : event),
-    take(result) {
+    event: (extension) => (failed && extension.kind === "hook" && session.generation === "hooks" ? undefined : event),
+    take(result, extension) {
       if (!result || typeof result !== "object") return;
+      // The first hooks returned bare text.
+      if (typeof result.result === "string" && extension.kind === "hook") result = { content: [{ type: "text", text: result.result }] };
       const dropsStructure = result.content !== undefined && result.structuredContent === undefined;
       for (const name of RESULT_MEMBERS) {
         if (result[name] !== undefined) patch[name] = event[name] = result[name];

@@ -2,7 +2,7 @@
  * The `ctx` of handlers, tools and commands. Everything on it is read when asked for, so a context that is kept shows the
  * session as it is; once the session is gone everything on it throws.
  */
-import { createUi } from "./ui.mjs";
+import { createUi, hasNoUi } from "./ui.mjs";
 
 /**
  * The same with every member its own and bound, as extensions take contexts apart and spread them.
@@ -41,7 +41,7 @@ class HandlerContext {
   }
 
   get mode() { return this.#live.state.mode; }
-  get hasUI() { return this.#live.state.hasUI; }
+  get hasUI() { return this.#live.state.hasUI && !hasNoUi(this.#session, this.#extension); }
   get cwd() { return this.#live.state.cwd; }
   get sessionManager() { return this.#live.entries; }
   get modelRegistry() { return this.#live.models; }

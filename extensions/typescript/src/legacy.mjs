@@ -64,15 +64,22 @@ export function translate(session, extension, name, event) {
 }
 
 function sessionEvent(session, event, reason) {
+  const entries = session.entries.getEntries();
   return {
     ...event,
     ...event.preparation,
     type: "session",
     reason,
-    entries: session.entries.getEntries(),
+    entries,
+    ...(event.entryId ? { targetTurnIndex: turnOf(session, event.entryId) } : {}),
     sessionFile: session.state.sessionFile ?? null,
     previousSessionFile: event.previousSessionFile ?? null,
   };
+}
+
+/** The first hooks counted user messages, from 0. */
+function turnOf(session, entryId) {
+  return session.entries.getBranch(entryId).filter(({ id, message }) => message?.role === "user" && id !== entryId).length;
 }
 
 /** Custom tools were told of changes of session through `onSession`. */

@@ -51,12 +51,15 @@ const TERMINAL_ONLY = [
  * @param {import("./extension.mjs").Extension} extension
  */
 export function createUi(session, extension) {
+  if (hasNoUi(session, extension)) return silentUi();
   const tell = (method, params) => {
     session.assertLive();
     session.tell(method, params);
   };
   const ask = (method, params, options) => dialog(session, method, params, options);
-  const text = (value) => (typeof value === "string" ? value : undefined);
+  // The first hooks got null for "nothing chosen".
+  const nothing = session.generation === "hooks" ? null : undefined;
+  const text = (value) => (typeof value === "string" ? value : nothing);
   const ui = {
     theme: THEME,
     async select(title, options, opts) {
@@ -88,6 +91,19 @@ export function createUi(session, extension) {
     };
   }
   return ui;
+}
+
+/** Custom tools of the first generation had a user interface only in a terminal (dialects.md 10.3). */
+export function hasNoUi(session, extension) {
+  return session.generation === "hooks" && extension.kind === "tool";
+}
+
+/** Answers everything as nobody would. */
+function silentUi() {
+  const silent = { theme: THEME, select: async () => null, confirm: async () => false, input: async () => null, editor: async () => undefined };
+  for (const name of ["notify", "setStatus", "setTitle", "setWidget", "setEditorText", "pasteToEditor", "openUrl"]) silent[name] = () => {};
+  for (const [name, , answer] of TERMINAL_ONLY) silent[name] = answer;
+  return silent;
 }
 
 /** @returns {Promise<any>} the answer, or undefined when nobody gives one */
