@@ -2,6 +2,7 @@
  * The object an extension's default function gets: `pi`. Contexts of handlers are in context.mjs.
  * An object belongs to one extension of one session; after the session is gone its actions throw.
  */
+import { createRequire } from "node:module";
 import { exec } from "./exec.mjs";
 import { registerProvider, unregisterProvider } from "./providers.mjs";
 import { hearsOldNames, sourcesOf } from "./legacy.mjs";
@@ -16,7 +17,7 @@ export function createApi(session, extension) {
     session.tell(method, params);
   };
   const { state } = session;
-  return {
+  const api = {
     ...registrations(session, extension),
     ...messages(session, act),
     events: session.bus,
@@ -47,8 +48,9 @@ export function createApi(session, extension) {
       act("setThinkingLevel", { level });
       state.thinkingLevel = level;
     },
-    ...generationExtras(session, extension),
   };
+  // Getters stay getters.
+  return Object.defineProperties(api, Object.getOwnPropertyDescriptors(generationExtras(session, extension)));
 }
 
 /** Everything that registers something. */
@@ -172,6 +174,7 @@ function generationExtras(session, extension) {
     get cwd() { return session.state.cwd; },
     get hasUI() { return session.contexts.handlerContext(extension).hasUI; },
     get ui() { return session.contexts.handlerContext(extension).ui; },
+    registerAssistantThinkingRenderer() {},
     /** omp: one argument names the extension itself. */
     setLabel(entryId, label) {
       if (label === undefined) return;
@@ -179,7 +182,18 @@ function generationExtras(session, extension) {
       session.tell("setLabel", { entryId, label });
     },
     logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
+    get zod() { return installed(extension, "zod"); },
+    get arktype() { return installed(extension, "arktype"); },
     get typebox() { return session.modules.get("typebox"); },
     get pi() { return session.modules.get("@earendil-works/pi-coding-agent"); },
   };
+}
+
+/** A package omp brings and we do not: the one installed beside the extension. */
+function installed(extension, name) {
+  try {
+    return createRequire(extension.path)(name);
+  } catch {
+    throw new Error(`${name} is not part of this host: install it beside the extension, or use typebox`);
+  }
 }

@@ -13,6 +13,10 @@ const STREAM = new Set(["agent_start", "agent_end", "agent_settled", "turn_start
 /** Events that wait for that stream: what they decide on has been seen by then. */
 const AFTER_STREAM = new Set(["tool_call"]);
 
+/** Of these the host forgets the newest once very many wait for handlers that do not end. */
+const UPDATES = new Set(["message_update", "tool_execution_update"]);
+const MAX_WAITING = 10_000;
+
 export class Events {
   #session;
   #stream = Promise.resolve();
@@ -25,6 +29,7 @@ export class Events {
 
   /** An event nobody awaits. */
   notify(name, event) {
+    if (this.#streaming > MAX_WAITING && UPDATES.has(name)) return;
     const work = async () => {
       const { errors } = await this.#run(name, event, undefined);
       for (const { path, error, stack } of errors ?? []) {
@@ -62,7 +67,11 @@ export class Events {
     if (signal && (name === "session_before_compact" || name === "session_before_tree")) event.signal ??= signal;
     const combine = (COMBINE[name] ?? observe)(event, session);
     for (const { extension, handler, seen } of listeners(session, name, event)) {
-      if (signal?.aborted) break;
+      if (signal?.aborted) {
+        // Whoever was not asked has not agreed.
+        combine.threw?.("The check was cancelled", extension);
+        break;
+      }
       try {
         const given = seen ?? combine.event(extension);
         if (given === undefined) continue;

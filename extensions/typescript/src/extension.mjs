@@ -57,7 +57,14 @@ const TOOL_MEMBERS = ["name", "label", "description", "promptSnippet", "promptGu
 function describeTool(tool) {
   const told = {};
   for (const name of TOOL_MEMBERS) if (tool[name] !== undefined && typeof tool[name] !== "function") told[name] = tool[name];
+  if (tool.parameters) told.parameters = jsonSchema(tool.parameters);
   told.label ??= tool.name;
   if (typeof tool.prepareArguments === "function") told.prepares = true;
   return told;
+}
+
+/** Schemas of zod and arktype know how to be told as JSON Schema. */
+function jsonSchema(parameters) {
+  const convert = parameters.toJSONSchema ?? parameters.toJsonSchema;
+  return typeof convert === "function" ? convert.call(parameters) : parameters;
 }

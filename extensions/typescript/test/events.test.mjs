@@ -197,3 +197,12 @@ test("cancel fires the signal of the event's handlers and the rest is not run", 
     assert.deepEqual((await answer).value, { cancel: false });
   });
 });
+
+test("a tool_call that is cancelled before all were asked is blocked", async () => {
+  await withAgent(async (agent) => {
+    await agent.open(pair(`pi.on("tool_call", () => new Promise((go) => setTimeout(go, 80)));`, `pi.on("tool_call", () => ({ block: false }));`));
+    const answer = agent.event("tool_call", { input: {} });
+    agent.send({ type: "cancel", id: 2 });
+    assert.equal((await answer).value.block, true);
+  });
+});
