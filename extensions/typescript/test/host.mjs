@@ -1,7 +1,7 @@
 /** The process: pipes, pings, failures, its end, many sessions, and the length of a round trip. */
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { withAgent, FakeAgent } from "./fake-agent.mjs";
+import { withAgent, FakeAgent } from "./support/fake-agent.mjs";
 
 test("whatever is printed goes to stderr, from child processes too", async () => {
   await withAgent(async (agent) => {

@@ -5,7 +5,7 @@ import os from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 
-export const MAIN = fileURLToPath(new URL("../main.mjs", import.meta.url));
+export const MAIN = fileURLToPath(new URL("../../main.mjs", import.meta.url));
 /** The runtime the host is tested with. */
 const RUNTIME = process.env.HOST_RUNTIME ?? process.execPath;
 /** Longest wait for anything, in ms: far more than a busy machine needs. */

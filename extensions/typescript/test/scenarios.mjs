@@ -3,7 +3,7 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
-import { withAgent } from "./fake-agent.mjs";
+import { withAgent } from "./support/fake-agent.mjs";
 
 const FOLDER = fileURLToPath(new URL("./scenarios/", import.meta.url));
 const open = (agent, name, options) => agent.open([`${FOLDER}${name}.ts`], options);

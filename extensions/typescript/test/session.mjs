@@ -3,7 +3,7 @@ import { test } from "node:test";
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { withAgent } from "./fake-agent.mjs";
+import { withAgent } from "./support/fake-agent.mjs";
 
 const SOURCE = { "a.ts": `
   let kept: any;

@@ -1,7 +1,7 @@
 /** ctx.ui: dialogs with answers, time limits and signals, notices, and what needs a terminal. */
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { withAgent, FakeAgent } from "./fake-agent.mjs";
+import { withAgent, FakeAgent } from "./support/fake-agent.mjs";
 
 const command = (body) => ({ "a.ts": `export default function (pi: any) { pi.registerCommand("go", { handler: async (args: string, ctx: any) => { ${body} } }); }` });
 

@@ -1,7 +1,7 @@
 /** How the results of handlers combine, event by event (EXTENSIONS.md, dialects.md 10.2). */
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { withAgent } from "./fake-agent.mjs";
+import { withAgent } from "./support/fake-agent.mjs";
 
 /** Two files, so that the order of loading counts as well as that of registration. */
 const pair = (first, second = "") => ({

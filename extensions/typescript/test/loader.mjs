@@ -2,7 +2,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import path from "node:path";
-import { withAgent } from "./fake-agent.mjs";
+import { withAgent } from "./support/fake-agent.mjs";
 
 const named = (name) => `export default function (pi) { pi.registerCommand(${JSON.stringify(name)}, { handler() {} }); }`;
 const commands = (items) => items.map((item) => item.commands?.map(({ name }) => name).join() ?? item.error);

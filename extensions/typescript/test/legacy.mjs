@@ -1,7 +1,7 @@
 /** Hooks and custom tools of the older generations (dialects.md 10). */
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { withAgent } from "./fake-agent.mjs";
+import { withAgent } from "./support/fake-agent.mjs";
 
 const message = (id, parentId, role) => ({ type: "message", id, parentId, timestamp: "2026-01-01T00:00:00Z", message: { role, content: "x" } });
 const notices = (agent) => agent.seen.filter(({ method }) => method === "ui.notify").map(({ params }) => params.message);
