@@ -1,0 +1,199 @@
+/**
+ * The object an extension's default function gets: `pi`. Contexts of handlers are in context.mjs.
+ * An object belongs to one extension of one session; after the session is gone its actions throw.
+ */
+import { createRequire } from "node:module";
+import { exec } from "./exec.mjs";
+import { registerProvider, unregisterProvider } from "./providers.mjs";
+import { hearsOldNames, sourcesOf } from "./legacy.mjs";
+
+/**
+ * @param {import("./session.mjs").Session} session
+ * @param {import("./extension.mjs").Extension} extension
+ */
+export function createApi(session, extension) {
+  const act = (method, params) => {
+    session.assertReady();
+    session.tell(method, params);
+  };
+  const { state } = session;
+  const api = {
+    ...registrations(session, extension),
+    ...messages(session, act),
+    events: session.bus,
+    exec: (command, args = [], options = {}) => exec(command, args, { cwd: state.cwd, ...options }),
+
+    getSessionName: () => state.sessionName ?? undefined,
+    setSessionName(name) {
+      act("setSessionName", { name });
+      state.sessionName = String(name).trim() || null;
+    },
+    setLabel: (entryId, label) => act("setLabel", { entryId, label }),
+
+    getActiveTools: () => [...(state.activeTools ?? [])],
+    getAllTools: () => allTools(session),
+    setActiveTools(names) {
+      act("setActiveTools", { names });
+      state.activeTools = [...names];
+    },
+    getCommands: () => [...(state.commands ?? [])],
+    getSettings: () => structuredClone(state.settings ?? {}),
+
+    async setModel(model) {
+      session.assertReady();
+      return (await session.call("setModel", { provider: model?.provider, modelId: model?.id })) === true;
+    },
+    getThinkingLevel: () => state.thinkingLevel ?? "off",
+    setThinkingLevel(level) {
+      act("setThinkingLevel", { level });
+      state.thinkingLevel = level;
+    },
+  };
+  // Getters stay getters.
+  return Object.defineProperties(api, Object.getOwnPropertyDescriptors(generationExtras(session, extension)));
+}
+
+/** Everything that registers something. */
+function registrations(session, extension) {
+  const changed = () => {
+    session.assertLive();
+    session.changed(extension);
+  };
+  const need = (condition, message) => {
+    if (!condition) throw new Error(message);
+  };
+  return {
+    on: (name, handler) => listen(session, extension, name, handler),
+    registerTool(tool) {
+      need(tool?.name && typeof tool.execute === "function", "registerTool needs a name and an execute function");
+      extension.tools.set(tool.name, tool);
+      changed();
+    },
+    unregisterTool(name) {
+      if (extension.tools.delete(name)) changed();
+    },
+    registerCommand(name, options) {
+      need(typeof options?.handler === "function", `registerCommand ${name} needs a handler`);
+      extension.commands.set(name, options);
+      changed();
+    },
+    registerFlag(name, options = {}) {
+      extension.flags.set(name, { description: options.description, type: options.type ?? "boolean", default: options.default });
+      changed();
+    },
+    getFlag(name) {
+      const flag = extension.flags.get(name);
+      if (!flag) return undefined;
+      return session.flags[name] ?? flag.default;
+    },
+    registerShortcut(shortcut, options) {
+      extension.shortcuts.set(shortcut, options);
+      changed();
+    },
+    registerMessageRenderer(customType) {
+      extension.renderers.add(customType);
+      changed();
+    },
+    registerEntryRenderer() {},
+    registerMarkdownTransformer() {},
+    registerToolRenderer() {},
+    registerProvider(provider, config) {
+      registerProvider(session, extension, provider, config);
+      changed();
+    },
+    unregisterProvider(name) {
+      if (unregisterProvider(session, extension, name)) changed();
+    },
+    registerVirtualModel(model) {
+      session.refuse(extension.path, `virtual model ${model?.provider}/${model?.id}`);
+    },
+    unregisterVirtualModel() {},
+    registerMcpServer(name, config) {
+      extension.mcpServers.set(name, config);
+      changed();
+    },
+    unregisterMcpServer(name) {
+      if (extension.mcpServers.delete(name)) changed();
+    },
+    getMcpServers: () => session.extensions.flatMap((other) => (
+      [...other.mcpServers].map(([name, config]) => ({ name, config, extensionPath: other.path })))),
+  };
+}
+
+/** @returns {() => void} removes the handler */
+function listen(session, extension, name, handler) {
+  session.assertLive();
+  if (typeof handler !== "function") throw new Error(`on ${name} needs a handler`);
+  extension.handlers.set(name, [...(extension.handlers.get(name) ?? []), handler]);
+  if (hearsOldNames(session, extension)) for (const source of sourcesOf(name)) extension.heard.add(source);
+  session.changed(extension);
+  return () => {
+    extension.handlers.set(name, (extension.handlers.get(name) ?? []).filter((other) => other !== handler));
+    session.changed(extension);
+  };
+}
+
+/** What puts something into the session. */
+function messages(session, act) {
+  return {
+    /** The second argument was a bare "trigger a turn" before pi 0.33. */
+    sendMessage(message, options) {
+      act("sendMessage", { message, options: typeof options === "boolean" ? { triggerTurn: options } : options ?? {} });
+    },
+    sendUserMessage: (content, options) => act("sendUserMessage", { content, options: options ?? {} }),
+    appendEntry: (customType, data) => act("appendEntry", { customType, data }),
+    /** Hooks before pi 0.31: text and attachments, queued while streaming. */
+    send(text, attachments) {
+      const images = (attachments ?? []).filter(({ type }) => type === "image")
+        .map(({ content, mimeType }) => ({ type: "image", data: content, mimeType }));
+      const content = images.length > 0 ? [{ type: "text", text }, ...images] : text;
+      act("sendUserMessage", { content, options: session.state.isIdle ? {} : { deliverAs: "steer" } });
+    },
+  };
+}
+
+/** The agent's list, and what was registered since it was sent. */
+function allTools(session) {
+  const known = new Map((session.state.tools ?? []).map((tool) => [tool.name, { sourceInfo: tool.source, ...tool }]));
+  for (const extension of session.extensions) {
+    for (const tool of extension.tools.values()) {
+      if (known.has(tool.name)) continue;
+      const { name, description, parameters, promptGuidelines } = tool;
+      const sourceInfo = { path: extension.path, source: "extension", scope: extension.scope, origin: "top-level" };
+      known.set(name, { name, description, parameters, promptGuidelines, sourceInfo });
+    }
+  }
+  return [...known.values()];
+}
+
+/** What only custom tools and omp's extensions find on their API object. */
+function generationExtras(session, extension) {
+  if (extension.kind !== "tool" && session.generation !== "omp") return {};
+  const say = (level) => (...parts) => session.host.log(level, parts.map(String).join(" "), extension.path);
+  return {
+    get cwd() { return session.state.cwd; },
+    get hasUI() { return session.contexts.handlerContext(extension).hasUI; },
+    get ui() { return session.contexts.handlerContext(extension).ui; },
+    registerAssistantThinkingRenderer() {},
+    /** omp: one argument names the extension itself. */
+    setLabel(entryId, label) {
+      if (label === undefined) return;
+      session.assertReady();
+      session.tell("setLabel", { entryId, label });
+    },
+    logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
+    get zod() { return installed(extension, "zod"); },
+    get arktype() { return installed(extension, "arktype"); },
+    get typebox() { return session.modules.get("typebox"); },
+    get pi() { return session.modules.get("@earendil-works/pi-coding-agent"); },
+  };
+}
+
+/** A package omp brings and we do not: the one installed beside the extension. */
+function installed(extension, name) {
+  try {
+    return createRequire(extension.path)(name);
+  } catch {
+    throw new Error(`${name} is not part of this host: install it beside the extension, or use typebox`);
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * How the results of the handlers of one event become one result (dialects.md 10.2, EXTENSIONS.md).
+ *
+ * Each combiner is made for one event and has: `event(extension)`, what the next handler sees (undefined: it is left out);
+ * `take(result, extension)`, which may say "stop"; `value()`, the combined result or undefined; and optionally
+ * `threw(message, extension)`, which says whether a throwing handler is part of the result, and `done()`.
+ */
+
+/** Events without a result. */
+export const observe = (event) => ({ event: () => event, take() {}, value() {} });
+
+/** The last result that is one wins. */
+const last = (event) => {
+  let result;
+  return { event: () => event, take: (value) => { result = value ?? result; }, value: () => result };
+};
+
+/** The first that cancels stops; otherwise the last result. */
+const cancellable = (event) => {
+  let result;
+  return {
+    event: () => event,
+    take(value) {
+      result = value ?? result;
+      return value?.cancel ? "stop" : undefined;
+    },
+    value: () => result,
+  };
+};
+
+/** The first result with one of the members decides. */
+const first = (...members) => (event) => {
+  let result;
+  return {
+    event: () => event,
+    take(value) {
+      if (!members.some((member) => value?.[member] !== undefined && value[member] !== "undecided")) return undefined;
+      result = value;
+      return "stop";
+    },
+    value: () => result,
+  };
+};
+
+/** Handlers that return a member replace it for the next; changes made in place count too. */
+const chained = (member, wrap = (value) => ({ [member]: value }), unwrap = (result) => result?.[member]) => (event) => {
+  const before = JSON.stringify(event[member]);
+  let replaced = false;
+  return {
+    event: () => event,
+    take(result) {
+      const value = unwrap(result);
+      if (value === undefined) return;
+      event[member] = value;
+      replaced = true;
+    },
+    value: () => (replaced || JSON.stringify(event[member]) !== before ? wrap(event[member]) : undefined),
+  };
+};
+
+const toolCall = (event, session) => {
+  const before = JSON.stringify(event.input);
+  const who = session.generation === "hooks" ? "a hook" : "an extension";
+  let block;
+  return {
+    event: () => event,
+    take(result) {
+      if (!result?.block) return undefined;
+      block = { ...result, block: true, reason: result.reason ?? `Tool execution was blocked by ${who}` };
+      return "stop";
+    },
+    threw(message) {
+      block = { block: true, reason: message };
+      return true;
+    },
+    value() {
+      const changed = JSON.stringify(event.input) !== before;
+      return block || changed ? { ...block, ...(changed ? { input: event.input } : {}) } : undefined;
+    },
+  };
+};
+
+const RESULT_MEMBERS = ["content", "details", "isError", "usage", "structuredContent", "terminate"];
+
+const toolResult = (event, session) => {
+  const patch = {};
+  const failed = event.isError;
+  return {
+    event: (extension) => (failed && extension.kind === "hook" && session.generation === "hooks" ? undefined : event),
+    take(result, extension) {
+      if (!result || typeof result !== "object") return;
+      // The first hooks returned bare text.
+      if (typeof result.result === "string" && extension.kind === "hook") result = { content: [{ type: "text", text: result.result }] };
+      const dropsStructure = result.content !== undefined && result.structuredContent === undefined;
+      for (const name of RESULT_MEMBERS) {
+        if (result[name] !== undefined) patch[name] = event[name] = result[name];
+      }
+      if (dropsStructure && event.structuredContent !== undefined) {
+        delete event.structuredContent;
+        patch.structuredContent = null;
+      }
+    },
+    value: () => (Object.keys(patch).length > 0 ? patch : undefined),
+  };
+};
+
+const beforeAgentStart = (event, session) => {
+  const messages = [];
+  const options = JSON.stringify(event.systemPromptOptions);
+  let prompt;
+  let hookMessage = false;
+  return {
+    event: () => event,
+    take(result, extension) {
+      if (!result) return;
+      const added = [].concat(result.message ?? [], result.messages ?? []);
+      if (added.length > 0 && !(extension.kind === "hook" && session.generation === "hooks" && hookMessage)) {
+        messages.push(...added);
+        hookMessage = true;
+      }
+      if (typeof result.systemPromptAppend === "string") prompt = `${event.systemPrompt ?? ""}\n\n${result.systemPromptAppend}`;
+      if (typeof result.systemPrompt === "string") prompt = result.systemPrompt;
+      if (prompt !== undefined) session.promptOverride = event.systemPrompt = prompt;
+    },
+    done() {
+      session.promptOverride = undefined;
+    },
+    value() {
+      const sections = JSON.stringify(event.systemPromptOptions) !== options;
+      if (messages.length === 0 && prompt === undefined && !sections) return undefined;
+      return { messages, systemPrompt: prompt, ...(sections ? { systemPromptOptions: event.systemPromptOptions } : {}) };
+    },
+  };
+};
+
+const input = (event) => {
+  let action = "continue";
+  return {
+    event: () => event,
+    take(result) {
+      if (!result) return undefined;
+      if (result.action === "handled" || result.handled === true) {
+        action = "handled";
+        return "stop";
+      }
+      if (result.action === "transform" || (result.action === undefined && typeof result.text === "string")) {
+        action = "transform";
+        if (typeof result.text === "string") event.text = result.text;
+        if (result.images !== undefined) event.images = result.images;
+      }
+      return undefined;
+    },
+    value() {
+      if (action === "continue") return undefined;
+      return action === "handled" ? { action } : { action, text: event.text, images: event.images };
+    },
+  };
+};
+
+const messageEnd = (event) => {
+  let replaced = false;
+  return {
+    event: () => event,
+    take(result) {
+      const message = result?.message;
+      if (!message) return;
+      if (message.role !== event.message?.role) {
+        throw new Error(`message_end must keep the role ${event.message?.role}, not make it ${message.role}`);
+      }
+      event.message = message;
+      replaced = true;
+    },
+    value: () => (replaced ? { message: event.message } : undefined),
+  };
+};
+
+const resources = () => (event) => {
+  const found = { skillPaths: [], promptPaths: [], themePaths: [] };
+  return {
+    event: () => event,
+    take(result, extension) {
+      for (const name of Object.keys(found)) {
+        for (const path of result?.[name] ?? []) found[name].push({ path, extensionPath: extension.path });
+      }
+    },
+    value: () => found,
+  };
+};
+
+/** Entries and the wish to go on, each handler seeing what was proposed so far. */
+const boundary = (event) => {
+  let given = false;
+  event.entries ??= [];
+  event.continue ??= false;
+  return {
+    event: () => event,
+    take(result) {
+      if (!result || typeof result !== "object") return;
+      if (Array.isArray(result.entries)) event.entries = result.entries;
+      if (typeof result.continue === "boolean") event.continue = result.continue;
+      given ||= result.entries !== undefined || result.continue !== undefined;
+    },
+    value: () => (given ? { entries: event.entries, continue: event.continue } : undefined),
+  };
+};
+
+/** Headers are changed in place. A handler may also return them. */
+const headers = chained("headers");
+
+/** One combiner for each event that has a result; all others are only observed. */
+export const COMBINE = {
+  tool_call: toolCall,
+  tool_result: toolResult,
+  context: chained("messages"),
+  context_with_system: chained("messages"),
+  before_agent_start: beforeAgentStart,
+  before_provider_request: chained("payload", undefined, (result) => result),
+  before_provider_headers: headers,
+  input,
+  user_bash: first("result", "operations"),
+  user_python: first("result"),
+  message_end: messageEnd,
+  session_before_switch: cancellable,
+  session_before_fork: cancellable,
+  session_before_branch: cancellable,
+  session_before_new: cancellable,
+  session_before_compact: cancellable,
+  session_before_tree: cancellable,
+  "session.compacting": last,
+  resources_discover: resources(),
+  project_trust: first("trusted"),
+  cache_warming_decision: last,
+  turn_end: boundary,
+  agent_before_settle: boundary,
+};

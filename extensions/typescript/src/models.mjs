@@ -1,0 +1,92 @@
+/**
+ * `ctx.modelRegistry`: the models from the agent's snapshot file, and keys asked of the agent when needed.
+ */
+import fs from "node:fs";
+
+export class Models {
+  #session;
+  #read = { path: undefined, mtime: 0, models: [], available: new Set() };
+
+  /** @param {import("./session.mjs").Session} session */
+  constructor(session) {
+    this.#session = session;
+  }
+
+  /** The snapshot, read again when the agent has written a new one. */
+  get #snapshot() {
+    const path = this.#session.state.modelsFile;
+    if (!path) return this.#read;
+    try {
+      const { mtimeMs, size } = fs.statSync(path);
+      const stamp = `${mtimeMs}:${size}`;
+      if (path !== this.#read.path || stamp !== this.#read.stamp) {
+        const raw = JSON.parse(fs.readFileSync(path, "utf8"));
+        const models = Array.isArray(raw) ? raw : raw.models ?? [];
+        const available = new Set(raw.available ?? models.filter(({ available }) => available !== false).map(key));
+        this.#read = { path, stamp, models, available, error: raw.error, oauth: new Set(raw.oauth ?? []) };
+      }
+    } catch (error) {
+      this.#session.host.log("warn", `the list of models cannot be read: ${error.message}`);
+      this.#read = { ...this.#read, path };
+    }
+    return this.#read;
+  }
+
+  getAll() { return [...this.#snapshot.models]; }
+  getAvailable() {
+    const { models, available } = this.#snapshot;
+    return models.filter((model) => available.has(key(model)));
+  }
+  find(provider, modelId) {
+    return this.#snapshot.models.find((model) => model.provider === provider && model.id === modelId);
+  }
+  getError() { return this.#snapshot.error; }
+  hasConfiguredAuth(model) { return this.#snapshot.available.has(key(model)); }
+  isUsingOAuth(model) { return this.#snapshot.oauth?.has(model.provider) ?? false; }
+  getProviderAuthStatus(provider) {
+    const configured = this.getAvailable().some((model) => model.provider === provider);
+    return { configured, source: configured ? "agent" : undefined };
+  }
+  getProviderDisplayName(provider) { return provider; }
+  getProvider() { return undefined; }
+  async refresh() { return { errors: [] }; }
+
+  /** The key for a model, looked up as for a request of the agent's own. */
+  async getApiKey(model) {
+    return (await this.#key({ provider: model.provider, modelId: model.id }))?.apiKey;
+  }
+  async getApiKeyForProvider(provider) { return (await this.#key({ provider }))?.apiKey; }
+  async getProviderAuth(provider) {
+    const auth = await this.#key({ provider });
+    return auth ? { auth, source: "agent" } : undefined;
+  }
+  async getApiKeyAndHeaders(model) {
+    try {
+      const found = await this.#session.call("llm.key", { provider: model.provider, modelId: model.id });
+      if (!found) return { ok: false, error: `No API key found for ${model.provider}` };
+      return { ok: true, ...found };
+    } catch (error) {
+      return { ok: false, error: error.message };
+    }
+  }
+  async #key(params) {
+    this.#session.assertLive();
+    return this.#session.call("llm.key", params);
+  }
+
+  stream(model, context, options) { return this.#ai.stream(model, context, options); }
+  streamSimple(model, context, options) { return this.#ai.streamSimple(model, context, options); }
+  complete(model, context, options) { return this.#ai.complete(model, context, options); }
+  get #ai() { return this.#session.modules.get("@earendil-works/pi-ai/compat"); }
+
+  registerProvider(provider, config) { this.#session.extensions[0]?.api.registerProvider(provider, config); }
+  unregisterProvider(name) {
+    for (const extension of this.#session.extensions) extension.api?.unregisterProvider(name);
+  }
+  getRegisteredProviderIds() { return this.#session.extensions.flatMap(({ providers }) => [...providers.keys()]); }
+  getRegisteredProviderConfig(name) {
+    return this.#session.extensions.find(({ providers }) => providers.has(name))?.providers.get(name).config;
+  }
+}
+
+const key = ({ provider, id }) => `${provider}/${id}`;

@@ -1,0 +1,137 @@
+/**
+ * One session of the agent as its extensions see it: its state, its extensions, its entries.
+ * Handlers run in events.mjs, files are loaded in loader.mjs.
+ */
+import { Events } from "./events.mjs";
+import { LiveEntries } from "./entries.mjs";
+import { Models } from "./models.mjs";
+import { Bus } from "./bus.mjs";
+import { ContextMaker } from "./context.mjs";
+import { loadAll } from "./loader.mjs";
+
+/** Thrown when something of a session that is gone is used. Extensions look for "stale after session replacement or reload". */
+export const STALE = "This extension ctx is stale after session replacement or reload: "
+  + "use the ctx of the current call, or the one given to withSession.";
+
+export class Session {
+  /** Registrations changed and the agent has not been told. */
+  #dirty = new Set();
+  #run = null;
+  #refused = new Set();
+
+  /**
+   * @param {import("./host.mjs").Host} host
+   * @param {{session: string, state?: object, flags?: object, generation?: string}} open
+   */
+  constructor(host, open) {
+    this.host = host;
+    this.handle = open.session;
+    this.generation = open.generation ?? "pi";
+    this.state = { isIdle: true, hasPending: false, hasUI: true, mode: "rpc", ...open.state };
+    this.flags = { ...open.flags };
+    this.hookTimeout = open.hookTimeout;
+    /** @type {import("./extension.mjs").Extension[]} in load order */
+    this.extensions = [];
+    this.closed = false;
+    this.loading = true;
+    this.bus = new Bus((error, channel) => this.failure(error, undefined, `bus:${channel}`));
+    this.entries = new LiveEntries(this.state);
+    this.models = new Models(this);
+    this.contexts = new ContextMaker(this);
+    this.events = new Events(this);
+    /** The system prompt of the run being prepared, while before_agent_start handlers run. */
+    this.promptOverride = undefined;
+  }
+
+  /** @returns {Promise<object[]>} one description per extension, in load order */
+  async load(specs) {
+    const loaded = await loadAll(this, specs);
+    this.loading = false;
+    this.#dirty.clear();
+    return loaded;
+  }
+
+  /** Members of the state that changed. */
+  update({ type, session, ...changes }) {
+    const wasIdle = this.state.isIdle;
+    Object.assign(this.state, changes);
+    if (changes.flags) Object.assign(this.flags, changes.flags);
+    if (wasIdle && this.state.isIdle === false) this.#run = null;
+  }
+
+  /** The signal of the run under way, or undefined when there is none. */
+  get runSignal() {
+    if (this.state.isIdle) return undefined;
+    this.#run ??= new AbortController();
+    return this.#run.signal;
+  }
+
+  abortRun() {
+    this.#run?.abort();
+  }
+
+  /** @throws when the session is gone */
+  assertLive() {
+    if (this.closed) throw new Error(STALE);
+  }
+
+  /** @throws when the session is gone or its extensions are still being loaded */
+  assertReady() {
+    this.assertLive();
+    if (this.loading) throw new Error("Actions are not available while extensions load: call them from a handler.");
+  }
+
+  /** A call of ours nobody awaits. */
+  tell(method, params) {
+    this.flush();
+    this.host.peer.tell(this.handle, method, params);
+  }
+
+  /** A call of ours that is answered. */
+  call(method, params, options) {
+    this.flush();
+    return this.host.peer.call(this.handle, method, params, options);
+  }
+
+  /** An extension registered or removed something. */
+  changed(extension) {
+    if (this.loading || this.closed) return;
+    if (this.#dirty.size === 0) queueMicrotask(() => this.flush());
+    this.#dirty.add(extension);
+  }
+
+  /** Tells the agent of changed registrations; before anything else that may depend on them. */
+  flush() {
+    if (this.#dirty.size === 0) return;
+    const changed = [...this.#dirty];
+    this.#dirty.clear();
+    for (const extension of changed) {
+      this.host.peer.send({ type: "changed", session: this.handle, ...extension.describe() });
+    }
+  }
+
+  /** Something a terminal would show: logged once per extension and feature. */
+  refuse(path, feature) {
+    const key = `${path}\n${feature}`;
+    if (this.#refused.has(key)) return;
+    this.#refused.add(key);
+    this.host.log("warn", `${feature} is not available headless`, path);
+  }
+
+  failure(error, path, event) {
+    this.host.failure(error, { session: this.handle, path, event });
+  }
+
+  /** @returns the extension of a path, or the first that has what is looked for */
+  find(path, has) {
+    return this.extensions.find((extension) => (!path || extension.path === path || extension.given === path) && has(extension));
+  }
+
+  /** Forgets the session: whatever still holds on to it throws. */
+  close() {
+    this.closed = true;
+    this.#run?.abort();
+    this.bus.clear();
+    this.#dirty.clear();
+  }
+}

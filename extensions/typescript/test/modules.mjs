@@ -1,0 +1,163 @@
+/** The packages of pi as far as they are made here: typebox, text for terminals, truncation, messages, sessions. */
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import { createRequire } from "node:module";
+
+const require = createRequire(import.meta.url);
+const session = { state: {}, models: { getAll: () => [], find: () => undefined }, call: async () => null };
+const modules = require("../modules/index.cjs").createModules(session);
+const agent = modules.get("@mariozechner/pi-coding-agent");
+const tui = modules.get("@earendil-works/pi-tui");
+const ai = modules.get("@mariozechner/pi-ai");
+const { Type } = modules.get("typebox");
+const { Value } = modules.get("typebox/value");
+
+test("typebox: schemas as a model sees them", () => {
+  const schema = Type.Object({
+    a: Type.String({ description: "A" }), b: Type.Optional(Type.Integer({ minimum: 1 })), c: Type.Union([Type.Literal("x"), Type.Null()]),
+    d: Type.Array(Type.Boolean()), e: Type.Record(Type.String(), Type.Any()), f: Type.Enum({ One: "one", Two: "two" }),
+  }, { additionalProperties: false });
+  assert.deepEqual(JSON.parse(JSON.stringify(schema)), {
+    type: "object", required: ["a", "c", "d", "e", "f"], additionalProperties: false,
+    properties: {
+      a: { type: "string", description: "A" }, b: { type: "integer", minimum: 1 }, c: { anyOf: [{ type: "string", const: "x" }, { type: "null" }] },
+      d: { type: "array", items: { type: "boolean" } }, e: { type: "object", patternProperties: { "^.*$": {} } }, f: { enum: ["one", "two"] },
+    },
+  });
+  assert.deepEqual(Type.Partial(schema).required, undefined);
+  assert.deepEqual(Type.Pick(schema, ["a", "b"]).required, ["a"]);
+  assert.deepEqual(Object.keys(Type.Omit(schema, Type.Union([Type.Literal("a"), Type.Literal("b")])).properties), ["c", "d", "e", "f"]);
+  assert.deepEqual(Type.Required(Type.Partial(Type.Object({ z: Type.Number() }))).required, ["z"]);
+  assert.deepEqual(Object.keys(Type.Composite([Type.Object({ a: Type.Any() }), Type.Object({ b: Type.Any() })]).properties), ["a", "b"]);
+  assert.equal(Type.IsOptional(schema.properties.b), true);
+});
+
+test("typebox: checking, converting, filling", () => {
+  const schema = Type.Object({ n: Type.Number(), list: Type.Optional(Type.Array(Type.String())), on: Type.Boolean({ default: true }) }, { additionalProperties: false });
+  assert.equal(Value.Check(schema, { n: 1, on: false }), true);
+  for (const bad of [{}, { n: "1", on: true }, { n: 1, on: true, x: 1 }, { n: 1, on: true, list: [1] }, null, []]) assert.equal(Value.Check(schema, bad), false);
+  assert.deepEqual(Value.Parse(schema, { n: "1", list: "a" }), { n: 1, list: ["a"], on: true });
+  assert.throws(() => Value.Parse(schema, {}), /\/n/);
+  assert.deepEqual([...Value.Errors(schema, { n: 1, on: 2 })].map(({ path: at }) => at), ["/on"]);
+  assert.deepEqual(ai.validateToolArguments({ name: "t", parameters: schema }, { arguments: { n: "2" } }), { n: 2, on: true });
+});
+
+test("width, cutting, wrapping", () => {
+  assert.equal(tui.visibleWidth("a\x1b[31m日本\x1b[0m👍e\u0301"), 8);
+  assert.equal(tui.visibleWidth("\x1b]8;;http://x\x07link\x1b]8;;\x07"), 4);
+  assert.equal(tui.truncateToWidth("hello world", 8), "hello...");
+  assert.equal(tui.visibleWidth(tui.truncateToWidth("日本語テキスト", 7, "…", true)), 7);
+  assert.deepEqual(tui.wrapTextWithAnsi("the quick brown fox", 9), ["the quick", "brown fox"]);
+  for (const line of tui.wrapTextWithAnsi(`\x1b[31m${"word ".repeat(40)}日本語${"x".repeat(50)}`, 20)) assert.ok(tui.visibleWidth(line) <= 20, line);
+  assert.equal(tui.stripTerminalSequences("\x1b[1mx\x1b[0m"), "x");
+});
+
+test("keys", () => {
+  for (const [data, id] of [["\r", "enter"], ["\x1b", "escape"], ["\x03", "ctrl+c"], ["\x1b[A", "up"], ["\x1b[1;5C", "ctrl+right"], ["\x1b[Z", "shift+tab"],
+    ["\x1b[3~", "delete"], ["\x1b[97;5u", "ctrl+a"], ["a", "a"], ["A", "shift+a"], [" ", "space"], ["\x1bb", "alt+b"], ["\x1bOP", "f1"], ["?", "?"]]) {
+    assert.equal(tui.parseKey(data), id);
+    assert.equal(tui.matchesKey(data, id), true, id);
+  }
+  assert.equal(tui.matchesKey("\r", tui.Key.return), true);
+  assert.equal(tui.matchesKey("\x1b[99;6u", tui.Key.ctrlShift("c")), true);
+  assert.equal(tui.matchesKey("x", "y"), false);
+  assert.equal(tui.isKeyRelease("\x1b[97;1:3u"), true);
+});
+
+test("components render to lines of the width asked", () => {
+  const box = new tui.Box(1, 1, (text) => text);
+  box.addChild(new tui.Text("some text that is long enough to wrap", 0, 0));
+  box.addChild(new tui.Spacer(1));
+  box.addChild(new tui.Markdown("# Title", 0, 0, agent.getMarkdownTheme()));
+  const lines = box.render(20);
+  assert.ok(lines.length > 4 && lines.every((line) => tui.visibleWidth(line) <= 20));
+  const list = new tui.SelectList([{ value: "a", label: "A" }, { value: "b", label: "B" }], 5, {});
+  let chosen;
+  list.onSelect = ({ value }) => { chosen = value; };
+  list.handleInput("\x1b[B");
+  list.handleInput("\r");
+  assert.equal(chosen, "b");
+  assert.deepEqual(tui.fuzzyFilter(["abc", "axbxc", "zzz"], "abc", (x) => x), ["abc", "axbxc"]);
+  assert.equal(new agent.DynamicBorder().render(3)[0], "───");
+});
+
+test("truncation", () => {
+  const lines = Array.from({ length: 3000 }, (_, at) => `line ${at + 1}`).join("\n");
+  const head = agent.truncateHead(lines);
+  assert.deepEqual([head.truncated, head.truncatedBy, head.outputLines, head.totalLines], [true, "lines", 2000, 3000]);
+  assert.ok(agent.truncateTail(lines, { maxLines: 2 }).content === "line 2999\nline 3000");
+  assert.equal(agent.truncateHead("x".repeat(60_000)).firstLineExceedsLimit, true);
+  const tail = agent.truncateTail(`a\n${"é".repeat(60_000)}`, { maxBytes: 101 });
+  assert.deepEqual([tail.lastLinePartial, tail.content], [true, "é".repeat(50)]);
+  assert.equal(agent.truncateHead("short").truncated, false);
+  assert.deepEqual([agent.formatSize(5), agent.formatSize(51_200), agent.formatSize(3_145_728)], ["5B", "50.0KB", "3.0MB"]);
+  assert.equal(agent.truncateLine("x".repeat(600)).wasTruncated, true);
+});
+
+test("messages: for the model, as text, in tokens", () => {
+  const [user] = agent.convertToLlm([{ role: "bashExecution", command: "ls", output: "a", exitCode: 2, timestamp: 1 }, { role: "bashExecution", excludeFromContext: true }]);
+  assert.equal(user.content[0].text, "Ran `ls`\n```\na\n```\n\nCommand exited with code 2");
+  const talk = [{ role: "user", content: "hi" }, { role: "assistant", content: [{ type: "text", text: "yes" }, { type: "toolCall", name: "read", arguments: { path: "f" } }] },
+    { role: "toolResult", content: [{ type: "text", text: "x".repeat(2005) }] }];
+  assert.equal(agent.serializeConversation(talk), `[User]: hi\n\n[Assistant]: yes\n\n[Assistant tool calls]: read(path="f")\n\n[Tool result]: ${"x".repeat(2000)}\n[5 more characters left out]`);
+  assert.equal(agent.estimateTokens({ role: "user", content: "x".repeat(9) }), 3);
+  const usage = { input: 1_000_000, output: 1_000_000, cacheRead: 0, cacheWrite: 0 };
+  assert.equal(ai.calculateCost({ cost: { input: 3, output: 15, cacheRead: 0, cacheWrite: 0 } }, usage).total, 18);
+  assert.equal(ai.isContextOverflow({ stopReason: "error", errorMessage: "400 prompt is too long: 3 tokens" }), true);
+  assert.equal(ai.isContextOverflow({ stopReason: "error", errorMessage: "429 rate limit: too many tokens" }), false);
+  assert.deepEqual(ai.parseStreamingJson('{"path": "a/b", "edits": [{"old": "x\\n'), { path: "a/b", edits: [{ old: "x\n" }] });
+  assert.equal(ai.clampThinkingLevel({ reasoning: true }, "xhigh"), "high");
+});
+
+test("frontmatter", () => {
+  const { frontmatter, body } = agent.parseFrontmatter('---\r\nname: a b\ntools: read, bash\nlist:\n  - one\n  - "two"\nnested:\n  on: true\n  n: 3\ntext: |\n  l1\n  l2\ninline: [x, y]\n---\n\nBody\n');
+  assert.deepEqual(frontmatter, { name: "a b", tools: "read, bash", list: ["one", "two"], nested: { on: true, n: 3 }, text: "l1\nl2", inline: ["x", "y"] });
+  assert.equal(body, "Body");
+  assert.deepEqual(agent.parseFrontmatter("no fence"), { frontmatter: {}, body: "no fence" });
+});
+
+test("event streams end with their result", async () => {
+  const stream = ai.createAssistantMessageEventStream();
+  setTimeout(() => {
+    stream.push({ type: "start" });
+    stream.push({ type: "done", message: { ok: 1 } });
+  }, 5);
+  const seen = [];
+  for await (const { type } of stream) seen.push(type);
+  assert.deepEqual(seen, ["start", "done"]);
+  assert.deepEqual(await stream.result(), { ok: 1 });
+});
+
+test("session files: open, list, in memory", async () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), "sessions-"));
+  const file = path.join(dir, "2026_x.jsonl");
+  fs.writeFileSync(file, [{ type: "session", version: 3, id: "x", timestamp: "2026-01-01T00:00:00Z", cwd: "/w" },
+    { type: "message", id: "1", parentId: null, timestamp: "2026-01-01T00:00:01Z", message: { role: "user", content: [{ type: "text", text: "first" }], timestamp: 5 } },
+    { type: "session_info", id: "2", parentId: "1", name: "named" }].map((line) => `${JSON.stringify(line)}\n`).join(""));
+  const manager = agent.SessionManager.open(file);
+  assert.deepEqual([manager.getSessionId(), manager.getCwd(), manager.getSessionName(), manager.getEntries().length], ["x", "/w", "named", 2]);
+  const [info] = await agent.SessionManager.list("/w", dir);
+  assert.deepEqual([info.firstMessage, info.messageCount, info.name, info.modified.getTime()], ["first", 1, "named", 5]);
+  assert.throws(() => manager.appendCustomEntry("x"), /not available headless/);
+  const memory = agent.SessionManager.inMemory("/m");
+  const first = memory.appendMessage({ role: "user", content: "a" });
+  memory.appendCustomEntry("k", { n: 1 });
+  memory.branch(first);
+  memory.appendMessage({ role: "user", content: "b" });
+  assert.deepEqual(memory.buildSessionContext().messages.map(({ content }) => content), ["a", "b"]);
+  fs.rmSync(dir, { recursive: true });
+});
+
+test("one change of a file at a time", async () => {
+  const order = [];
+  const work = (name, ms) => agent.withFileMutationQueue("/tmp/some-file", async () => {
+    order.push(`${name}<`);
+    await new Promise((go) => setTimeout(go, ms));
+    order.push(`${name}>`);
+  });
+  await Promise.all([work("a", 20), work("b", 1)]);
+  assert.deepEqual(order, ["a<", "a>", "b<", "b>"]);
+});

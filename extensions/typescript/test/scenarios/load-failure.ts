@@ -1,0 +1,1 @@
+export default function (pi) { this is not typescript
