@@ -10,6 +10,7 @@ use tempfile::NamedTempFile;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use wire::state::SessionState;
+use wire::ui::UiMethod;
 
 use crate::error::{Error, Result};
 use crate::link::{Link, read};
@@ -124,10 +125,23 @@ impl Client {
         timeout(limit, first)
             .await
             .map_err(|_| Error::timed_out("no answer", limit))??;
+        if options.dialogs.is_some() {
+            self.say_what_is_rendered().await?;
+        }
         if !options.tools.is_empty() {
             self.session.set_tools(options.tools.clone()).await?;
         }
         Ok(())
+    }
+
+    /// So that the agent takes questions back that are over. Agents that do not know how to are asked all the same.
+    async fn say_what_is_rendered(&self) -> Result<()> {
+        let rendered = UiMethod::ALL.map(UiMethod::as_str);
+        let hello = serde_json::json!({ "ui": rendered });
+        match self.session.call::<serde_json::Value>("hello", &hello).await {
+            Err(error) if !error.is_unknown_command() => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Opens another session in this process, in a working directory of its own. Needs an agent with many sessions.

@@ -137,6 +137,18 @@ impl Options {
         self
     }
 
+    /// Keeps everything that providers are asked and answer in this file, without keys.
+    #[must_use]
+    pub fn record(self, file: impl Into<OsString>) -> Self {
+        self.arg("--record").arg(file)
+    }
+
+    /// This file, which was recorded, answers in place of providers. No network and no keys are needed.
+    #[must_use]
+    pub fn replay(self, file: impl Into<OsString>) -> Self {
+        self.arg("--replay").arg(file)
+    }
+
     /// Limits of the waits.
     #[must_use]
     pub fn times(mut self, times: Times) -> Self {

@@ -72,6 +72,10 @@ fn options() -> Options {
 
 /// A client and the agent that it talks to, after their greeting.
 async fn pair(options: Options, tools: usize) -> (Client, Fake) {
+    pair_with_dialogs(options, tools, false).await
+}
+
+async fn pair_with_dialogs(options: Options, tools: usize, dialogs: bool) -> (Client, Fake) {
     let (ours, theirs) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let (input, out) = tokio::io::split(theirs);
@@ -81,6 +85,14 @@ async fn pair(options: Options, tools: usize) -> (Client, Fake) {
     };
     let greeting = async {
         fake.answer("get_state", json!({})).await;
+        if dialogs {
+            // An agent that does not know the command is no reason to stop.
+            let line = fake.expect("hello").await;
+            assert!(line["ui"].as_array().unwrap().contains(&json!("cancel")));
+            let error = "Unknown command: hello";
+            fake.say(json!({"id": line["id"], "type": "response", "command": "hello", "success": false, "error": error}))
+                .await;
+        }
         if tools > 0 {
             let line = fake.answer("set_host_tools", json!({"toolNames": ["x"]})).await;
             assert_eq!(line["tools"].as_array().unwrap().len(), tools);
@@ -167,7 +179,7 @@ async fn dialogs_are_answered_or_cancelled() {
             _ => std::future::pending().await,
         }
     };
-    let (_client, mut fake) = pair(options().on_dialog(asked), 0).await;
+    let (_client, mut fake) = pair_with_dialogs(options().on_dialog(asked), 0, true).await;
     for (question, wanted) in [
         (
             json!({"method": "select", "title": "?", "options": ["a", "b"]}),

@@ -10,6 +10,7 @@ use llm::{Budgets, CacheRetention, Client};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
 use pinion_core::{LoopSettings, RetrySettings};
 use tools::{Reaper, Toolbox};
+use wire::state::PermissionMode;
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
@@ -31,6 +32,8 @@ pub struct Options {
     pub excluded_tools: Vec<String>,
     /// What the system prompt is made of.
     pub resources: ResourceOptions,
+    /// The permission mode that the command line names (`--permission-mode`).
+    pub permission_mode: Option<PermissionMode>,
     /// How long providers should keep prompts cached.
     pub cache_retention: CacheRetention,
 }
@@ -81,15 +84,25 @@ impl Agent {
         }
     }
 
-    /// Models with credentials.
-    #[must_use]
-    pub fn available_models(&self) -> Vec<Model> {
+    /// Models with credentials, and those that local servers have now.
+    pub async fn available_models(&self) -> Vec<Model> {
+        self.look_for_local(None).await;
         self.registry.models().into_iter().cloned().collect()
     }
 
-    /// A model with credentials.
-    #[must_use]
-    pub fn available_model(&self, provider: &str, id: &str) -> Option<Model> {
+    /// Asks local servers for their models, beside the session; `only` the one with this provider id.
+    async fn look_for_local(&self, only: Option<&str>) {
+        let (registry, only) = (Arc::clone(&self.registry), only.map(str::to_owned));
+        let looking = tokio::task::spawn_blocking(move || registry.look_for_local(only.as_deref()));
+        // What panics there is a defect of ours, but no reason to answer nothing.
+        let _outcome = looking.await;
+    }
+
+    /// A model with credentials. A local server is asked whether it has the model when that is not known yet.
+    pub async fn available_model(&self, provider: &str, id: &str) -> Option<Model> {
+        if self.registry.is_local(provider) && self.registry.find(provider, id).is_none() {
+            self.look_for_local(Some(provider)).await;
+        }
         self.registry
             .find(provider, id)
             .filter(|_| self.registry.has_auth(provider))

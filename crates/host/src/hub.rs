@@ -17,7 +17,7 @@ use wire::{Command, Event, Reply};
 use crate::agent::Agent;
 use crate::limits;
 use crate::mail::{Letter, Mail, Mailbox, Slot, mailbox};
-use crate::outbox::{Origin, Outbox, Outgoing, outbox};
+use crate::outbox::{Origin, Outbox, Outgoing};
 use crate::session::{Opening, Session};
 use crate::strings;
 
@@ -172,7 +172,7 @@ impl Hub {
             self.outbox.clone(),
         );
         self.running.spawn_local(async move {
-            match opened(agent_for, lanes, &handle, params).await {
+            match opened(agent_for, lanes, &answers, &handle, params).await {
                 Ok((session, opened)) => {
                     let reply = Reply::OpenedSession(Box::new(opened));
                     answers.respond(origin, Ok(reply)).await;
@@ -286,10 +286,11 @@ pub(crate) async fn turn_away(outbox: &Outbox, mail: Mail, error: &str) {
 async fn opened(
     agent_for: Arc<AgentFor>,
     lanes: mpsc::Sender<Lane>,
+    first: &Outbox,
     handle: &Arc<str>,
     params: OpenSessionParams,
 ) -> Result<(Session, OpenedSession), String> {
-    let (outbox, queue) = outbox(limits::OUTBOX);
+    let (outbox, queue) = first.for_another(limits::OUTBOX);
     let starting =
         tokio::task::spawn_blocking(move || start(&agent_for, outbox, params.session_path, params.cwd));
     let session = starting.await.map_err(|error| error.to_string())??;

@@ -8,14 +8,17 @@ mod hub;
 pub mod limits;
 mod mail;
 mod outbox;
+pub mod permissions;
+mod rendered;
 pub mod resources;
 mod session;
 pub mod settings;
 mod strings;
+mod trace;
 
 pub use agent::{Agent, Options, SessionHome};
 pub use error::HostError;
 pub use hub::{AgentFor, Hub, Lane};
 pub use mail::{Mail, Mailbox, Slot, mailbox};
 pub use outbox::{Origin, Outbox, Outgoing, WriterGone, outbox};
-pub use session::{Opening, Session};
+pub use session::{Answer, Dialog, NoAnswer, Opening, Session, Show, Ui};

@@ -53,5 +53,23 @@ pub const HOST_SCHEMES: usize = 64;
 /// Bytes of one scheme's definition, as JSON.
 pub const HOST_SCHEME_BYTES: usize = 4 << 10;
 
+/// Questions to the user of one session that wait for an answer; more get their default.
+pub const OPEN_DIALOGS: usize = 64;
+
+/// How long a question waits for an answer when neither its asker nor the settings say.
+pub const DIALOG_WAIT: Duration = Duration::from_secs(300);
+
+/// An editor takes longer than a click.
+pub const EDITOR_FACTOR: u32 = 6;
+
+/// Questions and things to show that wait for the session.
+pub const UI_WISHES: usize = 16;
+
+/// Letters of a call that a question about it shows; what is beyond is counted.
+pub const ASKED_CALL: usize = 8 << 10;
+
+/// Calls that the user allowed for the session; the oldest go.
+pub const GRANTS: usize = 1_000;
+
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

@@ -6,8 +6,12 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
-use wire::connection::Snapshot;
+use wire::connection::{HelloParams, Snapshot};
+use wire::ui::UiMethod;
 use wire::{Command, Event, Reply, Response};
+
+use crate::rendered::Rendered;
+use crate::trace::Trace;
 
 /// Something to be written.
 #[derive(Debug)]
@@ -44,6 +48,9 @@ pub struct Outbox {
     queue: mpsc::Sender<Outgoing>,
     /// Do events still interest anybody?
     is_heard: bool,
+    trace: Trace,
+    /// Which questions reach somebody; one for all sessions of a connection.
+    rendered: Rendered,
 }
 
 /// Makes a queue for `capacity` items (usually [`OUTBOX`](crate::limits::OUTBOX)).
@@ -54,6 +61,8 @@ pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
         Outbox {
             queue,
             is_heard: true,
+            trace: Trace::default(),
+            rendered: Rendered::default(),
         },
         receiver,
     )
@@ -86,6 +95,28 @@ impl Outbox {
         wait.await.map_err(|_| WriterGone)
     }
 
+    /// For an output that nobody answers and that shows nothing by itself: every question gets its default at once.
+    pub fn render_nothing(&self) {
+        self.rendered.nothing();
+    }
+
+    /// Does a frame by this method reach somebody?
+    pub(crate) fn renders(&self, method: UiMethod) -> bool {
+        self.is_heard && self.rendered.has(method)
+    }
+
+    /// The client says what it renders, for this session and all others of the connection.
+    pub(crate) fn hear(&self, hello: &HelloParams) {
+        self.rendered.hear(hello);
+    }
+
+    /// A queue for another session of the same connection.
+    pub(crate) fn for_another(&self, capacity: usize) -> (Self, mpsc::Receiver<Outgoing>) {
+        let (other, receiver) = outbox(capacity);
+        let rendered = self.rendered.clone();
+        (Self { rendered, ..other }, receiver)
+    }
+
     /// Resolves when the writer is gone.
     pub async fn closed(&self) {
         self.queue.closed().await;
@@ -99,8 +130,22 @@ impl Outbox {
         }
     }
 
+    /// The same queue for a session whose events are traced, too.
+    pub(crate) fn traced(&self, session_id: &str) -> Self {
+        Self {
+            trace: Trace::new(session_id),
+            ..self.clone()
+        }
+    }
+
+    /// The spans of the session.
+    pub(crate) fn trace(&self) -> &Trace {
+        &self.trace
+    }
+
     /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
     pub(crate) async fn tell(&self, event: Event) {
+        self.trace.saw(&event);
         if !self.is_heard {
             return;
         }

@@ -2,6 +2,8 @@
 
 use wire::hosted::UriOperation;
 
+use crate::session::NoAnswer;
+
 /// A prompt came during a run without saying what to do with it. Told in the client's words (dialects.md 5, row 12).
 pub(crate) const BUSY: &str = wire::dialect::BUSY;
 
@@ -173,6 +175,9 @@ pub(crate) const HOST_GONE_TOOL: &str = "RPC client disconnected before host too
 /// The client went away while a URI was read or written.
 pub(crate) const HOST_GONE_URI: &str = "RPC client disconnected before host URI request completed";
 
+/// The client went away while a question waited.
+pub(crate) const UI_GONE: &str = "RPC client disconnected before extension UI response completed";
+
 /// Reading or writing a URI was aborted.
 pub(crate) fn host_uri_aborted(operation: UriOperation, url: &str) -> String {
     format!("Host URI {} for {url} was aborted", operation.as_str())
@@ -201,3 +206,33 @@ pub(crate) fn bad_uri_result(id: &str) -> String {
         "Failed to parse command: host_uri_result \"{id}\" needs a text as content; the request is still open"
     )
 }
+
+/// A call that a rule forbids.
+pub(crate) fn denied_by(rule: &str) -> String {
+    format!("Permission denied: the rule {rule} forbids this call. Do not try to get around it.")
+}
+
+/// A command line that rules which forbid commands cannot look into.
+pub(crate) const UNCLEAR_COMMAND: &str = "Permission denied: there are rules that forbid commands, and what this command line \
+    runs cannot be seen in it. Write the commands out.";
+
+/// A call that changes something in a session that must not.
+pub(crate) fn read_only(tool: &str) -> String {
+    if tool == "bash" {
+        "Permission denied: this session is read-only, and only commands that are allowed by a rule may run."
+            .to_owned()
+    } else {
+        format!("Permission denied: this session is read-only, {tool} may not be used.")
+    }
+}
+
+/// A call that the user does not want.
+pub(crate) const USER_DENIED: &str = "Permission denied: the user does not allow this call.";
+
+/// A call that the user was not asked about, or gave no answer to.
+pub(crate) fn not_permitted(why: &NoAnswer) -> String {
+    format!("Permission denied: the user has to allow this call, but {why}.")
+}
+
+/// A call that was aborted before it ran.
+pub(crate) const ABORTED: &str = "Operation aborted";

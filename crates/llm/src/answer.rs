@@ -21,6 +21,8 @@ pub(crate) struct Fault {
     pub(crate) text: String,
     /// What the server asks to wait, if it says so.
     pub(crate) retry_after: Option<Duration>,
+    /// The HTTP status, when there was a response that is no success.
+    pub(crate) status: Option<u16>,
 }
 
 impl Fault {
@@ -29,6 +31,7 @@ impl Fault {
         Self {
             text: text.into(),
             retry_after: None,
+            status: None,
         }
     }
 }
@@ -61,7 +64,7 @@ impl Answer {
         Self {
             message: AssistantMessage::begin(&model.api, &model.provider, &model.id, request.timestamp),
             slots: Vec::new(),
-            prices: model.cost,
+            prices: model.cost.clone(),
             bytes: 0,
         }
     }

@@ -2,21 +2,35 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use reqwest::Url;
+use reqwest::header::HeaderMap;
 use tokio_util::sync::CancellationToken;
+use tracing::{Instrument as _, Span};
 
+use crate::access::{Access, Vault};
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
-use crate::http::{ClientConfig, Connector, Patience, send};
+use crate::http::{ClientConfig, Connector, Line, Patience, send};
+use crate::limits::MAX_ERROR_BODY_BYTES;
+use crate::login::{Keeper, ask};
 use crate::offline::Offline;
 use crate::request::ModelRequest;
-use crate::stream::{ModelStream, State, Waiting};
+use crate::secrets::Secrets;
+use crate::stream::{Head, ModelStream, State, Waiting};
+use crate::tape::{self, Tape};
+use crate::trace;
 
 /// Asks models. Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]
 pub struct Client {
     connector: Arc<Connector>,
+    vault: Arc<Vault>,
     offline: Arc<Offline>,
+    keeper: Option<Arc<Keeper>>,
+    tape: Tape,
+    secrets: Secrets,
 }
 
 impl Client {
@@ -24,8 +38,19 @@ impl Client {
     #[must_use]
     pub fn new(config: ClientConfig) -> Self {
         let offline = Offline::new(config.script.clone(), config.word_delay);
+        let (tape, secrets) = (config.tape.clone(), config.secrets.clone());
+        let connector = Arc::new(Connector::new(config.clone()));
+        // A recording needs neither logins nor credentials.
+        let keeper = match tape {
+            Tape::Replay(_) => None,
+            _ => Keeper::of(&config, Arc::clone(&connector)),
+        };
         Self {
-            connector: Arc::new(Connector::new(config)),
+            keeper,
+            tape,
+            secrets,
+            connector,
+            vault: Arc::default(),
             offline: Arc::new(offline),
         }
     }
@@ -34,18 +59,46 @@ impl Client {
     /// the stream is polled; that needs a tokio runtime with IO and time.
     #[must_use]
     pub fn stream(&self, request: ModelRequest, cancel: CancellationToken) -> ModelStream {
-        let key = request.api_key.clone();
-        let state = match self.start(&request) {
+        if let Some(key) = &request.api_key {
+            self.secrets.learn(key.expose());
+        }
+        let mut request = request;
+        if matches!(self.tape, Tape::Replay(_)) {
+            request.model.base_url = tape::address(&request.model.base_url);
+        }
+        let span = trace::request(&request);
+        let state = match self.start(&request, &span) {
             Ok(state) => state,
             Err(error) => {
                 let fault = Fault::new(error.to_string());
                 State::Refused(Box::new((Answer::new(&request), fault)))
             }
         };
-        ModelStream::new(state, cancel, key)
+        ModelStream::new(state, cancel, self.secrets.clone(), span)
     }
 
-    fn start(&self, request: &ModelRequest) -> Result<State, LlmError> {
+    /// Posts something that is no request to a model, with the same proxies and certificates; gives status and body. Needs a
+    /// tokio runtime, always the same one.
+    ///
+    /// # Errors
+    /// When there is no answer.
+    pub async fn post(&self, url: &str, headers: HeaderMap, body: Bytes) -> Result<(u16, Bytes), LlmError> {
+        let failed = |error: reqwest::Error| LlmError::Http(error.without_url().to_string());
+        let url = Url::parse(url).map_err(|error| LlmError::Http(error.to_string()))?;
+        let client = self.connector.client(&url).await?;
+        let sent = client.post(url).headers(headers).body(body).send().await;
+        let mut response = sent.map_err(failed)?;
+        let mut body = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(failed)? {
+            if body.len() + piece.len() > MAX_ERROR_BODY_BYTES {
+                break;
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok((response.status().as_u16(), body.into()))
+    }
+
+    fn start(&self, request: &ModelRequest, span: &Span) -> Result<State, LlmError> {
         if request.model.api == crate::offline::API {
             return Ok(State::Playing(Box::new(self.offline.play(request)?)));
         }
@@ -53,6 +106,7 @@ impl Client {
         let family = Family::of(api).ok_or_else(|| LlmError::UnknownApi(api.clone()))?;
         if let Some((_, name)) = request.model.base_url.split_once('{')
             && let Some((name, _)) = name.split_once('}')
+            && !family.fills(name)
         {
             let provider = request.model.provider.clone();
             return Err(LlmError::Placeholder {
@@ -60,7 +114,11 @@ impl Client {
                 provider,
             });
         }
-        let http = family.request(request)?;
+        let access = match self.tape {
+            Tape::Replay(_) => Access::Ready,
+            _ => Access::of(request, &self.vault),
+        };
+        let access = Arc::new(access);
         let connector = Arc::clone(&self.connector);
         let patience = Patience {
             retries: request.provider_retries,
@@ -68,10 +126,23 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
-        let head = Box::pin(async move { send(&connector, family, http, patience).await });
+        let line = Line::new(connector, self.tape.clone(), self.secrets.clone(), &request.model);
+        let line = Arc::new(line);
+        let post = move |http| {
+            let (line, access) = (Arc::clone(&line), Arc::clone(&access));
+            async move { send(&line, family, http, &access, patience).await }
+        };
+        let head: Head = match &self.keeper {
+            Some(keeper) if request.is_login => {
+                let asking = ask(Arc::clone(keeper), family, request.clone(), post);
+                Box::pin(asking.instrument(span.clone()))
+            }
+            _ => Box::pin(post(family.request(request)?).instrument(span.clone())),
+        };
         Ok(State::Waiting(Box::new(Waiting {
             head,
             parser: family.parser(request),
+            framing: family.framing(),
             idle,
         })))
     }

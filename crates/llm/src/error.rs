@@ -31,6 +31,17 @@ pub enum LlmError {
     /// The request cannot be written as JSON.
     #[error("Cannot encode the request: {0}")]
     Encode(String),
+    /// A token does not say whose it is (providers.md 5).
+    #[error("The token for {0} names no ChatGPT account. Run: pinion auth login openai-codex")]
+    Account(String),
+    /// A recording cannot be written or played.
+    #[error("Recording {path}: {reason}")]
+    Tape {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
     /// The script of the offline provider cannot be used.
     #[error("Script {path}: {reason}")]
     Script {

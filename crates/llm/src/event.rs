@@ -13,6 +13,8 @@ pub enum ModelEvent {
     Stream(StreamEvent),
     /// Token counts so far.
     Usage(Usage),
+    /// Something about how the answer came about that a person should know.
+    Remark(String),
     /// The whole answer.
     Done(Box<AssistantMessage>),
     /// The answer failed or was aborted.

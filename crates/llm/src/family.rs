@@ -1,12 +1,15 @@
 //! The API families and what each must be able to do. To add one: a folder with `request` and `stream`, and a line in each
 //! `match` here.
 
+use reqwest::header::HeaderMap;
+
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::event::ModelEvent;
+use crate::framing::Framing;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{anthropic, google, mistral, openai_completions, openai_responses};
+use crate::{anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]
@@ -48,10 +51,14 @@ pub(crate) enum Family {
     OpenAiCompletions,
     /// `openai-responses` and `azure-openai-responses`
     OpenAiResponses,
-    /// `google-generative-ai`
+    /// `openai-codex-responses`
+    OpenAiCodex,
+    /// `google-generative-ai` and `google-vertex`
     Google,
     /// `mistral-conversations`
     Mistral,
+    /// `bedrock-converse-stream`
+    Bedrock,
 }
 
 impl Family {
@@ -60,9 +67,11 @@ impl Family {
         match api {
             "anthropic-messages" => Some(Self::Anthropic),
             "openai-completions" => Some(Self::OpenAiCompletions),
-            "openai-responses" | openai_responses::request::AZURE => Some(Self::OpenAiResponses),
-            "google-generative-ai" => Some(Self::Google),
+            "openai-responses" | openai_responses::azure::API => Some(Self::OpenAiResponses),
+            openai_codex::API => Some(Self::OpenAiCodex),
+            "google-generative-ai" | google::vertex::API => Some(Self::Google),
             "mistral-conversations" => Some(Self::Mistral),
+            bedrock::API => Some(Self::Bedrock),
             _ => None,
         }
     }
@@ -73,8 +82,10 @@ impl Family {
             Self::Anthropic => anthropic::request::build(request),
             Self::OpenAiCompletions => openai_completions::request::build(request),
             Self::OpenAiResponses => openai_responses::request::build(request),
+            Self::OpenAiCodex => openai_codex::request::build(request),
             Self::Google => google::request::build(request),
             Self::Mistral => mistral::request::build(request),
+            Self::Bedrock => bedrock::request::build(request),
         }
     }
 
@@ -83,9 +94,12 @@ impl Family {
         match self {
             Self::Anthropic => Box::new(anthropic::stream::Parser::new(request)),
             Self::OpenAiCompletions => Box::new(openai_completions::stream::Parser::new(request)),
-            Self::OpenAiResponses => Box::new(openai_responses::stream::Parser::new(request)),
+            Self::OpenAiResponses | Self::OpenAiCodex => {
+                Box::new(openai_responses::stream::Parser::new(request))
+            }
             Self::Google => Box::new(google::stream::Parser::new(request)),
-            Self::Mistral => Box::new(mistral::stream::Parser::new(request)),
+            Self::Mistral => Box::new(openai_completions::stream::Parser::mistral(request)),
+            Self::Bedrock => Box::new(bedrock::stream::Parser::new(request)),
         }
     }
 
@@ -94,8 +108,36 @@ impl Family {
         match self {
             Self::Anthropic => anthropic::error_text(status, body),
             Self::OpenAiCompletions | Self::OpenAiResponses => openai_completions::error_text(status, body),
+            Self::OpenAiCodex => openai_codex::error_text(status, body),
             Self::Google => google::error_text(status, body),
             Self::Mistral => mistral::error_text(status, body),
+            Self::Bedrock => bedrock::error_text(status, "", body),
         }
+    }
+
+    /// The same with the response's headers, where a provider says there what is wrong.
+    pub(crate) fn refusal_text(self, status: u16, headers: &HeaderMap, body: &str) -> String {
+        match self {
+            Self::Bedrock => {
+                let kind = headers
+                    .get("x-amzn-errortype")
+                    .and_then(|kind| kind.to_str().ok());
+                bedrock::error_text(status, kind.unwrap_or_default(), body)
+            }
+            _ => self.error_text(status, body),
+        }
+    }
+
+    /// How the events of an answer are framed.
+    pub(crate) fn framing(self) -> Framing {
+        match self {
+            Self::Bedrock => Framing::aws(),
+            _ => Framing::sse(),
+        }
+    }
+
+    /// Does the family fill in this placeholder of a base URL by itself?
+    pub(crate) fn fills(self, placeholder: &str) -> bool {
+        self == Self::Google && placeholder == "location"
     }
 }

@@ -143,6 +143,37 @@ pub(crate) fn is_whole(data: &str) -> bool {
     data.trim() == "[DONE]" || reads(data) || reads(&repair(data))
 }
 
+/// Replaces halves of surrogate pairs, which JSON may spell and text cannot hold, as in a delta that ends in the middle of a
+/// character. Most events have none; they are only looked through.
+pub(crate) fn mend_surrogates(data: &str) -> Cow<'_, str> {
+    let bytes = data.as_bytes();
+    let unit = |at: usize| {
+        let digits = data.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut out = String::new();
+    let (mut done, mut next) = (0, 0);
+    for at in memchr::memmem::find_iter(bytes, b"\\u") {
+        let slashes = data.get(done..at).unwrap_or_default().bytes().rev();
+        let escaped = slashes.take_while(|byte| *byte == b'\\').count() % 2 == 1;
+        match unit(at) {
+            Some(0xD800..=0xDFFF) if at < next || escaped => {}
+            Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => next = at + 12,
+            Some(0xD800..=0xDFFF) => {
+                out.push_str(data.get(done..at).unwrap_or_default());
+                out.push_str("\\ufffd");
+                done = at + 6;
+            }
+            _ => {}
+        }
+    }
+    if done == 0 {
+        return Cow::Borrowed(data);
+    }
+    out.push_str(data.get(done..).unwrap_or_default());
+    Cow::Owned(out)
+}
+
 /// Repairs what some servers get wrong inside strings: raw control characters are escaped, a backslash before a character
 /// that cannot be escaped is doubled (providers.md 2.3).
 pub(crate) fn repair(data: &str) -> String {
@@ -188,6 +219,25 @@ mod tests {
         assert_eq!((odd.a.as_str(), odd.b.0, odd.c.0), ("", Some(12), None));
         let odd: Odd<'_> = serde_json::from_str(r#"{"a":"t\n","b":null,"c":-3}"#).unwrap();
         assert_eq!((odd.a.as_str(), odd.b.0, odd.c.0), ("t\n", None, Some(0)));
+    }
+
+    #[test]
+    fn only_halves_of_pairs_are_replaced() {
+        for (data, mended) in [
+            (r#""plain \u00e4 \ud83d\ude00""#, None),
+            (r#""\ud83d""#, Some(r#""\ufffd""#)),
+            (
+                r#""\ude00x\uD83D\uDE00\ud83d\ud83d\ude00""#,
+                Some(r#""\ufffdx\uD83D\uDE00\ufffd\ud83d\ude00""#),
+            ),
+            (r#""\\ud83d \\\ud83d""#, Some(r#""\\ud83d \\\ufffd""#)),
+            (r#""\ud83d\ude00\\ud83d""#, None),
+            (r#""\ud8"#, None),
+        ] {
+            assert_eq!(mend_surrogates(data), mended.unwrap_or(data));
+            let value: Result<serde_json::Value, _> = serde_json::from_str(&mend_surrogates(data));
+            assert!(value.is_ok() || data.len() < 6, "{data}");
+        }
     }
 
     #[test]

@@ -4,21 +4,28 @@
 //! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
 //! sessions. No environment reads: keys, proxies and paths are handed in.
 
+mod access;
 mod answer;
 mod anthropic;
+mod bedrock;
 mod client;
 mod compat;
 mod copilot;
+mod environment;
 mod error;
 mod event;
 mod family;
+mod framing;
 mod google;
 mod http;
 mod ids;
 mod json;
 pub mod limits;
+pub mod local;
+pub mod login;
 mod mistral;
 mod offline;
+mod openai_codex;
 mod openai_completions;
 mod openai_responses;
 mod overflow;
@@ -26,21 +33,26 @@ mod pattern;
 pub mod registry;
 mod request;
 mod retry;
+mod secrets;
 mod sse;
 mod stream;
+pub mod tape;
 mod text;
+mod trace;
 mod transform;
 
 #[cfg(test)]
 mod tests;
 
 pub use client::Client;
+pub use environment::Environment;
 pub use error::LlmError;
 pub use event::ModelEvent;
 pub use family::supports;
-pub use http::{ClientConfig, ProxyConfig};
+pub use http::{ClientConfig, ProxyConfig, fetch};
 pub use overflow::is_context_overflow;
 pub use registry::Secret;
 pub use request::{Budgets, CacheRetention, ModelRequest};
 pub use retry::is_retryable;
+pub use secrets::Secrets;
 pub use stream::ModelStream;

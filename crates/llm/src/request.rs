@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
-use crate::Secret;
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
+use crate::{Environment, Secret};
 
 /// How long a provider should keep the prompt in its cache (providers.md 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -54,6 +54,9 @@ pub struct ModelRequest {
     pub model: Model,
     /// Its key; none for servers that want none.
     pub api_key: Option<Secret>,
+    /// Is the key the token of a login? Then it is looked up again when the request is sent, and renewed when it has ended
+    /// or is refused.
+    pub is_login: bool,
     /// Headers of the model and of the call, resolved; they replace headers of the same name.
     pub headers: Vec<(String, String)>,
     /// The system prompt; empty for none.
@@ -80,6 +83,8 @@ pub struct ModelRequest {
     pub max_retry_delay: Duration,
     /// Unix time in milliseconds at which the request was started; goes into the answer.
     pub timestamp: i64,
+    /// Variables for families that find addresses or credentials by them (Bedrock, Vertex, Azure).
+    pub environment: Environment,
 }
 
 impl ModelRequest {
@@ -89,6 +94,7 @@ impl ModelRequest {
         Self {
             model,
             api_key: None,
+            is_login: false,
             headers: Vec::new(),
             system_prompt: String::new(),
             messages: Vec::new(),
@@ -102,6 +108,7 @@ impl ModelRequest {
             provider_retries: 0,
             max_retry_delay: RETRY_AFTER_CAP,
             timestamp,
+            environment: Environment::default(),
         }
     }
 

@@ -4,10 +4,11 @@
 use crate::pattern::{has_number, matches};
 
 /// Never tried again: money or a plan has run out.
-const FINAL: [&str; 13] = [
+const FINAL: [&str; 14] = [
     "gousagelimiterror",
     "freeusagelimiterror",
     "monthly usage limit reached",
+    "chatgpt usage limit",
     "available balance",
     "insufficient_quota",
     "out of budget",
@@ -24,12 +25,13 @@ const FINAL: [&str; 13] = [
 const STATUSES: [&str; 8] = ["429", "500", "502", "503", "504", "520", "524", "529"];
 
 /// Faults that pass; `?` is at most one character.
-const PASSING: [&str; 49] = [
+const PASSING: [&str; 50] = [
     "overloaded",
     "provider?returned?error",
     "provider?returned?an?error",
     "rate?limit",
     "too many requests",
+    "throttling?error",
     "service?unavailable",
     "service is unavailable",
     "temporarily unavailable",
@@ -75,6 +77,12 @@ const PASSING: [&str; 49] = [
     "resourceexhausted",
     "subscription_sharing*unavailable",
 ];
+
+/// Will asking again not help, however long one waits?
+pub(crate) fn is_final(text: &str) -> bool {
+    let text = text.to_lowercase();
+    FINAL.iter().any(|pattern| matches(&text, pattern))
+}
 
 /// May the run be tried again after this error? Overflows are judged elsewhere and must be asked for first.
 #[must_use]

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::memchr2;
 
-use crate::limits::MAX_EVENT_BYTES;
+use crate::limits::{KEPT_BYTES, MAX_EVENT_BYTES};
 
 /// A line or an event is larger than [`MAX_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,8 +53,10 @@ pub(crate) struct SseScanner {
     data: Data,
     /// Lines with something in them, so far.
     lines: u64,
-    /// Data of the event that was handed out last.
-    scratch: String,
+    /// Data of the event that was handed out last, if it had several lines.
+    joined: Vec<u8>,
+    /// The same, if it was not UTF-8.
+    repaired: String,
 }
 
 impl SseScanner {
@@ -77,7 +79,21 @@ impl SseScanner {
                 *range = 0..range.end - keep;
             }
         }
+        self.forget();
         self.buf.extend_from_slice(bytes);
+    }
+
+    /// Gives back what a long event needed, once it is worked off.
+    fn forget(&mut self) {
+        if self.buf.len() < KEPT_BYTES && self.buf.capacity() > 4 * KEPT_BYTES {
+            self.buf.shrink_to(KEPT_BYTES);
+        }
+        if self.joined.capacity() > KEPT_BYTES {
+            self.joined = Vec::new();
+        }
+        if self.repaired.capacity() > KEPT_BYTES {
+            self.repaired = String::new();
+        }
     }
 
     /// The next complete event, if there is one.
@@ -186,28 +202,28 @@ impl SseScanner {
         Ok(())
     }
 
-    /// Hands out the event under way. The copy into `scratch` is what makes the borrow simple; it is one memcpy per event.
+    /// Hands out the event under way, where it lies: an event may be as long as the whole answer.
     fn take(&mut self) -> SseEvent<'_> {
-        let data = std::mem::take(&mut self.data);
-        let joined;
-        let bytes = match data {
+        let bytes = match std::mem::take(&mut self.data) {
             Data::None => &[][..],
             Data::Line(range) => self.buf.get(range).unwrap_or_default(),
             Data::Joined(bytes) => {
-                joined = bytes;
-                &joined
+                self.joined = bytes;
+                &self.joined
             }
         };
-        self.scratch.clear();
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.scratch.push_str(text),
-            Err(_) => self.scratch.push_str(&String::from_utf8_lossy(bytes)),
-        }
         std::mem::swap(&mut self.name, &mut self.given);
         self.name.clear();
+        let data = match std::str::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(_) => {
+                self.repaired = String::from_utf8_lossy(bytes).into_owned();
+                &self.repaired
+            }
+        };
         SseEvent {
             name: &self.given,
-            data: &self.scratch,
+            data,
         }
     }
 }

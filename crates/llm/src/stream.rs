@@ -8,24 +8,26 @@ use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::{Instant, Sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 use wire::StopReason;
 
-use crate::Secret;
 use crate::answer::{Answer, Fault};
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
+use crate::framing::Framing;
 use crate::http::broken_body;
-use crate::json::is_whole;
-use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES, MAX_EVENT_BYTES};
+use crate::json::{is_whole, mend_surrogates};
+use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
 use crate::offline::Playing;
+use crate::secrets::Secrets;
 use crate::sse::SseScanner;
-use crate::text::redact;
+use crate::{tape, trace};
 
 /// Text of an abort before the response came (behaviour.md 3.6).
 pub(crate) const ABORTED_EARLY: &str = "Request was aborted.";
 
 /// A response head on its way, retries included.
-type Head = Pin<Box<dyn Future<Output = Result<reqwest::Response, Fault>> + Send>>;
+pub(crate) type Head = Pin<Box<dyn Future<Output = Result<reqwest::Response, Fault>> + Send>>;
 /// The bytes of a response, unpacked.
 type Body = Pin<Box<dyn Stream<Item = reqwest::Result<Bytes>> + Send>>;
 
@@ -35,6 +37,8 @@ pub(crate) struct Waiting {
     pub(crate) head: Head,
     /// Understands what will come.
     pub(crate) parser: Box<dyn StreamParser>,
+    /// How the events are framed.
+    pub(crate) framing: Framing,
     /// How long the stream may be silent.
     pub(crate) idle: Duration,
 }
@@ -42,7 +46,7 @@ pub(crate) struct Waiting {
 /// The response is being read.
 pub(crate) struct Reading {
     body: Body,
-    scanner: SseScanner,
+    scanner: Framing,
     parser: Box<dyn StreamParser>,
     /// Bytes so far, after unpacking.
     received: u64,
@@ -83,20 +87,29 @@ enum Wake {
 pub struct ModelStream {
     state: State,
     cancel: CancellationToken,
-    /// Taken out of error texts, should a provider echo it.
-    key: Option<Secret>,
+    /// Taken out of error texts, should a provider echo one.
+    secrets: Secrets,
+    /// Until the last event.
+    span: Span,
     /// Events that `next` has yet to give.
     batch: std::vec::IntoIter<ModelEvent>,
 }
 
 impl ModelStream {
-    pub(crate) fn new(state: State, cancel: CancellationToken, key: Option<Secret>) -> Self {
+    pub(crate) fn new(state: State, cancel: CancellationToken, secrets: Secrets, span: Span) -> Self {
         Self {
             state,
             cancel,
-            key,
+            secrets,
+            span,
             batch: Vec::new().into_iter(),
         }
+    }
+
+    /// What the caller's token would do.
+    #[cfg(test)]
+    pub(crate) fn abort_for_test(&self) {
+        self.cancel.cancel();
     }
 
     /// The next event; none after the last one. Safe to drop while waiting: nothing is lost.
@@ -157,6 +170,9 @@ impl ModelStream {
             self.state = State::Finished;
         }
         self.hide_key(out);
+        if let Some(last) = out.last().filter(|event| event.is_last()) {
+            trace::finish(&std::mem::replace(&mut self.span, Span::none()), last);
+        }
         true
     }
 
@@ -172,8 +188,9 @@ impl ModelStream {
                 .failed(StopReason::Aborted, Fault::new(ABORTED_EARLY), out),
             Some(Err(fault)) => parser.answer().failed(StopReason::Error, fault, out),
             Some(Ok(response)) => {
+                out.extend(tape::remark(&response).map(ModelEvent::Remark));
                 out.push(ModelEvent::Start(parser.answer().head()));
-                let reading = Reading::new(response, parser, waiting.idle);
+                let reading = Reading::new(response, parser, waiting.framing, waiting.idle);
                 self.state = State::Reading(Box::new(reading));
             }
         }
@@ -222,13 +239,10 @@ impl ModelStream {
         }
     }
 
-    /// Takes the key out of an error text, should the provider have echoed it.
+    /// Takes credentials out of an error text, should the provider have echoed one.
     fn hide_key(&self, out: &mut [ModelEvent]) {
         if let Some(ModelEvent::Error { message, .. }) = out.last_mut() {
-            message.error_message = message
-                .error_message
-                .take()
-                .map(|text| redact(text, self.key.as_ref()));
+            message.error_message = message.error_message.take().map(|text| self.secrets.redact(text));
         }
     }
 }
@@ -252,10 +266,15 @@ impl From<Fault> for Stopped {
 }
 
 impl Reading {
-    fn new(response: reqwest::Response, parser: Box<dyn StreamParser>, idle: Duration) -> Self {
+    fn new(
+        response: reqwest::Response,
+        parser: Box<dyn StreamParser>,
+        scanner: Framing,
+        idle: Duration,
+    ) -> Self {
         Self {
             body: Box::pin(response.bytes_stream()),
-            scanner: SseScanner::default(),
+            scanner,
             parser,
             received: 0,
             idle,
@@ -305,18 +324,10 @@ impl Reading {
             return Err(Fault::new(format!("The response is larger than {MAX_BODY_BYTES} bytes")).into());
         }
         self.scanner.push(piece);
-        loop {
-            match self.scanner.next() {
-                Ok(Some(event)) => {
-                    if self.parser.event(event.name, event.data, out)? == Flow::Done {
-                        return Ok(Flow::Done);
-                    }
-                }
-                Ok(None) => break,
-                Err(_) => {
-                    let text = format!("An event of the stream is larger than {MAX_EVENT_BYTES} bytes");
-                    return Err(Fault::new(text).into());
-                }
+        while let Some(event) = self.scanner.next()? {
+            let data = mend_surrogates(event.data);
+            if self.parser.event(event.name, &data, out)? == Flow::Done {
+                return Ok(Flow::Done);
             }
         }
         if self.scanner.lines() != self.lines {
@@ -328,7 +339,11 @@ impl Reading {
 
     /// Takes the end of the body.
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Flow, Stopped> {
-        end_of_body(&mut self.scanner, self.parser.as_mut(), out)?;
+        match &mut self.scanner {
+            Framing::Sse(scanner) => end_of_body(scanner, self.parser.as_mut(), out)?,
+            // What is left of a frame says nothing.
+            Framing::Aws(_) => self.parser.end(out)?,
+        }
         Ok(Flow::Done)
     }
 }
@@ -340,7 +355,7 @@ pub(crate) fn end_of_body(
     out: &mut Vec<ModelEvent>,
 ) -> Result<(), Fault> {
     if let Some(event) = scanner.finish().filter(|event| is_whole(event.data))
-        && parser.event(event.name, event.data, out)? == Flow::Done
+        && parser.event(event.name, &mend_surrogates(event.data), out)? == Flow::Done
     {
         return Ok(());
     }

@@ -1,10 +1,6 @@
-//! Small helpers for texts that leave this crate: bounded, without keys, without web pages.
+//! Small helpers for texts that leave this crate: bounded, without web pages.
 
-use crate::Secret;
 use crate::limits::MAX_PAGE_TEXT_BYTES;
-
-/// Keys shorter than this are not searched for in texts: they would hit ordinary words.
-const SHORTEST_KEY: usize = 12;
 
 /// The text, cut at a character boundary and marked when it is longer than `max` bytes.
 pub(crate) fn cut(text: &str, max: usize) -> String {
@@ -13,14 +9,6 @@ pub(crate) fn cut(text: &str, max: usize) -> String {
     }
     let end = text.floor_char_boundary(max);
     format!("{}...", text.get(..end).unwrap_or_default())
-}
-
-/// The text without the key, should a provider have echoed it.
-pub(crate) fn redact(text: String, key: Option<&Secret>) -> String {
-    match key.map(Secret::expose) {
-        Some(key) if key.len() >= SHORTEST_KEY && text.contains(key) => text.replace(key, "[key]"),
-        _ => text,
-    }
 }
 
 /// What a web page says in a few words: its title, else its first words without tags. Other text stays as it is.

@@ -9,6 +9,8 @@ use wire::{
     UserBlock, UserContent, UserMessage,
 };
 
+use crate::ids;
+
 /// Stands for an image in a user message.
 pub(crate) const USER_IMAGE: &str = "(image omitted: model does not support images)";
 
@@ -38,6 +40,7 @@ pub(crate) fn transform(
         target,
         normalise,
         renamed: HashMap::new(),
+        taken: HashMap::new(),
         open: Vec::new(),
         out: Vec::new(),
     };
@@ -65,6 +68,8 @@ struct Pass<'a> {
     normalise: Normalise<'a>,
     /// Ids of another model's calls, and what they are called now.
     renamed: HashMap<String, String>,
+    /// The same the other way round.
+    taken: HashMap<String, String>,
     /// Calls of the last answer that have no result yet: id as it is now, tool.
     open: Vec<(String, String)>,
     out: Vec<Arc<Message>>,
@@ -155,16 +160,29 @@ impl Pass<'_> {
                 (!hidden).then(|| AssistantBlock::Text(TextContent::new(thinking.thinking.clone())))
             }
             AssistantBlock::ToolCall(call) => {
-                let id = (self.normalise)(&call.id, answer);
-                if id != call.id {
-                    self.renamed.insert(call.id.clone(), id.clone());
-                }
+                let id = self.foreign_id(&call.id, answer);
                 let mut call = call.clone();
                 call.id = id;
                 call.thought_signature = None;
                 Some(AssistantBlock::ToolCall(call))
             }
         }
+    }
+
+    /// The id of another model's call as the target takes it. Two ids that would become one are kept apart.
+    fn foreign_id(&mut self, old: &str, answer: &AssistantMessage) -> String {
+        if let Some(known) = self.renamed.get(old) {
+            return known.clone();
+        }
+        let mut id = (self.normalise)(old, answer);
+        if self.taken.get(&id).is_some_and(|other| other != old) {
+            id = (self.normalise)(&format!("call_{}", ids::short_hash(old)), answer);
+        }
+        self.taken.insert(id.clone(), old.to_owned());
+        if id != old {
+            self.renamed.insert(old.to_owned(), id.clone());
+        }
+        id
     }
 
     /// A result goes out when its call is open; otherwise nobody asked for it, and providers refuse such requests.

@@ -72,6 +72,12 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
+    /// Does a variable switch something on: `1`, `true`, `yes`, `on` (dialects.md 10.4)?
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let value = self.get(name).unwrap_or_default().trim().to_ascii_lowercase();
+        ["1", "true", "yes", "on"].contains(&value.as_str())
+    }
+
     /// A look-up that can be given away.
     pub(crate) fn lookup(&self) -> llm::registry::Env {
         let text = Arc::clone(&self.text);
@@ -109,6 +115,17 @@ impl Environment {
             all,
             no_proxy: either("NO_PROXY", "no_proxy"),
         }
+    }
+
+    /// Where keys and logins are stored.
+    pub(crate) fn auth_file(&self) -> PathBuf {
+        self.agent_dir.join("auth.json")
+    }
+
+    /// `PI_OFFLINE` (pi-core.md 7.6).
+    pub(crate) fn is_offline(&self) -> bool {
+        let yes = |value: &str| matches!(value.to_lowercase().as_str(), "1" | "true" | "yes");
+        self.get("PI_OFFLINE").is_some_and(yes)
     }
 
     /// `PI_CACHE_RETENTION`.

@@ -3,6 +3,9 @@
 
 mod args;
 mod environment;
+#[cfg(feature = "otel")]
+mod limits;
+mod logs;
 mod modes;
 mod run_command;
 mod sessions;

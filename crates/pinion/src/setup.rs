@@ -7,7 +7,9 @@ use anyhow::bail;
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
+use llm::local::LocalSources;
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
+use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
 use pinion_core::todo;
 use tools::pattern::fits;
@@ -17,6 +19,7 @@ use wire::Dialect;
 
 use crate::args::{Args, Mode};
 use crate::environment::Environment;
+use crate::logs::Logs;
 use crate::modes::dialect;
 use crate::{run_command, sessions, version};
 
@@ -27,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) own_session_dir: bool,
     /// Lines for stderr.
     pub(crate) warnings: Vec<String>,
+    /// Ends with everything else.
+    _logs: Logs,
 }
 
 /// What the agents of all working directories share.
@@ -41,29 +46,69 @@ struct Shared {
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let (settings, notes) = load_settings(args, env);
     let mut warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
-    let mut registry = load_registry(env, Arc::new(run_command::run));
+    let local = local_sources(args, env, &settings);
+    let mut registry = load_registry(env, Arc::new(run_command::run), local);
     warnings.extend(
-        [registry.models_error(), registry.auth_error()]
-            .into_iter()
-            .flatten()
-            .map(str::to_owned),
+        [
+            registry.models_error(),
+            registry.auth_error(),
+            registry.catalogue_error(),
+        ]
+        .into_iter()
+        .flatten()
+        .map(str::to_owned),
     );
+    let logs = Logs::start(args, env, registry.secrets())?;
+    let tape = tape(args, env, &mut registry)?;
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
+    let secrets = registry.secrets().clone();
+    let config = ClientConfig {
+        auth_file: Some(env.auth_file()),
+        tape,
+        secrets: secrets.clone(),
+        ..client_config(args, env, &settings)
+    };
+    let proxy = &config.proxy;
+    for address in [&proxy.http, &proxy.https, &proxy.all].into_iter().flatten() {
+        secrets.learn_url(address);
+    }
     let shared = Shared {
+        client: Client::new(config),
         registry: Arc::new(registry),
-        client: Client::new(ClientConfig {
-            proxy: env.proxy(settings.http_proxy.as_deref()),
-            script: args.script.as_deref().map(|script| env.path(script)),
-            ..ClientConfig::default()
-        }),
         reaper: Reaper::new(GuardianLaunch::default()),
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     Ok(Setup {
         agent: Arc::new(agent(args, env, settings, &shared)),
         own_session_dir,
-        warnings,
+        warnings: warnings.into_iter().map(|text| secrets.redact(text)).collect(),
+        _logs: logs,
     })
+}
+
+/// The recording that is made or played. Who plays one needs no keys.
+fn tape(args: &Args, env: &Environment, registry: &mut Registry) -> anyhow::Result<Tape> {
+    match (&args.record, &args.replay) {
+        (Some(_), Some(_)) => bail!("--record and --replay exclude each other"),
+        (Some(path), None) => {
+            let program = format!("pinion {}", version::OWN);
+            let secrets = registry.secrets().clone();
+            Ok(Tape::Record(Recorder::open(&env.path(path), &program, secrets)?))
+        }
+        (None, Some(path)) => {
+            let how = Replaying {
+                speed: args.replay_speed,
+                strict: args.replay_strict,
+            };
+            let player = Player::open(&env.path(path), how)?;
+            registry.set_replayed(player.providers());
+            Ok(Tape::Replay(player))
+        }
+        (None, None) if args.replay_speed.is_some() || args.replay_strict => {
+            bail!("--replay-speed and --replay-strict need --replay FILE")
+        }
+        (None, None) => Ok(Tape::None),
+    }
 }
 
 impl Setup {
@@ -106,6 +151,7 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         excluded_tools: args.exclude_tools.clone(),
         resources: resource_options(args, &settings, env),
         cache_retention: env.cache_retention(),
+        permission_mode: args.permission_mode,
     };
     Agent {
         version: version::OWN.to_owned(),
@@ -136,12 +182,33 @@ pub(crate) fn load_settings(args: &Args, env: &Environment) -> (Settings, Vec<Di
 }
 
 /// Models and keys. `run` carries out `!command` values when a key is asked for.
-pub(crate) fn load_registry(env: &Environment, run: RunCommand) -> Registry {
+pub(crate) fn load_registry(env: &Environment, run: RunCommand, local: LocalSources) -> Registry {
     Registry::new(Sources {
         agent_dir: env.agent_dir.clone(),
         env: env.lookup(),
         run,
+        local,
     })
+}
+
+/// Where models on the user's own machines are looked for.
+pub(crate) fn local_sources(args: &Args, env: &Environment, settings: &Settings) -> LocalSources {
+    let servers = &settings.local_servers;
+    LocalSources {
+        only_named: !servers.enabled || args.offline || env.is_offline(),
+        servers: servers.servers.clone().into_iter().collect(),
+        // Whoever plays a recording asks nobody.
+        probe: (args.replay.is_none()).then(|| llm::local::prober(client_config(args, env, settings))),
+    }
+}
+
+/// How models and lists of models are reached.
+pub(crate) fn client_config(args: &Args, env: &Environment, settings: &Settings) -> ClientConfig {
+    ClientConfig {
+        proxy: env.proxy(settings.http_proxy.as_deref()),
+        script: args.script.as_deref().map(|script| env.path(script)),
+        ..ClientConfig::default()
+    }
 }
 
 /// Gives the key of `--api-key` to the provider of the chosen model.
@@ -149,6 +216,10 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
     let Some(key) = &args.api_key else {
         return Ok(());
     };
+    // A local server may want the key before it says what it has.
+    if let Some(provider) = args.provider.as_deref().filter(|id| registry.is_local(id)) {
+        registry.set_runtime_key(provider, Secret::new(key));
+    }
     let chosen = llm::registry::start(registry, start)?;
     if args.model.is_none() && chosen.scope.is_empty() {
         bail!("--api-key needs a model: use --model, or --provider and --model");
@@ -178,13 +249,18 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
 }
 
 fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> ToolsConfig {
+    let hidden = if settings.keep_keys_in_tool_env {
+        Vec::new()
+    } else {
+        registry.key_variables()
+    };
     ToolsConfig {
         tmp_dir: env.tmp_dir.clone(),
         home: env.home.clone(),
         shell_path: settings.shell_path.as_deref().map(|path| env.path(path)),
         shell_command_prefix: settings.shell_command_prefix.clone(),
         bin_dir: Some(env.agent_dir.join("bin")),
-        env: env.for_tools(&registry.key_variables()),
+        env: env.for_tools(&hidden),
         auto_resize_images: settings.images.auto_resize,
         fuzzy_edit: FuzzyEdit::KeepRest,
     }

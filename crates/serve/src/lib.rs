@@ -26,7 +26,7 @@ pub use codec::{Line, LineReader};
 pub use connection::Connection;
 pub use encode::{Encoder, Form};
 pub use error::Error;
-pub use manner::{Manner, Spoken};
+pub use manner::{Manner, Spoken, WantedUi};
 pub use parse::{Inbound, Request, parse_line};
 pub use sink::Sink;
 pub use stdin::StdinOptions;

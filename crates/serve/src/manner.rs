@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use wire::ui::UiMethod;
 use wire::{Command, Dialect};
 
 use crate::parse::Inbound;
@@ -18,12 +19,23 @@ pub struct Manner {
     pub chosen: bool,
     /// Was linear `message_update` asked for, or refused, whatever the dialect says?
     pub delta: Option<bool>,
+    /// Which of the frames that only some dialects have does the client want (dialects.md 10.4)?
+    pub ui: WantedUi,
     /// A line with an `id` came.
     ids: bool,
     /// One of the early dialect's commands came.
     early: bool,
     /// Another command came.
     other: bool,
+}
+
+/// Frames that are only sent where a dialect has them, or a client asks for them. None leaves it to the dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WantedUi {
+    /// `setTitle`, by `PI_RPC_EMIT_TITLE` or `hello` (dialects.md 5, row 28).
+    pub titles: Option<bool>,
+    /// `cancel`, by `hello`.
+    pub cancels: Option<bool>,
 }
 
 impl Manner {
@@ -41,6 +53,16 @@ impl Manner {
     #[must_use]
     pub fn has_delta_updates(self) -> bool {
         self.delta.unwrap_or(self.dialect.has_delta_updates())
+    }
+
+    /// Is a frame by this method for this client?
+    #[must_use]
+    pub fn sends_ui(self, method: UiMethod) -> bool {
+        match method {
+            UiMethod::SetTitle => self.ui.titles.unwrap_or(self.dialect.sends_titles()),
+            UiMethod::Cancel => self.ui.cancels.unwrap_or(self.dialect.knows_ui_cancel()),
+            _ => true,
+        }
     }
 
     /// Undecided, and the client has said something but never an `id`: no client of today's pi.
@@ -92,7 +114,7 @@ impl Manner {
 
     fn pack(self) -> u32 {
         let dialect = Dialect::ALL.iter().position(|known| *known == self.dialect);
-        let delta = match self.delta {
+        let wish = |wish: Option<bool>| match wish {
             None => 0,
             Some(false) => 1,
             Some(true) => 2,
@@ -102,11 +124,18 @@ impl Manner {
             | u32::from(self.ids) << 9
             | u32::from(self.early) << 10
             | u32::from(self.other) << 11
-            | delta << 12
+            | wish(self.delta) << 12
+            | wish(self.ui.titles) << 14
+            | wish(self.ui.cancels) << 16
     }
 
     fn unpack(bits: u32) -> Self {
         let is = |bit: u32| bits >> bit & 1 == 1;
+        let wish = |bit: u32| match bits >> bit & 3 {
+            1 => Some(false),
+            2 => Some(true),
+            _ => None,
+        };
         Self {
             dialect: Dialect::ALL
                 .get((bits & 0xff) as usize)
@@ -116,10 +145,10 @@ impl Manner {
             ids: is(9),
             early: is(10),
             other: is(11),
-            delta: match bits >> 12 & 3 {
-                1 => Some(false),
-                2 => Some(true),
-                _ => None,
+            delta: wish(12),
+            ui: WantedUi {
+                titles: wish(14),
+                cancels: wish(16),
             },
         }
     }
@@ -186,6 +215,7 @@ impl Spoken {
     pub fn choose(&self, dialect: Dialect) {
         self.update(|manner| Manner {
             delta: manner.delta,
+            ui: manner.ui,
             ..Manner::of(dialect)
         });
     }
@@ -193,6 +223,11 @@ impl Spoken {
     /// The client asks for linear updates, or for cumulative ones, from the next answer on; `None` leaves it to the dialect.
     pub fn choose_delta(&self, delta: Option<bool>) {
         self.update(|manner| Manner { delta, ..manner });
+    }
+
+    /// Frames that the client wants, whatever its dialect says.
+    pub fn choose_ui(&self, ui: WantedUi) {
+        self.update(|manner| Manner { ui, ..manner });
     }
 
     /// Listens to a line that came in.

@@ -1,6 +1,6 @@
 //! The toolbox: one entry for all tools. Repairs and validates arguments, then hands them to the tool.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -131,6 +131,23 @@ impl Toolbox {
         bash::user::run(request, &shared.shell, &shared.reaper, &shared.config.tmp_dir).await
     }
 
+    /// The file or directory that a call with prepared arguments is about; none for tools without one, and for a name that
+    /// cannot be one.
+    #[must_use]
+    pub fn target(&self, name: &str, args: &Map<String, Value>, cwd: &Path) -> Option<PathBuf> {
+        let resolver = Resolver {
+            cwd,
+            home: self.shared.config.home.as_deref(),
+        };
+        let path = args.get("path").and_then(Value::as_str).unwrap_or_default();
+        match name {
+            "read" => resolver.resolve_existing(path).ok(),
+            "edit" | "write" => resolver.resolve(path).ok(),
+            "grep" | "find" | "ls" => resolver.resolve(if path.is_empty() { "." } else { path }).ok(),
+            _ => None,
+        }
+    }
+
     fn resolver<'a>(&'a self, ctx: &'a ToolContext) -> Resolver<'a> {
         Resolver {
             cwd: &ctx.cwd,
@@ -171,11 +188,7 @@ impl Toolbox {
         .await
     }
 
-    async fn turn(
-        &self,
-        path: &std::path::Path,
-        ctx: &ToolContext,
-    ) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
+    async fn turn(&self, path: &Path, ctx: &ToolContext) -> Result<tokio::sync::OwnedMutexGuard<()>, String> {
         tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => Err(ABORTED.to_owned()),

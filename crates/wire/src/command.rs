@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::content::ImageContent;
-use crate::state::{InterruptMode, QueueMode};
+use crate::state::{InterruptMode, PermissionMode, QueueMode};
 
 pub use crate::connection::{HelloParams, ReplayParams};
 pub use crate::table::Command;
@@ -160,6 +160,14 @@ pub struct QueueModeParams {
 pub struct InterruptModeParams {
     /// When steering takes effect.
     pub mode: InterruptMode,
+}
+
+/// Parameters of `set_permission_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PermissionModeParams {
+    /// Which tool calls may run without asking.
+    pub mode: PermissionMode,
 }
 
 /// Parameters of `set_auto_compaction` and `set_auto_retry`.

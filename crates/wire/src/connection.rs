@@ -9,6 +9,9 @@ use serde_json::Value;
 use crate::message::Message;
 use crate::state::SessionState;
 use crate::table::Command;
+#[cfg(feature = "schema")]
+use crate::ui::UiMethod;
+use crate::ui::UiRequest;
 
 /// Parameters of `hello`. Each is looked at on its own: what cannot be granted is named in the answer, and the rest holds.
 /// What is left out stays as it is; null goes back to the default.
@@ -40,6 +43,11 @@ pub struct HelloParams {
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
     pub sessions: Option<Value>,
+    /// Methods of `extension_ui_request` that the client renders; a question by another method gets its default at once. Name
+    /// `cancel` to be told of questions that are over. Null: all of them.
+    #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<UiMethod>>"))]
+    pub ui: Option<Value>,
 }
 
 /// Parameters of `replay`.
@@ -81,6 +89,10 @@ pub struct ProtocolLimits {
     pub replay_bytes: usize,
     /// Longest silence that can be asked for with `heartbeat`, in seconds.
     pub heartbeat_seconds: u64,
+    /// Questions to the user of one session that wait for an answer at the same time; the others get their default.
+    pub open_dialogs: usize,
+    /// How long a question waits that does not say, in seconds; an `editor` waits six times as long. Settings may say otherwise.
+    pub dialog_seconds: u64,
 }
 
 /// Answer of `get_protocol`.
@@ -141,6 +153,8 @@ pub struct Welcome {
     pub heartbeat: Option<u64>,
     /// Handles of the sessions whose events are sent; null: all of them.
     pub sessions: Option<Vec<String>>,
+    /// Methods of `extension_ui_request` that the client renders; null: it did not say.
+    pub ui: Option<Vec<&'static str>>,
     /// What was refused; empty when all is as it was asked for.
     pub refused: Vec<Refused>,
 }
@@ -155,6 +169,9 @@ pub struct Snapshot {
     pub messages: Vec<Arc<Message>>,
     /// The answer that is streaming in, as far as it has come; null when there is none.
     pub message: Option<Arc<Message>>,
+    /// Questions that wait for an answer, as their frames had them; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub dialogs: Vec<UiRequest>,
 }
 
 /// Answer of `replay`. The events that it names follow at once, with the numbers they had.

@@ -156,6 +156,12 @@ impl Dialect {
         }
     }
 
+    /// Do clients know that a question can be withdrawn (dialects.md 10.4, `cancel`)? Others say so with `hello`.
+    #[must_use]
+    pub const fn knows_ui_cancel(self) -> bool {
+        matches!(self, Self::OmpNow | Self::Xcsh)
+    }
+
     /// Row 4: are failures told as `error` events, and nothing else answered?
     #[must_use]
     pub const fn is_silent(self) -> bool {

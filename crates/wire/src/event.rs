@@ -14,6 +14,7 @@ use crate::model::ThinkingLevel;
 use crate::rule::Rule;
 use crate::todo::OpenTodo;
 use crate::tool::ToolResult;
+use crate::ui::UiRequest;
 use crate::usage::Usage;
 
 /// One step of an answer that streams in (`assistantMessageEvent`).
@@ -266,6 +267,13 @@ pub enum Event {
         id: String,
         /// Id of the question.
         target_id: String,
+    },
+    /// Something for the person in front of the client: a question, which is answered with `extension_ui_response`, or something
+    /// to show.
+    ExtensionUiRequest {
+        /// What.
+        #[serde(flatten)]
+        request: Box<UiRequest>,
     },
     /// A queue changed.
     QueueUpdate {

@@ -39,6 +39,7 @@ names! {
     HostToolCancel = "host_tool_cancel";
     HostUriRequest = "host_uri_request";
     HostUriCancel = "host_uri_cancel";
+    ExtensionUiRequest = "extension_ui_request";
     CompactionStart = "compaction_start";
     CompactionEnd = "compaction_end";
     AutoRetryStart = "auto_retry_start";

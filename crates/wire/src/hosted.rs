@@ -4,6 +4,8 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ui::UiResponse;
+
 /// A tool that the client carries out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -164,6 +166,8 @@ pub enum Frame {
     ToolResult(HostToolResult),
     /// `host_uri_result`.
     UriResult(HostUriResult),
+    /// `extension_ui_response`, or `hook_ui_response` as older clients call it.
+    UiResponse(UiResponse),
 }
 
 impl Frame {
@@ -175,6 +179,7 @@ impl Frame {
             "host_tool_update" => serde_json::from_str(line).map(Self::ToolUpdate),
             "host_tool_result" => serde_json::from_str(line).map(Self::ToolResult),
             "host_uri_result" => serde_json::from_str(line).map(Self::UriResult),
+            "extension_ui_response" | "hook_ui_response" => serde_json::from_str(line).map(Self::UiResponse),
             _ => return None,
         };
         read.ok()

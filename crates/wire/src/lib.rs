@@ -30,6 +30,7 @@ pub mod state;
 pub mod table;
 pub mod todo;
 pub mod tool;
+pub mod ui;
 pub mod usage;
 
 pub use command::Command;

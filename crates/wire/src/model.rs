@@ -67,7 +67,7 @@ impl fmt::Display for ThinkingLevel {
 }
 
 /// Prices in US dollars per million tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Prices {
@@ -83,6 +83,50 @@ pub struct Prices {
     /// Cache writes.
     #[serde(serialize_with = "crate::number::serialize")]
     pub cache_write: f64,
+    /// Other prices for larger inputs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<PriceTier>,
+}
+
+/// Prices that hold for all tokens of a request when its input is larger than a size (pi-1.5-delta.md 6). In US dollars per
+/// million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct PriceTier {
+    /// The size in tokens, cached ones included; it must be exceeded.
+    pub input_tokens_above: u64,
+    /// Uncached input.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub input: f64,
+    /// Output.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub output: f64,
+    /// Cache reads.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub cache_read: f64,
+    /// Cache writes.
+    #[serde(serialize_with = "crate::number::serialize")]
+    pub cache_write: f64,
+}
+
+impl Prices {
+    /// The prices for an input of so many tokens: those of the highest tier below it, else the plain ones.
+    #[must_use]
+    pub fn at(&self, input_tokens: u64) -> PriceTier {
+        let exceeded = self
+            .tiers
+            .iter()
+            .filter(|tier| input_tokens > tier.input_tokens_above);
+        let highest = exceeded.max_by_key(|tier| tier.input_tokens_above);
+        highest.copied().unwrap_or(PriceTier {
+            input_tokens_above: 0,
+            input: self.input,
+            output: self.output,
+            cache_read: self.cache_read,
+            cache_write: self.cache_write,
+        })
+    }
 }
 
 /// What a model accepts as input.

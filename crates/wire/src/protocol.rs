@@ -8,13 +8,15 @@ use crate::Dialect;
 pub const PROTOCOL_VERSION: &str = "1.1.0";
 
 /// What this agent can do beyond the commands' names, as `get_protocol` lists it.
-pub const CAPABILITIES: [&str; 12] = [
+pub const CAPABILITIES: [&str; 14] = [
     "continue",
     "deltas",
+    "dialogs",
     "event_filter",
     "heartbeat",
     "host_tools",
     "host_uris",
+    "permissions",
     "queue_items",
     "replay",
     "sequence",

@@ -13,7 +13,7 @@ use crate::event::CompactionResult;
 use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
-use crate::state::{BashResult, ContextUsage, SessionState, SessionStats};
+use crate::state::{BashResult, ContextUsage, PermissionMode, SessionState, SessionStats};
 use crate::todo::TodoPhase;
 
 /// What became of a message.
@@ -352,6 +352,15 @@ pub struct ContextUsageReply {
     pub usage: Option<ContextUsage>,
 }
 
+/// Answer of `set_permission_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct PermissionModeReply {
+    /// The mode that holds: the one asked for, or a stricter one that the project wants.
+    pub permission_mode: PermissionMode,
+}
+
 /// The `data` of a successful response.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
@@ -394,6 +403,7 @@ pub enum Reply {
     Exported(Exported),
     HostTools(HostToolNames),
     HostUriSchemes(HostUriSchemes),
+    PermissionMode(PermissionModeReply),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

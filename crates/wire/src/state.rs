@@ -30,6 +30,50 @@ pub enum InterruptMode {
     Wait,
 }
 
+/// Which tool calls may run without asking. Each mode is stricter than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PermissionMode {
+    /// All; rules are not looked at.
+    #[default]
+    Off,
+    /// All but those that a rule refuses or wants asked.
+    Auto,
+    /// Those that only read, and those that a rule allows; the user is asked about the others.
+    Ask,
+    /// Those that only read, and commands that a rule allows.
+    ReadOnly,
+}
+
+impl PermissionMode {
+    /// All of them, the loosest first.
+    pub const ALL: [Self; 4] = [Self::Off, Self::Auto, Self::Ask, Self::ReadOnly];
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Auto => "auto",
+            Self::Ask => "ask",
+            Self::ReadOnly => "read-only",
+        }
+    }
+
+    /// The mode of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+
+    /// Does it change nothing?
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+}
+
 /// How full the context is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -86,6 +130,9 @@ pub struct SessionState {
     /// How full the context is, when that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<ContextUsage>,
+    /// Which tool calls may run; absent when that is not limited (`off`).
+    #[serde(default, skip_serializing_if = "PermissionMode::is_off")]
+    pub permission_mode: PermissionMode,
 }
 
 /// Token sums of a session.

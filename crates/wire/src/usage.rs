@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::extra::Extra;
 use crate::model::Prices;
 
+/// Highest price that is believed, in US dollars per million tokens: a dollar per token.
+pub const MAX_PRICE: f64 = 1_000_000.0;
+
 /// Cost in US dollars.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -94,17 +97,97 @@ impl Usage {
         }
     }
 
-    /// Fills `cost` from prices in US dollars per million tokens (providers.md 2.4).
+    /// Fills `cost` from prices in US dollars per million tokens (providers.md 2.4; tiers: pi-1.5-delta.md 6). A price that is
+    /// negative, no number or above [`MAX_PRICE`] counts as 0: it says nothing about what the user pays. Tokens written to the
+    /// cache for an hour cost twice the input.
     pub fn price(&mut self, prices: &Prices) {
         #[expect(clippy::cast_precision_loss, reason = "token counts stay far below 2^53")]
         fn part(price: f64, tokens: u64) -> f64 {
+            let price = if (0.0..=MAX_PRICE).contains(&price) {
+                price
+            } else {
+                0.0
+            };
             price / 1_000_000.0 * tokens as f64
         }
+        let size = [self.input, self.cache_read, self.cache_write];
+        let rates = prices.at(size.into_iter().fold(0, u64::saturating_add));
+        let long = self.cache_write_1h.unwrap_or(0).min(self.cache_write);
         let cost = &mut self.cost;
-        cost.input = part(prices.input, self.input);
-        cost.output = part(prices.output, self.output);
-        cost.cache_read = part(prices.cache_read, self.cache_read);
-        cost.cache_write = part(prices.cache_write, self.cache_write);
+        cost.input = part(rates.input, self.input);
+        cost.output = part(rates.output, self.output);
+        cost.cache_read = part(rates.cache_read, self.cache_read);
+        cost.cache_write = part(rates.cache_write, self.cache_write - long) + part(rates.input * 2.0, long);
         cost.total = cost.input + cost.output + cost.cache_read + cost.cache_write;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PriceTier;
+
+    fn cost(prices: &Prices, usage: Usage) -> Cost {
+        let mut usage = usage;
+        usage.price(prices);
+        usage.cost
+    }
+
+    #[test]
+    fn the_highest_tier_below_the_input_counts_for_all_tokens() {
+        let tier = |above, input| PriceTier {
+            input_tokens_above: above,
+            input,
+            output: 2.0 * input,
+            ..PriceTier::default()
+        };
+        let prices = Prices {
+            input: 1.0,
+            output: 2.0,
+            tiers: vec![tier(500_000, 100.0), tier(200_000, 10.0)],
+            ..Prices::default()
+        };
+        for (input, cached, wanted) in [(200_000, 0, 1.0), (150_000, 50_001, 10.0), (600_000, 0, 100.0)] {
+            let usage = Usage {
+                input,
+                cache_write: cached,
+                output: 1_000_000,
+                ..Usage::default()
+            };
+            assert_eq!(cost(&prices, usage).output, 2.0 * wanted, "{input}");
+        }
+    }
+
+    #[test]
+    fn a_price_that_cannot_be_counts_for_nothing() {
+        for price in [-1.0, f64::NAN, f64::INFINITY, 1e9] {
+            let prices = Prices {
+                input: price,
+                output: 3.0,
+                ..Prices::default()
+            };
+            let usage = Usage {
+                input: 1_000_000,
+                output: 1_000_000,
+                ..Usage::default()
+            };
+            let cost = cost(&prices, usage);
+            assert_eq!((cost.input, cost.total), (0.0, 3.0), "{price}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_for_an_hour_costs_twice_the_input() {
+        let prices = Prices {
+            input: 3.0,
+            cache_write: 3.75,
+            ..Prices::default()
+        };
+        let usage = Usage {
+            cache_write: 3_000_000,
+            cache_write_1h: Some(2_000_000),
+            ..Usage::default()
+        };
+        assert_eq!(cost(&prices, usage).cache_write, 15.75);
     }
 }

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
 from .commands import AsyncCommands
-from .dialogs import DialogHandler, DialogHost
+from .dialogs import RENDERED, DialogHandler, DialogHost
 from .errors import AgentExited, CommandError, PinionError, StartError, TimedOut
 from .process import Process
 from .run import AsyncEvents, AsyncRun
@@ -121,6 +121,8 @@ class AsyncAgent(AsyncSession):
         tools: Iterable[Union[Tool, Callable[..., Any]]] = (),
         on_dialog: Optional[DialogHandler] = None,
         script: Union[Sequence[Union[Reply, str]], str, None] = None,
+        record: Optional[str] = None,
+        replay: Optional[str] = None,
         args: Sequence[str] = (),
         dialect: Optional[str] = "pi-delta",
         start_timeout: float = 30.0,
@@ -134,7 +136,8 @@ class AsyncAgent(AsyncSession):
 
         `program`: the agent, alone or with leading arguments (default: $PINION_PROGRAM, else `pinion`); `env`: added to
         the environment; `session`: file or beginning of an id; `persist=False` keeps nothing on disk; `script`: replies
-        to play in place of a model, see `pinion_agent.script`; `args`: further arguments; `slow_timeout`: for commands
+        to play in place of a model, see `pinion_agent.script`; `record`: a file for everything that providers are asked and
+        answer, without keys; `replay`: such a file, which answers in place of providers; `args`: further arguments; `slow_timeout`: for commands
         that run a shell or ask the model.
         """
         super().__init__(self, None)
@@ -147,6 +150,8 @@ class AsyncAgent(AsyncSession):
             "--thinking": thinking,
             "--session": session,
             "--session-dir": session_dir,
+            "--record": record,
+            "--replay": replay,
         }
         self._args = ([] if persist else ["--no-session"]) + list(args)
         self._script = script
@@ -173,6 +178,8 @@ class AsyncAgent(AsyncSession):
         try:
             await self._process.start(self._command_line(), self._cwd, self._env)
             await self.call("get_state", timeout=self.start_timeout)
+            if self._on_dialog is not None:
+                await self._say_what_is_rendered()
             if self._first_tools:
                 await self.set_tools(self._first_tools)
         except PinionError as error:
@@ -181,6 +188,14 @@ class AsyncAgent(AsyncSession):
                 raise StartError(f"the agent did not start: {error}") from error
             raise
         return self
+
+    async def _say_what_is_rendered(self) -> None:
+        """So that the agent takes questions back that are over. Agents that do not know how to are asked all the same."""
+        try:
+            await self.call("hello", {"ui": RENDERED}, timeout=self.start_timeout)
+        except CommandError as error:
+            if not error.unknown_command:
+                raise
 
     async def close(self) -> None:
         """Ends the agent: closes its stdin, waits, helps with signals. Safe to call twice."""

@@ -509,6 +509,17 @@ class AsyncCommands:
         """Names the session."""
         return await self.call("set_session_name", {"name": name}, timeout)
 
+    async def set_permission_mode(
+        self,
+        mode: PermissionMode,
+        *,
+        timeout: Optional[float] = None,
+    ) -> PermissionModeReply:
+        """Chooses which tool calls may run without asking, for this session. Answers what holds from now
+        on: what the project's settings forbid stays forbidden.
+        """
+        return await self.call("set_permission_mode", {"mode": mode}, timeout)
+
     async def get_protocol(
         self,
         *,
@@ -527,13 +538,14 @@ class AsyncCommands:
         sequence: Optional[Union[bool, None]] = None,
         heartbeat: Optional[Union[int, None]] = None,
         sessions: Optional[Union[List[str], None]] = None,
+        ui: Optional[Union[List[UiMethod], None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Welcome:
         """Agrees on the dialect and on what is sent on this connection. What it grants holds for
         everything after its answer.
         """
-        return await self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions}, timeout)
+        return await self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions, "ui": ui}, timeout)
 
     async def replay(
         self,
@@ -1070,6 +1082,17 @@ class Commands:
         """Names the session."""
         return self.call("set_session_name", {"name": name}, timeout)
 
+    def set_permission_mode(
+        self,
+        mode: PermissionMode,
+        *,
+        timeout: Optional[float] = None,
+    ) -> PermissionModeReply:
+        """Chooses which tool calls may run without asking, for this session. Answers what holds from now
+        on: what the project's settings forbid stays forbidden.
+        """
+        return self.call("set_permission_mode", {"mode": mode}, timeout)
+
     def get_protocol(
         self,
         *,
@@ -1088,13 +1111,14 @@ class Commands:
         sequence: Optional[Union[bool, None]] = None,
         heartbeat: Optional[Union[int, None]] = None,
         sessions: Optional[Union[List[str], None]] = None,
+        ui: Optional[Union[List[UiMethod], None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Welcome:
         """Agrees on the dialect and on what is sent on this connection. What it grants holds for
         everything after its answer.
         """
-        return self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions}, timeout)
+        return self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions, "ui": ui}, timeout)
 
     def replay(
         self,

@@ -12,6 +12,8 @@ from .process import Sender
 
 #: Methods that want an answer; the others only tell something.
 ASKING = ("select", "confirm", "input", "editor")
+#: What the agent is told that we understand; what only tells something comes as an event.
+RENDERED = [*ASKING, "cancel", "notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "open_url"]
 
 
 @dataclass

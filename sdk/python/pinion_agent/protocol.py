@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "HeartbeatEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -71,6 +71,33 @@ class HostUriResultFrame(_HostUriResultFrame):
     type: Literal["host_uri_result"]
 
     #: The `id` of the `host_uri_request`.
+    id: str
+
+
+class _ExtensionUiResponseFrame(TypedDict, total=False):
+
+    #: `select`, `input`, `editor`: what was chosen or typed.
+    value: Union[str, None]
+
+    #: `confirm`: yes or no.
+    confirmed: Union[bool, None]
+
+    #: True: there is no answer.
+    cancelled: Union[bool, None]
+
+    #: True together with `cancelled`: the client gave up waiting.
+    timedOut: Union[bool, None]
+
+
+class ExtensionUiResponseFrame(_ExtensionUiResponseFrame):
+    """The answer to a question: `extension_ui_response`, `hook_ui_response` for older clients. Members of
+    the wrong type count as absent, and an answer without the member that its question wants counts as
+    cancelled.
+    """
+
+    type: Literal["extension_ui_response"]
+
+    #: The `id` of the question.
     id: str
 
 
@@ -391,6 +418,78 @@ class HostUriCancelEvent(_HostUriCancelEvent):
 
     #: Id of the question.
     targetId: str
+
+
+class _ExtensionUiRequestEvent(TypedDict, total=False):
+
+    #: What is asked; the text of `setTitle`.
+    title: str
+
+    #: `select`: what there is to choose from.
+    options: List[str]
+
+    #: `confirm`: the question in full. `notify`: what is to be shown.
+    message: str
+
+    #: `input`: shown while nothing is typed.
+    placeholder: str
+
+    #: `editor`: the text to begin with.
+    prefill: str
+
+    #: Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
+    #: waits as long as `get_protocol` says.
+    timeout: int
+
+    #: `cancel`: id of the question.
+    targetId: str
+
+    #: `notify`: how it is meant.
+    notifyType: "NotifyType"
+
+    #: `setStatus`: which of the texts in the status line.
+    statusKey: str
+
+    #: `setStatus`: the text; absent takes it away.
+    statusText: str
+
+    #: `setWidget`: which widget.
+    widgetKey: str
+
+    #: `setWidget`: its lines; absent takes it away.
+    widgetLines: List[str]
+
+    #: `setWidget`: where it stands.
+    widgetPlacement: "WidgetPlacement"
+
+    #: `set_editor_text`: the text.
+    text: str
+
+    #: `open_url`: the page.
+    url: str
+
+    #: `open_url`: a shorter way to the page.
+    launchUrl: str
+
+    #: `open_url`: what to do there.
+    instructions: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ExtensionUiRequestEvent(_ExtensionUiRequestEvent):
+    """Something for the person in front of the client: a question, which is answered with
+    `extension_ui_response`, or something to show.
+    """
+
+    type: Literal["extension_ui_request"]
+
+    #: Unique; the answer carries it.
+    id: str
+
+    #: What is wanted. `select`, `confirm`, `input` and `editor` want an answer.
+    method: "UiMethod"
 
 
 class _QueueUpdateEvent(TypedDict, total=False):
@@ -1711,6 +1810,13 @@ class NewTodoPhase(_NewTodoPhase):
     name: str
 
 
+# How a notification is meant.
+#   "info": For information.
+#   "warning": Something looks wrong.
+#   "error": Something went wrong.
+NotifyType = Literal["info", "warning", "error"]
+
+
 class _OpenSession(TypedDict, total=False):
 
     #: Its handle; absent for the first one.
@@ -1775,7 +1881,49 @@ class OpenedSession(TypedDict):
     cwd: str
 
 
-class Prices(TypedDict):
+# Which tool calls may run without asking. Each mode is stricter than the one before.
+#   "off": All; rules are not looked at.
+#   "auto": All but those that a rule refuses or wants asked.
+#   "ask": Those that only read, and those that a rule allows; the user is asked about the others.
+#   "read-only": Those that only read, and commands that a rule allows.
+PermissionMode = Literal["off", "auto", "ask", "read-only"]
+
+
+class PermissionModeReply(TypedDict):
+    """Answer of `set_permission_mode`."""
+
+    #: The mode that holds: the one asked for, or a stricter one that the project wants.
+    permissionMode: "PermissionMode"
+
+
+class PriceTier(TypedDict):
+    """Prices that hold for all tokens of a request when its input is larger than a size. In US dollars per
+    million tokens.
+    """
+
+    #: The size in tokens, cached ones included; it must be exceeded.
+    inputTokensAbove: int
+
+    #: Uncached input.
+    input: float
+
+    #: Output.
+    output: float
+
+    #: Cache reads.
+    cacheRead: float
+
+    #: Cache writes.
+    cacheWrite: float
+
+
+class _Prices(TypedDict, total=False):
+
+    #: Other prices for larger inputs.
+    tiers: List["PriceTier"]
+
+
+class Prices(_Prices):
     """Prices in US dollars per million tokens."""
 
     #: Uncached input.
@@ -1842,6 +1990,14 @@ class ProtocolLimits(TypedDict):
 
     #: Longest silence that can be asked for with `heartbeat`, in seconds.
     heartbeatSeconds: int
+
+    #: Questions to the user of one session that wait for an answer at the same time; the others get their
+    #: default.
+    openDialogs: int
+
+    #: How long a question waits that does not say, in seconds; an `editor` waits six times as long. Settings
+    #: may say otherwise.
+    dialogSeconds: int
 
 
 class QueueItem(TypedDict):
@@ -2031,6 +2187,9 @@ class _SessionState(TypedDict, total=False):
     #: How full the context is, when that is known.
     contextUsage: "ContextUsage"
 
+    #: Which tool calls may run; absent when that is not limited (`off`).
+    permissionMode: "PermissionMode"
+
 
 class SessionState(_SessionState):
     """Answer of `get_state`."""
@@ -2144,7 +2303,13 @@ class Sessions(TypedDict):
     sessions: List["ListedSession"]
 
 
-class Snapshot(TypedDict):
+class _Snapshot(TypedDict, total=False):
+
+    #: Questions that wait for an answer, as their frames had them; absent when there are none.
+    dialogs: List["UiRequest"]
+
+
+class Snapshot(_Snapshot):
     """A session as it is at one moment, for a client that cannot follow what led to it."""
 
     #: The state, as `get_state` answers it.
@@ -2391,6 +2556,88 @@ class TtsrInjection(TypedDict):
     injectedRules: List[str]
 
 
+# What a frame is about.
+#   "select": Choose one of several. Answered with `value`.
+#   "confirm": Yes or no. Answered with `confirmed`.
+#   "input": A line of text. Answered with `value`.
+#   "editor": A longer text. Answered with `value`.
+#   "cancel": The question in `targetId` is over; no answer is wanted any more.
+#   "notify": Something to be shown for a moment.
+#   "setStatus": A text for the status line.
+#   "setWidget": Lines beside the editor.
+#   "setTitle": A title for the window.
+#   "set_editor_text": A text for the editor.
+#   "open_url": A page to be opened in a browser.
+UiMethod = Literal["select", "confirm", "input", "editor", "cancel", "notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "open_url"]
+
+
+class _UiRequest(TypedDict, total=False):
+
+    #: What is asked; the text of `setTitle`.
+    title: str
+
+    #: `select`: what there is to choose from.
+    options: List[str]
+
+    #: `confirm`: the question in full. `notify`: what is to be shown.
+    message: str
+
+    #: `input`: shown while nothing is typed.
+    placeholder: str
+
+    #: `editor`: the text to begin with.
+    prefill: str
+
+    #: Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
+    #: waits as long as `get_protocol` says.
+    timeout: int
+
+    #: `cancel`: id of the question.
+    targetId: str
+
+    #: `notify`: how it is meant.
+    notifyType: "NotifyType"
+
+    #: `setStatus`: which of the texts in the status line.
+    statusKey: str
+
+    #: `setStatus`: the text; absent takes it away.
+    statusText: str
+
+    #: `setWidget`: which widget.
+    widgetKey: str
+
+    #: `setWidget`: its lines; absent takes it away.
+    widgetLines: List[str]
+
+    #: `setWidget`: where it stands.
+    widgetPlacement: "WidgetPlacement"
+
+    #: `set_editor_text`: the text.
+    text: str
+
+    #: `open_url`: the page.
+    url: str
+
+    #: `open_url`: a shorter way to the page.
+    launchUrl: str
+
+    #: `open_url`: what to do there.
+    instructions: str
+
+
+class UiRequest(_UiRequest):
+    """A frame to the person in front of the client. Each method has its own members; what is not there is
+    left out.
+    """
+
+    #: Unique; the answer carries it.
+    id: str
+
+    #: What is wanted. `select`, `confirm`, `input` and `editor` want an answer.
+    method: "UiMethod"
+
+
 # What the agent wants of a URI.
 #   "read": Its content.
 #   "write": To give it new content.
@@ -2478,8 +2725,17 @@ class Welcome(TypedDict):
     #: Handles of the sessions whose events are sent; null: all of them.
     sessions: Union[List[str], None]
 
+    #: Methods of `extension_ui_request` that the client renders; null: it did not say.
+    ui: Union[List[str], None]
+
     #: What was refused; empty when all is as it was asked for.
     refused: List["Refused"]
+
+
+# Where a widget stands.
+#   "aboveEditor": Above the editor.
+#   "belowEditor": Below the editor.
+WidgetPlacement = Literal["aboveEditor", "belowEditor"]
 
 
 class AssistantBlockText(TextContent):

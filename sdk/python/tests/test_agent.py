@@ -1,6 +1,7 @@
 """Against the real program, with scripted answers."""
 
 import asyncio
+import json
 import os
 import re
 import threading
@@ -109,6 +110,23 @@ class Blocking(Case):
             for _ in agent.run("long", idle_timeout=0.5):
                 pass
 
+    def test_a_recorded_conversation_is_played_again(self):
+        with open(os.path.join(self.cwd, "note.txt"), "w") as file:
+            file.write("remember the milk")
+        again = os.path.join(self.cwd, "again.jsonl")
+        tape = os.path.join(os.path.dirname(__file__), "talk.jsonl")
+        agent = self.agent(replay=tape)
+        run = agent.run("What is in note.txt?")
+        ends = [event for event in run if event["type"] == "tool_execution_end"]
+        self.assertIn("milk", ends[0]["result"]["content"][0]["text"])
+        self.assertEqual(run.result().text, "It reminds you of the milk.")
+        with self.assertRaises(RunFailed) as caught:
+            agent.ask("And?")
+        self.assertIn("no further answer", str(caught.exception))
+        self.agent(record=again, script=["x"]).ask("Offline models are not recorded.")
+        with open(again, encoding="utf-8") as file:
+            self.assertEqual([json.loads(line)["type"] for line in file], ["tape"])
+
     def test_commands_have_typed_methods(self):
         agent = self.agent(script=["hello"])
         agent.ask("hi")
@@ -201,6 +219,49 @@ class Blocking(Case):
             red, blue = agent.run("red"), second.run("blue")
             self.assertEqual((red.result().text, blue.result().text), ("RED", "BLUE"))
             self.assertNotEqual(agent.get_state()["sessionId"], second.get_state()["sessionId"])
+
+
+@needs_program
+class Dialogs(Case):
+    ASKING = ["--permission-mode", "ask"]
+
+    def test_questions_reach_the_callback(self):
+        seen = []
+
+        def handler(dialog):
+            seen.append((dialog.method, dialog.options))
+            return "Allow once" if "allowed" in dialog.title else "Deny"
+
+        calls = [tool_call("bash", command="touch allowed"), tool_call("bash", command="touch refused"), "done"]
+        agent = self.agent(script=calls, args=self.ASKING, on_dialog=handler)
+        self.assertEqual(agent.ask("go"), "done")
+        self.assertEqual(seen, [("select", ["Allow once", "Allow for this session", "Deny"])] * 2)
+        self.assertEqual(os.listdir(self.cwd), ["allowed"])
+
+    def test_without_a_callback_the_answer_is_no(self):
+        agent = self.agent(script=[tool_call("bash", command="touch refused"), "done"], args=self.ASKING)
+        self.assertEqual(agent.ask("go"), "done")
+        self.assertEqual(os.listdir(self.cwd), [])
+
+    def test_a_question_is_withdrawn_with_its_run(self):
+        async def main():
+            asked, over = asyncio.Event(), asyncio.Event()
+
+            async def handler(dialog):
+                asked.set()
+                try:
+                    await asyncio.sleep(600.0)
+                finally:
+                    over.set()
+
+            script = [tool_call("bash", command="true"), "done"]
+            async with AsyncAgent(**self.options(script=script, args=self.ASKING, on_dialog=handler)) as agent:
+                await agent.run("go")
+                await asyncio.wait_for(asked.wait(), 30.0)
+                await agent.abort()
+                await asyncio.wait_for(over.wait(), 30.0)
+
+        asyncio.run(main())
 
 
 @needs_program

@@ -1,6 +1,6 @@
 // A running agent and its first session: starting, ending, and who gets which line.
 import { AgentExited, CommandError, StartError, TimedOut, within } from "./errors.js";
-import { DialogHost } from "./dialogs.js";
+import { DialogHost, RENDERED } from "./dialogs.js";
 import { Events } from "./run.js";
 import { Process } from "./process.js";
 import { writeScript } from "./script.js";
@@ -57,6 +57,7 @@ export class Agent extends Session {
     try {
       await this.#process.start(this.#commandLine(), { cwd, env });
       await this.call("get_state", {}, { timeoutMs: startTimeoutMs });
+      if (this.#options.onDialog) await this.#sayWhatIsRendered(startTimeoutMs);
       if (tools.length > 0) await this.setTools(tools);
     } catch (error) {
       await this.stop();
@@ -64,6 +65,15 @@ export class Agent extends Session {
         throw new StartError(`the agent did not start: ${error.message}`, { cause: error });
       }
       throw error;
+    }
+  }
+
+  /** So that the agent takes questions back that are over. Agents that do not know how to are asked all the same. */
+  async #sayWhatIsRendered(timeoutMs) {
+    try {
+      await this.call("hello", { ui: RENDERED }, { timeoutMs });
+    } catch (error) {
+      if (!(error instanceof CommandError && error.unknownCommand)) throw error;
     }
   }
 
@@ -105,6 +115,8 @@ export class Agent extends Session {
       "--thinking": o.thinking,
       "--session": o.session,
       "--session-dir": o.sessionDir,
+      "--record": o.record,
+      "--replay": o.replay,
     };
     if (o.script !== undefined) {
       if (Array.isArray(o.script)) this.#script = writeScript(o.script);

@@ -2,6 +2,8 @@
 import { TimedOut, within } from "./errors.js";
 
 const ASKING = new Set(["select", "confirm", "input", "editor"]);
+/** What the agent is told that we understand; what only tells something comes as an event. */
+export const RENDERED = [...ASKING, "cancel", "notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "open_url"];
 
 /** The dialogs that are open. */
 export class DialogHost {
@@ -29,7 +31,9 @@ export class DialogHost {
     let answer = { cancelled: true };
     try {
       const asked = Promise.resolve(this.#handler?.(frame, controller.signal));
-      const value = await within(asked, limit, "nobody answered the dialog");
+      // A question that is over is not waited for, whatever the callback does.
+      const over = new Promise((resolve) => controller.signal.addEventListener("abort", () => resolve(null)));
+      const value = await within(Promise.race([asked, over]), limit, "nobody answered the dialog");
       if (value !== undefined && value !== null) {
         answer = frame.method === "confirm" ? { confirmed: Boolean(value) } : { value: String(value) };
       }

@@ -135,6 +135,10 @@ export interface AgentOptions {
   onDialog?: DialogHandler;
   /** Replies to play in place of a model (plain strings are answers), or a file of them. */
   script?: (Reply | string)[] | string;
+  /** A file for everything that providers are asked and answer, without keys. */
+  record?: string;
+  /** Such a file, which answers in place of providers. */
+  replay?: string;
   /** Further arguments. */
   args?: string[];
   /** How events are written; null leaves it to the agent. Default: `pi-delta`, the linear form. */

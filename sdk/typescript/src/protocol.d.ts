@@ -56,6 +56,7 @@ export type InboundLine =
   | NegotiateProtocolCommand
   | SetTodosCommand
   | SetSessionNameCommand
+  | SetPermissionModeCommand
   | GetProtocolCommand
   | HelloCommand
   | ReplayCommand
@@ -63,7 +64,8 @@ export type InboundLine =
   | SetHostUriSchemesCommand
   | HostToolUpdateFrame
   | HostToolResultFrame
-  | HostUriResultFrame;
+  | HostUriResultFrame
+  | ExtensionUiResponseFrame;
 
 /** A line that the agent writes. */
 export type OutboundLine = Response | Event;
@@ -126,6 +128,7 @@ export type Response =
   | NegotiateProtocolResponse
   | SetTodosResponse
   | SetSessionNameResponse
+  | SetPermissionModeResponse
   | GetProtocolResponse
   | HelloResponse
   | ReplayResponse
@@ -153,6 +156,7 @@ export type Event =
   | HostToolCancelEvent
   | HostUriRequestEvent
   | HostUriCancelEvent
+  | ExtensionUiRequestEvent
   | QueueUpdateEvent
   | CompactionStartEvent
   | CompactionEndEvent
@@ -668,6 +672,18 @@ export interface SetSessionNameCommand {
   name: string;
 }
 
+/**
+ * Chooses which tool calls may run without asking, for this session. Answers what holds from now on: what the
+ * project's settings forbid stays forbidden.
+ */
+export interface SetPermissionModeCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_permission_mode";
+  /** Which tool calls may run without asking. */
+  mode: PermissionMode;
+}
+
 /** What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits. */
 export interface GetProtocolCommand {
   /** Any JSON value; the response carries the same. */
@@ -698,6 +714,11 @@ export interface HelloCommand {
   heartbeat?: number | null;
   /** Handles of the sessions whose events are to be sent, `""` being the first session. Null: all of them. */
   sessions?: string[] | null;
+  /**
+   * Methods of `extension_ui_request` that the client renders; a question by another method gets its default
+   * at once. Name `cancel` to be told of questions that are over. Null: all of them.
+   */
+  ui?: UiMethod[] | null;
 }
 
 /**
@@ -773,6 +794,24 @@ export interface HostUriResultFrame {
   isError?: boolean;
   /** Why it failed. */
   error?: string | null;
+}
+
+/**
+ * The answer to a question: `extension_ui_response`, `hook_ui_response` for older clients. Members of the
+ * wrong type count as absent, and an answer without the member that its question wants counts as cancelled.
+ */
+export interface ExtensionUiResponseFrame {
+  type: "extension_ui_response";
+  /** The `id` of the question. */
+  id: string;
+  /** `select`, `input`, `editor`: what was chosen or typed. */
+  value?: string | null;
+  /** `confirm`: yes or no. */
+  confirmed?: boolean | null;
+  /** True: there is no answer. */
+  cancelled?: boolean | null;
+  /** True together with `cancelled`: the client gave up waiting. */
+  timedOut?: boolean | null;
 }
 
 /** `prompt` succeeded. */
@@ -1290,6 +1329,16 @@ export interface SetSessionNameResponse {
   success: true;
 }
 
+/** `set_permission_mode` succeeded. */
+export interface SetPermissionModeResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_permission_mode";
+  success: true;
+  data: PermissionModeReply;
+}
+
 /** `get_protocol` succeeded. */
 export interface GetProtocolResponse {
   /** The command's `id`; absent when it had none. */
@@ -1553,6 +1602,57 @@ export interface HostUriCancelEvent {
   id: string;
   /** Id of the question. */
   targetId: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/**
+ * Something for the person in front of the client: a question, which is answered with
+ * `extension_ui_response`, or something to show.
+ */
+export interface ExtensionUiRequestEvent {
+  type: "extension_ui_request";
+  /** Unique; the answer carries it. */
+  id: string;
+  /** What is wanted. `select`, `confirm`, `input` and `editor` want an answer. */
+  method: UiMethod;
+  /** What is asked; the text of `setTitle`. */
+  title?: string;
+  /** `select`: what there is to choose from. */
+  options?: string[];
+  /** `confirm`: the question in full. `notify`: what is to be shown. */
+  message?: string;
+  /** `input`: shown while nothing is typed. */
+  placeholder?: string;
+  /** `editor`: the text to begin with. */
+  prefill?: string;
+  /**
+   * Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
+   * waits as long as `get_protocol` says.
+   */
+  timeout?: number;
+  /** `cancel`: id of the question. */
+  targetId?: string;
+  /** `notify`: how it is meant. */
+  notifyType?: NotifyType;
+  /** `setStatus`: which of the texts in the status line. */
+  statusKey?: string;
+  /** `setStatus`: the text; absent takes it away. */
+  statusText?: string;
+  /** `setWidget`: which widget. */
+  widgetKey?: string;
+  /** `setWidget`: its lines; absent takes it away. */
+  widgetLines?: string[];
+  /** `setWidget`: where it stands. */
+  widgetPlacement?: WidgetPlacement;
+  /** `set_editor_text`: the text. */
+  text?: string;
+  /** `open_url`: the page. */
+  url?: string;
+  /** `open_url`: a shorter way to the page. */
+  launchUrl?: string;
+  /** `open_url`: what to do there. */
+  instructions?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -2475,6 +2575,14 @@ export interface NewTodoPhase {
   tasks?: NewTodo[];
 }
 
+/**
+ * How a notification is meant.
+ * - `"info"`: For information.
+ * - `"warning"`: Something looks wrong.
+ * - `"error"`: Something went wrong.
+ */
+export type NotifyType = "info" | "warning" | "error";
+
 /** An open session. */
 export interface OpenSession {
   /** Its handle; absent for the first one. */
@@ -2521,6 +2629,38 @@ export interface OpenedSession {
   cwd: string;
 }
 
+/**
+ * Which tool calls may run without asking. Each mode is stricter than the one before.
+ * - `"off"`: All; rules are not looked at.
+ * - `"auto"`: All but those that a rule refuses or wants asked.
+ * - `"ask"`: Those that only read, and those that a rule allows; the user is asked about the others.
+ * - `"read-only"`: Those that only read, and commands that a rule allows.
+ */
+export type PermissionMode = "off" | "auto" | "ask" | "read-only";
+
+/** Answer of `set_permission_mode`. */
+export interface PermissionModeReply {
+  /** The mode that holds: the one asked for, or a stricter one that the project wants. */
+  permissionMode: PermissionMode;
+}
+
+/**
+ * Prices that hold for all tokens of a request when its input is larger than a size. In US dollars per
+ * million tokens.
+ */
+export interface PriceTier {
+  /** The size in tokens, cached ones included; it must be exceeded. */
+  inputTokensAbove: number;
+  /** Uncached input. */
+  input: number;
+  /** Output. */
+  output: number;
+  /** Cache reads. */
+  cacheRead: number;
+  /** Cache writes. */
+  cacheWrite: number;
+}
+
 /** Prices in US dollars per million tokens. */
 export interface Prices {
   /** Uncached input. */
@@ -2531,6 +2671,8 @@ export interface Prices {
   cacheRead: number;
   /** Cache writes. */
   cacheWrite: number;
+  /** Other prices for larger inputs. */
+  tiers?: PriceTier[];
 }
 
 /** Answer of `get_protocol`. */
@@ -2569,6 +2711,16 @@ export interface ProtocolLimits {
   replayBytes: number;
   /** Longest silence that can be asked for with `heartbeat`, in seconds. */
   heartbeatSeconds: number;
+  /**
+   * Questions to the user of one session that wait for an answer at the same time; the others get their
+   * default.
+   */
+  openDialogs: number;
+  /**
+   * How long a question waits that does not say, in seconds; an `editor` waits six times as long. Settings
+   * may say otherwise.
+   */
+  dialogSeconds: number;
 }
 
 /** A message that waits in a queue. */
@@ -2746,6 +2898,8 @@ export interface SessionState {
   todoPhases: TodoPhase[];
   /** How full the context is, when that is known. */
   contextUsage?: ContextUsage;
+  /** Which tool calls may run; absent when that is not limited (`off`). */
+  permissionMode?: PermissionMode;
 }
 
 /**
@@ -2802,6 +2956,8 @@ export interface Snapshot {
   messages: Message[];
   /** The answer that is streaming in, as far as it has come; null when there is none. */
   message: Message | null;
+  /** Questions that wait for an answer, as their frames had them; absent when there are none. */
+  dialogs?: UiRequest[];
 }
 
 /**
@@ -3002,6 +3158,81 @@ export interface TtsrInjection {
 }
 
 /**
+ * What a frame is about.
+ * - `"select"`: Choose one of several. Answered with `value`.
+ * - `"confirm"`: Yes or no. Answered with `confirmed`.
+ * - `"input"`: A line of text. Answered with `value`.
+ * - `"editor"`: A longer text. Answered with `value`.
+ * - `"cancel"`: The question in `targetId` is over; no answer is wanted any more.
+ * - `"notify"`: Something to be shown for a moment.
+ * - `"setStatus"`: A text for the status line.
+ * - `"setWidget"`: Lines beside the editor.
+ * - `"setTitle"`: A title for the window.
+ * - `"set_editor_text"`: A text for the editor.
+ * - `"open_url"`: A page to be opened in a browser.
+ */
+export type UiMethod =
+  | "select"
+  | "confirm"
+  | "input"
+  | "editor"
+  | "cancel"
+  | "notify"
+  | "setStatus"
+  | "setWidget"
+  | "setTitle"
+  | "set_editor_text"
+  | "open_url";
+
+/**
+ * A frame to the person in front of the client. Each method has its own members; what is not there is left
+ * out.
+ */
+export interface UiRequest {
+  /** Unique; the answer carries it. */
+  id: string;
+  /** What is wanted. `select`, `confirm`, `input` and `editor` want an answer. */
+  method: UiMethod;
+  /** What is asked; the text of `setTitle`. */
+  title?: string;
+  /** `select`: what there is to choose from. */
+  options?: string[];
+  /** `confirm`: the question in full. `notify`: what is to be shown. */
+  message?: string;
+  /** `input`: shown while nothing is typed. */
+  placeholder?: string;
+  /** `editor`: the text to begin with. */
+  prefill?: string;
+  /**
+   * Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
+   * waits as long as `get_protocol` says.
+   */
+  timeout?: number;
+  /** `cancel`: id of the question. */
+  targetId?: string;
+  /** `notify`: how it is meant. */
+  notifyType?: NotifyType;
+  /** `setStatus`: which of the texts in the status line. */
+  statusKey?: string;
+  /** `setStatus`: the text; absent takes it away. */
+  statusText?: string;
+  /** `setWidget`: which widget. */
+  widgetKey?: string;
+  /** `setWidget`: its lines; absent takes it away. */
+  widgetLines?: string[];
+  /** `setWidget`: where it stands. */
+  widgetPlacement?: WidgetPlacement;
+  /** `set_editor_text`: the text. */
+  text?: string;
+  /** `open_url`: the page. */
+  url?: string;
+  /** `open_url`: a shorter way to the page. */
+  launchUrl?: string;
+  /** `open_url`: what to do there. */
+  instructions?: string;
+}
+
+/**
  * What the agent wants of a URI.
  * - `"read"`: Its content.
  * - `"write"`: To give it new content.
@@ -3063,9 +3294,18 @@ export interface Welcome {
   heartbeat: number | null;
   /** Handles of the sessions whose events are sent; null: all of them. */
   sessions: string[] | null;
+  /** Methods of `extension_ui_request` that the client renders; null: it did not say. */
+  ui: string[] | null;
   /** What was refused; empty when all is as it was asked for. */
   refused: Refused[];
 }
+
+/**
+ * Where a widget stands.
+ * - `"aboveEditor"`: Above the editor.
+ * - `"belowEditor"`: Below the editor.
+ */
+export type WidgetPlacement = "aboveEditor" | "belowEditor";
 
 /** The response of each command. */
 export interface ResponseOf {
@@ -3122,6 +3362,7 @@ export interface ResponseOf {
   negotiate_protocol: NegotiateProtocolResponse | ErrorResponse;
   set_todos: SetTodosResponse | ErrorResponse;
   set_session_name: SetSessionNameResponse | ErrorResponse;
+  set_permission_mode: SetPermissionModeResponse | ErrorResponse;
   get_protocol: GetProtocolResponse | ErrorResponse;
   hello: HelloResponse | ErrorResponse;
   replay: ReplayResponse | ErrorResponse;

@@ -1,9 +1,10 @@
 // Against the real program, with scripted answers.
 import assert from "node:assert/strict";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { spawn } from "node:child_process";
 import { join } from "node:path";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 import {
   CommandError,
   RpcClient,
@@ -31,6 +32,18 @@ test("text arrives in pieces and ends", live, async (t) => {
     ["one two three", "stop", null, false],
   );
   assert.deepEqual(result.messages.map((message) => message.role), ["user", "assistant"]);
+});
+
+test("a recorded conversation is played again", live, async (t) => {
+  const given = options(t);
+  writeFileSync(join(given.cwd, "note.txt"), "remember the milk");
+  const replay = fileURLToPath(new URL("talk.jsonl", import.meta.url));
+  const it = await agent(t, { ...given, replay });
+  const run = await it.run("What is in note.txt?");
+  const ends = (await all(run)).filter((event) => event.type === "tool_execution_end");
+  assert.match(ends[0].result.content[0].text, /milk/);
+  assert.equal((await run.result()).text, "It reminds you of the milk.");
+  await assert.rejects(it.ask("And?"), (error) => error instanceof RunFailed && /no further answer/.test(error.message));
 });
 
 test("updates do not repeat the whole message", live, async (t) => {
@@ -181,4 +194,44 @@ test("the example of the README runs", live, async (t) => {
   const output = (await all(child.stdout)).join("");
   assert.match(output, /No files here/);
   assert.match(output, /stop 1/);
+});
+
+const ASKING = ["--permission-mode", "ask"];
+
+test("questions reach the callback", live, async (t) => {
+  const seen = [];
+  const onDialog = (dialog) => {
+    seen.push([dialog.method, dialog.options]);
+    return dialog.title.includes("allowed") ? "Allow once" : "Deny";
+  };
+  const calls = ["allowed", "refused"].map((name) => toolCall("bash", { command: `touch ${name}` }));
+  const given = options(t);
+  const it = await agent(t, { ...given, args: ASKING, onDialog, script: [...calls, "done"] });
+  assert.equal(await it.ask("go"), "done");
+  const three = ["select", ["Allow once", "Allow for this session", "Deny"]];
+  assert.deepEqual(seen, [three, three]);
+  assert.deepEqual(readdirSync(given.cwd), ["allowed"]);
+});
+
+test("without a callback the answer is no", live, async (t) => {
+  const given = options(t);
+  const script = [toolCall("bash", { command: "touch refused" }), "done"];
+  const it = await agent(t, { ...given, args: ASKING, script });
+  assert.equal(await it.ask("go"), "done");
+  assert.deepEqual(readdirSync(given.cwd), []);
+});
+
+test("a question is withdrawn with its run", live, async (t) => {
+  let asked;
+  const question = new Promise((resolve) => (asked = resolve));
+  const onDialog = (dialog, signal) => {
+    asked(signal);
+    return new Promise(() => {});
+  };
+  const it = await agent(t, { args: ASKING, onDialog, script: [toolCall("bash", { command: "true" })] });
+  await it.run("go");
+  const signal = await question;
+  const over = new Promise((resolve) => signal.addEventListener("abort", resolve));
+  await it.abort();
+  await over;
 });

@@ -14,6 +14,8 @@ pub enum Api {
     Responses,
     /// Google generateContent: `POST .../models/<m>:streamGenerateContent`.
     Google,
+    /// Amazon Bedrock ConverseStream: `POST .../model/<m>/converse-stream`, answered in binary frames.
+    Bedrock,
 }
 
 impl Api {
@@ -35,6 +37,8 @@ impl Api {
             Some(Self::Responses)
         } else if path.contains(":streamGenerateContent") || path.contains(":generateContent") {
             Some(Self::Google)
+        } else if path.ends_with("/converse-stream") {
+            Some(Self::Bedrock)
         } else {
             None
         }

@@ -204,7 +204,7 @@ impl Job<'_> {
 
     fn stream(&self, body: &mut Body<'_>) -> Step {
         let mut headers = vec![
-            ("content-type", "text/event-stream; charset=utf-8"),
+            ("content-type", encode::content_type(self.api)),
             ("cache-control", "no-cache"),
             ("request-id", "req_mock"),
         ];

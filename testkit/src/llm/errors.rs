@@ -33,6 +33,7 @@ pub(crate) fn body(api: Api, kind: ErrorKind, status: Option<u16>, message: Opti
         Api::OpenAi => openai(kind, status, message, CHAT_OVERFLOW),
         Api::Responses => openai(kind, status, message, RESPONSES_OVERFLOW),
         Api::Google => google(kind, status, message),
+        Api::Bedrock => bedrock(kind, status, message),
     }
 }
 
@@ -141,4 +142,38 @@ fn google(kind: ErrorKind, status: Option<u16>, message: Option<&str>) -> (u16, 
         code,
         json!({"error": {"code": code, "message": message.unwrap_or(text), "status": name}}),
     )
+}
+
+fn bedrock(kind: ErrorKind, status: Option<u16>, message: Option<&str>) -> (u16, Value) {
+    let (code, name, text) = match kind {
+        ErrorKind::RateLimit => (
+            429,
+            "ThrottlingException",
+            "Too many requests, please wait before trying again.",
+        ),
+        ErrorKind::Server => (
+            500,
+            "InternalServerException",
+            "The system encountered an unexpected error during processing. Try your request again.",
+        ),
+        ErrorKind::Overloaded => (
+            503,
+            "ServiceUnavailableException",
+            "The service is currently unavailable.",
+        ),
+        ErrorKind::ContextOverflow => (
+            400,
+            "ValidationException",
+            "Input is too long for requested model.",
+        ),
+        ErrorKind::TooLarge => (413, "ValidationException", "Request body is too large."),
+        ErrorKind::Auth => (
+            403,
+            "UnrecognizedClientException",
+            "The security token included in the request is invalid.",
+        ),
+        ErrorKind::Invalid => (400, "ValidationException", "The request is invalid."),
+    };
+    let body = json!({"__type": name, "message": message.unwrap_or(text)});
+    (status.unwrap_or(code), body)
 }

@@ -377,7 +377,8 @@ fn model_of(body: &Value, path: &str) -> String {
     let named = body.get("model").and_then(Value::as_str);
     let from_path = path
         .split_once("/models/")
-        .and_then(|(_, rest)| rest.split(':').next());
+        .or_else(|| path.split_once("/model/"))
+        .and_then(|(_, rest)| rest.split([':', '/']).next());
     named.or(from_path).unwrap_or("mock").to_owned()
 }
 

@@ -34,6 +34,15 @@ pub(super) const ARGUMENT_DELTAS: u64 = 5_000;
 /// CPU of that call, ms.
 pub(super) const ARGUMENT_CPU_MS: f64 = 100.0;
 
+/// Deltas of the short and of the long answer of each API family, and bytes of a delta: 1 MB and 10 MB.
+pub(super) const FAMILY_DELTAS: (u64, u64, usize) = (10_000, 100_000, 100);
+/// CPU of a delta, microseconds.
+pub(super) const FAMILY_DELTA_US: f64 = 10.0;
+/// CPU of the long answer, as a multiple of the short one's; above 10 because of noise.
+pub(super) const FAMILY_GROWTH: f64 = 12.0;
+/// Most memory, as a multiple of the long answer.
+pub(super) const FAMILY_TIMES: f64 = 12.0;
+
 /// Turns with one tool call each.
 pub(super) const TURNS: usize = 500;
 /// Turns at either end that are compared.

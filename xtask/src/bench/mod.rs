@@ -4,6 +4,7 @@
 //! `meter` reads its CPU and memory, `report` prints. Nothing here fails because a number is bad, unless `--strict` is given.
 
 mod append;
+mod families;
 mod flood;
 mod fuzz;
 mod limits;
@@ -38,10 +39,11 @@ use subject::Subject;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 12] = [
+const GROUPS: [(&str, Measure); 13] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
+    ("families", families::measure),
     ("tools", tools::turns),
     ("bashout", tools::output),
     ("sessions", sessions::measure),
@@ -114,8 +116,8 @@ pub fn run(options: &Options) -> Result<bool> {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {
-            if subject.peer && ["many", "fuzz"].contains(&group) {
-                // Peers have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
+            if subject.peer && ["families", "many", "fuzz"].contains(&group) {
+                // Peers name their APIs in their own way and have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
                 // be counted wrongly.
                 continue;
             }

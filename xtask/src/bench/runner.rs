@@ -41,8 +41,13 @@ pub(super) struct Stage {
 }
 
 impl Stage {
-    /// A new stage.
+    /// A new stage, whose model speaks the Messages API.
     pub(super) fn new() -> Result<Self> {
+        Self::speaking("anthropic-messages", "anthropic")
+    }
+
+    /// A new stage, whose model speaks an API below a path of the server.
+    pub(super) fn speaking(api: &str, path: &str) -> Result<Self> {
         let server = ScriptedServer::start([])?;
         let workspace = Workspace::new(&server.url())?;
         // A window that no measurement fills, so that nothing is compacted.
@@ -52,7 +57,7 @@ impl Stage {
             "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
         });
         workspace.write_models(&json!({"providers": {"mock": {
-            "baseUrl": format!("{}/anthropic", server.url()), "api": "anthropic-messages", "apiKey": "mock-key",
+            "baseUrl": format!("{}/{path}", server.url()), "api": api, "apiKey": "mock-key",
             "models": [model],
         }}}))?;
         Ok(Self { server, workspace })

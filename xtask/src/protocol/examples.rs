@@ -11,7 +11,12 @@ use serde_json::Value;
 use wire::table::TABLE;
 
 /// Frames of the host, which answer questions of the agent.
-const FRAMES: [&str; 3] = ["host_tool_update", "host_tool_result", "host_uri_result"];
+const FRAMES: [&str; 4] = [
+    "host_tool_update",
+    "host_tool_result",
+    "host_uri_result",
+    "extension_ui_response",
+];
 
 /// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,13 @@
 //! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md`, `COMPATIBILITY.md` and the types of the SDKs from the
-//! types and tables of `wire`, or compares them with what is checked in.
+//! types and tables of `wire`, and `docs/PROVIDERS.md` from what the tests of `llm` have shown, or compares them with what is
+//! checked in.
 //!
 //! Here: which files there are. The schema itself is made in `wire::schema`; examples are written by hand or recorded.
 
 mod compatibility;
 mod examples;
 mod page;
+mod providers;
 mod python;
 mod typescript;
 mod view;
@@ -41,6 +43,7 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         ),
         ("../sdk/python/pinion_agent/protocol.py", python::types(&document)),
         ("COMPATIBILITY.md", compatibility::render(&document)),
+        ("../docs/PROVIDERS.md", providers::render(root)?),
         (
             "../sdk/python/pinion_agent/commands.py",
             python::methods(&document),

@@ -86,7 +86,12 @@ impl Session {
         request.provider_retries = settings.retry.provider.max_retries.unwrap_or(0);
         request.max_retry_delay = self.agent.max_retry_delay();
         let cancel = CancellationToken::new();
-        let source = Source::Opening(Box::pin(open(Arc::clone(&self.agent), request, cancel.clone())));
+        let source = Source::Opening(Box::pin(open(
+            Arc::clone(&self.agent),
+            request,
+            cancel.clone(),
+            self.outbox.trace().current(),
+        )));
         self.answering = Some(Answering {
             source,
             cancel,
@@ -115,6 +120,10 @@ impl Session {
                 }
                 ModelEvent::Usage(usage) => {
                     answering.usage = usage;
+                    continue;
+                }
+                ModelEvent::Remark(text) => {
+                    self.notice("warning", text).await;
                     continue;
                 }
                 ModelEvent::Done(message) => {
@@ -166,20 +175,27 @@ pub(super) async fn open(
     agent: Arc<Agent>,
     mut request: ModelRequest,
     cancel: CancellationToken,
+    span: tracing::Span,
 ) -> Result<ModelStream, Box<AssistantMessage>> {
     let model = request.model.clone();
     let timestamp = request.timestamp;
+    request.environment = agent.registry.environment(&model.provider);
     let registry = Arc::clone(&agent.registry);
     let looked_up = tokio::task::spawn_blocking(move || {
         let now = u64::try_from(timestamp).unwrap_or(0);
-        let key = registry
-            .resolve_key(&model.provider, now)
-            .map_err(|error| error.to_string())?;
+        let login = registry.login_token(&model.provider);
+        let is_login = login.is_some();
+        let key = match login {
+            Some(token) => Some(token),
+            None => registry
+                .resolve_key(&model.provider, now)
+                .map_err(|error| error.to_string())?,
+        };
         let headers = registry
             .headers(&model, key.as_ref())
             .map_err(|error| error.to_string())?;
         let base_url = registry.base_url(&model).map_err(|error| error.to_string())?;
-        Ok::<_, String>((key, headers, base_url))
+        Ok::<_, String>((key, is_login, headers, base_url))
     });
     let outcome = tokio::select! {
         outcome = looked_up => outcome.unwrap_or_else(|error| Err(error.to_string())),
@@ -187,11 +203,12 @@ pub(super) async fn open(
     };
     let model = &request.model;
     match outcome {
-        Ok((key, headers, base_url)) => {
+        Ok((key, is_login, headers, base_url)) => {
             request.api_key = key;
+            request.is_login = is_login;
             request.headers = headers;
             request.model.base_url = base_url;
-            Ok(agent.client.stream(request, cancel))
+            Ok(span.in_scope(|| agent.client.stream(request, cancel)))
         }
         Err(error) => {
             let mut message = AssistantMessage::begin(&model.api, &model.provider, &model.id, timestamp);

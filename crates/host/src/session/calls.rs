@@ -58,6 +58,11 @@ impl Calls {
         self.prepared.insert(slot, request);
     }
 
+    /// A call that waits for its turn.
+    pub(super) fn prepared(&self, slot: usize) -> Option<&ToolRequest> {
+        self.prepared.get(&slot)
+    }
+
     /// Takes a call out if it is one of this tool.
     pub(super) fn take_if(&mut self, slot: usize, tool: &str) -> Option<ToolRequest> {
         let is_it = self

@@ -17,6 +17,9 @@ impl Session {
                 let _gone = self.outbox.response(response).await;
             }
             Mail::Connection(origin, command) => {
+                if let Command::Hello(params) = &command {
+                    self.outbox.hear(params);
+                }
                 let snapshot = matches!(command, Command::Replay(_)).then(|| Box::new(self.snapshot()));
                 self.outbox.ask_connection(origin, command, snapshot).await;
             }
@@ -65,7 +68,7 @@ impl Session {
             Command::GetSessionStats(params) => Ok(self.stats(params)),
             Command::SetModel(params) => self.set_model(&params).await,
             Command::CycleModel(_) => Ok(self.cycle_model().await),
-            Command::GetAvailableModels(_) => Ok(self.available_models()),
+            Command::GetAvailableModels(_) => Ok(self.available_models().await),
             Command::SetThinkingLevel(params) => self.set_thinking_level(&params).await,
             Command::CycleThinkingLevel(_) => Ok(self.cycle_thinking_level().await),
             Command::GetAvailableThinkingLevels(_) => Ok(self.available_thinking_levels()),
@@ -82,6 +85,7 @@ impl Session {
             Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
             Command::NegotiateProtocol(params) => negotiate(&params),
             Command::SetTodos(params) => self.set_todos(&params),
+            Command::SetPermissionMode(params) => Ok(self.set_permission_mode(params)),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => self.set_switch(other),
         };

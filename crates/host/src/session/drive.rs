@@ -45,7 +45,9 @@ impl Session {
             }
             Effect::PrepareTool(slot, call) => {
                 let outcome = self.prepare_call(slot, call);
-                inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
+                if let Some(outcome) = self.permit(slot, outcome) {
+                    inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
+                }
             }
             Effect::RunTool(slot) => {
                 if let Some(input) = self.run_own(slot) {
@@ -55,7 +57,9 @@ impl Session {
                 }
             }
             Effect::CancelTools => {
+                self.outbox.trace().kills("tool calls");
                 self.calls.cancel();
+                self.withdraw_permission(inputs);
                 self.give_up_host(inputs).await;
             }
             Effect::StartRetryTimer(ms) => {

@@ -9,7 +9,9 @@ use crate::mail::{Mail, Mailbox};
 use super::Session;
 use super::answering::Answering;
 use super::calls::CallReport;
+use super::dialogs::{Answer, News};
 use super::drive::now_ms;
+use super::permitting::Asking;
 use super::shell::ShellReport;
 use super::summarising::{Summarised, Summarising};
 
@@ -20,6 +22,8 @@ pub(super) enum Happening {
     Call(CallReport),
     Shell(ShellReport),
     Summarised(Summarised),
+    Dialog(News),
+    Permission(Answer),
     RetryDue,
     TodoDue,
     Closed,
@@ -31,6 +35,7 @@ impl Session {
         let urgent_only = self.holds_mail();
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
         let summarising = &mut self.summarising;
+        let asking = &mut self.permitting.asking;
         let todo = self.machine.todos.next_due();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
@@ -39,6 +44,8 @@ impl Session {
             Some(report) = self.shells.reports.recv() => Happening::Shell(report),
             events = next_events(answering) => Happening::Model(events),
             summarised = summaries(summarising) => Happening::Summarised(summarised),
+            news = self.dialogs.next() => Happening::Dialog(news),
+            answer = permission(asking) => Happening::Permission(answer),
             () = due(timer) => Happening::RetryDue,
             () = at(todo) => Happening::TodoDue,
         }
@@ -76,6 +83,13 @@ async fn at(time: Option<i64>) {
             let wait = u64::try_from(time.saturating_sub(now_ms())).unwrap_or(0);
             tokio::time::sleep(Duration::from_millis(wait)).await;
         }
+        None => std::future::pending().await,
+    }
+}
+
+async fn permission(asking: &mut Option<Asking>) -> Answer {
+    match asking {
+        Some(asking) => asking.answer().await,
         None => std::future::pending().await,
     }
 }

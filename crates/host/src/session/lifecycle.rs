@@ -19,7 +19,9 @@ use crate::strings;
 
 use super::Session;
 use super::calls::Calls;
+use super::dialogs::Dialogs;
 use super::hosted::Hosted;
+use super::permitting::Permitting;
 use super::shell::Shells;
 
 /// Which session to begin with.
@@ -61,16 +63,21 @@ impl Session {
         let has_level = context.thinking_level.is_some();
         let (messages, kept) = conversation(context);
         let machine = Machine::new(agent.loop_settings(), messages);
+        let (permitting, notes) = Permitting::new(&agent, &cwd, None);
+        let mut warnings = start.warnings;
+        warnings.extend(notes.iter().map(ToString::to_string));
         let mut session = Self {
             resources: agent.load_resources(&cwd),
+            dialogs: Dialogs::new(agent.settings.dialog_wait()),
+            permitting,
             cwd,
             system_prompt: None,
             scope: start.scope,
-            warnings: start.warnings,
+            warnings,
             active_tools: agent.options.tools.clone(),
             auto_compaction: agent.settings.compaction.enabled,
             agent,
-            outbox,
+            outbox: outbox.traced(&log.header().id),
             machine,
             log,
             kept,

@@ -7,6 +7,7 @@ mod browsing;
 mod calls;
 mod commands;
 mod compacting;
+mod dialogs;
 mod drive;
 mod enclosing;
 mod equipment;
@@ -16,6 +17,7 @@ mod hosted;
 mod lifecycle;
 mod modelling;
 mod navigating;
+mod permitting;
 mod progress;
 mod prompting;
 mod queueing;
@@ -46,14 +48,17 @@ use crate::outbox::{Origin, Outbox};
 use crate::resources::Resources;
 use crate::strings;
 
+pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};
 pub use self::lifecycle::Opening;
 
 use self::answering::Answering;
 use self::calls::Calls;
 use self::compacting::Asked;
+use self::dialogs::Dialogs;
 use self::happening::Happening;
 use self::hosted::Hosted;
 use self::navigating::Moving;
+use self::permitting::Permitting;
 use self::prompting::Later;
 use self::shell::Shells;
 use self::summarising::Summarising;
@@ -96,6 +101,10 @@ pub struct Session {
     calls: Calls,
     /// Tools and URIs that the client lends.
     hosted: Hosted,
+    /// Questions to the user.
+    dialogs: Dialogs,
+    /// Which calls may run.
+    permitting: Permitting,
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
     /// User shell commands that ended during the run that is under way; written down after it.
@@ -155,7 +164,9 @@ impl Session {
             Happening::Summarised(summarised) => self.on_summarised(summarised).await,
             Happening::TodoDue => self.clear_todos().await,
             Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
-            Happening::Closed => {}
+            Happening::Dialog(news) => self.dialogs.deal_with(news, &self.outbox).await,
+            Happening::Permission(answer) => self.on_permission(answer).await,
+            Happening::Closed => self.dialogs.lose_client(),
         }
         self.catch_up().await;
     }
@@ -176,6 +187,12 @@ impl Session {
         self.summarising = None;
         self.calls.cancel();
         self.shells.cancel();
+    }
+
+    /// Asks whoever sits in front of the client.
+    #[must_use]
+    pub fn ui(&self) -> Ui {
+        self.dialogs.ui()
     }
 
     /// Tells people something that no client depends on.

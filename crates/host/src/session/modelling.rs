@@ -13,9 +13,10 @@ use super::Session;
 impl Session {
     pub(super) async fn set_model(&mut self, params: &SetModelParams) -> Result<Reply, String> {
         let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
-        let found = provider
-            .zip(id)
-            .and_then(|(provider, id)| self.agent.available_model(provider, id));
+        let found = match provider.zip(id) {
+            Some((provider, id)) => self.agent.available_model(provider, id).await,
+            None => None,
+        };
         let model = found.ok_or_else(|| strings::model_not_found(provider, id))?;
         self.use_model(model.clone(), None).await;
         Ok(Reply::Model(Box::new(model)))
@@ -40,9 +41,9 @@ impl Session {
         })))
     }
 
-    pub(super) fn available_models(&self) -> Reply {
+    pub(super) async fn available_models(&self) -> Reply {
         Reply::Models(Models {
-            models: self.agent.available_models(),
+            models: self.agent.available_models().await,
         })
     }
 

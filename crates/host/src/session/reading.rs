@@ -25,6 +25,7 @@ impl Session {
             state: self.session_state(),
             messages: self.machine.messages().to_vec(),
             message: message.map(Arc::new),
+            dialogs: self.dialogs.open(),
         }
     }
 
@@ -50,6 +51,7 @@ impl Session {
             queued_message_count: queued,
             todo_phases: self.machine.todos.phases().to_vec(),
             context_usage: self.context_usage(),
+            permission_mode: self.permitting.mode(),
         }
     }
 

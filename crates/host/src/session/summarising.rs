@@ -170,7 +170,14 @@ impl Summariser {
         call.idle_timeout = agent.idle_timeout();
         call.provider_retries = agent.settings.retry.provider.max_retries.unwrap_or(0);
         call.max_retry_delay = agent.max_retry_delay();
-        let mut stream = match open(Arc::clone(agent), call, self.cancel.clone()).await {
+        let mut stream = match open(
+            Arc::clone(agent),
+            call,
+            self.cancel.clone(),
+            self.outbox.trace().current(),
+        )
+        .await
+        {
             Ok(stream) => stream,
             Err(message) => return (*message, None),
         };

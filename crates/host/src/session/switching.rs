@@ -18,6 +18,7 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
+use super::dialogs::NoAnswer;
 use super::lifecycle::{conversation, new_log, open_log, stored_cwd};
 use super::prompting::Later;
 
@@ -143,6 +144,7 @@ impl Session {
             }
         };
         if outcome.is_ok() {
+            self.dialogs.end_all(NoAnswer::SessionChanged, &self.outbox).await;
             if had_queued {
                 // What was queued for the old session is gone; clients that show it must hear of it.
                 let (steering, follow_up) = self.machine.queue_texts();
@@ -240,6 +242,7 @@ impl Session {
         self.run_model = None;
         self.unheard.clear();
         self.calls.reset();
+        self.permitting = self.permitting.anew(&self.agent, &self.cwd);
         self.resources = self.agent.load_resources(&self.cwd);
         self.system_prompt = None;
         if has_messages && !has_level {

@@ -23,7 +23,8 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 54] = [
+const USED: [&str; 64] = [
+    "keepKeysInToolEnv",
     "modelThinkingLevels",
     "compaction.modelOverrides",
     "branchSummary.reserveTokens",
@@ -69,6 +70,13 @@ const USED: [&str; 54] = [
     "ttsr.contextMode",
     "ttsr.repeatMode",
     "ttsr.repeatGap",
+    "localServers.enabled",
+    "localServers.servers",
+    "permissions.mode",
+    "permissions.allow",
+    "permissions.ask",
+    "permissions.deny",
+    "dialogTimeoutMs",
     // Objects themselves: their members are what counts.
     "thinkingBudgets",
     "compaction",
@@ -79,6 +87,8 @@ const USED: [&str; 54] = [
     "todo",
     "tasks",
     "ttsr",
+    "localServers",
+    "permissions",
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
@@ -141,7 +151,7 @@ const RENAMED: [(&str, &str); 3] = [
 ];
 
 /// Objects whose members are looked at one by one.
-const OPENED: [&str; 10] = [
+const OPENED: [&str; 12] = [
     "thinkingBudgets",
     "compaction",
     "branchSummary",
@@ -152,6 +162,8 @@ const OPENED: [&str; 10] = [
     "todo.reminders",
     "tasks",
     "ttsr",
+    "localServers",
+    "permissions",
 ];
 
 /// What a key means, given by its path (`retry.provider.maxRetries`).

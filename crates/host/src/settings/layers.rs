@@ -23,7 +23,7 @@ pub(crate) struct Layer {
 
 /// Reads one file. A missing file is an empty layer, a broken one too, with a complaint.
 pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> Layer {
-    let (keys, state) = match parse_file(&path) {
+    let (mut keys, state) = match parse_file(&path) {
         Ok(Some(keys)) => (keys, FileState::Read),
         Ok(None) => (Map::new(), FileState::Missing),
         Err(message) => {
@@ -45,6 +45,10 @@ pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> 
     };
     if scope == Scope::Project {
         found.mark("defaultProjectTrust", &KeyUse::GlobalOnly);
+        // Not even a trusted project gets at the user's keys.
+        found.mark("keepKeysInToolEnv", &KeyUse::GlobalOnly);
+        keys.remove("keepKeysInToolEnv");
+        found.mark("permissions.allow", &KeyUse::GlobalOnly);
     }
     let mut layer = Layer {
         path,

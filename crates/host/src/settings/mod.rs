@@ -9,6 +9,7 @@ mod keys;
 mod layers;
 pub mod limits;
 mod nudges;
+mod permissions;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod types;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
@@ -27,10 +29,11 @@ use crate::resources::{Diagnostic, ExtraPath, Scope};
 pub use keys::{KeyUse, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
+pub use permissions::{PermissionLayer, PermissionSettings};
 use reader::Reader;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
-    ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,
+    LocalServerSettings, ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,
 };
 
 /// Where settings come from.
@@ -75,6 +78,8 @@ pub struct Settings {
     pub shell_path: Option<String>,
     /// `shellCommandPrefix`: a line put before every command.
     pub shell_command_prefix: Option<String>,
+    /// `keepKeysInToolEnv`: tools see the variables that hold providers' keys.
+    pub keep_keys_in_tool_env: bool,
     /// `images`.
     pub images: ImageSettings,
     /// `enabledModels`: like `--models`.
@@ -97,6 +102,12 @@ pub struct Settings {
     pub todo: TodoOptions,
     /// `ttsr`.
     pub ttsr: TtsrOptions,
+    /// `localServers`.
+    pub local_servers: LocalServerSettings,
+    /// `permissions`, of the user and of the project.
+    pub permissions: PermissionSettings,
+    /// `dialogTimeoutMs`: how long a question to the user waits that does not say; 0 is without end.
+    pub dialog_timeout_ms: Option<u64>,
     /// What the project may decide.
     pub project: ProjectAccess,
     /// The files that were looked at, the user's first.
@@ -136,6 +147,15 @@ impl Settings {
         let mut settings = typed::typed(&mut reader, source, project);
         settings.files = files;
         (settings, reader.notes)
+    }
+
+    /// How long a question to the user waits that does not say; none is without end.
+    #[must_use]
+    pub fn dialog_wait(&self) -> Option<Duration> {
+        match self.dialog_timeout_ms {
+            None => Some(crate::limits::DIALOG_WAIT),
+            Some(ms) => (ms > 0).then(|| Duration::from_millis(ms)),
+        }
     }
 
     /// The thinking level that `modelThinkingLevels` gives a model.

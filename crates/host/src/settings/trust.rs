@@ -10,7 +10,7 @@ use crate::settings::keys::KeyUse;
 use crate::settings::layers::Layer;
 
 /// Keys that can run code, switch on tools that the user switched off, send data elsewhere or write elsewhere.
-const TRUSTED_ONLY: [&str; 18] = [
+const TRUSTED_ONLY: [&str; 19] = [
     "shellPath",
     "shellCommandPrefix",
     "npmCommand",
@@ -24,6 +24,7 @@ const TRUSTED_ONLY: [&str; 18] = [
     "selfUpdateCommand",
     "defaultTools",
     "httpProxy",
+    "localServers",
     "sessionDir",
     "sessionShareDestination",
     "shareViewerUrl",

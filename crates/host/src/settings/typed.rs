@@ -9,10 +9,10 @@ use wire::state::{InterruptMode, QueueMode};
 use crate::resources::{ExtraPath, resolve_path};
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
-    BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, ProjectAccess,
-    ProviderRetrySettings, RetrySettings,
+    BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
+    ProjectAccess, ProviderRetrySettings, RetrySettings,
 };
-use crate::settings::{Settings, SettingsSource, layers, limits, nudges};
+use crate::settings::{Settings, SettingsSource, layers, limits, nudges, permissions};
 
 /// Reads every key that has a meaning for us; all others stay in `raw`.
 pub(super) fn typed(
@@ -30,6 +30,7 @@ pub(super) fn typed(
         "todo",
         "tasks",
         "ttsr",
+        "localServers",
     ]);
     let mut raw = Map::new();
     for layer in reader.layers.iter().rev() {
@@ -49,6 +50,7 @@ pub(super) fn typed(
         retry: retry(reader),
         shell_path: reader.text("shellPath"),
         shell_command_prefix: reader.text("shellCommandPrefix"),
+        keep_keys_in_tool_env: reader.flag("keepKeysInToolEnv", false),
         images: images(reader),
         enabled_models: reader.texts("enabledModels"),
         default_tools: reader.texts("defaultTools"),
@@ -60,6 +62,9 @@ pub(super) fn typed(
         extensions: paths(reader, "extensions", source),
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
+        local_servers: local_servers(reader),
+        permissions: permissions::permissions(reader),
+        dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         project,
         files: Vec::new(),
         raw,
@@ -156,6 +161,24 @@ fn images(reader: &mut Reader<'_>) -> ImageSettings {
     ImageSettings {
         auto_resize: reader.flag("images.autoResize", default.auto_resize),
         block_images: reader.flag("images.blockImages", default.block_images),
+    }
+}
+
+fn local_servers(reader: &mut Reader<'_>) -> LocalServerSettings {
+    let given = reader.members(
+        "localServers.servers",
+        "an address such as http://host:8000",
+        |value| {
+            let url = value.as_str()?;
+            let host = url
+                .strip_prefix("http://")
+                .or_else(|| url.strip_prefix("https://"))?;
+            (!host.is_empty()).then(|| url.to_owned())
+        },
+    );
+    LocalServerSettings {
+        enabled: reader.flag("localServers.enabled", LocalServerSettings::default().enabled),
+        servers: given.into_iter().collect(),
     }
 }
 

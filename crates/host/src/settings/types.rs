@@ -148,6 +148,25 @@ pub struct ImageSettings {
     pub block_images: bool,
 }
 
+/// `localServers`: where models on the user's own machines are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalServerSettings {
+    /// Look for servers at their usual ports when models are listed or none is configured. Switched off, a server is asked
+    /// only when one of its models is named.
+    pub enabled: bool,
+    /// Addresses of further servers by provider id; the id of a usual one (`ollama`) takes its place.
+    pub servers: BTreeMap<String, String>,
+}
+
+impl Default for LocalServerSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            servers: BTreeMap::new(),
+        }
+    }
+}
+
 /// `defaultProjectTrust`: what holds for a project nobody has decided on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProjectTrust {

@@ -8,7 +8,7 @@ use wire::{Message, ThinkingLevel, ToolSpec};
 
 use super::adaptive::thinks_adaptively;
 use super::messages;
-use crate::compat::flag;
+use crate::compat::{flag, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
@@ -75,7 +75,7 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Result<Headers, LlmError>
             _ => headers.set("x-api-key", key)?,
         }
     }
-    if !thinks_adaptively(&request.model.id) {
+    if !adaptive(request) {
         betas.push("interleaved-thinking-2025-05-14");
     }
     if !request.tools.is_empty() && !compat.eager_input_streaming {
@@ -86,7 +86,15 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Result<Headers, LlmError>
     }
     copilot::headers(request, &mut headers)?;
     if let Some(session) = request.affinity().filter(|_| compat.affinity_headers) {
-        headers.set("x-session-affinity", session)?;
+        let router = word(&request.model, "sessionAffinityFormat") == Some("openrouter");
+        headers.set(
+            if router {
+                "x-session-id"
+            } else {
+                "x-session-affinity"
+            },
+            session,
+        )?;
     }
     Ok(headers)
 }
@@ -204,7 +212,7 @@ impl Thinking {
         if request.thinking == ThinkingLevel::Off {
             return plain(Some(json!({"type": "disabled"})));
         }
-        if thinks_adaptively(&model.id) {
+        if adaptive(request) {
             let thinking = json!({"type": "adaptive", "display": "summarized"});
             return Self {
                 max_tokens: limit,
@@ -235,6 +243,12 @@ impl Thinking {
             effort: None,
         }
     }
+}
+
+/// Does the model decide for itself how long to think? Own models may say so.
+fn adaptive(request: &ModelRequest) -> bool {
+    let model = &request.model;
+    flag(model, "forceAdaptiveThinking", thinks_adaptively(&model.id))
 }
 
 /// The effort word of a level: the model's own, else the nearest that every model knows.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
 
+use super::vertex;
 use crate::request::{Budgets, ModelRequest};
 
 /// How a model is told how much to think.
@@ -24,8 +25,10 @@ enum Style {
 const PRO_2_5_LEAST: u64 = 128;
 
 impl Style {
-    fn of(id: &str) -> Self {
-        let id = id.to_ascii_lowercase();
+    fn of(model: &Model) -> Self {
+        let id = model.id.to_ascii_lowercase();
+        // At Google Cloud the small model takes what its big sister takes.
+        let lite = model.api != vertex::API && id.contains("2.5-flash-lite");
         if is_gemini_3(&id, "-pro") {
             Self::Pro3
         } else if is_gemini_3(&id, "-flash") {
@@ -34,7 +37,7 @@ impl Style {
             Self::Gemma4
         } else if id.contains("2.5-pro") {
             Self::Budget([PRO_2_5_LEAST, 2048, 8192, 32_768])
-        } else if id.contains("2.5-flash-lite") {
+        } else if lite {
             Self::Budget([512, 2048, 8192, 24_576])
         } else if id.contains("2.5-flash") {
             Self::Budget([128, 2048, 8192, 24_576])
@@ -82,7 +85,7 @@ pub(super) fn thinking_config(request: &ModelRequest) -> Option<Value> {
     if !model.reasoning {
         return None;
     }
-    let style = Style::of(&model.id);
+    let style = Style::of(model);
     if request.thinking == ThinkingLevel::Off {
         return Some(off(style, &model.id));
     }

@@ -1,10 +1,12 @@
 //! The Gemini API of Google (providers.md 6): requests in `request` and `messages`, what a model generation can do in
-//! `generation`, answers in `stream`.
+//! `generation`, answers in `stream`. The same API behind Google Cloud is in `vertex`, its credentials in `adc`.
 
+pub(crate) mod adc;
 mod generation;
 mod messages;
 pub(crate) mod request;
 pub(crate) mod stream;
+pub(crate) mod vertex;
 
 use serde_json::Value;
 

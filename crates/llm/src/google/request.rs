@@ -1,9 +1,9 @@
-//! Writes a request for the Gemini API (providers.md 6). The conversation is written in `messages`.
+//! Writes a request for the Gemini API (providers.md 6), at Google or at Google Cloud. The conversation is written in `messages`.
 
 use serde_json::{Map, Value, json};
 use wire::ToolSpec;
 
-use super::{generation, messages};
+use super::{generation, messages, vertex};
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
@@ -11,14 +11,25 @@ use crate::request::ModelRequest;
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let body = body(request);
-    let path = format!("models/{}:streamGenerateContent?alt=sse", request.model.id);
+    let is_vertex = request.model.api == vertex::API;
+    let url = if is_vertex {
+        vertex::url(request)?
+    } else {
+        let path = format!("models/{}:streamGenerateContent?alt=sse", request.model.id);
+        join_url(&request.model.base_url, &path)
+    };
+    let key = if is_vertex {
+        vertex::key(request)
+    } else {
+        request.api_key.as_ref()
+    };
     let mut headers = Headers::json();
     headers.set("accept", "*/*")?;
-    if let Some(key) = &request.api_key {
+    if let Some(key) = key {
         headers.set("x-goog-api-key", key.expose())?;
     }
     Ok(HttpRequest {
-        url: join_url(&request.model.base_url, &path),
+        url,
         headers: headers.finish(&request.headers)?,
         body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
     })

@@ -12,7 +12,13 @@ use rustls::crypto::CryptoProvider;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::LlmError;
-use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, POOL_IDLE};
+use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, METADATA_TIMEOUT, POOL_IDLE};
+use crate::login::Endpoints;
+use crate::secrets::Secrets;
+use crate::tape::Tape;
+
+/// What no proxy is used for.
+const LOOPBACK: &str = "localhost,127.0.0.0/8,::1";
 
 /// Proxies, as the usual environment variables name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,8 +44,17 @@ pub struct ClientConfig {
     pub proxy: ProxyConfig,
     /// Replies for the model `offline/script`; read when it is first asked.
     pub script: Option<PathBuf>,
+    /// `auth.json`, from which the tokens of logins are taken and where renewed ones go; without it they are sent as they
+    /// are.
+    pub auth_file: Option<PathBuf>,
+    /// Where logins are renewed.
+    pub endpoints: Endpoints,
     /// How long the offline model takes for a word.
     pub word_delay: Duration,
+    /// Records or replaces the network.
+    pub tape: Tape,
+    /// Kept out of error texts and recordings; the registry's.
+    pub secrets: Secrets,
 }
 
 impl Default for ClientConfig {
@@ -49,7 +64,11 @@ impl Default for ClientConfig {
             connect_timeout: CONNECT_TIMEOUT,
             proxy: ProxyConfig::default(),
             script: None,
+            auth_file: None,
+            endpoints: Endpoints::default(),
             word_delay: Duration::from_millis(8),
+            tape: Tape::None,
+            secrets: Secrets::default(),
         }
     }
 }
@@ -62,6 +81,10 @@ pub(crate) struct Connector {
     plain: OnceLock<reqwest::Client>,
     /// For `https:`.
     secure: OnceLock<reqwest::Client>,
+    /// For `https:` to servers that must be spoken to in HTTP/1.1.
+    secure_http1: OnceLock<reqwest::Client>,
+    /// For `http:` to servers of the machine's surroundings: never through a proxy.
+    direct: OnceLock<reqwest::Client>,
 }
 
 impl Connector {
@@ -71,25 +94,57 @@ impl Connector {
             config,
             plain: OnceLock::new(),
             secure: OnceLock::new(),
+            secure_http1: OnceLock::new(),
+            direct: OnceLock::new(),
         }
     }
 
     /// The client for a URL.
     pub(crate) async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
+        self.client_for(url, false).await
+    }
+
+    /// The client for a URL, on request one that does not offer HTTP/2.
+    pub(crate) async fn client_for(
+        &self,
+        url: &reqwest::Url,
+        http1: bool,
+    ) -> Result<reqwest::Client, LlmError> {
         let secure = url.scheme() != "http" || self.proxied_by_tls();
-        let cell = if secure { &self.secure } else { &self.plain };
+        let cell = match secure {
+            true if http1 => &self.secure_http1,
+            true => &self.secure,
+            false => &self.plain,
+        };
         if let Some(client) = cell.get() {
             return Ok(client.clone());
         }
-        let tls = if secure {
+        let mut tls = if secure {
             // Reading the system's certificates takes tens of milliseconds of blocking IO.
             let built = tokio::task::spawn_blocking(system_tls).await;
             built.map_err(|error| LlmError::Tls(error.to_string()))??
         } else {
             no_tls()?
         };
+        if http1 {
+            tls.alpn_protocols.retain(|protocol| protocol != b"h2");
+        }
         let client = build(&self.config, tls)?;
         Ok(cell.get_or_init(|| client).clone())
+    }
+
+    /// The client for plain HTTP that knows no proxy.
+    pub(crate) fn direct(&self) -> Result<reqwest::Client, LlmError> {
+        if let Some(client) = self.direct.get() {
+            return Ok(client.clone());
+        }
+        let config = ClientConfig {
+            proxy: ProxyConfig::default(),
+            connect_timeout: METADATA_TIMEOUT,
+            ..self.config.clone()
+        };
+        let client = build(&config, no_tls()?)?;
+        Ok(self.direct.get_or_init(|| client).clone())
     }
 
     /// Is a proxy itself reached over TLS?
@@ -149,7 +204,9 @@ fn build(config: &ClientConfig, tls: rustls::ClientConfig) -> Result<reqwest::Cl
 
 /// The proxies, most specific first.
 fn proxies(config: &ProxyConfig) -> Result<Vec<Proxy>, LlmError> {
-    let direct = config.no_proxy.as_deref().and_then(NoProxy::from_string);
+    // This machine is never reached through another one: local servers are found directly and must be asked so.
+    let direct = [LOOPBACK, config.no_proxy.as_deref().unwrap_or_default()].join(",");
+    let direct = NoProxy::from_string(direct.trim_end_matches(','));
     let mut proxies = Vec::new();
     let mut add = |scheme, address: &Option<String>, make: fn(&str) -> reqwest::Result<Proxy>| {
         if let Some(address) = address.as_deref().filter(|address| !address.is_empty()) {

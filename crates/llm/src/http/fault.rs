@@ -7,13 +7,16 @@ use std::io;
 use crate::answer::Fault;
 
 /// The request got no response.
-pub(super) fn no_response(error: &reqwest::Error) -> Fault {
+pub(crate) fn no_response(error: &reqwest::Error) -> Fault {
     if error.is_timeout() {
         return Fault::new("Connection error: connecting timed out");
     }
     let whole = chain(error);
     let reason = match io_kind(error) {
-        Some(io::ErrorKind::ConnectionRefused) => "connection refused".to_owned(),
+        Some(io::ErrorKind::ConnectionRefused) => match here(error) {
+            Some(address) => format!("connection refused: no server runs at {address}"),
+            None => "connection refused".to_owned(),
+        },
         Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => "socket hang up".to_owned(),
         Some(io::ErrorKind::TimedOut) => "connecting timed out".to_owned(),
         _ if whole.contains("dns error") || whole.contains("lookup address") => {
@@ -29,6 +32,15 @@ pub(super) fn no_response(error: &reqwest::Error) -> Fault {
         _ => innermost(error),
     };
     Fault::new(format!("Connection error: {reason}"))
+}
+
+/// Host and port, when they are this machine's: who runs a model at home is told which server is gone.
+fn here(error: &reqwest::Error) -> Option<String> {
+    let url = error.url()?;
+    let host = url.host_str()?;
+    let is_here = host == "localhost" || host == "[::1]" || host.starts_with("127.");
+    let port = url.port_or_known_default()?;
+    is_here.then(|| format!("{host}:{port}"))
 }
 
 /// The body of an answer broke off, was not framed right or could not be unpacked: one text for all, because what helps is

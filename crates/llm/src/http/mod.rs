@@ -3,13 +3,17 @@
 
 mod connect;
 mod fault;
+mod get;
+mod line;
 mod send;
 
 pub use connect::{ClientConfig, ProxyConfig};
+pub use get::fetch;
 
 pub(crate) use connect::Connector;
-pub(crate) use fault::broken_body;
-pub(crate) use send::{Patience, send};
+pub(crate) use fault::{broken_body, no_response};
+pub(crate) use line::Line;
+pub(crate) use send::{Failure, Patience, send};
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -64,7 +68,33 @@ impl Headers {
     }
 }
 
-/// `base` without trailing slashes, and `path`.
+/// `base` without trailing slashes, and `path`; parameters of the base stay parameters, in front of those of the path.
 pub(crate) fn join_url(base: &str, path: &str) -> String {
-    format!("{}/{path}", base.trim_end_matches('/'))
+    let (base, parameters) = base.split_once('?').unwrap_or((base, ""));
+    let url = format!("{}/{path}", base.trim_end_matches('/'));
+    if parameters.is_empty() {
+        return url;
+    }
+    match url.split_once('?') {
+        Some((url, own)) => format!("{url}?{parameters}&{own}"),
+        None => format!("{url}?{parameters}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::join_url;
+
+    #[test]
+    fn parameters_stay_behind_the_path() {
+        assert_eq!(join_url("http://h/v1/", "messages"), "http://h/v1/messages");
+        assert_eq!(
+            join_url("http://h/v1?key=k", "messages"),
+            "http://h/v1/messages?key=k"
+        );
+        assert_eq!(
+            join_url("http://h/?key=k", "m:go?alt=sse"),
+            "http://h/m:go?key=k&alt=sse"
+        );
+    }
 }

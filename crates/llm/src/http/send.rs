@@ -8,11 +8,12 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::{Response, StatusCode, Url};
 use tokio::time::{sleep, timeout};
 
-use super::fault::no_response;
-use super::{Connector, HttpRequest};
+use super::{HttpRequest, Line};
+use crate::access::Access;
 use crate::answer::Fault;
 use crate::family::Family;
 use crate::limits::{ERROR_BODY_TIMEOUT, MAX_ERROR_BODY_BYTES, RETRY_BASE, RETRY_CAP};
+use crate::retry::is_final;
 
 /// How much is done for one request.
 #[derive(Debug, Clone, Copy)]
@@ -26,44 +27,37 @@ pub(crate) struct Patience {
 }
 
 /// A failed attempt.
-struct Failure {
-    fault: Fault,
+pub(crate) struct Failure {
+    pub(crate) fault: Fault,
     /// May another attempt help?
-    again: bool,
+    pub(crate) again: bool,
 }
 
 /// Sends a request and gives the response once its status says success.
 pub(crate) async fn send(
-    connector: &Connector,
+    line: &Line,
     family: Family,
-    request: HttpRequest,
+    mut request: HttpRequest,
+    access: &Access,
     patience: Patience,
 ) -> Result<Response, Fault> {
-    let url = Url::parse(&request.url)
-        .ok()
-        .filter(|url| matches!(url.scheme(), "http" | "https"))
-        .ok_or_else(|| Fault::new("Invalid base URL of the model"))?;
-    let client = connector
-        .client(&url)
-        .await
-        .map_err(|error| Fault::new(error.to_string()))?;
-    let body = bytes::Bytes::from(request.body);
+    let body = bytes::Bytes::from(std::mem::take(&mut request.body));
     let mut attempt = 0;
     loop {
-        let sent = client
-            .post(url.clone())
-            .headers(request.headers.clone())
-            .body(body.clone())
-            .send();
+        // For each attempt anew: signatures carry the time.
+        let granted = line.grant(access, &request, &body).await?;
+        let url = address(&granted.url)?;
+        let sent = line.exchange(&url, &granted.headers, &body, access.wants_http1());
         let failure = match timeout(patience.idle, sent).await {
             Ok(Ok(response)) if response.status().is_success() && !is_document(&response) => {
+                tracing::debug!(status = response.status().as_u16(), "response");
                 return Ok(response);
             }
-            Ok(Ok(response)) => refused(family, response).await,
-            Ok(Err(error)) => Failure {
-                fault: no_response(&error),
-                again: true,
-            },
+            Ok(Ok(response)) => {
+                access.refused(response.status().as_u16());
+                refused(family, response).await
+            }
+            Ok(Err(failure)) => failure,
             Err(_) => Failure {
                 fault: Fault::new(format!(
                     "Request timed out: no response for {} s",
@@ -78,9 +72,18 @@ pub(crate) async fn send(
             return Err(failure.fault);
         }
         let wait = asked.unwrap_or_else(|| backoff(attempt));
-        sleep(wait).await;
         attempt += 1;
+        line.log_retry(&failure.fault, attempt, wait);
+        sleep(wait).await;
     }
+}
+
+/// A URL that can be asked.
+fn address(url: &str) -> Result<Url, Fault> {
+    Url::parse(url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .ok_or_else(|| Fault::new("Invalid base URL of the model"))
 }
 
 /// Turns a response that is no success into a failure.
@@ -108,9 +111,16 @@ async fn refused(family: Family, mut response: Response) -> Failure {
     };
     // A body that does not come is as good as none: the status says enough.
     let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
-    let text = family.error_text(status.as_u16(), String::from_utf8_lossy(&body).trim());
+    let body = String::from_utf8_lossy(&body);
+    let text = family.refusal_text(status.as_u16(), response.headers(), body.trim());
+    let again = again && !is_final(&text);
+    let status = Some(status.as_u16());
     Failure {
-        fault: Fault { text, retry_after },
+        fault: Fault {
+            text,
+            retry_after,
+            status,
+        },
         again,
     }
 }

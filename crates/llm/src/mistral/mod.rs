@@ -1,8 +1,8 @@
-//! Mistral's own dialect of chat completions (providers.md 7): requests in `request` and `messages`, answers in `stream`.
+//! Mistral's own dialect of chat completions (providers.md 7): requests in `request` and `messages`. Answers are
+//! understood by `openai_completions`, which knows the differences.
 
 mod messages;
 pub(crate) mod request;
-pub(crate) mod stream;
 
 use crate::text::without_markup;
 

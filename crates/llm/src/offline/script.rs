@@ -318,6 +318,7 @@ impl Refusal {
         Fault {
             text: format!("{status} {words}"),
             retry_after,
+            status: Some(status),
         }
     }
 }

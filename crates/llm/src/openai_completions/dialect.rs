@@ -18,8 +18,40 @@ pub(super) enum ThinkingFormat {
     Together,
     /// `enable_thinking`: zai and qwen
     Enable,
-    /// `chat_template_kwargs`
+    /// `chat_template_kwargs`, as Qwen's template wants them
     QwenTemplate,
+    /// `chat_template_kwargs` of the model's flag `chatTemplateKwargs`
+    ChatTemplate,
+    /// `chat_template_args` of the model's flag `chatTemplateArgs`, and an effort
+    Baseten,
+    /// `thinking` is the effort
+    Word,
+    /// `reasoning: {effort}`, only where the level is mapped
+    AntLing,
+}
+
+/// Headers that bring the requests of a session to the same machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Affinity {
+    /// None.
+    Off,
+    /// `session_id`, `x-client-request-id`, `x-session-affinity`
+    OpenAi,
+    /// The same without the first.
+    NoSession,
+    /// `x-session-id`
+    OpenRouter,
+}
+
+/// When `prompt_cache_key` is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CacheKey {
+    /// To OpenAI itself, and where prompts can be kept for a day and shall be.
+    Auto,
+    /// Whenever there is caching.
+    Always,
+    /// Never.
+    Never,
 }
 
 /// See the module's page.
@@ -53,8 +85,14 @@ pub(super) struct Dialect {
     pub(super) thinking_as_text: bool,
     /// Wants `tools: []` when only the history has tools.
     pub(super) tools_with_history: bool,
+    /// Wants a text, if an empty one, in every answer.
+    pub(super) content_required: bool,
     /// Takes session headers.
-    pub(super) affinity_headers: bool,
+    pub(super) affinity: Affinity,
+    /// Takes a cache key.
+    pub(super) cache_key: CacheKey,
+    /// The field that bounds reasoning in tokens.
+    pub(super) budget_field: Option<&'static str>,
     /// Wants to be asked for streamed tool arguments.
     pub(super) tool_stream: bool,
 }
@@ -105,7 +143,14 @@ impl Dialect {
             assistant_after_result: flag(model, "requiresAssistantAfterToolResult", false),
             thinking_as_text: flag(model, "requiresThinkingAsText", false),
             tools_with_history: flag(model, "requiresToolsWithToolHistory", false),
-            affinity_headers: flag(model, "sendSessionAffinityHeaders", false),
+            content_required: flag(model, "requiresNonNullAssistantContent", false),
+            affinity: affinity(model, openrouter),
+            cache_key: match word(model, "promptCacheKeyMode") {
+                Some("enabled") => CacheKey::Always,
+                Some("disabled") => CacheKey::Never,
+                _ => CacheKey::Auto,
+            },
+            budget_field: budget_field(model),
             tool_stream: flag(model, "zaiToolStream", false),
         }
     }
@@ -120,6 +165,37 @@ fn thinking_format(model: &Model) -> Option<ThinkingFormat> {
         "together" => Some(ThinkingFormat::Together),
         "zai" | "qwen" => Some(ThinkingFormat::Enable),
         "qwen-chat-template" => Some(ThinkingFormat::QwenTemplate),
+        "chat-template" => Some(ThinkingFormat::ChatTemplate),
+        "baseten" => Some(ThinkingFormat::Baseten),
+        "string-thinking" => Some(ThinkingFormat::Word),
+        "ant-ling" => Some(ThinkingFormat::AntLing),
         _ => None,
+    }
+}
+
+/// Session headers: only where asked for, and at the one router that makes use of them.
+fn affinity(model: &Model, openrouter: bool) -> Affinity {
+    if !flag(model, "sendSessionAffinityHeaders", openrouter) {
+        return Affinity::Off;
+    }
+    match word(model, "sessionAffinityFormat") {
+        Some("openrouter") => Affinity::OpenRouter,
+        Some("openai-nosession") => Affinity::NoSession,
+        Some("openai") => Affinity::OpenAi,
+        _ if openrouter => Affinity::OpenRouter,
+        _ => Affinity::OpenAi,
+    }
+}
+
+/// vLLM, Qwen and SGLang, llama.cpp.
+fn budget_field(model: &Model) -> Option<&'static str> {
+    const FIELDS: [&str; 3] = [
+        "thinking_token_budget",
+        "thinking_budget",
+        "thinking_budget_tokens",
+    ];
+    match word(model, "thinkingTokenBudgetField") {
+        Some(field) => FIELDS.into_iter().find(|known| *known == field),
+        None => flag(model, "supportsThinkingTokenBudget", false).then_some("thinking_token_budget"),
     }
 }

@@ -205,7 +205,7 @@ impl Writer<'_> {
             Value::Array(parts)
         } else if !text.is_empty() {
             json!(text)
-        } else if self.dialect.assistant_after_result {
+        } else if self.dialect.assistant_after_result || self.dialect.content_required {
             json!("")
         } else {
             Value::Null

@@ -1,6 +1,7 @@
 //! Chat completions, the API of OpenAI and of most others (providers.md 4): what a server can do in `dialect`, requests in
 //! `request` and `messages`, answers in `stream`.
 
+mod chunk;
 mod dialect;
 mod messages;
 mod reasoning;

@@ -1,9 +1,9 @@
 //! Writes a request for chat completions (providers.md 4). The conversation is written in `messages`.
 
 use serde_json::{Map, Value, json};
-use wire::{Message, ToolSpec};
+use wire::{Message, Model, ToolSpec};
 
-use super::dialect::Dialect;
+use super::dialect::{Affinity, CacheKey, Dialect};
 use super::{messages, reasoning};
 use crate::compat;
 use crate::copilot;
@@ -33,8 +33,14 @@ fn headers(request: &ModelRequest, dialect: &Dialect) -> Result<Headers, LlmErro
         headers.set(name, &format!("Bearer {}", key.expose()))?;
     }
     copilot::headers(request, &mut headers)?;
-    if let Some(session) = request.affinity().filter(|_| dialect.affinity_headers) {
-        for name in ["session_id", "x-client-request-id", "x-session-affinity"] {
+    let names: &[&str] = match dialect.affinity {
+        Affinity::Off => &[],
+        Affinity::OpenAi => &["session_id", "x-client-request-id", "x-session-affinity"],
+        Affinity::NoSession => &["x-client-request-id", "x-session-affinity"],
+        Affinity::OpenRouter => &["x-session-id"],
+    };
+    for name in names {
+        if let Some(session) = request.affinity() {
             headers.set(name, session)?;
         }
     }
@@ -72,34 +78,53 @@ fn body(request: &ModelRequest, dialect: &Dialect) -> Value {
         }
     }
     let long = request.cache_retention == CacheRetention::Long && dialect.long_retention;
-    if let Some(session) = request
-        .affinity()
-        .filter(|_| long || model.base_url.contains("api.openai.com"))
-    {
+    if let Some(session) = request.affinity().filter(|_| match dialect.cache_key {
+        CacheKey::Auto => long || model.base_url.contains("api.openai.com"),
+        CacheKey::Always => true,
+        CacheKey::Never => false,
+    }) {
         set("prompt_cache_key", json!(session));
     }
     if long {
         set("prompt_cache_retention", json!("24h"));
     }
-    if let Some(routing) =
-        compat::value(model, "openRouterRouting").filter(|_| model.base_url.contains("openrouter.ai"))
-    {
+    if let Some(priority) = compat::value(model, "vllmPriority").filter(|value| value.is_number()) {
+        set("priority", priority.clone());
+    }
+    if let Some(routing) = compat::value(model, "openRouterRouting").filter(|value| value.is_object()) {
         set("provider", routing.clone());
     }
-    if let Some(routing) = compat::value(model, "vercelGatewayRouting") {
-        set("providerOptions", json!({"gateway": routing}));
+    if let Some(gateway) = gateway(model) {
+        set("providerOptions", json!({"gateway": gateway}));
     }
     reasoning::write(request, dialect, &mut body);
+    compat::add_sampling(request, &mut body);
     Value::Object(body)
 }
 
-/// The tools; none when there are none and nobody insists.
+/// Which providers Vercel's gateway may take, in which order.
+fn gateway(model: &Model) -> Option<Value> {
+    let routing = compat::value(model, "vercelGatewayRouting")?.as_object()?;
+    let known = ["only", "order"];
+    let wanted: Map<String, Value> = known
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), routing.get(name)?.clone())))
+        .collect();
+    (!wanted.is_empty()).then(|| Value::Object(wanted))
+}
+
+/// The tools; none when there are none and nobody insists, or when the model is known to call none: a server may refuse
+/// the whole request for them.
 fn tools(request: &ModelRequest, dialect: &Dialect) -> Option<Value> {
+    if !compat::flag(&request.model, "supportsTools", true) {
+        return None;
+    }
     if request.tools.is_empty() {
-        let history = request
-            .messages
-            .iter()
-            .any(|message| matches!(**message, Message::ToolResult(_)));
+        let history = request.messages.iter().any(|message| match &**message {
+            Message::ToolResult(_) => true,
+            Message::Assistant(answer) => answer.tool_calls().next().is_some(),
+            _ => false,
+        });
         return (dialect.tools_with_history && history).then(|| json!([]));
     }
     let marker = messages::marker(request, dialect);

@@ -1,116 +1,45 @@
-//! Understands the stream of chat completions (providers.md 4). Blocks end when the stream does, so all `*_end` events come
-//! last, in content order (pi-core.md 1.4).
+//! Understands the stream of chat completions (providers.md 4), and Mistral's dialect of it (providers.md 7), which differs in
+//! the points that [`Edge`] names. The events themselves are in `chunk`.
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::{StopReason, ThinkingContent, Usage};
 
+use super::chunk::{Call, Chunk, Delta, Part, Tokens};
 use super::error_message;
 use super::messages::REASONING_FIELDS;
 use crate::answer::{Answer, Fault};
+use crate::compat::flag;
 use crate::event::ModelEvent;
 use crate::family::{Flow, StreamParser};
-use crate::json::{Count, Text, argument_text, repair, unreadable};
+use crate::ids;
+use crate::json::{Text, argument_text, repair, unreadable};
 use crate::request::ModelRequest;
 
-/// One event. Only the first choice counts; there is never a second.
-#[derive(Deserialize)]
-struct Chunk<'a> {
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    model: Text<'a>,
-    #[serde(borrow, default)]
-    choices: Option<Vec<Choice<'a>>>,
-    #[serde(default)]
-    usage: Option<Tokens>,
-    #[serde(borrow, default)]
-    error: Option<&'a RawValue>,
-}
-
-/// Moonshot puts the usage here.
-#[derive(Deserialize)]
-struct Choice<'a> {
-    #[serde(borrow, default)]
-    delta: Option<Delta<'a>>,
-    #[serde(borrow, default)]
-    finish_reason: Text<'a>,
-    #[serde(default)]
-    usage: Option<Tokens>,
-}
-
-/// What the answer gains. Reasoning comes under one of three names.
-#[derive(Default, Deserialize)]
-struct Delta<'a> {
-    #[serde(borrow, default)]
-    content: Text<'a>,
-    #[serde(borrow, default)]
-    reasoning_content: Text<'a>,
-    #[serde(borrow, default)]
-    reasoning: Text<'a>,
-    #[serde(borrow, default)]
-    reasoning_text: Text<'a>,
-    #[serde(borrow, default)]
-    tool_calls: Option<Vec<Call<'a>>>,
-    #[serde(borrow, default)]
-    reasoning_details: Option<&'a RawValue>,
-}
-
-/// A piece of a tool call.
-#[derive(Deserialize)]
-struct Call<'a> {
-    #[serde(default)]
-    index: Count,
-    #[serde(borrow, default)]
-    id: Text<'a>,
-    #[serde(borrow, default)]
-    function: Option<Function<'a>>,
-}
-
-/// Name and arguments; arguments are JSON in a string, at some servers JSON itself.
-#[derive(Default, Deserialize)]
-struct Function<'a> {
-    #[serde(borrow, default)]
-    name: Text<'a>,
-    #[serde(borrow, default)]
-    arguments: Option<&'a RawValue>,
-}
-
-/// Token counts; `prompt_tokens` contains the cached ones.
-#[derive(Default, Clone, Copy, Deserialize)]
-struct Tokens {
-    #[serde(default)]
-    prompt_tokens: Count,
-    #[serde(default)]
-    completion_tokens: Count,
-    #[serde(default)]
-    prompt_cache_hit_tokens: Count,
-    #[serde(default)]
-    prompt_tokens_details: Option<Details>,
-}
-
-/// How many prompt tokens came from or went to a cache.
-#[derive(Default, Clone, Copy, Deserialize)]
-struct Details {
-    #[serde(default)]
-    cached_tokens: Count,
-    #[serde(default)]
-    cache_write_tokens: Count,
+/// Whose stream it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    /// Blocks end when the stream does, so all `*_end` events come last, in content order (pi-core.md 1.4): one block of text
+    /// and one of reasoning, whatever alternates. Finish reasons that are not known are failures.
+    OpenAi,
+    /// A block of text or reasoning ends when one of another kind begins; calls end when the stream does, and nothing when it
+    /// fails. Finish reasons that are not known are stops. There are no counts of caches.
+    Mistral,
 }
 
 /// See the module's page.
 pub(crate) struct Parser {
+    edge: Edge,
     answer: Answer,
     /// The model id that was asked; another one in the answer is worth telling.
     asked: String,
     /// Makes ids unique that a server leaves out.
     timestamp: i64,
-    /// The only text block, once there is one.
+    /// The text block that grows.
     text: Option<usize>,
-    /// The only reasoning block, once there is one.
+    /// The reasoning block that grows.
     thinking: Option<usize>,
     /// Tool calls by the server's index.
     by_index: HashMap<u64, usize>,
@@ -123,12 +52,24 @@ pub(crate) struct Parser {
     finished: bool,
     /// The finish reason is a failure.
     fault: Option<Fault>,
+    /// The server never says why it stopped.
+    reasonless: bool,
 }
 
 impl Parser {
     /// A parser for the answer to a request.
     pub(crate) fn new(request: &ModelRequest) -> Self {
+        Self::with(request, Edge::OpenAi)
+    }
+
+    /// The same for Mistral.
+    pub(crate) fn mistral(request: &ModelRequest) -> Self {
+        Self::with(request, Edge::Mistral)
+    }
+
+    fn with(request: &ModelRequest, edge: Edge) -> Self {
         Self {
+            edge,
             answer: Answer::new(request),
             asked: request.model.id.clone(),
             timestamp: request.timestamp,
@@ -140,6 +81,7 @@ impl Parser {
             calls: 0,
             finished: false,
             fault: None,
+            reasonless: !flag(&request.model, "supportsFinishReason", true),
         }
     }
 
@@ -153,7 +95,10 @@ impl Parser {
         if message.response_id.is_none() {
             message.response_id = chunk.id.filled().map(str::to_owned);
         }
-        if message.response_model.is_none() && chunk.model.filled().is_some_and(|model| model != self.asked) {
+        if self.edge == Edge::OpenAi
+            && message.response_model.is_none()
+            && chunk.model.filled().is_some_and(|model| model != self.asked)
+        {
             message.response_model = chunk.model.filled().map(str::to_owned);
         }
         let mut usage = chunk.usage;
@@ -172,33 +117,16 @@ impl Parser {
         Ok(())
     }
 
-    /// The answer grows. Text and reasoning that alternate are gathered in one block each.
+    /// The answer grows.
     fn delta(&mut self, delta: Delta<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        if let Some(text) = delta.content.filled() {
-            let block = match self.text {
-                Some(block) => block,
-                None => *self.text.insert(self.answer.start_text(out)?),
-            };
-            self.answer.delta(block, text, out)?;
-        }
+        self.content(delta.content, out)?;
         let sources = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];
         let reasoning = REASONING_FIELDS
             .iter()
             .zip(sources)
             .find_map(|(field, text)| Some((field, text.filled()?)));
         if let Some((field, text)) = reasoning {
-            let block = match self.thinking {
-                Some(block) => block,
-                None => {
-                    let thinking_signature = Some((*field).to_owned());
-                    let empty = ThinkingContent {
-                        thinking_signature,
-                        ..ThinkingContent::default()
-                    };
-                    *self.thinking.insert(self.answer.start_thinking(empty, out)?)
-                }
-            };
-            self.answer.delta(block, text, out)?;
+            self.think(Some(field), text, out)?;
         }
         for call in delta.tool_calls.into_iter().flatten() {
             self.call(&call, out)?;
@@ -209,21 +137,77 @@ impl Parser {
         Ok(())
     }
 
-    /// A piece of a tool call: found by index, else by id, else the last one.
+    /// Content of either form; other forms are left out.
+    fn content(&mut self, content: Option<&RawValue>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        let raw = content.map(RawValue::get).unwrap_or_default();
+        if raw.starts_with('"') {
+            let text: Text<'_> = serde_json::from_str(raw).unwrap_or_default();
+            return self.say(text.as_str(), out);
+        }
+        if !raw.starts_with('[') {
+            return Ok(());
+        }
+        let parts: Vec<Part<'_>> = serde_json::from_str(raw).unwrap_or_default();
+        for part in &parts {
+            self.say(part.text.as_str(), out)?;
+            for thought in part.thinking.iter().flatten() {
+                self.think(None, thought.text.as_str(), out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Text arrived.
+    fn say(&mut self, text: &str, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let block = match self.text {
+            Some(block) => block,
+            None => {
+                self.other_kind(out);
+                *self.text.insert(self.answer.start_text(out)?)
+            }
+        };
+        self.answer.delta(block, text, out)
+    }
+
+    /// Reasoning arrived, in this field; the field is where it goes back to.
+    fn think(&mut self, field: Option<&str>, text: &str, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let block = match self.thinking {
+            Some(block) => block,
+            None => {
+                self.other_kind(out);
+                let empty = ThinkingContent {
+                    thinking_signature: field.map(str::to_owned),
+                    ..ThinkingContent::default()
+                };
+                *self.thinking.insert(self.answer.start_thinking(empty, out)?)
+            }
+        };
+        self.answer.delta(block, text, out)
+    }
+
+    /// A block of another kind begins, which at Mistral ends the one that grows.
+    fn other_kind(&mut self, out: &mut Vec<ModelEvent>) {
+        if self.edge == Edge::Mistral {
+            for block in [self.text.take(), self.thinking.take()].into_iter().flatten() {
+                self.answer.end(block, out);
+            }
+        }
+    }
+
+    /// A piece of a tool call.
     fn call(&mut self, call: &Call<'_>, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
+        self.other_kind(out);
         let function = call.function.as_ref();
         let name = function
             .map(|function| function.name.as_str())
             .unwrap_or_default();
-        let id = call.id.filled();
-        // Some servers give every call the index 0; a name together with another id begins a new call.
-        let other =
-            |block: &usize| !name.is_empty() && id.is_some_and(|id| self.by_id.get(id) != Some(block));
-        let known = match (call.index.0, id) {
-            (Some(index), _) => self.by_index.get(&index).copied().filter(|block| !other(block)),
-            (None, Some(id)) => self.by_id.get(id).copied(),
-            (None, None) => self.last_call,
-        };
+        let known = self.known_call(call, name);
         let block = match known {
             Some(block) => block,
             None => self.new_call(call, name, out)?,
@@ -240,12 +224,30 @@ impl Parser {
         }
     }
 
+    /// The call that a piece continues: found by index, else by id, else the last one. At Mistral an id that is new begins a
+    /// new call, even under an index that is not.
+    fn known_call(&self, call: &Call<'_>, name: &str) -> Option<usize> {
+        let id = call_id(call);
+        // Some servers give every call the index 0; a name together with another id begins a new call.
+        let other =
+            |block: &usize| !name.is_empty() && id.is_some_and(|id| self.by_id.get(id) != Some(block));
+        match (call.index.0, id) {
+            (_, Some(id)) if self.edge == Edge::Mistral => self.by_id.get(id).copied(),
+            (Some(index), _) => self.by_index.get(&index).copied().filter(|block| !other(block)),
+            (None, Some(id)) => self.by_id.get(id).copied(),
+            (None, None) => self.last_call,
+        }
+    }
+
     /// A call that was not seen before.
     fn new_call(&mut self, call: &Call<'_>, name: &str, out: &mut Vec<ModelEvent>) -> Result<usize, Fault> {
         self.calls += 1;
-        // Some local servers give no id; one is needed to match the result.
-        let id = match call.id.filled() {
+        // Some servers give no id; one is needed to match the result.
+        let id = match call_id(call) {
             Some(id) => id.to_owned(),
+            None if self.edge == Edge::Mistral => {
+                ids::mistral(&format!("call {} {}", self.timestamp, self.calls))
+            }
             None => format!("call_{}_{}", self.timestamp, self.calls),
         };
         let block = self.answer.start_call(id.clone(), name.to_owned(), out)?;
@@ -276,19 +278,30 @@ impl Parser {
     /// The provider says why it stopped. Usage may still follow, so nothing ends here.
     fn reason(&mut self, reason: &str) {
         self.finished = true;
+        let strict = self.edge == Edge::OpenAi;
         self.answer.message().stop_reason = match reason {
             "stop" | "end" => StopReason::Stop,
-            "length" => StopReason::Length,
+            "length" | "model_length" => StopReason::Length,
             "tool_calls" | "function_call" => StopReason::ToolUse,
-            _ => {
+            _ if strict || reason == "error" => {
                 self.fault = Some(Fault::new(format!("Provider finish_reason: {reason}")));
                 StopReason::Error
             }
+            _ => StopReason::Stop,
         };
     }
 
     /// Token counts, whole each time (providers.md 4).
     fn count(&mut self, tokens: Tokens, out: &mut Vec<ModelEvent>) {
+        if self.edge == Edge::Mistral {
+            let usage = Usage {
+                input: tokens.prompt_tokens.or_zero(),
+                output: tokens.completion_tokens.or_zero(),
+                total_tokens: tokens.total_tokens.or_zero(),
+                ..Usage::default()
+            };
+            return self.answer.set_usage(usage, out);
+        }
         let details = tokens.prompt_tokens_details.unwrap_or_default();
         let cache_read = details
             .cached_tokens
@@ -309,7 +322,17 @@ impl Parser {
 
     /// Ends all blocks and judges the answer.
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        self.answer.end_all(out);
+        if self.reasonless && !self.finished {
+            self.finished = true;
+            self.answer.message().stop_reason = if self.answer.calls_tools() {
+                StopReason::ToolUse
+            } else {
+                StopReason::Stop
+            };
+        }
+        if self.finished || self.edge == Edge::OpenAi {
+            self.answer.end_all(out);
+        }
         match self.fault.take() {
             Some(fault) => Err(fault),
             None if self.finished => Ok(()),
@@ -344,11 +367,18 @@ impl StreamParser for Parser {
     }
 
     fn abort(&mut self, out: &mut Vec<ModelEvent>) -> &'static str {
-        self.answer.end_all(out);
+        if self.edge == Edge::OpenAi {
+            self.answer.end_all(out);
+        }
         "Request was aborted"
     }
 
     fn answer(&mut self) -> &mut Answer {
         &mut self.answer
     }
+}
+
+/// The id of a call, if it has one; Mistral says "null" for none.
+fn call_id<'a>(call: &'a Call<'_>) -> Option<&'a str> {
+    call.id.filled().filter(|id| *id != "null")
 }

@@ -10,22 +10,32 @@ use wire::{
 };
 
 use super::TextSignature;
+use crate::compat::flag;
 use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
 use crate::request::ModelRequest;
 use crate::transform::transform;
 
-/// The `input` of a request.
+/// The `input` of a request: the system prompt and the conversation.
 pub(super) fn write(request: &ModelRequest) -> Vec<Value> {
+    let mut out = Vec::new();
+    if !request.system_prompt.trim().is_empty() {
+        let model = &request.model;
+        let developer = model.reasoning && flag(model, "supportsDeveloperRole", true);
+        let role = if developer { "developer" } else { "system" };
+        out.push(json!({"role": role, "content": request.system_prompt}));
+    }
+    out.extend(conversation(request));
+    out
+}
+
+/// The conversation alone.
+pub(crate) fn conversation(request: &ModelRequest) -> Vec<Value> {
     let model = &request.model;
     let history = transform(&request.messages, model, &|id, from| {
         ids::responses(id, from, model)
     });
     let mut out = Vec::new();
-    if !request.system_prompt.trim().is_empty() {
-        let role = if model.reasoning { "developer" } else { "system" };
-        out.push(json!({"role": role, "content": request.system_prompt}));
-    }
     for (index, message) in history.iter().enumerate() {
         match Arc::as_ref(message) {
             Message::User(user) => {

@@ -1,7 +1,8 @@
 //! The Responses API of OpenAI (providers.md 5): requests in `request` and `messages`, answers in `stream`. HTTP errors have
 //! the words of `openai_completions`.
 
-mod messages;
+pub(crate) mod azure;
+pub(crate) mod messages;
 pub(crate) mod request;
 pub(crate) mod stream;
 

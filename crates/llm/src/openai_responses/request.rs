@@ -4,15 +4,12 @@
 use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
-use super::messages;
-use crate::compat::flag;
+use super::{azure, messages};
+use crate::compat::{add_sampling, flag, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::{CacheRetention, ModelRequest};
-
-/// The API family of models at Azure.
-pub(crate) const AZURE: &str = "azure-openai-responses";
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
@@ -25,32 +22,15 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
 }
 
 fn is_azure(request: &ModelRequest) -> bool {
-    request.model.api == AZURE
+    request.model.api == azure::API
 }
 
-/// Where to. The catalogue knows no address at Azure, each customer has another.
+/// Where to.
 fn url(request: &ModelRequest) -> Result<String, LlmError> {
-    let base = request.model.base_url.trim_end_matches('/');
-    if !is_azure(request) {
-        return Ok(join_url(base, "responses"));
+    if is_azure(request) {
+        return azure::url(request);
     }
-    if base.is_empty() {
-        return Err(LlmError::Placeholder {
-            name: "AZURE_OPENAI_BASE_URL".to_owned(),
-            provider: request.model.provider.clone(),
-        });
-    }
-    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
-    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
-    let azure = [".openai.azure.com", ".cognitiveservices.azure.com"]
-        .iter()
-        .any(|suffix| host.ends_with(suffix));
-    let missing = match path {
-        "" if azure => "openai/v1/",
-        "openai" if azure => "v1/",
-        _ => "",
-    };
-    Ok(join_url(base, &format!("{missing}responses?api-version=v1")))
+    Ok(join_url(&request.model.base_url, "responses"))
 }
 
 /// Key, Copilot's and session headers.
@@ -66,10 +46,22 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
     }
     copilot::headers(request, &mut headers)?;
     if let Some(session) = request.affinity() {
-        if flag(&request.model, "sendSessionIdHeader", true) {
-            headers.set("session_id", session)?;
+        let model = &request.model;
+        let router = model.provider == "openrouter" || model.base_url.contains("openrouter.ai");
+        // The older flag is a yes or no.
+        let format = word(model, "sessionAffinityFormat").unwrap_or(match router {
+            true => "openrouter",
+            false if flag(model, "sendSessionIdHeader", true) => "openai",
+            false => "openai-nosession",
+        });
+        if format == "openrouter" {
+            headers.set("x-session-id", session)?;
+        } else {
+            if format != "openai-nosession" {
+                headers.set("session_id", session)?;
+            }
+            headers.set("x-client-request-id", session)?;
         }
-        headers.set("x-client-request-id", session)?;
     }
     Ok(headers)
 }
@@ -81,10 +73,15 @@ fn body(request: &ModelRequest) -> Value {
     let mut set = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
     };
-    set("model", json!(model.id));
+    if is_azure(request) {
+        set("model", json!(azure::deployment(request)));
+    } else {
+        set("model", json!(model.id));
+    }
     set("input", messages::write(request).into());
     set("stream", json!(true));
-    if let Some(session) = request.affinity() {
+    let keyless = word(model, "promptCacheKeyMode") == Some("disabled");
+    if let Some(session) = request.affinity().filter(|_| !keyless) {
         set("prompt_cache_key", json!(session));
     }
     let azure = is_azure(request);
@@ -94,7 +91,8 @@ fn body(request: &ModelRequest) -> Value {
     if !azure {
         set("store", json!(false));
     }
-    if let Some(limit) = request.output_limit() {
+    let limited = flag(model, "supportsMaxOutputTokens", true);
+    if let Some(limit) = request.output_limit().filter(|_| limited) {
         set("max_output_tokens", json!(limit));
     }
     if !request.tools.is_empty() {
@@ -108,6 +106,7 @@ fn body(request: &ModelRequest) -> Value {
             set("include", json!(["reasoning.encrypted_content"]));
         }
     }
+    add_sampling(request, &mut body);
     Value::Object(body)
 }
 

@@ -1,6 +1,8 @@
 //! Understands the stream of the Responses API (providers.md 5): items begin, grow and are given once more as a whole when
 //! they are complete. Kinds of items and events that are not known are left out.
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -163,7 +165,11 @@ impl Parser {
             }
             "response.output_item.done" => self.finish_item(&frame, out)?,
             "response.created" => self.name(&frame.response.unwrap_or_default()),
-            "response.completed" | "response.incomplete" | "response.failed" | "response.cancelled" => {
+            "response.completed"
+            | "response.done"
+            | "response.incomplete"
+            | "response.failed"
+            | "response.cancelled" => {
                 return self.finish(kind, frame.response.unwrap_or_default(), out);
             }
             _ => {}
@@ -289,7 +295,7 @@ impl Parser {
         }
         // Some servers forget the status; the event says the same.
         let status = match response.status.filled() {
-            Some(status) if kind == "response.completed" => status,
+            Some(status) if matches!(kind, "response.completed" | "response.done") => status,
             _ => kind.trim_start_matches("response."),
         };
         let incomplete = response.incomplete_details.unwrap_or_default();
@@ -368,10 +374,14 @@ fn read_item<'a>(frame: &Frame<'a>) -> Item<'a> {
 }
 
 /// The parts of an item as one text; none when there are no parts.
-fn joined(parts: Option<&[Part<'_>]>, between: &str) -> Option<String> {
+/// Nearly always there is one part, which may be as long as the answer.
+fn joined<'a>(parts: Option<&'a [Part<'_>]>, between: &str) -> Option<Cow<'a, str>> {
     let parts = parts.filter(|parts| !parts.is_empty())?;
-    let text = |part: &Part<'_>| part.text.filled().unwrap_or(part.refusal.as_str()).to_owned();
-    Some(parts.iter().map(text).collect::<Vec<_>>().join(between))
+    let text = |part: &'a Part<'_>| part.text.filled().unwrap_or(part.refusal.as_str());
+    Some(match parts {
+        [only] => Cow::Borrowed(text(only)),
+        parts => Cow::Owned(parts.iter().map(text).collect::<Vec<_>>().join(between)),
+    })
 }
 
 /// Code and message of an error object; codes are words or numbers.

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::registry::alias::new_name;
 use crate::registry::jsonc::plain_json;
 use crate::registry::models_file::{describe, read_text};
 use crate::registry::secret::Secret;
@@ -134,10 +135,9 @@ impl AuthFile {
     /// The credential of a provider.
     #[must_use]
     pub fn entry(&self, provider: &str) -> Option<&AuthEntry> {
-        self.entries
-            .iter()
-            .find(|(id, _)| id == provider)
-            .map(|(_, entry)| entry)
+        let named = |name: &str| self.entries.iter().find(|(id, _)| id == name);
+        let found = named(provider).or_else(|| named(new_name(provider)?));
+        found.map(|(_, entry)| entry)
     }
 
     /// All credentials with their provider ids, in file order.

@@ -1,14 +1,43 @@
-//! The built-in catalogue (providers.md 11): `data/catalogue.jsonl`, one line per provider followed by one line per model.
-//! Only the provider lines are read at start; a provider's models are read when somebody looks at them. How the file is
-//! made: `xtask models`. Not here: the user's `models.json`.
+//! The catalogue (providers.md 11): `data/catalogue.jsonl`, one line per provider followed by one line per model, or the file
+//! of the same form that `pinion models update` has put into the agent directory, after a line of its own. Only the provider
+//! lines are read at start; a provider's models are read when somebody looks at them. How such files are made: `snapshot`.
+//! Not here: the user's `models.json`.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::path::Path;
 use std::sync::OnceLock;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::Model;
-use wire::model::{Modality, Prices};
+use wire::model::{Modality, PriceTier, Prices};
+
+use crate::registry::models_file::read_text;
+
+/// Name of the file in the agent directory.
+pub const FILE: &str = "models-catalogue.jsonl";
+
+/// The day of the data that the program was built with; a file fetched before it is out of date.
+pub const BUILT_IN_DAY: &str = "2026-05-21";
+
+/// Form of the file; others are not read.
+pub(crate) const FORMAT: u32 = 1;
+
+/// First line of the file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Header {
+    /// Form of the file.
+    pub catalogue: u32,
+    /// Where it is from, for people.
+    pub source: String,
+    /// When it was fetched, RFC 3339.
+    pub fetched: String,
+    /// How many models it has.
+    pub models: usize,
+    /// How many providers it has.
+    pub providers: usize,
+}
 
 /// A model with what a client must not see.
 #[derive(Clone, PartialEq)]
@@ -17,6 +46,8 @@ pub struct Listed {
     pub model: Model,
     /// Extra request headers, unresolved, later ones already merged over earlier ones.
     pub headers: Vec<(String, String)>,
+    /// The base URL with the login or parameters that the model does not show; none when it has none.
+    pub(crate) address: Option<String>,
 }
 
 /// Hides the headers: they may hold keys.
@@ -70,6 +101,8 @@ struct Line {
     #[serde(default)]
     image: bool,
     cost: [f64; 4],
+    #[serde(default)]
+    tiers: Vec<(u64, f64, f64, f64, f64)>,
     context: u64,
     output: u64,
     thinking: Option<Map<String, Value>>,
@@ -80,7 +113,8 @@ struct Line {
 #[derive(Debug)]
 pub struct Provider {
     head: Head,
-    lines: &'static str,
+    /// The provider line as it stands, and the model lines.
+    text: (String, Cow<'static, str>),
     models: OnceLock<Vec<Listed>>,
 }
 
@@ -139,7 +173,8 @@ impl Provider {
 
     /// The file is part of the program and checked by a test, so a line that cannot be read is left out.
     fn read(&self) -> Vec<Listed> {
-        self.lines
+        self.text
+            .1
             .lines()
             .filter_map(|line| self.convert(serde_json::from_str(line).ok()?))
             .collect()
@@ -169,6 +204,7 @@ impl Provider {
                 output,
                 cache_read,
                 cache_write,
+                tiers: line.tiers.into_iter().map(tier).collect(),
             },
             context_window: line.context,
             max_tokens: line.output,
@@ -177,40 +213,91 @@ impl Provider {
         Some(Listed {
             model,
             headers: route.headers.iter().filter_map(header).collect(),
+            address: None,
         })
     }
 }
 
-/// All built-in providers, by id.
+/// A price tier of a line.
+fn tier((above, input, output, cache_read, cache_write): (u64, f64, f64, f64, f64)) -> PriceTier {
+    PriceTier {
+        input_tokens_above: above,
+        input,
+        output,
+        cache_read,
+        cache_write,
+    }
+}
+
+/// All known providers, by id.
 #[derive(Debug)]
 pub struct Catalogue {
     providers: Vec<Provider>,
+    header: Option<Header>,
 }
 
 impl Catalogue {
     /// The catalogue that the program was built with. Reads provider lines only.
     #[must_use]
     pub fn built_in() -> Self {
-        Self::parse(include_str!("../../data/catalogue.jsonl"))
+        Self {
+            providers: parse(include_str!("../../data/catalogue.jsonl"), Cow::Borrowed).0,
+            header: None,
+        }
     }
 
-    fn parse(mut text: &'static str) -> Self {
-        let mut providers = Vec::new();
-        while let Some((line, rest)) = text.split_once('\n') {
-            let Ok(head) = serde_json::from_str::<Head>(line) else {
-                break;
-            };
-            let Some((lines, rest)) = rest.split_at_checked(head.bytes) else {
-                break;
-            };
-            providers.push(Provider {
-                head,
-                lines,
-                models: OnceLock::new(),
-            });
-            text = rest;
+    /// The catalogue of the agent directory; the built-in one when there is none there, or none that can be used: then also
+    /// why.
+    #[must_use]
+    pub fn load(agent_dir: &Path) -> (Self, Option<String>) {
+        let path = agent_dir.join(FILE);
+        let read = match read_text(&path) {
+            Ok(None) => return (Self::built_in(), None),
+            Ok(Some(text)) => Self::of_file(&text),
+            Err(error) => Err(error.to_string()),
+        };
+        match read {
+            Ok((catalogue, header)) if header.fetched.as_str() >= BUILT_IN_DAY => (catalogue, None),
+            // A newer program knows better.
+            Ok(_) => (Self::built_in(), None),
+            Err(why) => {
+                let hint = "The built-in models are used; \"pinion models update\" makes a new one";
+                let problem = format!("{} is damaged: {why}. {hint}", path.display());
+                (Self::built_in(), Some(problem))
+            }
         }
-        Self { providers }
+    }
+
+    /// The catalogue in a file's text.
+    pub(crate) fn of_file(text: &str) -> Result<(Self, Header), String> {
+        let (first, body) = text.split_once('\n').unwrap_or((text, ""));
+        let header: Header =
+            serde_json::from_str(first).map_err(|_| "its first line is no header".to_owned())?;
+        if header.catalogue != FORMAT {
+            return Err(format!("it has the form {}, not {FORMAT}", header.catalogue));
+        }
+        let (providers, rest) = parse(body, |lines| Cow::Owned(lines.to_owned()));
+        if !rest.is_empty() || providers.len() != header.providers {
+            return Err("it is not whole".to_owned());
+        }
+        let catalogue = Self {
+            providers,
+            header: Some(header.clone()),
+        };
+        Ok((catalogue, header))
+    }
+
+    /// What the file says about itself; nothing for the built-in catalogue.
+    #[must_use]
+    pub fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// A provider's lines, and how many models they are.
+    pub(crate) fn section(&self, id: &str) -> Option<(String, usize)> {
+        let provider = self.provider(id)?;
+        let (head, lines) = &provider.text;
+        Some((format!("{head}\n{lines}"), provider.models().len()))
     }
 
     /// The providers, in registry order.
@@ -259,4 +346,24 @@ impl Catalogue {
         names.dedup();
         names
     }
+}
+
+/// The providers in a text, and what is left of it.
+fn parse<'a>(mut text: &'a str, keep: impl Fn(&'a str) -> Cow<'static, str>) -> (Vec<Provider>, &'a str) {
+    let mut providers = Vec::new();
+    while let Some((line, rest)) = text.split_once('\n') {
+        let Ok(head) = serde_json::from_str::<Head>(line) else {
+            break;
+        };
+        let Some((lines, rest)) = rest.split_at_checked(head.bytes) else {
+            break;
+        };
+        providers.push(Provider {
+            head,
+            text: (line.to_owned(), keep(lines)),
+            models: OnceLock::new(),
+        });
+        text = rest;
+    }
+    (providers, text)
 }

@@ -50,6 +50,10 @@ impl Registry {
     /// and renews no token.
     #[must_use]
     pub fn key_source(&self, provider: &str) -> Option<KeySource> {
+        if let Some(replayed) = self.replayed() {
+            let answers = provider == OFFLINE || replayed.iter().any(|id| id == provider);
+            return answers.then_some(KeySource::None);
+        }
         if self.runtime_key(provider).is_some() {
             return Some(KeySource::Runtime);
         }
@@ -73,11 +77,14 @@ impl Registry {
                 return Some(KeySource::Ambient);
             }
         }
+        if let Some(name) = self.local_key_variable(provider) {
+            return Some(KeySource::Env(name.to_owned()));
+        }
         let own = self.custom(provider).and_then(|def| def.api_key.as_deref());
         if own.is_some_and(|key| is_configured(key, &env)) {
             return Some(KeySource::ModelsFile);
         }
-        (provider == OFFLINE).then_some(KeySource::None)
+        (provider == OFFLINE || self.was_found(provider)).then_some(KeySource::None)
     }
 
     /// Google's application default credentials: the file, a project and a location.
@@ -106,6 +113,14 @@ impl Registry {
     /// # Errors
     /// When a command or variable gives nothing, or a login has run out; neither falls through to the next source.
     pub fn resolve_key(&self, provider: &str, now_ms: u64) -> Result<Option<Secret>, RegistryError> {
+        let key = self.find_key(provider, now_ms)?;
+        if let Some(key) = &key {
+            self.secrets().learn(key.expose());
+        }
+        Ok(key)
+    }
+
+    fn find_key(&self, provider: &str, now_ms: u64) -> Result<Option<Secret>, RegistryError> {
         let Some(source) = self.key_source(provider) else {
             return self.unconfigured(provider);
         };
@@ -118,7 +133,7 @@ impl Registry {
             KeySource::Runtime => self.runtime_key(provider).cloned(),
             KeySource::Env(name) => env(&name).map(Secret::from),
             KeySource::Ambient => Some(Secret::new(Secret::AMBIENT)),
-            KeySource::None => Some(Secret::new(OFFLINE)),
+            KeySource::None => (provider == OFFLINE).then(|| Secret::new(OFFLINE)),
             KeySource::ModelsFile => {
                 let key = self.custom(provider).and_then(|def| def.api_key.as_deref());
                 key.map(|key| lookup.resolve(key, &what(provider)))
@@ -165,16 +180,35 @@ impl Registry {
         .map(|_| None)
     }
 
+    /// The token of a login, when that is what opens a provider; it may have ended. Whoever sends it has to see to that.
+    #[must_use]
+    pub fn login_token(&self, provider: &str) -> Option<Secret> {
+        // A recording answers whoever asks.
+        if self.replayed().is_some() {
+            return None;
+        }
+        match (self.key_source(provider)?, self.auth().entry(provider)?) {
+            (KeySource::Oauth, AuthEntry::Oauth { access, .. }) => Some(access.clone()),
+            _ => None,
+        }
+    }
+
     /// The error for a request without a key, naming what would help.
     #[must_use]
     pub fn no_key(&self, provider: &str) -> RegistryError {
+        if let Some(error) = self.no_server(provider) {
+            return error;
+        }
         let known = self.catalogue().provider(provider);
         let names = known
             .map(|known| known.key_variables().join(" or "))
             .filter(|names| !names.is_empty());
         let set = names.map_or_else(String::new, |names| format!("set {names}, "));
+        let login = crate::login::way(provider).map_or_else(String::new, |_| {
+            format!("log in with: pinion auth login {provider}, ")
+        });
         let help = format!(
-            "To use it, {set}pass --api-key, or store a key in auth.json or models.json in the agent directory."
+            "To use it, {login}{set}pass --api-key, or store a key in auth.json or models.json in the agent directory."
         );
         RegistryError::NoKey {
             provider: provider.to_owned(),
@@ -199,9 +233,14 @@ impl Registry {
             run: &*self.sources().run,
         };
         let mut headers = Vec::new();
+        if self.replayed().is_some() {
+            return Ok(headers);
+        }
         for (name, value) in self.listed(model).map_or(&[][..], |listed| &listed.headers) {
             let what = format!("header \"{name}\" of provider \"{provider}\"");
-            headers.push((name.clone(), lookup.resolve(value, &what)?));
+            let value = lookup.resolve(value, &what)?;
+            self.secrets().learn_header(name, &value);
+            headers.push((name.clone(), value));
         }
         if self.custom(provider).is_some_and(|def| def.auth_header) {
             let key = key.ok_or_else(|| self.no_key(provider))?;
@@ -216,7 +255,14 @@ impl Registry {
     /// When a placeholder's variable is not set.
     pub fn base_url(&self, model: &Model) -> Result<String, RegistryError> {
         let mut out = String::new();
-        let mut rest = model.base_url.as_str();
+        let listed = self
+            .listed(model)
+            .filter(|listed| listed.model.base_url == model.base_url);
+        let address = listed.and_then(|listed| listed.address.as_deref());
+        let mut rest = address.unwrap_or(&model.base_url);
+        if self.replayed().is_some() {
+            return Ok(rest.to_owned());
+        }
         while let Some((before, after)) = rest.split_once('{') {
             let Some((name, tail)) = after.split_once('}') else {
                 break;
@@ -246,6 +292,7 @@ impl Registry {
     #[must_use]
     pub fn key_variables(&self) -> Vec<String> {
         let mut names = self.catalogue().key_variables();
+        names.extend(Self::local_key_variables().map(str::to_owned));
         for (_, def) in self.custom_providers() {
             let models = def.models.iter().flat_map(|model| model.headers.values());
             let changes = def
@@ -287,8 +334,7 @@ fn what(provider: &str) -> String {
     format!("API key for provider \"{provider}\"")
 }
 
-/// GitHub Copilot's address is named in its token (`proxy-ep=proxy.x` means `api.x`), else by the enterprise domain
-/// (providers.md 9).
+/// GitHub Copilot's address for a stored login.
 pub(crate) fn copilot_base_url(provider: &str, entry: &AuthEntry) -> Option<String> {
     let AuthEntry::Oauth { access, .. } = entry else {
         return None;
@@ -296,15 +342,18 @@ pub(crate) fn copilot_base_url(provider: &str, entry: &AuthEntry) -> Option<Stri
     if provider != "github-copilot" {
         return None;
     }
-    let proxy = access
-        .expose()
-        .split(';')
-        .find_map(|part| part.strip_prefix("proxy-ep="));
+    copilot_address(access.expose(), entry.extra("enterpriseUrl"))
+}
+
+/// GitHub Copilot's address is named in its token (`proxy-ep=proxy.x` means `api.x`), else by the enterprise domain
+/// (providers.md 9).
+pub(crate) fn copilot_address(access: &str, enterprise: Option<&str>) -> Option<String> {
+    let proxy = access.split(';').find_map(|part| part.strip_prefix("proxy-ep="));
     let named = proxy
         .filter(|host| !host.is_empty())
         .map(|host| match host.strip_prefix("proxy.") {
             Some(rest) => format!("https://api.{rest}"),
             None => format!("https://{host}"),
         });
-    named.or_else(|| Some(format!("https://copilot-api.{}", entry.extra("enterpriseUrl")?)))
+    named.or_else(|| Some(format!("https://copilot-api.{}", enterprise?)))
 }

@@ -11,6 +11,31 @@ pub enum RegistryError {
     /// `--model` matches nothing (pi-core.md 8.6).
     #[error("Model \"{0}\" not found. Use --list-models to see available models.")]
     ModelNotFound(String),
+    /// A list of models that no catalogue can be made of.
+    #[error("{0}")]
+    Snapshot(String),
+    /// A local server was chosen and nothing answers there.
+    #[error("No {server} server answers at {url}.\n\n{help}")]
+    NoServer {
+        /// What is looked for, for people.
+        server: String,
+        /// Where.
+        url: String,
+        /// What to do about it.
+        help: String,
+    },
+    /// A local server is there and does not have the model.
+    #[error("Model \"{model}\" is not at the {server} server at {url}, which has {models}.")]
+    NotServed {
+        /// As it was asked for.
+        model: String,
+        /// What it was asked of, for people.
+        server: String,
+        /// Where.
+        url: String,
+        /// What it does have.
+        models: String,
+    },
     /// No credential for a provider; `help` says where one could be put (behaviour.md 1).
     #[error("No API key found for {provider}.\n\n{help}")]
     NoKey {

@@ -7,6 +7,7 @@ use wire::model::Modality;
 use crate::registry::catalogue::Listed;
 use crate::registry::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
 use crate::registry::models_file::{Headers, ModelDef, OverrideDef, ProviderDef};
+use crate::secrets::open_url;
 
 /// A provider's models after merging.
 #[derive(Debug, Default)]
@@ -21,6 +22,16 @@ impl Entries {
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Listed> {
         self.base.iter().chain(&self.added)
+    }
+
+    /// Models are shown to clients: an address with a key in it is kept beside the model, which shows it without.
+    pub(crate) fn hide_url_secrets(&mut self) {
+        for listed in self.base.iter_mut().chain(&mut self.added) {
+            let open = open_url(&listed.model.base_url);
+            if open != listed.model.base_url {
+                listed.address = Some(std::mem::replace(&mut listed.model.base_url, open));
+            }
+        }
     }
 }
 
@@ -64,6 +75,11 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
     };
     let mut compat = def.compat.clone();
     merge_compat(&mut compat, own.compat.as_ref());
+    add_sampling(
+        &mut compat,
+        &own.sampling_params,
+        &own.sampling_params_by_thinking_level,
+    );
     let mut headers = Vec::new();
     merge_headers(&mut headers, &def.headers);
     merge_headers(&mut headers, &own.headers);
@@ -76,12 +92,16 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
         reasoning: own.reasoning,
         thinking_level_map: own.thinking_level_map.clone(),
         input: own.input.clone().unwrap_or_else(|| vec![Modality::Text]),
-        cost: own.cost.map(Into::into).unwrap_or_default(),
+        cost: own.cost.clone().map(Into::into).unwrap_or_default(),
         context_window: own.context_window.unwrap_or(DEFAULT_CONTEXT),
         max_tokens: own.max_tokens.unwrap_or(DEFAULT_OUTPUT),
         compat,
     };
-    Listed { model, headers }
+    Listed {
+        model,
+        headers,
+        address: None,
+    }
 }
 
 fn apply(listed: &mut Listed, change: &OverrideDef) {
@@ -93,11 +113,8 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
     if let Some(input) = &change.input {
         model.input.clone_from(input);
     }
-    if let Some(cost) = change.cost {
-        model.cost.input = cost.input.unwrap_or(model.cost.input);
-        model.cost.output = cost.output.unwrap_or(model.cost.output);
-        model.cost.cache_read = cost.cache_read.unwrap_or(model.cost.cache_read);
-        model.cost.cache_write = cost.cache_write.unwrap_or(model.cost.cache_write);
+    if let Some(cost) = &change.cost {
+        cost.apply(&mut model.cost);
     }
     model.context_window = change.context_window.unwrap_or(model.context_window);
     model.max_tokens = change.max_tokens.unwrap_or(model.max_tokens);
@@ -108,6 +125,11 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
             .extend(levels.clone());
     }
     merge_compat(&mut model.compat, change.compat.as_ref());
+    add_sampling(
+        &mut model.compat,
+        &change.sampling_params,
+        &change.sampling_params_by_thinking_level,
+    );
     merge_headers(&mut listed.headers, &change.headers);
 }
 
@@ -122,6 +144,24 @@ fn merge_compat(under: &mut Option<Map<String, Value>>, over: Option<&Map<String
         match (under.get_mut(flag), value) {
             (Some(Value::Object(old)), Value::Object(new)) if routing => old.extend(new.clone()),
             _ => drop(under.insert(flag.clone(), value.clone())),
+        }
+    }
+}
+
+/// Sampling parameters travel with the flags: like them they only mean something to the API family that writes the request.
+fn add_sampling(
+    compat: &mut Option<Map<String, Value>>,
+    params: &Option<Map<String, Value>>,
+    by_level: &Option<Map<String, Value>>,
+) {
+    for (name, value) in [
+        ("samplingParams", params),
+        ("samplingParamsByThinkingLevel", by_level),
+    ] {
+        if let Some(value) = value {
+            compat
+                .get_or_insert_default()
+                .insert(name.to_owned(), Value::Object(value.clone()));
         }
     }
 }

@@ -1,20 +1,26 @@
 //! Which models there are, whose key opens them, and which one a session starts with.
 //!
-//! Here: the built-in catalogue, `models.json`, `auth.json`, key resolution, model choice, the table of `--list-models`.
+//! Here: the built-in catalogue, `models.json`, `auth.json`, what was found at local servers, key resolution, model choice,
+//! the table of `--list-models`.
 //! Not here: requests to providers, OAuth refresh, the process environment, the clock, and child processes; the caller
 //! passes environment, time and a command runner in. A `Registry` is a value with one owner: a reload makes a new one.
 
+mod alias;
 mod auth;
 mod catalogue;
 mod choose;
 mod credentials;
+mod environment;
 mod error;
 mod jsonc;
+mod learn;
 pub mod limits;
+mod local;
 mod merge;
 mod models_file;
 mod offline;
 mod secret;
+pub mod snapshot;
 mod store;
 mod table;
 mod value;
@@ -23,11 +29,15 @@ mod value;
 mod tests;
 
 pub use auth::{AuthEntry, AuthFile};
-pub use catalogue::{Catalogue, Listed, Provider};
+pub use catalogue::{BUILT_IN_DAY, Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider};
 pub use choose::{Cycled, Resolved, Scoped, Start, StartRequest, cycle, resolve, scope, start};
 pub use credentials::KeySource;
 pub use error::RegistryError;
 pub use models_file::{ModelsFile, ProviderDef};
 pub use secret::Secret;
 pub use store::{Env, Registry, RunCommand, Sources};
-pub use table::list_models;
+pub use table::{list_models, search_models};
+
+pub(crate) use credentials::copilot_address;
+pub(crate) use jsonc::plain_json;
+pub(crate) use models_file::read_text;

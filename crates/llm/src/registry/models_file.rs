@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use wire::model::{Modality, Prices};
+use wire::model::{Modality, PriceTier, Prices};
 
 use crate::registry::jsonc::plain_json;
 use crate::registry::limits::MAX_FILE;
@@ -73,6 +73,8 @@ pub(crate) struct ModelDef {
     #[serde(default, deserialize_with = "strings")]
     pub(crate) headers: Headers,
     pub(crate) compat: Option<Map<String, Value>>,
+    pub(crate) sampling_params: Option<Map<String, Value>>,
+    pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
 }
 
 /// One entry of a provider's `modelOverrides`.
@@ -92,43 +94,96 @@ pub(crate) struct OverrideDef {
     #[serde(default, deserialize_with = "strings")]
     pub(crate) headers: Headers,
     pub(crate) compat: Option<Map<String, Value>>,
+    pub(crate) sampling_params: Option<Map<String, Value>>,
+    pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
 }
 
 /// Prices of an own model: all four are required.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct CostDef {
     input: f64,
     output: f64,
     cache_read: f64,
     cache_write: f64,
+    #[serde(default)]
+    tiers: Vec<TierDef>,
+}
+
+/// Other prices above a size of the input (pi-1.5-delta.md 6); what is not given is as below it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TierDef {
+    #[serde(deserialize_with = "tokens")]
+    input_tokens_above: Option<u64>,
+    #[serde(flatten)]
+    rates: PartRates,
 }
 
 impl From<CostDef> for Prices {
     fn from(cost: CostDef) -> Self {
-        let CostDef {
-            input,
-            output,
-            cache_read,
-            cache_write,
-        } = cost;
-        Self {
-            input,
-            output,
-            cache_read,
-            cache_write,
-        }
+        let mut prices = Self {
+            input: cost.input,
+            output: cost.output,
+            cache_read: cost.cache_read,
+            cache_write: cost.cache_write,
+            tiers: Vec::new(),
+        };
+        prices.tiers = tiers(&cost.tiers, &prices);
+        prices
     }
 }
 
-/// Changed prices of a built-in model: any of the four.
+fn tiers(defs: &[TierDef], base: &Prices) -> Vec<PriceTier> {
+    let tier = |def: &TierDef| PriceTier {
+        input_tokens_above: def.input_tokens_above.unwrap_or(0),
+        input: def.rates.input.unwrap_or(base.input),
+        output: def.rates.output.unwrap_or(base.output),
+        cache_read: def.rates.cache_read.unwrap_or(base.cache_read),
+        cache_write: def.rates.cache_write.unwrap_or(base.cache_write),
+    };
+    defs.iter().map(tier).collect()
+}
+
+/// Any of the four prices.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "camelCase")]
+pub(crate) struct PartRates {
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+/// Changed prices of a built-in model.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct PartCost {
-    pub(crate) input: Option<f64>,
-    pub(crate) output: Option<f64>,
-    pub(crate) cache_read: Option<f64>,
-    pub(crate) cache_write: Option<f64>,
+    #[serde(flatten)]
+    rates: PartRates,
+    tiers: Option<Vec<TierDef>>,
+}
+
+impl PartCost {
+    /// Lays the changes over a model's prices. Who changes a price and names no tiers means the price for every size.
+    pub(crate) fn apply(&self, prices: &mut Prices) {
+        let rates = &self.rates;
+        let given = [rates.input, rates.output, rates.cache_read, rates.cache_write];
+        let slots = [
+            &mut prices.input,
+            &mut prices.output,
+            &mut prices.cache_read,
+            &mut prices.cache_write,
+        ];
+        for (slot, given) in slots.into_iter().zip(given) {
+            *slot = given.unwrap_or(*slot);
+        }
+        match &self.tiers {
+            Some(defs) => prices.tiers = tiers(defs, prices),
+            None if given.iter().any(Option::is_some) => prices.tiers.clear(),
+            None => {}
+        }
+    }
 }
 
 /// The whole file. Any error empties `providers`: the built-in models stay.

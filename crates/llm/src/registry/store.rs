@@ -7,13 +7,17 @@ use std::sync::{Arc, OnceLock};
 
 use wire::Model;
 
+use crate::local::LocalSources;
+use crate::registry::alias::old_name;
 use crate::registry::auth::AuthFile;
 use crate::registry::catalogue::{Catalogue, Listed};
 use crate::registry::credentials::copilot_base_url;
+use crate::registry::local::Local;
 use crate::registry::merge::{Entries, merge};
 use crate::registry::models_file::{ModelsFile, ProviderDef};
 use crate::registry::offline::{OFFLINE, Offline};
 use crate::registry::secret::Secret;
+use crate::secrets::Secrets;
 
 /// One variable of the process environment.
 pub type Env = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -31,6 +35,8 @@ pub struct Sources {
     pub env: Env,
     /// Runs `!command` values.
     pub run: RunCommand,
+    /// Servers on the user's own machines.
+    pub local: LocalSources,
 }
 
 impl fmt::Debug for Sources {
@@ -49,6 +55,13 @@ struct Slot {
     entries: OnceLock<Entries>,
 }
 
+/// What a reload does not read anew.
+struct Kept {
+    runtime: Option<(String, Secret)>,
+    secrets: Secrets,
+    replayed: Option<Vec<String>>,
+}
+
 /// All models that the agent knows, and the credentials for them.
 #[derive(Debug)]
 pub struct Registry {
@@ -59,6 +72,11 @@ pub struct Registry {
     runtime: Option<(String, Secret)>,
     slots: Vec<Slot>,
     offline: Offline,
+    secrets: Secrets,
+    /// Providers that a recording answers for; none without one.
+    replayed: Option<Vec<String>>,
+    pub(super) local: Local,
+    catalogue_error: Option<String>,
 }
 
 impl Registry {
@@ -66,14 +84,34 @@ impl Registry {
     /// usable: see [`Self::models_error`] and [`Self::auth_error`].
     #[must_use]
     pub fn new(sources: Sources) -> Self {
-        Self::build(sources, Arc::new(Catalogue::built_in()), None)
+        let (catalogue, problem) = Catalogue::load(&sources.agent_dir);
+        let kept = Kept {
+            runtime: None,
+            secrets: Secrets::default(),
+            replayed: None,
+        };
+        let mut registry = Self::build(sources, Arc::new(catalogue), kept);
+        registry.catalogue_error = problem;
+        registry
     }
 
-    fn build(sources: Sources, catalogue: Arc<Catalogue>, runtime: Option<(String, Secret)>) -> Self {
+    fn build(sources: Sources, catalogue: Arc<Catalogue>, kept: Kept) -> Self {
         let built_in = |id: &str| catalogue.provider(id).is_some();
         let file = ModelsFile::read(&sources.agent_dir.join("models.json"), &built_in);
         let auth = AuthFile::read(&sources.agent_dir.join("auth.json"));
-        let custom = |id: &str| file.providers().iter().position(|(name, _)| name == id);
+        // A section under a provider's new name that only changes it belongs to the catalogue's provider.
+        let renamed = |(name, def): &(String, ProviderDef)| {
+            old_name(name).filter(|old| def.models.is_empty() && built_in(old))
+        };
+        let custom = |id: &str| {
+            let mut sections = file.providers().iter();
+            let own = sections.position(|(name, _)| name == id);
+            own.or_else(|| {
+                file.providers()
+                    .iter()
+                    .position(|section| renamed(section) == Some(id))
+            })
+        };
         let slot = |id: &str| Slot {
             id: id.to_owned(),
             custom: custom(id),
@@ -83,18 +121,24 @@ impl Registry {
         let own = file
             .providers()
             .iter()
-            .filter(|(id, _)| !built_in(id))
+            .filter(|section| !built_in(&section.0) && renamed(section).is_none())
             .map(|(id, _)| slot(id));
         let slots = known.chain(own).collect();
-        Self {
+        let registry = Self {
             sources,
             catalogue,
             file,
             auth,
-            runtime,
+            runtime: kept.runtime,
             slots,
             offline: Offline::default(),
-        }
+            secrets: kept.secrets,
+            replayed: kept.replayed,
+            local: Local::default(),
+            catalogue_error: None,
+        };
+        registry.learn_secrets();
+        registry
     }
 
     /// A new registry from the files as they are now; a key given with [`Self::set_runtime_key`] is kept, and what has been
@@ -104,13 +148,33 @@ impl Registry {
         Self::build(
             self.sources.clone(),
             Arc::clone(&self.catalogue),
-            self.runtime.clone(),
+            Kept {
+                runtime: self.runtime.clone(),
+                secrets: self.secrets.clone(),
+                replayed: self.replayed.clone(),
+            },
         )
     }
 
     /// A key for this run only (`--api-key`); it wins over all others of that provider.
     pub fn set_runtime_key(&mut self, provider: &str, key: Secret) {
+        self.secrets.learn(key.expose());
         self.runtime = Some((provider.to_owned(), key));
+    }
+
+    /// A recording answers for these providers: they count as having keys, and nothing is looked up, run or renewed.
+    pub fn set_replayed(&mut self, providers: Vec<String>) {
+        self.replayed = Some(providers);
+    }
+
+    pub(crate) fn replayed(&self) -> Option<&[String]> {
+        self.replayed.as_deref()
+    }
+
+    /// All credentials that this process has seen; grows with each that is looked up.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
     }
 
     pub(crate) fn runtime_key(&self, provider: &str) -> Option<&Secret> {
@@ -124,7 +188,13 @@ impl Registry {
         &self.sources
     }
 
-    /// The built-in catalogue.
+    /// Why the catalogue in the agent directory is not used, if there is one.
+    #[must_use]
+    pub fn catalogue_error(&self) -> Option<&str> {
+        self.catalogue_error.as_deref()
+    }
+
+    /// The catalogue: the built-in one, or the one in the agent directory.
     #[must_use]
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
@@ -159,9 +229,19 @@ impl Registry {
         Some(&self.file.providers().get(slot.custom?)?.1)
     }
 
-    /// All provider ids in registry order, `offline` last.
+    /// All provider ids in registry order, local servers and `offline` last.
     pub fn provider_ids(&self) -> impl Iterator<Item = &str> {
-        self.slots.iter().map(|slot| slot.id.as_str()).chain([OFFLINE])
+        let local = self.local_ids().filter(|id| !self.has_slot(id));
+        self.slots
+            .iter()
+            .map(|slot| slot.id.as_str())
+            .chain(local)
+            .chain([OFFLINE])
+    }
+
+    /// Do catalogue or `models.json` know the provider?
+    pub(super) fn has_slot(&self, provider: &str) -> bool {
+        self.slots.iter().any(|slot| slot.id == provider)
     }
 
     fn entries<'a>(&self, slot: &'a Slot) -> &'a Entries {
@@ -175,9 +255,11 @@ impl Registry {
                 .provider(&slot.id)
                 .map_or(&[][..], |provider| provider.models());
             let mut entries = merge(&slot.id, built_in, def);
+            entries.hide_url_secrets();
             if let Some(url) = self
                 .auth
                 .entry(&slot.id)
+                .filter(|_| def.is_none_or(|def| def.base_url.is_none()))
                 .and_then(|entry| copilot_base_url(&slot.id, entry))
             {
                 entries
@@ -207,16 +289,18 @@ impl Registry {
     #[must_use]
     pub fn all(&self) -> Vec<&Model> {
         let mut models = self.in_order(|_| true);
+        models.extend(self.found_models());
         models.extend([&self.offline.echo, &self.offline.script]);
         models
     }
 
-    /// The models with credentials whose API is spoken here, in registry order; `offline/echo` when there are none. Reads only
-    /// the providers that have credentials.
+    /// The models with credentials whose API is spoken here, in registry order, then those found at local servers so far;
+    /// `offline/echo` when there are none. Reads only the providers that have credentials; asks nobody.
     #[must_use]
     pub fn models(&self) -> Vec<&Model> {
         let mut models = self.in_order(|provider| self.has_auth(provider));
         models.retain(|model| crate::supports(&model.api));
+        models.extend(self.found_models());
         if models.is_empty() {
             models.push(&self.offline.echo);
         }
@@ -229,9 +313,27 @@ impl Registry {
         if provider == OFFLINE && !self.slots.iter().any(|slot| slot.id == OFFLINE) {
             return vec![&self.offline.echo, &self.offline.script];
         }
-        let slot = self.slots.iter().find(|slot| slot.id == provider);
-        slot.map(|slot| self.entries(slot).iter().map(|listed| &listed.model).collect())
-            .unwrap_or_default()
+        let listed = self
+            .slot(provider)
+            .into_iter()
+            .flat_map(|slot| self.entries(slot).iter());
+        let found = self.found_models().filter(|model| model.provider == provider);
+        listed.map(|listed| &listed.model).chain(found).collect()
+    }
+
+    /// Is the model one that catalogue or `models.json` describe?
+    pub(super) fn describes(&self, provider: &str, id: &str) -> bool {
+        let mut listed = self
+            .slot(provider)
+            .into_iter()
+            .flat_map(|slot| self.entries(slot).iter());
+        listed.any(|listed| listed.model.id == id)
+    }
+
+    /// A provider by its name, or by a newer one.
+    fn slot(&self, provider: &str) -> Option<&Slot> {
+        let named = |id: &str| self.slots.iter().find(|slot| slot.id == id);
+        named(provider).or_else(|| named(old_name(provider)?))
     }
 
     /// One model, with or without credentials.
@@ -260,6 +362,9 @@ impl Registry {
     pub(crate) fn rank(&self, provider: &str) -> Option<usize> {
         if provider == OFFLINE {
             return Some(usize::MAX);
+        }
+        if self.is_local(provider) && !self.has_slot(provider) {
+            return Some(usize::MAX - 1);
         }
         self.catalogue.provider(provider).map(|provider| provider.rank())
     }

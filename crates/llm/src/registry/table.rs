@@ -4,20 +4,39 @@ use wire::Model;
 
 use crate::registry::store::Registry;
 
-/// The table of available models whose provider, id or name contains every word of `search`; or one line that says that
-/// there are none. Ends without a line feed.
+/// The available models that fit `search`, by provider and id. Every word of it must be part of provider, id or name; when
+/// nothing fits so, the letters of each word need only come in their order.
+#[must_use]
+pub fn search_models<'a>(registry: &'a Registry, search: Option<&str>) -> Vec<&'a Model> {
+    let wanted = search.unwrap_or("").to_lowercase();
+    let fitting = |fits: fn(&str, &str) -> bool| {
+        let is_match = |model: &&Model| {
+            let text = format!("{}/{} {}", model.provider, model.id, model.name).to_lowercase();
+            wanted.split_whitespace().all(|word| fits(&text, word))
+        };
+        registry.models().into_iter().filter(is_match).collect()
+    };
+    let mut models: Vec<&Model> = fitting(|text, word| text.contains(word));
+    if models.is_empty() {
+        models = fitting(in_order);
+    }
+    models.sort_by(|a, b| (&a.provider, &a.id).cmp(&(&b.provider, &b.id)));
+    models
+}
+
+/// Are the letters of `word` in `text`, in their order, with anything between them?
+fn in_order(text: &str, word: &str) -> bool {
+    let mut letters = text.chars();
+    word.chars().all(|wanted| letters.any(|letter| letter == wanted))
+}
+
+/// The table of the models that [`search_models`] gives; or one line that says that there are none. Ends without a line feed.
 #[must_use]
 pub fn list_models(registry: &Registry, search: Option<&str>) -> String {
-    let wanted = search.unwrap_or("").to_lowercase();
-    let is_match = |model: &&Model| {
-        let text = format!("{}/{} {}", model.provider, model.id, model.name).to_lowercase();
-        wanted.split_whitespace().all(|word| text.contains(word))
-    };
-    let mut models: Vec<&Model> = registry.models().into_iter().filter(is_match).collect();
+    let models = search_models(registry, search);
     if models.is_empty() {
         return format!("No models matching \"{}\"", search.unwrap_or(""));
     }
-    models.sort_by(|a, b| (&a.provider, &a.id).cmp(&(&b.provider, &b.id)));
     let head = ["provider", "model", "context", "max-out", "thinking", "images"].map(str::to_owned);
     let rows: Vec<[String; 6]> = [head].into_iter().chain(models.into_iter().map(row)).collect();
     let mut widths = [0; 6];

@@ -1,7 +1,15 @@
-//! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP.
+//! Tests of the API families: recorded requests and streams of the conformance kit, faults in process, faults over TCP; what
+//! every family must do alike is in `families`.
 
+mod bedrock;
+mod cloud;
+mod codex;
+mod compat;
+mod credentials;
+mod families;
 mod faults;
 mod google;
+mod handover;
 mod judge;
 mod mistral;
 mod offline;
@@ -25,7 +33,7 @@ use crate::sse::SseScanner;
 use crate::stream::end_of_body;
 
 /// A model of the given API.
-fn model(api: &str) -> Model {
+pub(crate) fn model(api: &str) -> Model {
     serde_json::from_value(json!({
         "id": "m", "name": "M", "api": api, "provider": "p", "baseUrl": "http://127.0.0.1:9", "reasoning": true,
         "input": ["text", "image"], "contextWindow": 1000, "maxTokens": 32000,
@@ -34,7 +42,7 @@ fn model(api: &str) -> Model {
     .unwrap()
 }
 
-fn request(model: Model) -> ModelRequest {
+pub(crate) fn request(model: Model) -> ModelRequest {
     let mut request = ModelRequest::new(model, 0);
     request.messages = vec![Arc::new(Message::user("Hi.", 0))];
     request
@@ -81,7 +89,7 @@ fn fail(mut parser: Box<dyn StreamParser>, fault: Fault, mut out: Vec<ModelEvent
 }
 
 /// The last event's message as JSON, and whether it is an error.
-fn last(events: &[ModelEvent]) -> (Value, bool) {
+pub(crate) fn last(events: &[ModelEvent]) -> (Value, bool) {
     match events.last().unwrap() {
         ModelEvent::Done(message) => (serde_json::to_value(&**message).unwrap(), false),
         ModelEvent::Error { message, .. } => (serde_json::to_value(&**message).unwrap(), true),

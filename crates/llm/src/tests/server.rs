@@ -23,7 +23,7 @@ fn chunk(text: &str) -> String {
 
 /// What the server does with a connection after each request.
 #[derive(Clone)]
-enum Act {
+pub(super) enum Act {
     /// Sends these bytes and keeps the connection.
     Say(Vec<u8>),
     /// Sends these bytes and closes.
@@ -32,20 +32,22 @@ enum Act {
     Reset(Vec<u8>),
     /// Sends these bytes and says nothing more.
     Hang(Vec<u8>),
+    /// Sends these bytes one by one and keeps the connection.
+    Drip(Vec<u8>),
 }
 
 fn say(text: &str) -> Act {
     Act::Say(text.as_bytes().to_vec())
 }
 
-struct Server {
-    url: String,
+pub(super) struct Server {
+    pub(super) url: String,
     requests: Arc<AtomicUsize>,
     connections: Arc<AtomicUsize>,
 }
 
 /// Serves the acts in order, the last one again and again.
-async fn serve(acts: Vec<Act>) -> Server {
+pub(super) async fn serve(acts: Vec<Act>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let requests = Arc::new(AtomicUsize::new(0));
@@ -68,10 +70,20 @@ async fn connection(mut stream: TcpStream, acts: Vec<Act>, requests: Arc<AtomicU
     while read_request(&mut stream).await {
         let number = requests.fetch_add(1, Ordering::SeqCst);
         let act = acts.get(number).or(acts.last()).unwrap();
-        let (Act::Say(bytes) | Act::Close(bytes) | Act::Reset(bytes) | Act::Hang(bytes)) = act;
+        let (Act::Say(bytes) | Act::Close(bytes) | Act::Reset(bytes) | Act::Hang(bytes) | Act::Drip(bytes)) =
+            act;
+        if let Act::Drip(_) = act {
+            stream.set_nodelay(true).unwrap();
+            for byte in bytes {
+                let _ = stream.write_all(&[*byte]).await;
+                tokio::task::yield_now().await;
+            }
+            continue;
+        }
+        // A reader that has seen enough hangs up.
         let _ = stream.write_all(bytes).await;
         match act {
-            Act::Say(_) => {}
+            Act::Say(_) | Act::Drip(_) => {}
             Act::Close(_) => return,
             Act::Reset(_) => {
                 stream.flush().await.unwrap();
@@ -117,7 +129,7 @@ async fn answer(request: ModelRequest) -> Vec<ModelEvent> {
     collect(&Client::new(ClientConfig::default()), request).await
 }
 
-async fn collect(client: &Client, request: ModelRequest) -> Vec<ModelEvent> {
+pub(super) async fn collect(client: &Client, request: ModelRequest) -> Vec<ModelEvent> {
     let mut stream = client.stream(request, CancellationToken::new());
     let mut out = Vec::new();
     while let Some(event) = stream.next().await {
@@ -158,7 +170,10 @@ async fn transport_faults_have_texts_that_are_tried_again() {
         .local_addr()
         .unwrap();
     let refused = error_text(&answer(ask(&format!("http://{free}"))).await);
-    assert_eq!(refused, "Connection error: connection refused");
+    assert_eq!(
+        refused,
+        format!("Connection error: connection refused: no server runs at {free}")
+    );
     let partial = format!("{HEAD}{}", chunk(TEXT));
     for (act, text, head) in [
         (

@@ -38,12 +38,19 @@ pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static F
     let flags = match command {
         Command::Doctor => DOCTOR,
         Command::Schema => SCHEMA,
+        Command::Auth => AUTH,
+        Command::Models => MODELS,
     };
     flags.iter().find(|flag| flag.names.contains(&name))
 }
 
+/// An option that only `--list-models` has.
+pub(crate) fn find_of_list(name: &str) -> Option<&'static Flag> {
+    LIST.iter().find(|flag| flag.names.contains(&name))
+}
+
 /// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 2] = [
+pub(crate) const COMMANDS: [(&str, &str); 7] = [
     (
         "doctor [--json]",
         "Say what was found where: settings, keys, models, sessions",
@@ -52,7 +59,37 @@ pub(crate) const COMMANDS: [(&str, &str); 2] = [
         "schema [--ts] [--dialect NAME]",
         "Print the protocol as JSON Schema (--json) or TypeScript types",
     ),
+    (
+        "auth login PROVIDER [--open]",
+        "Log in; --api-key stores a key read from stdin instead",
+    ),
+    ("auth logout PROVIDER", "Forget what is stored for a provider"),
+    ("auth status [--json]", "Which providers have a key or login"),
+    (
+        "models update [--from URL|FILE]",
+        "Renew the list of known models, from models.dev or elsewhere",
+    ),
+    (
+        "models status [--json]",
+        "Say which list of known models is in use",
+    ),
 ];
+
+/// A setter that cannot fail.
+macro_rules! set {
+    ($field:ident) => {
+        |a, v| {
+            a.$field = Some(v);
+            Ok(())
+        }
+    };
+    (push $field:ident) => {
+        |a, v| {
+            a.$field.push(v);
+            Ok(())
+        }
+    };
+}
 
 /// Options of commands alone; elsewhere they may be an extension's.
 const DOCTOR: &[Flag] = &[switch(
@@ -60,6 +97,16 @@ const DOCTOR: &[Flag] = &[switch(
     |a| a.json = true,
     "Answer as JSON, for programs",
 )];
+const LIST: &[Flag] = DOCTOR;
+const MODELS: &[Flag] = &[
+    switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
+    value(
+        &["--from"],
+        "URL|FILE",
+        set!(from),
+        "A list as models.dev or pi-ai have it; also a directory of lists",
+    ),
+];
 const SCHEMA: &[Flag] = &[
     switch(
         &["--json"],
@@ -73,6 +120,16 @@ const SCHEMA: &[Flag] = &[
         set::set_schema_dialect,
         "Only what this dialect has",
     ),
+];
+
+const AUTH: &[Flag] = &[
+    switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
+    switch(
+        &["--api-key"],
+        |a| a.key_from_stdin = true,
+        "Store a key, read from stdin",
+    ),
+    value(&["--domain"], "DOMAIN", set!(domain), "A company's own GitHub"),
 ];
 
 /// Every option under its heading, in the order of the help text.
@@ -121,22 +178,6 @@ const fn maybe(
     }
 }
 
-/// A setter that cannot fail.
-macro_rules! set {
-    ($field:ident) => {
-        |a, v| {
-            a.$field = Some(v);
-            Ok(())
-        }
-    };
-    (push $field:ident) => {
-        |a, v| {
-            a.$field.push(v);
-            Ok(())
-        }
-    };
-}
-
 const RUN: &[Flag] = &[
     value(
         &["--mode"],
@@ -155,7 +196,7 @@ const RUN: &[Flag] = &[
         &["--list-models"],
         "SEARCH",
         |a, v| a.list_models = Some(v),
-        "List usable models and exit",
+        "List usable models and exit; --json for programs",
     ),
     value(
         &["--export"],
@@ -169,6 +210,12 @@ const RUN: &[Flag] = &[
         "Do nothing on the network but talk to the model",
     ),
     switch(&["--verbose"], |a| a.verbose = true, "Say more on stderr"),
+    value(
+        &["--log-file"],
+        "FILE",
+        set!(log_file),
+        "Log as JSON lines into a file (PINION_LOG says what)",
+    ),
     switch(&["--help", "-h"], |a| a.help = true, "Show this text and exit"),
     switch(
         &["--version", "-v"],
@@ -267,6 +314,12 @@ const TOOLS: &[Flag] = &[
         &["--no-approve", "-na"],
         |a| a.approve = Some(false),
         "Use nothing the project brings",
+    ),
+    value(
+        &["--permission-mode"],
+        "MODE",
+        set::set_permission_mode,
+        "off (default), auto, ask or read-only: which calls may run",
     ),
     switch(&["--no-mcp"], |a| a.no_mcp = true, "Start no MCP servers"),
 ];
@@ -384,9 +437,25 @@ const TESTING: &[Flag] = &[
         &["--record"],
         "FILE",
         set!(record),
-        "Keep the provider's replies in a file",
+        "Keep what providers are asked and answer in a file, without keys",
     ),
-    value(&["--replay"], "FILE", set!(replay), "Answer from such a file"),
+    value(
+        &["--replay"],
+        "FILE",
+        set!(replay),
+        "Answer from such a file; needs no network and no keys",
+    ),
+    value(
+        &["--replay-speed"],
+        "N",
+        set::set_replay_speed,
+        "In its own time (1), or N times faster; without it at once",
+    ),
+    switch(
+        &["--replay-strict"],
+        |a| a.replay_strict = true,
+        "Fail when a conversation differs from the recorded one",
+    ),
 ];
 
 const COMPATIBILITY: &[Flag] = &[

@@ -29,7 +29,8 @@ pub(crate) fn help(program: &str) -> String {
     let mut out = format!(
         "{program}: a headless coding agent\n\n\
          Usage: {program} [options] [@file...] [message...]\n       {program} doctor [--json] [options]\n       \
-         {program} schema [--json|--ts] [--dialect NAME]\n\n\
+         {program} schema [--json|--ts] [--dialect NAME]\n       {program} auth login|logout|status\n       \
+         {program} models update|status [options]\n\n\
          Examples:\n"
     );
     for (arguments, purpose) in EXAMPLES {

@@ -55,6 +55,10 @@ pub(crate) enum Command {
     Doctor,
     /// The protocol, for programs.
     Schema,
+    /// Logins and stored keys.
+    Auth,
+    /// The list of known models.
+    Models,
 }
 
 impl Command {
@@ -63,11 +67,22 @@ impl Command {
         match self {
             Self::Doctor => "doctor",
             Self::Schema => "schema",
+            Self::Auth => "auth",
+            Self::Models => "models",
+        }
+    }
+
+    /// The words that may follow.
+    pub(crate) fn words(self) -> &'static [&'static str] {
+        match self {
+            // The words of `auth` are its own business: one may be a key by mistake.
+            Self::Doctor | Self::Schema | Self::Auth => &[],
+            Self::Models => &["update", "status"],
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Doctor, Self::Schema]
+        [Self::Doctor, Self::Schema, Self::Auth, Self::Models]
             .into_iter()
             .find(|command| command.name() == word)
     }
@@ -78,8 +93,14 @@ impl Command {
 pub(crate) struct Args {
     /// The command: the first word, if it is one.
     pub(crate) command: Option<Command>,
-    /// `--json` of `doctor`.
+    /// `--json` of `doctor`, `auth` and `models`, and of `--list-models`.
     pub(crate) json: bool,
+    /// `--api-key` of `auth`: the key comes from stdin.
+    pub(crate) key_from_stdin: bool,
+    /// `--domain` of `auth`.
+    pub(crate) domain: Option<String>,
+    /// `--from` of `models update`.
+    pub(crate) from: Option<String>,
     /// `--ts` of `schema`.
     pub(crate) typescript: bool,
     /// `--dialect` of `schema`.
@@ -112,6 +133,8 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
     /// `--thinking`.
     pub(crate) thinking: Option<ThinkingLevel>,
+    /// `--permission-mode`.
+    pub(crate) permission_mode: Option<wire::state::PermissionMode>,
     /// `--models`, cut at commas.
     pub(crate) models: Vec<String>,
     /// `--api-key`.
@@ -184,6 +207,12 @@ pub(crate) struct Args {
     pub(crate) record: Option<String>,
     /// `--replay`.
     pub(crate) replay: Option<String>,
+    /// `--replay-speed`, above 0; none plays at once.
+    pub(crate) replay_speed: Option<f64>,
+    /// `--replay-strict`.
+    pub(crate) replay_strict: bool,
+    /// `--log-file`.
+    pub(crate) log_file: Option<String>,
     /// `--provider-session-id`.
     pub(crate) provider_session_id: Option<String>,
     /// Long options unknown to us, without dashes; extensions may know them. `None` when they came without a value.

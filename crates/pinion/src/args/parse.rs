@@ -35,8 +35,23 @@ pub(crate) fn parse(argv: &[String]) -> Result<Args, UsageError> {
             message => args.messages.push(message.to_owned()),
         }
     }
+    adopt_json(&mut args);
     check(&args)?;
     Ok(args)
+}
+
+/// `--json` before `--list-models` means it as much as after it.
+fn adopt_json(args: &mut Args) {
+    if args.list_models.is_some()
+        && let Some(swallowed) = args.extension_flags.remove("json")
+    {
+        args.json = true;
+        args.warnings.retain(|warning| !warning.contains(" --json "));
+        // A word that followed was taken for its value.
+        if let Some(None) = args.list_models {
+            args.list_models = Some(swallowed);
+        }
+    }
 }
 
 /// Handles one option; returns what is left of the arguments.
@@ -45,9 +60,11 @@ fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<
         Some((name, value)) if option.starts_with("--") => (name, Some(value.to_owned())),
         _ => (option, None),
     };
-    let own = args
-        .command
-        .and_then(|command| flags::find_of_command(command, name));
+    let own = match args.command {
+        Some(command) => flags::find_of_command(command, name),
+        None if args.list_models.is_some() => flags::find_of_list(name),
+        None => None,
+    };
     let Some(flag) = own.or_else(|| flags::find(name)) else {
         return keep_unknown(args, name, inline, rest);
     };
@@ -115,6 +132,13 @@ fn is_value(text: &str) -> bool {
     !text.starts_with(['-', '@'])
 }
 
+/// The first word that a command has no use for.
+fn superfluous(command: Command, args: &Args) -> Option<&String> {
+    let known = |word: &&String| command.words().contains(&word.as_str());
+    let own = usize::from(args.messages.first().as_ref().is_some_and(known));
+    args.messages.iter().skip(own).chain(&args.files).next()
+}
+
 fn check(args: &Args) -> Result<(), UsageError> {
     let chosen = [
         ("--session", args.session.is_some()),
@@ -135,8 +159,10 @@ fn check(args: &Args) -> Result<(), UsageError> {
             return Err(UsageError::Conflict("--fork", names.join(", ")));
         }
     }
+    // The words of `auth` may be a key by mistake: whoever reads them shows none.
     if let Some(command) = args.command
-        && let Some(word) = args.messages.iter().chain(&args.files).next()
+        && command != Command::Auth
+        && let Some(word) = superfluous(command, args)
     {
         return Err(UsageError::UnwantedWord {
             command: command.name(),

@@ -1,6 +1,7 @@
 //! What the options with a value do to [`Args`], where it is more than keeping the value. The table that names them is
 //! `flags`.
 
+use wire::state::PermissionMode;
 use wire::{Dialect, ThinkingLevel};
 
 use super::error::UsageError;
@@ -53,6 +54,19 @@ pub(super) fn set_vendor(args: &mut Args) {
 pub(super) fn set_no_rules(args: &mut Args) {
     args.no_rules = true;
     set_vendor(args);
+}
+
+/// Whoever wants calls limited does not get them unlimited for a slip of the pen.
+pub(super) fn set_permission_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
+    let Some(mode) = PermissionMode::parse(&value) else {
+        return Err(UsageError::InvalidValue {
+            flag: "--permission-mode",
+            value,
+            wanted: "off, auto, ask or read-only".into(),
+        });
+    };
+    args.permission_mode = Some(mode);
+    Ok(())
 }
 
 pub(super) fn set_thinking(args: &mut Args, value: String) -> Result<(), UsageError> {
@@ -121,6 +135,20 @@ pub(super) fn set_port(args: &mut Args, value: String) -> Result<(), UsageError>
             .push(format!("\"{value}\" is no port and is ignored")),
     }
     Ok(())
+}
+
+pub(super) fn set_replay_speed(args: &mut Args, value: String) -> Result<(), UsageError> {
+    match value.parse::<f64>() {
+        Ok(speed) if speed.is_finite() && speed > 0.0 => {
+            args.replay_speed = Some(speed);
+            Ok(())
+        }
+        _ => Err(UsageError::InvalidValue {
+            flag: "--replay-speed",
+            value,
+            wanted: "a number above 0".into(),
+        }),
+    }
 }
 
 pub(super) fn set_provider_session(args: &mut Args, value: String) -> Result<(), UsageError> {

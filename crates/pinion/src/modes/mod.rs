@@ -1,9 +1,12 @@
 //! Modes of operation: RPC, one answer as text or JSON lines, the model table, the doctor. Which one is meant is decided here
 //! (pi-core.md 7.2); how each works is in its file.
 
+mod auth;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
+mod list;
+mod models;
 mod oneshot;
 mod prompts;
 mod rpc;
@@ -19,7 +22,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
 use crate::args::{Args, Command, Mode};
-use crate::environment::{Environment, complain, say, stdin_is_terminal};
+use crate::environment::{Environment, complain, stdin_is_terminal};
 use crate::sessions;
 use crate::setup::{Setup, build};
 
@@ -28,13 +31,15 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     match args.command {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),
+        Some(Command::Auth) => return auth::run(&args, env),
+        Some(Command::Models) => return models::run(&args, env),
         None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");
     }
-    if let Some(feature) = missing(&args) {
-        bail!("{feature} is not available in this version");
+    if args.mode == Some(Mode::Web) {
+        bail!("--mode web is not available in this version");
     }
     if let Some(source) = &args.export {
         return export::run(source, args.messages.first().map(String::as_str), env);
@@ -48,11 +53,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         complain(&format!("Warning: {warning}"));
     }
     if let Some(search) = &args.list_models {
-        say(&llm::registry::list_models(
-            &setup.agent.registry,
-            search.as_deref(),
-        ));
-        return Ok(ExitCode::SUCCESS);
+        return list::run(&setup.agent.registry, search.as_deref(), args.json);
     }
     let Some(stdout) = stdout else {
         bail!("stdout is gone")
@@ -61,18 +62,6 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         Some(Mode::Rpc) => rpc::run(args, env, &setup, stdout),
         _ => oneshot::run(args, env, &setup, stdout),
     }
-}
-
-/// Options whose work is not done yet: said plainly rather than ignored.
-fn missing(args: &Args) -> Option<&'static str> {
-    let asked = [
-        (args.mode == Some(Mode::Web), "--mode web"),
-        (args.record.is_some(), "--record"),
-        (args.replay.is_some(), "--replay"),
-    ];
-    asked
-        .into_iter()
-        .find_map(|(is_asked, name)| is_asked.then_some(name))
 }
 
 /// One thread carries everything: waking a second one for each delta would cost more than the work itself.
@@ -99,7 +88,7 @@ fn open(
     if session.model().provider == "offline" && args.model.is_none() {
         complain(
             "No model is configured: the built-in offline model answers. It is not an AI. Set a provider's API key \
-             (for example ANTHROPIC_API_KEY) or add models to models.json.",
+             (for example ANTHROPIC_API_KEY), start a model server of your own (such as Ollama), or add models to models.json.",
         );
     }
     Ok((session, outbox, outgoing))

@@ -28,7 +28,9 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
     let code = runtime.block_on(async {
-        let (session, _, outgoing) = open(&mut args, env, setup)?;
+        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        outbox.render_nothing();
+        drop(outbox);
         let prompts = collect(&args, env)?;
         if prompts.is_empty() {
             bail!("Nothing to say. Give a prompt (pinion -p \"...\"), or use --mode rpc. See --help.");
@@ -39,6 +41,7 @@ pub(crate) fn run(
             code = play(&args, session, mailbox, slot, outgoing, prompts, stdout) => code?,
             code = signals.next() => code,
         };
+        tracing::debug!("processes of tools are ended");
         setup.agent.reaper.shutdown().await;
         anyhow::Ok(ExitCode::from(code))
     })?;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use host::Hub;
-use serve::{Connection, Encoder, Sink, Spoken, StdinOptions, StdoutWriter};
+use serve::{Connection, Encoder, Sink, Spoken, StdinOptions, StdoutWriter, WantedUi};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
@@ -32,6 +32,10 @@ pub(crate) fn run(
             complain(&format!("Warning: {warning}"));
         }
         let spoken = Spoken::new(dialect);
+        spoken.choose_ui(WantedUi {
+            titles: env.is_on("PI_RPC_EMIT_TITLE").then_some(true),
+            cancels: None,
+        });
         let connection = Connection::new(Encoder::speaking(spoken.clone()), &setup.agent.version);
         let (lanes, joining) = mpsc::channel(host::limits::JOINING);
         let sink = Sink::open(stdout)?;
@@ -51,6 +55,7 @@ pub(crate) fn run(
             }
         };
         // Signal or end of input: children go first, then what was said is written out.
+        tracing::debug!("processes of tools are ended");
         setup.agent.reaper.shutdown().await;
         let _stuck = writer.close(serve::limits::CLOSE_WAIT).await;
         anyhow::Ok(ExitCode::from(code))

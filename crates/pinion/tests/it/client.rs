@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pinion_client::wire::{StopReason, ToolResult};
-use pinion_client::{Client, Error, Event, HostTool, OpenSession, Options, Prompt, Script};
+use pinion_client::{Answer, Client, Error, Event, HostTool, OpenSession, Options, Prompt, Script};
 use serde_json::json;
 
 fn options(folder: &tempfile::TempDir, script: Script) -> Options {
@@ -179,4 +179,63 @@ async fn host_tools_and_many_sessions() {
         }
         Err(error) => assert!(error.is_unknown_command(), "{error}"),
     }
+}
+
+#[tokio::test]
+async fn questions_of_the_agent_reach_the_handler() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = Script::new()
+        .tool_call("bash", &json!({"command": "touch allowed"}))
+        .reply("done")
+        .tool_call("bash", &json!({"command": "touch refused"}))
+        .reply("done");
+    let with = |script| options(&folder, script).arg("--permission-mode").arg("ask");
+    let options = with(script).on_dialog(|dialog| async move {
+        assert_eq!((dialog.method.as_str(), dialog.options.len()), ("select", 3));
+        match dialog.title.contains("allowed") {
+            true => Answer::Value("Allow once".to_owned()),
+            false => Answer::Cancelled,
+        }
+    });
+    let client = Client::start(options).await.unwrap();
+    client.ask("one").await.unwrap();
+    client.ask("two").await.unwrap();
+    assert!(folder.path().join("allowed").exists() && !folder.path().join("refused").exists());
+    client.close().await;
+    // Nobody answers: the agent is not kept waiting.
+    let script = Script::new()
+        .tool_call("bash", &json!({"command": "touch refused"}))
+        .reply("done");
+    let client = Client::start(with(script)).await.unwrap();
+    assert_eq!(client.ask("three").await.unwrap(), "done");
+    assert!(!folder.path().join("refused").exists());
+}
+
+#[tokio::test]
+async fn a_question_that_is_withdrawn_ends_its_handler() {
+    struct Ended(tokio::sync::mpsc::UnboundedSender<&'static str>);
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            self.0.send("ended").unwrap();
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let script = Script::new().tool_call("bash", &json!({"command": "true"}));
+    let options = options(&folder, script)
+        .arg("--permission-mode")
+        .arg("ask")
+        .on_dialog(move |_| {
+            let ended = Ended(sender.clone());
+            async move {
+                ended.0.send("asked").unwrap();
+                std::future::pending().await
+            }
+        });
+    let client = Client::start(options).await.unwrap();
+    let _run = client.run("go").await.unwrap();
+    assert_eq!(heard.recv().await, Some("asked"));
+    client.abort().await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(40), heard.recv()).await;
+    assert_eq!(ended.unwrap(), Some("ended"));
 }

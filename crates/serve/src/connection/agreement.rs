@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use wire::connection::{HelloParams, Refused, Welcome};
 use wire::protocol::PROTOCOL_VERSION;
+use wire::ui::{UiMethod, UiMethods};
 use wire::{Dialect, EVENT_NAMES, canonical_event};
 
 use crate::encode::Form;
 use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS, MAX_SESSIONS};
-use crate::manner::Manner;
+use crate::manner::{Manner, WantedUi};
 
 /// See the module's page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) struct Agreement {
     pub(crate) sequence: bool,
     /// Seconds of silence before a heartbeat.
     pub(crate) heartbeat: Option<u64>,
+    /// Methods of `extension_ui_request` that the client renders; none: it did not say.
+    ui: Option<UiMethods>,
 }
 
 impl Agreement {
@@ -37,7 +40,16 @@ impl Agreement {
             deltas: manner.has_delta_updates(),
             sequence: false,
             heartbeat: None,
+            ui: None,
         }
+    }
+
+    /// Frames of the user interface that were asked for by name. A client that takes back what it said gets what it began with.
+    pub(crate) fn wanted_ui(&self, at_first: WantedUi) -> WantedUi {
+        self.ui.map_or(at_first, |ui| WantedUi {
+            titles: Some(ui.has(UiMethod::SetTitle)),
+            cancels: Some(ui.has(UiMethod::Cancel)),
+        })
     }
 
     /// Is an event of this name to be sent?
@@ -98,6 +110,9 @@ impl Agreement {
         if let Some(wish) = &wishes.sessions {
             new.set_sessions(wish, &mut refused);
         }
+        if let Some(wish) = &wishes.ui {
+            new.set_ui(wish, &mut refused);
+        }
         (new, refused.0)
     }
 
@@ -117,6 +132,10 @@ impl Agreement {
                 .sessions
                 .as_ref()
                 .map(|sessions| sessions.iter().cloned().collect()),
+            ui: self.ui.map(|ui| {
+                let rendered = UiMethod::ALL.into_iter().filter(|method| ui.has(*method));
+                rendered.map(UiMethod::as_str).collect()
+            }),
             refused,
         }
     }
@@ -152,6 +171,22 @@ impl Agreement {
                 wish,
                 "It must be a list of handles (\"\" is the first session), or null",
             ),
+        }
+    }
+
+    fn set_ui(&mut self, wish: &Value, refused: &mut Refusals) {
+        if wish.is_null() {
+            self.ui = None;
+            return;
+        }
+        match UiMethods::read(wish) {
+            Some(ui) => self.ui = Some(ui),
+            None => refused.push("ui", wish, "It must be a list of methods, or null"),
+        }
+        for wish in wish.as_array().into_iter().flatten() {
+            if wish.as_str().and_then(UiMethod::parse).is_none() {
+                refused.push("ui", wish, "No method of extension_ui_request has this name");
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use wire::{Command, Event, Reply, Response};
 
 use crate::encode::Encoder;
 use crate::limits::BATCH_BYTES;
+use crate::manner::WantedUi;
 
 use self::agreement::Agreement;
 use self::numbers::Numbers;
@@ -37,6 +38,8 @@ pub struct Connection {
     /// Version of the agent.
     version: String,
     agreement: Agreement,
+    /// Frames that were wanted before anybody said hello.
+    ui_at_first: WantedUi,
     numbers: Numbers,
 }
 
@@ -52,6 +55,7 @@ impl Connection {
     pub fn new(encoder: Encoder, version: &str) -> Self {
         Self {
             agreement: Agreement::new(encoder.manner()),
+            ui_at_first: encoder.manner().ui,
             first: Voice::new(encoder),
             others: HashMap::new(),
             awake: Vec::new(),
@@ -235,6 +239,9 @@ impl Connection {
                 }
                 if params.dialect.is_some() || params.deltas.is_some() {
                     self.first.encoder.set_form(agreement.form());
+                }
+                if params.ui.is_some() {
+                    self.first.encoder.set_ui(agreement.wanted_ui(self.ui_at_first));
                 }
                 self.agreement = agreement;
                 return;

@@ -14,7 +14,7 @@ use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
 use self::answer::{Answer, Prose};
 use self::pending::{Delta, Kind, Pending};
 use self::vocabulary::Vocabulary;
-use crate::manner::{Manner, Spoken};
+use crate::manner::{Manner, Spoken, WantedUi};
 
 /// The form of `message_update`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,6 +70,11 @@ impl Encoder {
     /// Speaks another dialect from the next line on.
     pub(crate) fn speak(&self, dialect: Dialect) {
         self.spoken.choose(dialect);
+    }
+
+    /// Writes frames of the user interface that the client wants, whatever its dialect says.
+    pub(crate) fn set_ui(&self, ui: WantedUi) {
+        self.spoken.choose_ui(ui);
     }
 
     /// What is known of the connection's dialect.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use wire::dialect::{BUSY, CompactionEvents};
 use wire::event::{CompactionReason, CompactionResult};
 use wire::reply::Messages;
+use wire::ui::UiMethod;
 use wire::{Dialect, Event, Message, Reply, Response};
 
 use super::json as text;
@@ -69,6 +70,7 @@ impl Vocabulary {
                 Some(messages) => with_member(event, "messages", messages.into(), out),
                 None => push(event, out),
             },
+            Event::ExtensionUiRequest { request } => ui_request(event, request.method, manner, out),
             _ => push(event, out),
         }
     }
@@ -111,6 +113,19 @@ impl Vocabulary {
             },
             _ => push(response, out),
         }
+    }
+}
+
+/// Rows 3 and 28. Which methods a client renders is known where it is asked; here only what its dialect never had is left out.
+fn ui_request(event: &Event, method: UiMethod, manner: Manner, out: &mut Vec<u8>) {
+    if !manner.sends_ui(method) {
+        return;
+    }
+    let kind = manner.dialect.ui_request();
+    if kind == event.name() {
+        push(event, out);
+    } else {
+        with_member(event, "type", kind.into(), out);
     }
 }
 

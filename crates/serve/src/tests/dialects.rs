@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use wire::event::CompactionReason;
+use wire::ui::{UiMethod, UiRequest};
 use wire::{AssistantMessage, Dialect, Event, Message, StreamEvent, Usage};
 
 use crate::encode::Encoder;
-use crate::manner::Spoken;
+use crate::manner::{Spoken, WantedUi};
 use crate::parse::parse_line;
 
 /// What is known after these lines.
@@ -184,4 +185,82 @@ fn an_answer_keeps_the_form_it_began_with() {
         write(&mut encoder, &update)[0]["message"]["content"][0]["text"],
         "x"
     );
+}
+
+/// A frame of the user interface as clients of a dialect get it; nothing when they do not.
+fn ui_frame(spoken: &Spoken, method: UiMethod) -> Option<Value> {
+    let mut request = UiRequest::new("q1".to_owned(), method);
+    request.title = Some("t".to_owned());
+    let event = Event::ExtensionUiRequest {
+        request: Box::new(request),
+    };
+    let mut out = Vec::new();
+    Encoder::speaking(spoken.clone()).event(&event, Instant::now(), &mut out);
+    (!out.is_empty()).then(|| serde_json::from_slice(&out).unwrap())
+}
+
+#[test]
+fn row_03_questions_are_called_what_the_client_calls_them() {
+    for dialect in Dialect::ALL {
+        for method in UiMethod::ALL {
+            let Some(frame) = ui_frame(&Spoken::new(dialect), method) else {
+                continue;
+            };
+            let expected =
+                json!({"type": dialect.ui_request(), "id": "q1", "method": method.as_str(), "title": "t"});
+            assert_eq!(frame, expected, "{dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn row_28_titles_and_withdrawals_are_for_those_who_know_them_or_ask() {
+    let sent = |spoken: &Spoken| {
+        [UiMethod::SetTitle, UiMethod::Cancel].map(|method| ui_frame(spoken, method).is_some())
+    };
+    for dialect in Dialect::ALL {
+        let spoken = Spoken::new(dialect);
+        let is_vendor = matches!(dialect, Dialect::Xcsh | Dialect::OmpNow);
+        assert_eq!(sent(&spoken), [!is_vendor, is_vendor], "{dialect:?}");
+        for wish in [true, false] {
+            spoken.choose_ui(WantedUi {
+                titles: Some(wish),
+                cancels: Some(wish),
+            });
+            spoken.choose(dialect);
+            assert_eq!(sent(&spoken), [wish, wish], "{dialect:?}");
+        }
+    }
+}
+
+/// What nothing in the agent asks yet, as the description of xcsh shows it.
+#[test]
+fn the_questions_in_the_description_of_xcsh_are_written_as_shown() {
+    let confirm = UiRequest {
+        title: Some("Confirm".to_owned()),
+        message: Some("Continue?".to_owned()),
+        timeout: Some(30_000),
+        ..UiRequest::new("123".to_owned(), UiMethod::Confirm)
+    };
+    let input = UiRequest {
+        title: Some("Branch name".to_owned()),
+        placeholder: Some("feature/...".to_owned()),
+        ..UiRequest::new("ui_7".to_owned(), UiMethod::Input)
+    };
+    for (request, shown) in [
+        (
+            confirm,
+            r#"{"type":"extension_ui_request","id":"123","method":"confirm","title":"Confirm","message":"Continue?","timeout":30000}"#,
+        ),
+        (
+            input,
+            r#"{"type":"extension_ui_request","id":"ui_7","method":"input","title":"Branch name","placeholder":"feature/..."}"#,
+        ),
+    ] {
+        let mut out = Vec::new();
+        let request = Box::new(request);
+        let event = Event::ExtensionUiRequest { request };
+        Encoder::speaking(Spoken::new(Dialect::Xcsh)).event(&event, Instant::now(), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap().trim_end(), shown);
+    }
 }

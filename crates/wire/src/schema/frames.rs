@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::Defs;
 use super::tagged::prepend;
 use crate::hosted::{HostToolResult, HostToolUpdate, HostUriResult};
+use crate::ui::UiResponse;
 
 /// All frames: `HostToolUpdateFrame` and so on.
 pub(super) fn frames(generator: &mut SchemaGenerator) -> Defs {
@@ -21,6 +22,10 @@ pub(super) fn frames(generator: &mut SchemaGenerator) -> Defs {
         (
             "HostUriResultFrame".to_owned(),
             frame::<HostUriResult>(generator, "host_uri_result", &["type", "id"]),
+        ),
+        (
+            "ExtensionUiResponseFrame".to_owned(),
+            frame::<UiResponse>(generator, "extension_ui_response", &["type", "id"]),
         ),
     ])
 }

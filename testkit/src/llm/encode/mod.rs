@@ -2,6 +2,7 @@
 //! this one. Bytes are written by `super::body`.
 
 mod anthropic;
+mod bedrock;
 mod google;
 mod openai;
 pub(crate) mod pyjson;
@@ -37,6 +38,15 @@ trait Encoder {
         Vec::new()
     }
 
+    /// An event of any kind, known to the protocol or not.
+    fn event(&self, name: &str, data: &Value) -> String {
+        if name.is_empty() {
+            data_frame(data)
+        } else {
+            named_frame(name, data)
+        }
+    }
+
     /// A keep-alive.
     fn ping(&self) -> String {
         ": ping\n\n".to_owned()
@@ -57,6 +67,14 @@ trait Encoder {
 
     /// The end marks; the last one is what ends the stream for a client.
     fn finish(&mut self) -> Vec<String>;
+}
+
+/// The content type of a stream.
+pub(super) fn content_type(api: Api) -> &'static str {
+    match api {
+        Api::Bedrock => "application/vnd.amazon.eventstream",
+        _ => "text/event-stream; charset=utf-8",
+    }
 }
 
 /// Sends the whole stream of `reply`.
@@ -109,6 +127,7 @@ fn encoder(api: Api, context: Context) -> Box<dyn Encoder> {
         Api::OpenAi => Box::new(openai::OpenAi::new(context)),
         Api::Responses => Box::new(responses::Responses::new(context)),
         Api::Google => Box::new(google::Google::new(context)),
+        Api::Bedrock => Box::new(bedrock::Bedrock::new(context)),
     }
 }
 
@@ -136,8 +155,7 @@ fn send_item(encoder: &mut dyn Encoder, item: &Item, body: &mut Body<'_>) -> Ste
             let line = encoder.ping();
             (0..(*ping).min(MAX_GENERATED)).try_for_each(|_| body.send(&line))
         }
-        Item::Event { event, data } if event.is_empty() => body.send(&data_frame(data)),
-        Item::Event { event, data } => body.send(&named_frame(event, data)),
+        Item::Event { event, data } => body.send(&encoder.event(event, data)),
         // `run` ends the stream at these.
         Item::Eof { .. } | Item::ErrorEvent { .. } => Ok(()),
     }

@@ -146,6 +146,7 @@ impl Session {
             Frame::ToolUpdate(update) => self.on_tool_update(update).await,
             Frame::ToolResult(result) => self.on_tool_result(result).await,
             Frame::UriResult(result) => self.on_uri_result(result).await,
+            Frame::UiResponse(response) => self.dialogs.answered(&response),
             _ => {}
         }
     }

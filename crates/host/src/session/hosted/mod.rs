@@ -20,6 +20,7 @@ use wire::hosted::{
 };
 use wire::{Reply, ToolResult, ToolSpec};
 
+use crate::permissions::Call;
 use crate::strings;
 
 use super::Session;
@@ -107,6 +108,14 @@ impl Hosted {
     fn keep(&mut self, slot: usize, question: Question) -> Prepared {
         self.prepared.insert(slot, question);
         Prepared::Run
+    }
+
+    /// A prepared question as rules look at it.
+    pub(super) fn call_at(&self, slot: usize) -> Option<Call> {
+        Some(match self.prepared.get(&slot)? {
+            Question::Tool { name, .. } => Call::other(name),
+            Question::Uri { operation, url, .. } => Call::uri(operation.as_str(), url),
+        })
     }
 
     /// Forgets what was prepared for a batch.

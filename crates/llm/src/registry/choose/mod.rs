@@ -9,6 +9,7 @@ mod start;
 
 use wire::{Model, ThinkingLevel};
 
+use crate::registry::alias::old_name;
 use crate::registry::error::RegistryError;
 use crate::registry::store::Registry;
 use pattern::{Found, Strictness, by_pattern, exact, split_level};
@@ -52,29 +53,41 @@ pub fn resolve(
         let id =
             known_provider(registry, name).ok_or_else(|| RegistryError::UnknownProvider(name.to_owned()))?;
         let inner = strip_provider(pattern, id).unwrap_or(pattern);
+        registry.look_if_local(id);
         let found = find_in(registry, id, inner).or_else(|| synthetic(registry, id, inner));
-        return found.ok_or_else(|| RegistryError::ModelNotFound(format!("{id}/{inner}")));
+        return found.ok_or_else(|| not_found(registry, id, inner));
     }
     let named = pattern
         .split_once('/')
         .and_then(|(name, inner)| Some((known_provider(registry, name)?, inner)));
     let Some((id, inner)) = named else {
-        let found = anywhere(registry, pattern, true);
+        let found = anywhere(registry, pattern, true).or_else(|| {
+            registry.look_for_local(None);
+            anywhere(registry, pattern, true)
+        });
         return found.ok_or_else(|| RegistryError::ModelNotFound(pattern.to_owned()));
     };
+    registry.look_if_local(id);
     find_in(registry, id, inner)
         .or_else(|| anywhere(registry, pattern, false))
         .or_else(|| synthetic(registry, id, inner))
-        .ok_or_else(|| RegistryError::ModelNotFound(format!("{id}/{inner}")))
+        .ok_or_else(|| not_found(registry, id, inner))
+}
+
+fn not_found(registry: &Registry, provider: &str, id: &str) -> RegistryError {
+    let local = registry.not_served(provider, id);
+    local.unwrap_or_else(|| RegistryError::ModelNotFound(format!("{provider}/{id}")))
 }
 
 fn known_provider<'a>(registry: &'a Registry, name: &str) -> Option<&'a str> {
-    registry.provider_ids().find(|id| id.eq_ignore_ascii_case(name))
+    let known = |name: &str| registry.provider_ids().find(|id| id.eq_ignore_ascii_case(name));
+    known(name).or_else(|| known(old_name(name)?))
 }
 
 fn strip_provider<'a>(pattern: &'a str, provider: &str) -> Option<&'a str> {
     let (name, inner) = pattern.split_once('/')?;
-    name.eq_ignore_ascii_case(provider).then_some(inner)
+    let same = name.eq_ignore_ascii_case(provider) || old_name(name) == Some(provider);
+    same.then_some(inner)
 }
 
 fn find_in(registry: &Registry, provider: &str, pattern: &str) -> Option<Resolved> {
@@ -129,7 +142,8 @@ fn synthetic(registry: &Registry, provider: &str, pattern: &str) -> Option<Resol
         Some((id, level)) => (id, Some(level)),
         None => (pattern, None),
     };
-    if id.is_empty() {
+    // A local server says itself what it has.
+    if id.is_empty() || (registry.is_local(provider) && !registry.has_slot(provider)) {
         return None;
     }
     let default = registry

@@ -31,6 +31,13 @@ pub struct Cycled {
 /// are lines for the user.
 #[must_use]
 pub fn scope(registry: &Registry, patterns: &[String]) -> (Vec<Scoped>, Vec<String>) {
+    for (provider, _) in patterns
+        .iter()
+        .filter_map(|pattern| pattern.trim().split_once('/'))
+    {
+        registry.look_if_local(&provider.to_lowercase());
+    }
+    look_if_alone(registry);
     let available = registry.models();
     let mut scoped: Vec<Scoped> = Vec::new();
     let mut warnings = Vec::new();
@@ -66,6 +73,13 @@ pub fn scope(registry: &Registry, patterns: &[String]) -> (Vec<Scoped>, Vec<Stri
         }
     }
     (scoped, warnings)
+}
+
+/// Local servers are looked for when there is no other model.
+pub(super) fn look_if_alone(registry: &Registry) {
+    if registry.models().iter().all(|model| model.provider == OFFLINE) {
+        registry.look_for_local(None);
+    }
 }
 
 /// Offline models must be named: `*` does not mean them.

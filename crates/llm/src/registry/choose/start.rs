@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wire::{Model, ThinkingLevel};
 
-use crate::registry::choose::scope::{Scoped, scope};
+use crate::registry::choose::scope::{Scoped, look_if_alone, scope};
 use crate::registry::choose::{Resolved, resolve};
 use crate::registry::error::RegistryError;
 use crate::registry::store::Registry;
@@ -51,7 +51,8 @@ pub struct Start {
 
 /// Chooses. Order: `--model`; the scope, if the session has no messages; the session's last model, if it has credentials; the
 /// settings' default, with or without credentials; the first provider default with credentials; the first available model;
-/// `offline/echo`.
+/// the first model of a local server; `offline/echo`. Local servers are asked only where one is named or nothing else is
+/// left: see [`Registry::look_for_local`].
 ///
 /// # Errors
 /// Only from `--model` and `--provider`: see [`resolve`].
@@ -103,6 +104,7 @@ fn without_flag(
     }
     let mut lost = None;
     if let Some((provider, id)) = &request.session_model {
+        registry.look_if_local(provider);
         match registry
             .find(provider, id)
             .filter(|_| registry.has_auth(provider))
@@ -117,6 +119,7 @@ fn without_flag(
         }
     }
     let model = fallback(registry, request).clone();
+    warnings.extend(missed(registry, request));
     if let Some(lost) = lost {
         warnings.push(format!(
             "Could not restore model {lost}. Using {}/{}",
@@ -131,13 +134,30 @@ fn fallback<'a>(registry: &'a Registry, request: &StartRequest) -> &'a Model {
         request.default_provider.as_deref(),
         request.default_model.as_deref(),
     );
-    let saved = provider
-        .zip(id)
-        .and_then(|(provider, id)| registry.find(provider, id));
+    let saved = provider.zip(id).and_then(|(provider, id)| {
+        registry.look_if_local(provider);
+        registry.find(provider, id)
+    });
     let default = saved.or_else(|| provider_default(registry));
+    if default.is_none() {
+        look_if_alone(registry);
+    }
     default
         .or_else(|| registry.models().into_iter().next())
         .unwrap_or_else(|| registry.echo())
+}
+
+/// A default of the settings that a local server does not have now: who counts on a model at home must hear that another
+/// one answers.
+fn missed(registry: &Registry, request: &StartRequest) -> Option<String> {
+    let provider = request.default_provider.as_deref()?;
+    let id = request.default_model.as_deref()?;
+    if !registry.is_local(provider) || registry.find(provider, id).is_some() {
+        return None;
+    }
+    let error = registry.not_served(provider, id)?.to_string();
+    let reason = error.lines().next().unwrap_or_default();
+    Some(format!("The default model {provider}/{id} is not used: {reason}"))
 }
 
 /// The default model of the first provider with credentials, in the order of defaults.

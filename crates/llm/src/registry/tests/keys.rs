@@ -253,3 +253,46 @@ fn debug_output_hides_keys() {
     let text = format!("{:?}", shop.registry);
     assert!(!text.contains("sk-"), "{text}");
 }
+
+/// pi 1.x calls the provider `azure`; its files and its clients' commands keep working.
+#[test]
+fn the_new_name_of_azure_is_understood() {
+    let models = r#"{"providers": {"azure": {"baseUrl": "https://gw.example"}}}"#;
+    let auth = r#"{"azure": {"type": "api_key", "key": "k", "env": {"AZURE_OPENAI_API_VERSION": "v9"}}}"#;
+    let shop = shop(models, auth, &[]);
+    let registry = &shop.registry;
+    assert_eq!(registry.models_error(), None);
+    let model = registry.find("azure", "gpt-5.4").unwrap();
+    assert_eq!(
+        (model.provider.as_str(), model.base_url.as_str()),
+        ("azure-openai-responses", "https://gw.example")
+    );
+    assert!(registry.provider_ids().all(|id| id != "azure"));
+    for (provider, pattern) in [
+        (Some("azure"), "gpt-5.4"),
+        (Some("Azure"), "azure/gpt-5.4"),
+        (None, "azure/gpt-5.4"),
+    ] {
+        let resolved = crate::registry::resolve(registry, provider, pattern).unwrap();
+        assert_eq!(
+            (resolved.model.id.as_str(), resolved.warnings.len()),
+            ("gpt-5.4", 0)
+        );
+    }
+    let key = registry
+        .resolve_key("azure-openai-responses", 0)
+        .unwrap()
+        .unwrap();
+    assert_eq!(key.expose(), "k");
+    assert_eq!(
+        registry
+            .variable("azure-openai-responses", "AZURE_OPENAI_API_VERSION")
+            .unwrap(),
+        "v9"
+    );
+    // With models of its own it is somebody else's.
+    let own = r#"{"providers": {"azure": {"baseUrl": "u", "api": "openai-completions", "apiKey": "k", "models": [{"id": "m"}]}}}"#;
+    let shop = super::shop(own, "", &[]);
+    assert_eq!(shop.registry.find("azure", "m").unwrap().provider, "azure");
+    assert_eq!(shop.registry.find("azure", "gpt-5.4"), None);
+}

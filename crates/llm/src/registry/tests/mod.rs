@@ -4,7 +4,9 @@ mod catalogue;
 mod choosing;
 mod goldens;
 mod keys;
+mod local;
 mod models_json;
+mod snapshot;
 mod text;
 
 use std::collections::HashMap;
@@ -12,6 +14,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::local::LocalSources;
 use crate::registry::{Registry, Sources};
 
 /// Variables of a made-up environment.
@@ -52,6 +55,7 @@ pub(super) fn shop(models: &str, auth: &str, env: Vars<'_>) -> Shop {
             counter.fetch_add(1, Ordering::SeqCst);
             (command != "fail").then(|| command.to_owned())
         }),
+        local: LocalSources::default(),
     });
     Shop {
         registry,

@@ -164,3 +164,70 @@ fn routing_objects_are_merged_one_level() {
         json!({"openRouterRouting": {"order": ["a"], "only": ["c"]}, "x": {"q": 1}})
     );
 }
+
+#[test]
+fn prices_may_depend_on_the_size_of_the_input() {
+    let text = r#"{"providers": {
+      "c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions", "models": [{"id": "m", "cost": {"input": 1, "output": 2,
+        "cacheRead": 0.1, "cacheWrite": 0.5, "tiers": [{"inputTokensAbove": 1000, "input": 10}]}}]},
+      "anthropic": {"modelOverrides": {"claude-sonnet-4-5": {"cost": {"input": 7,
+        "tiers": [{"inputTokensAbove": 2e5, "output": 70}]}}}},
+      "google": {"modelOverrides": {"gemini-2.5-pro": {"cost": {"output": 0}}}}}}"#;
+    let shop = shop(text, "", &[]);
+    assert_eq!(shop.registry.models_error(), None);
+    let prices = |provider: &str, id: &str| shop.registry.find(provider, id).unwrap().cost.clone();
+    let own = prices("c", "m");
+    assert_eq!(
+        (own.at(1000).input, own.at(1001).input, own.at(1001).output),
+        (1.0, 10.0, 2.0)
+    );
+    let changed = prices("anthropic", "claude-sonnet-4-5");
+    assert_eq!(
+        (changed.at(200_001).input, changed.at(200_001).output),
+        (7.0, 70.0)
+    );
+    // Who changes a price means it for every size.
+    let built_in = crate::registry::Catalogue::built_in();
+    assert!(
+        !built_in
+            .lookup("google", "gemini-2.5-pro")
+            .unwrap()
+            .cost
+            .tiers
+            .is_empty()
+    );
+    assert_eq!(prices("google", "gemini-2.5-pro").at(1_000_000).output, 0.0);
+    let json = serde_json::to_value(&own).unwrap();
+    assert_eq!(json["tiers"][0]["inputTokensAbove"], 1000);
+    assert!(
+        serde_json::to_value(prices("google", "gemini-2.5-pro"))
+            .unwrap()
+            .get("tiers")
+            .is_none()
+    );
+}
+
+#[test]
+fn sampling_parameters_stand_beside_the_flags_and_travel_with_them() {
+    let models = r#"{"providers": {
+        "own": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k", "compat": {"supportsStore": false},
+            "models": [{"id": "m", "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}}]},
+        "anthropic": {"modelOverrides": {"claude-opus-4-7": {"samplingParams": {"top_k": 3}}}}}}"#;
+    let shop = shop(models, "", &[("ANTHROPIC_API_KEY", "k")]);
+    let compat = |provider: &str, id: &str| {
+        let found = shop
+            .registry
+            .models()
+            .into_iter()
+            .find(|model| model.provider == provider && model.id == id);
+        serde_json::Value::Object(found.unwrap().compat.clone().unwrap_or_default())
+    };
+    assert_eq!(
+        compat("own", "m"),
+        json!({"supportsStore": false, "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}})
+    );
+    assert_eq!(
+        compat("anthropic", "claude-opus-4-7")["samplingParams"],
+        json!({"top_k": 3})
+    );
+}

@@ -76,7 +76,7 @@ fn describe(patient: &Patient<'_>, provider: &str, entry: &AuthEntry) -> (&'stat
 }
 
 /// When a token ends, in words.
-pub(super) fn ends(expires: i64, now: i64) -> String {
+pub(in crate::modes) fn ends(expires: i64, now: i64) -> String {
     let minutes = expires.saturating_sub(now) / 60_000;
     let span = match minutes.unsigned_abs() {
         minutes @ 0..=119 => format!("{minutes} min"),
@@ -195,7 +195,7 @@ fn providers(section: &mut Section, patient: &Patient<'_>) -> Vec<Value> {
 }
 
 /// Where a key comes from, in words.
-pub(super) fn from(source: &KeySource) -> String {
+pub(in crate::modes) fn from(source: &KeySource) -> String {
     match source {
         KeySource::Runtime => "--api-key".to_owned(),
         KeySource::AuthFile => "auth.json".to_owned(),

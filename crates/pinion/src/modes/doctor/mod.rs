@@ -1,8 +1,9 @@
 //! `pinion doctor`: what was found where, whether a model can be used, and what to do if not. Each section is in its file;
-//! how they look is `paint`'s business. The doctor asks no model, runs no command of the configuration, opens no session and
+//! how they look is `paint`'s business. The doctor asks no model (a local
+//! server at most which models it has), runs no command of the configuration, opens no session and
 //! writes nothing but its report.
 
-mod keys;
+pub(super) mod keys;
 mod mask;
 mod model;
 mod paint;
@@ -70,13 +71,18 @@ pub(crate) fn run(args: &Args, env: &Environment) -> ExitCode {
 fn examine(args: &Args, env: &Environment) -> Report {
     let (settings, notes) = setup::load_settings(args, env);
     // Commands that give keys may ask people or cost time: here nobody runs them.
-    let mut registry = setup::load_registry(env, Arc::new(|_| None));
+    let local = setup::local_sources(args, env, &settings);
+    let mut registry = setup::load_registry(env, Arc::new(|_| None), local);
     let start = setup::start_request(args, &settings);
     let mut problems: Vec<Problem> = notes
         .iter()
         .map(|note| Problem::warning(format!("{}: {}", note.path.display(), note.message)))
         .collect();
-    let files = [registry.models_error(), registry.auth_error()];
+    let files = [
+        registry.models_error(),
+        registry.auth_error(),
+        registry.catalogue_error(),
+    ];
     problems.extend(
         files
             .into_iter()
@@ -125,7 +131,7 @@ fn file_error(error: &str) -> String {
     }
 }
 
-fn now_ms() -> i64 {
+pub(super) fn now_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

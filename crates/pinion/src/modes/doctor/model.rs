@@ -16,6 +16,8 @@ enum Chooser {
     Settings,
     ProviderDefault,
     FirstUsable,
+    /// The first model of the first local server that answered.
+    FirstFound,
     /// Nobody could: the offline model stands in.
     Nobody,
 }
@@ -122,6 +124,8 @@ fn chooser(patient: &Patient<'_>, chosen: &Start) -> Chooser {
         Chooser::Settings
     } else if default == Some(model.id.as_str()) {
         Chooser::ProviderDefault
+    } else if patient.registry.is_local(&model.provider) {
+        Chooser::FirstFound
     } else if patient.registry.key_source(&model.provider) == Some(KeySource::None) {
         Chooser::Nobody
     } else {
@@ -139,6 +143,9 @@ fn why(patient: &Patient<'_>, chooser: Chooser) -> String {
         Chooser::Scope => "--models".to_owned(),
         Chooser::Settings => format!("defaultProvider and defaultModel in {}", file("defaultModel")),
         Chooser::ProviderDefault => "nobody: it is the default of the first provider with a key".to_owned(),
+        Chooser::FirstFound => {
+            "nobody: no provider has a key, and a server of your own has this model".to_owned()
+        }
         Chooser::FirstUsable => "nobody: it is the first model with a key".to_owned(),
         Chooser::Nobody => "nobody: no provider has a key, so the built-in stand-in answers".to_owned(),
     }
@@ -220,16 +227,19 @@ fn usable(patient: &Patient<'_>, model: &Model, chooser: Chooser) -> Result<Stri
         lines.extend(another(patient));
         return Err((lower_first(headline), lines.join("\n")));
     };
+    // A login that is renewed when it is needed has not run out.
     if source == KeySource::Oauth
+        && llm::login::way(provider).is_none()
         && let Some(AuthEntry::Oauth { expires, .. }) = registry.auth().entry(provider)
     {
         #[expect(clippy::cast_precision_loss, reason = "times stay far below 2^53")]
         let is_over = patient.now as f64 >= *expires;
         if is_over {
             let headline = format!("the login for {provider} has run out.");
-            let advice =
-                "Log in again with the agent that made it, or put an API key in its place in auth.json.";
-            return Err((headline, advice.to_owned()));
+            let advice = format!(
+                "Log in again with the agent that made it, or store a key in its place: pinion auth login {provider} --api-key"
+            );
+            return Err((headline, advice));
         }
     }
     registry
@@ -281,7 +291,7 @@ fn first_steps(patient: &Patient<'_>) -> String {
             .to_owned(),
     );
     lines.push(format!(
-        "or store it in {dir}/auth.json, or add a local server to {dir}/models.json."
+        "or store it (pinion auth login PROVIDER --api-key), or add a local server to {dir}/models.json."
     ));
     lines.push("Until then the built-in offline model answers. It is not an AI.".to_owned());
     lines.join("\n")

@@ -17,7 +17,7 @@ enum Shown {
 }
 
 /// Variables without secrets, and addresses, that change what we do.
-const KNOWN: [(&str, Shown); 16] = [
+const KNOWN: [(&str, Shown); 21] = [
     ("PI_CODING_AGENT_DIR", Shown::Plain),
     ("PI_CODING_AGENT_SESSION_DIR", Shown::Plain),
     ("PI_CACHE_RETENTION", Shown::Plain),
@@ -31,9 +31,14 @@ const KNOWN: [(&str, Shown); 16] = [
     ("no_proxy", Shown::Plain),
     ("AWS_PROFILE", Shown::Plain),
     ("AWS_REGION", Shown::Plain),
+    ("AWS_DEFAULT_REGION", Shown::Plain),
     ("GOOGLE_CLOUD_PROJECT", Shown::Plain),
     ("GOOGLE_CLOUD_LOCATION", Shown::Plain),
     ("GOOGLE_APPLICATION_CREDENTIALS", Shown::Plain),
+    ("AZURE_OPENAI_BASE_URL", Shown::Address),
+    ("AZURE_OPENAI_RESOURCE_NAME", Shown::Plain),
+    ("AZURE_OPENAI_API_VERSION", Shown::Plain),
+    ("AZURE_OPENAI_DEPLOYMENT_NAME_MAP", Shown::Plain),
 ];
 
 pub(super) fn section(patient: &Patient<'_>) -> Section {

@@ -1,0 +1,82 @@
+//! A tool call as rules look at it.
+
+use std::path::PathBuf;
+
+use super::paths::Place;
+use super::shell::Script;
+
+/// A call that may or may not run.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The tool.
+    pub(super) tool: String,
+    pub(super) subject: Subject,
+}
+
+/// What a call is about.
+#[derive(Debug, Clone)]
+pub(super) enum Subject {
+    /// A command line.
+    Command(Box<Script>),
+    /// A file or a directory.
+    File(Place),
+    /// A URI of the host.
+    Uri(String),
+    /// Something that rules cannot look into.
+    Unknown,
+}
+
+impl Call {
+    /// A command line for the shell.
+    #[must_use]
+    pub fn command(tool: &str, command: &str) -> Self {
+        Self::new(tool, Subject::Command(Box::new(Script::parse(command))))
+    }
+
+    /// A file, by its absolute path without `..`. Looks at the disk.
+    #[must_use]
+    pub fn file(tool: &str, path: PathBuf) -> Self {
+        Self::new(tool, Subject::File(Place::new(path)))
+    }
+
+    /// A URI of the host.
+    #[must_use]
+    pub fn uri(tool: &str, uri: &str) -> Self {
+        Self::new(tool, Subject::Uri(uri.to_owned()))
+    }
+
+    /// A tool whose arguments mean nothing here.
+    #[must_use]
+    pub fn other(tool: &str) -> Self {
+        Self::new(tool, Subject::Unknown)
+    }
+
+    fn new(tool: &str, subject: Subject) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            subject,
+        }
+    }
+
+    /// What two calls have in common that are the same to the user.
+    pub(super) fn key(&self) -> String {
+        let about = match &self.subject {
+            Subject::Command(script) => script.text().to_owned(),
+            Subject::File(place) => place.real.to_string_lossy().into_owned(),
+            Subject::Uri(uri) => uri.clone(),
+            Subject::Unknown => String::new(),
+        };
+        format!("{}\0{about}", self.tool)
+    }
+
+    /// The call in words, for the question about it.
+    pub(super) fn shown(&self) -> String {
+        match &self.subject {
+            Subject::Command(script) => script.text().to_owned(),
+            Subject::File(place) if place.real == place.named => place.named.to_string_lossy().into_owned(),
+            Subject::File(place) => format!("{} (which is {})", place.named.display(), place.real.display()),
+            Subject::Uri(uri) => uri.clone(),
+            Subject::Unknown => String::new(),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Which tool calls may run: modes and rules (issue 6, "Permissions"). Off unless somebody asks for it. Here: what the rules say
+//! of a call. Not here: who is asked and how (`session`), where the rules come from (`settings`).
+//!
+//! Of two rules the stricter counts: deny before ask before allow. What the project says can only make things stricter. Rules
+//! look at what a call says it does; they are no sandbox for what a program does that was allowed to run.
+
+mod call;
+mod paths;
+mod rule;
+mod shell;
+#[cfg(test)]
+mod tests;
+mod wild;
+
+use std::collections::VecDeque;
+use std::path::Path;
+
+use wire::state::PermissionMode;
+
+use crate::limits;
+use crate::resources::Diagnostic;
+use crate::settings::PermissionSettings;
+use crate::strings;
+
+pub use self::call::Call;
+use self::call::Subject;
+use self::paths::Bases;
+use self::rule::Rule;
+
+/// Tools that change nothing but what is shown.
+const READING: [&str; 5] = ["read", "grep", "find", "ls", pinion_core::todo::TOOL];
+/// Tools that write, whatever a rule says.
+const WRITING: [&str; 2] = ["edit", "write"];
+
+/// What is to become of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may run.
+    Run,
+    /// The user is to be asked.
+    Ask,
+    /// It must not; the text is for the model.
+    Refuse(String),
+}
+
+/// What holds in a session.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// What the user chose.
+    chosen: PermissionMode,
+    /// What the project wants at least.
+    floor: PermissionMode,
+    allow: Vec<Rule>,
+    ask: Vec<Rule>,
+    deny: Vec<Rule>,
+    /// Calls that the user allowed for the session, oldest first.
+    granted: VecDeque<String>,
+}
+
+impl Policy {
+    /// What the settings say of a session that works in `cwd`, and what is wrong with them. `chosen` is the user's own choice
+    /// of a mode, which comes before the user's settings.
+    #[must_use]
+    pub fn new(
+        settings: &PermissionSettings,
+        chosen: Option<PermissionMode>,
+        cwd: &Path,
+        home: Option<&Path>,
+    ) -> (Self, Vec<Diagnostic>) {
+        let bases = Bases { cwd, home };
+        let mut notes = Vec::new();
+        let policy = Self {
+            chosen: chosen.unwrap_or_else(|| settings.user.mode()),
+            floor: settings.project.mode(),
+            allow: rules(&settings.user.allow, bases, false, &mut notes),
+            ask: Vec::from_iter([&settings.user.ask, &settings.project.ask])
+                .into_iter()
+                .flat_map(|texts| rules(texts, bases, true, &mut notes))
+                .collect(),
+            deny: Vec::from_iter([&settings.user.deny, &settings.project.deny])
+                .into_iter()
+                .flat_map(|texts| rules(texts, bases, true, &mut notes))
+                .collect(),
+            granted: VecDeque::new(),
+        };
+        (policy, notes)
+    }
+
+    /// The mode that holds.
+    #[must_use]
+    pub fn mode(&self) -> PermissionMode {
+        self.chosen.max(self.floor)
+    }
+
+    /// The user chooses another mode; the project's holds at least.
+    pub fn choose(&mut self, mode: PermissionMode) {
+        self.chosen = mode;
+    }
+
+    /// The user allowed a call: others like it run without a question.
+    pub fn grant(&mut self, call: &Call) {
+        if self.granted.len() >= limits::GRANTS {
+            self.granted.pop_front();
+        }
+        self.granted.push_back(call.key());
+    }
+
+    /// What is to become of a call.
+    #[must_use]
+    pub fn judge(&self, call: &Call) -> Verdict {
+        let mode = self.mode();
+        if mode.is_off() {
+            return Verdict::Run;
+        }
+        if let Some(rule) = self.deny.iter().find(|rule| rule.forbids(call)) {
+            return Verdict::Refuse(strings::denied_by(&rule.text));
+        }
+        let is_opaque = matches!(&call.subject, Subject::Command(script) if script.is_opaque());
+        if is_opaque && self.deny.iter().any(Rule::looks_into_commands) {
+            return Verdict::Refuse(strings::UNCLEAR_COMMAND.to_owned());
+        }
+        let is_reading = READING.contains(&call.tool.as_str());
+        let is_allowed = self.allows(call);
+        if mode == PermissionMode::ReadOnly
+            && !is_reading
+            && (WRITING.contains(&call.tool.as_str()) || !is_allowed)
+        {
+            return Verdict::Refuse(strings::read_only(&call.tool));
+        }
+        if self.granted.contains(&call.key()) {
+            return Verdict::Run;
+        }
+        let asks = self.ask.iter().any(|rule| rule.forbids(call))
+            || is_opaque && self.ask.iter().any(Rule::looks_into_commands);
+        if asks || mode == PermissionMode::Ask && !is_reading && !is_allowed {
+            return Verdict::Ask;
+        }
+        Verdict::Run
+    }
+
+    /// Is everything that the call does allowed by a rule?
+    fn allows(&self, call: &Call) -> bool {
+        if self.allow.iter().any(|rule| rule.allows(call)) {
+            return true;
+        }
+        let Subject::Command(script) = &call.subject else {
+            return false;
+        };
+        let mut commands = script.commands().peekable();
+        commands.peek().is_some()
+            && script.is_plain()
+            && commands.all(|command| self.allow.iter().any(|rule| rule.allows_command(call, command)))
+    }
+}
+
+/// Reads rules. One that cannot be read allows nothing; among those that forbid it forbids all calls of its tool.
+fn rules(texts: &[String], bases: Bases<'_>, forbids: bool, notes: &mut Vec<Diagnostic>) -> Vec<Rule> {
+    let read = texts.iter().filter_map(|text| match Rule::parse(text, bases) {
+        Ok(rule) => Some(rule),
+        Err((error, whole)) => {
+            let message = format!("The permission rule \"{text}\" cannot be read: {error}");
+            notes.push(Diagnostic::new(Path::new("settings.json"), message));
+            forbids.then_some(whole)
+        }
+    });
+    read.collect()
+}
+
+/// The question about a call.
+#[must_use]
+pub fn question(call: &Call) -> String {
+    let shown = call.shown();
+    if shown.is_empty() {
+        return format!("Allow {}?", call.tool);
+    }
+    let mut text = String::new();
+    for letter in shown.chars().take(limits::ASKED_CALL) {
+        if is_misleading(letter) {
+            text.extend(letter.escape_unicode());
+        } else {
+            text.push(letter);
+        }
+    }
+    let rest = shown.chars().count().saturating_sub(limits::ASKED_CALL);
+    if rest > 0 {
+        text.push_str(&format!(" ... ({rest} more letters)"));
+    }
+    format!("Allow {}?\n{text}", call.tool)
+}
+
+/// Letters that could make a question look like another one.
+fn is_misleading(letter: char) -> bool {
+    letter.is_control() && letter != '\n' && letter != '\t'
+        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}

@@ -1,0 +1,107 @@
+//! `permissions`: modes and rules, of the user and of the project. They are kept apart: only the user's own file can loosen
+//! anything. What they mean is in the crate's `permissions`.
+//!
+//! In case of doubt the stricter reading counts: a mode that nobody knows becomes `ask`.
+
+use serde_json::Value;
+use wire::state::PermissionMode;
+
+use crate::resources::{Diagnostic, Scope};
+use crate::settings::layers::Layer;
+use crate::settings::reader::Reader;
+
+/// What one file says.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PermissionLayer {
+    /// `mode`.
+    pub mode: Option<PermissionMode>,
+    /// `allow`: rules; always empty for a project.
+    pub allow: Vec<String>,
+    /// `ask`.
+    pub ask: Vec<String>,
+    /// `deny`.
+    pub deny: Vec<String>,
+}
+
+impl PermissionLayer {
+    /// The mode it asks for. Rules without a mode are meant to hold.
+    #[must_use]
+    pub fn mode(&self) -> PermissionMode {
+        let has_rules = !self.ask.is_empty() || !self.deny.is_empty();
+        self.mode.unwrap_or(if has_rules {
+            PermissionMode::Auto
+        } else {
+            PermissionMode::Off
+        })
+    }
+}
+
+/// What both files say.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PermissionSettings {
+    /// The user's.
+    pub user: PermissionLayer,
+    /// The project's, which can only make things stricter, whether it is trusted or not.
+    pub project: PermissionLayer,
+}
+
+pub(super) fn permissions(reader: &mut Reader<'_>) -> PermissionSettings {
+    let mut found = PermissionSettings::default();
+    for layer in reader.layers {
+        let read = one(layer, &mut reader.notes);
+        match layer.scope {
+            Scope::Project => found.project = read,
+            _ => found.user = read,
+        }
+    }
+    found
+}
+
+fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> PermissionLayer {
+    let mut note = |message: String| notes.push(Diagnostic::new(&layer.path, message));
+    if layer.get("permissions").is_some_and(|value| !value.is_object()) {
+        note("\"permissions\" should be an object; taken as the mode ask".to_owned());
+        return PermissionLayer {
+            mode: Some(PermissionMode::Ask),
+            ..PermissionLayer::default()
+        };
+    }
+    let mode = layer.get("permissions.mode").map(|value| {
+        value.as_str().and_then(PermissionMode::parse).unwrap_or_else(|| {
+            note("\"permissions.mode\" should be off, auto, ask or read-only; taken as ask".to_owned());
+            PermissionMode::Ask
+        })
+    });
+    let mut rules = |name: &str| {
+        let key = format!("permissions.{name}");
+        let texts: Option<Vec<String>> = match layer.get(&key) {
+            None => return Vec::new(),
+            Some(Value::String(text)) => Some(vec![text.clone()]),
+            Some(Value::Array(items)) => items
+                .iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect(),
+            Some(_) => None,
+        };
+        texts.unwrap_or_else(|| {
+            // What was meant is unknown: nothing is allowed by it, and everything forbidden or asked.
+            let (meaning, texts) = match name {
+                "allow" => ("ignored", Vec::new()),
+                _ => ("taken as a rule for all tools", vec!["*".to_owned()]),
+            };
+            note(format!("\"{key}\" should be a list of rules; {meaning}"));
+            texts
+        })
+    };
+    let (mut allow, ask, deny) = (rules("allow"), rules("ask"), rules("deny"));
+    if layer.scope == Scope::Project && !allow.is_empty() {
+        note("\"permissions.allow\" is left out: a project allows nothing by itself".to_owned());
+        allow.clear();
+    }
+    PermissionLayer {
+        mode,
+        allow,
+        ask,
+        deny,
+    }
+}

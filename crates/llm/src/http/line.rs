@@ -1,0 +1,123 @@
+//! One attempt to get a response: from the network, from the network into a tape, or from a tape. Retries are in `send`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use reqwest::{Response, Url};
+use wire::Model;
+
+use super::fault::no_response;
+use super::{Connector, Failure, HttpRequest};
+use crate::access::{Access, Granted};
+use crate::answer::Fault;
+use crate::secrets::Secrets;
+use crate::tape::{Asked, Tape};
+
+/// Where the requests of one answer go.
+#[derive(Debug)]
+pub(crate) struct Line {
+    connector: Arc<Connector>,
+    tape: Tape,
+    secrets: Secrets,
+    api: String,
+    provider: String,
+    model: String,
+}
+
+impl Line {
+    /// For requests to this model.
+    pub(crate) fn new(connector: Arc<Connector>, tape: Tape, secrets: Secrets, model: &Model) -> Self {
+        Self {
+            connector,
+            tape,
+            secrets,
+            api: model.api.clone(),
+            provider: model.provider.clone(),
+            model: model.id.clone(),
+        }
+    }
+
+    /// Completes a request with credentials that are found just before it is sent. They are kept out of texts from now on.
+    pub(super) async fn grant(
+        &self,
+        access: &Access,
+        request: &HttpRequest,
+        body: &[u8],
+    ) -> Result<Granted, Fault> {
+        let granted = access.grant(&self.connector, request, body).await?;
+        for (name, value) in &granted.headers {
+            if let Ok(value) = value.to_str() {
+                self.secrets.learn_header(name.as_str(), value);
+            }
+        }
+        Ok(granted)
+    }
+
+    /// Notes for the log that another attempt will follow.
+    pub(super) fn log_retry(&self, fault: &Fault, attempt: u32, wait: Duration) {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        // The text is not made unless somebody reads it.
+        let error = || self.secrets.redact(fault.text.clone());
+        tracing::warn!(attempt, wait_ms, error = error(), "the request is sent again");
+    }
+
+    /// Sends a request and gives the response, whatever its status.
+    pub(super) async fn exchange(
+        &self,
+        url: &Url,
+        headers: &HeaderMap,
+        body: &Bytes,
+        wants_http1: bool,
+    ) -> Result<Response, Failure> {
+        let ask = || self.ask(url, headers, body, wants_http1);
+        let asked = Asked {
+            api: &self.api,
+            provider: &self.provider,
+            model: &self.model,
+            url: url.as_str(),
+            headers,
+            body,
+        };
+        match &self.tape {
+            Tape::None => ask().await,
+            Tape::Record(recorder) => {
+                let exchange = recorder.begin(asked);
+                match ask().await {
+                    Ok(response) => Ok(exchange.keep(response)),
+                    Err(failure) => {
+                        exchange.failed(&failure.fault.text);
+                        Err(failure)
+                    }
+                }
+            }
+            Tape::Replay(player) => player.answer(asked).await,
+        }
+    }
+
+    async fn ask(
+        &self,
+        url: &Url,
+        headers: &HeaderMap,
+        body: &Bytes,
+        wants_http1: bool,
+    ) -> Result<Response, Failure> {
+        let client = self
+            .connector
+            .client_for(url, wants_http1)
+            .await
+            .map_err(|error| Failure {
+                fault: Fault::new(error.to_string()),
+                again: false,
+            })?;
+        let request = client
+            .post(url.clone())
+            .headers(headers.clone())
+            .body(body.clone());
+        request.send().await.map_err(|error| Failure {
+            fault: no_response(&error),
+            again: true,
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! The local page that a browser is sent to after a login. It takes one thing, the code of the login that waits, and shows
+//! the same few words to everybody else.
+
+use std::io;
+
+use reqwest::Url;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::LoginError;
+use super::limits::{CALLBACK_CONNECTIONS, CALLBACK_READ, MAX_CALLBACK};
+
+/// What came of a login.
+pub(super) type Outcome = Result<String, LoginError>;
+
+/// A bound port.
+pub(super) struct Callback(TcpListener);
+
+impl Callback {
+    pub(super) async fn bind(host: &str, port: u16) -> io::Result<Self> {
+        TcpListener::bind((host, port)).await.map(Self)
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.0.local_addr().map_or(0, |address| address.port())
+    }
+
+    /// Waits for the code of the login with this state. Browsers open connections they do not use and ask for icons, and
+    /// other pages may call us: none of that ends the wait.
+    pub(super) async fn wait(&self, path: &str, state: &str) -> Outcome {
+        let mut visits: JoinSet<Option<Outcome>> = JoinSet::new();
+        loop {
+            let may_accept = visits.len() < CALLBACK_CONNECTIONS;
+            tokio::select! {
+                Ok((stream, _)) = self.0.accept(), if may_accept => {
+                    let (path, state) = (path.to_owned(), state.to_owned());
+                    visits.spawn(async move { timeout(CALLBACK_READ, visit(stream, &path, &state)).await.ok()? });
+                }
+                Some(done) = visits.join_next() => {
+                    if let Ok(Some(outcome)) = done {
+                        return outcome;
+                    }
+                }
+                // Accepting failed, for example because there are no descriptors left.
+                else => tokio::time::sleep(std::time::Duration::from_millis(100)).await,
+            }
+        }
+    }
+}
+
+/// Serves one connection.
+async fn visit(mut stream: TcpStream, path: &str, state: &str) -> Option<Outcome> {
+    let target = read_target(&mut stream).await?;
+    let outcome = judge(&target, path, state);
+    let (status, words) = match &outcome {
+        Some(Ok(_)) => ("200 OK", "You are logged in. This page can be closed."),
+        Some(Err(_)) => ("200 OK", "The login was denied. This page can be closed."),
+        None => ("404 Not Found", "There is nothing here."),
+    };
+    let body = format!("<!doctype html><meta charset=utf-8><title>Pinion</title><p>{words}</p>\n");
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/html; charset=utf-8\r\ncontent-length: {}\r\ncache-control: no-store\r\n\
+         content-security-policy: default-src 'none'\r\nreferrer-policy: no-referrer\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
+    let _gone = stream.write_all(format!("{head}{body}").as_bytes()).await;
+    let _gone = stream.shutdown().await;
+    outcome
+}
+
+/// Path and query of a GET.
+async fn read_target(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut piece = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
+        head.extend(piece.iter().take(count));
+        if head.len() > MAX_CALLBACK {
+            return None;
+        }
+    }
+    let text = String::from_utf8_lossy(&head);
+    let mut words = text.lines().next()?.split(' ');
+    (words.next()? == "GET").then(|| words.next().map(str::to_owned))?
+}
+
+/// What a visit says about the login with this state; nothing for everything else.
+fn judge(target: &str, path: &str, state: &str) -> Option<Outcome> {
+    let url = Url::parse(&format!("http://localhost{target}")).ok()?;
+    let found = |name: &str| {
+        let pair = url.query_pairs().find(|(known, _)| known == name);
+        pair.map(|(_, value)| value.into_owned())
+            .filter(|value| !value.is_empty())
+    };
+    if url.path() != path || found("state").as_deref() != Some(state) {
+        return None;
+    }
+    match found("code") {
+        Some(code) => Some(Ok(code)),
+        None => found("error").map(|_| Err(LoginError::Denied)),
+    }
+}
+
+/// The code in what a person pasted: the address the browser ended at, `code#state`, a query, or the code alone. A state
+/// that is named must be this login's.
+pub(super) fn pasted(text: &str, state: &str) -> Outcome {
+    let text = text.trim();
+    let pairs = match Url::parse(text) {
+        Ok(url) if url.has_host() => url.query().unwrap_or_default().to_owned(),
+        _ if text.contains("code=") => text.trim_start_matches('?').to_owned(),
+        _ => {
+            let (code, named) = text.split_once('#').unwrap_or((text, state));
+            let is_code = !code.is_empty() && code.chars().all(|c| c.is_ascii_graphic());
+            return if is_code && named == state {
+                Ok(code.to_owned())
+            } else {
+                Err(LoginError::Paste)
+            };
+        }
+    };
+    let target = format!("/?{pairs}");
+    // The address holds its state always; a bare query may leave it out.
+    let target = if pairs.contains("state=") {
+        target
+    } else {
+        format!("{target}&state={state}")
+    };
+    judge(&target, "/", state).unwrap_or(Err(LoginError::Paste))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_pasted_is_understood_in_every_form() {
+        let ok = Ok("c0de".to_owned());
+        for text in [
+            "http://localhost:1455/auth/callback?code=c0de&state=st",
+            " http://localhost:1455/auth/callback?state=st&code=c0de&scope=a ",
+            "c0de#st",
+            "c0de",
+            "code=c0de&state=st",
+            "?code=c0de",
+        ] {
+            assert_eq!(pasted(text, "st"), ok, "{text}");
+        }
+        for text in [
+            "",
+            "c0de#other",
+            "code=c0de&state=other",
+            "http://localhost/x?code=c0de&state=",
+            "two words",
+        ] {
+            assert_eq!(pasted(text, "st"), Err(LoginError::Paste), "{text}");
+        }
+        let denied = "http://localhost:1455/auth/callback?error=access_denied&state=st";
+        assert_eq!(pasted(denied, "st"), Err(LoginError::Denied));
+    }
+}

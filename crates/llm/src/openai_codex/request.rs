@@ -1,0 +1,114 @@
+//! Writes a request for ChatGPT's own endpoint (providers.md 5). The conversation is written in `openai_responses`.
+
+use serde_json::{Map, Value, json};
+use wire::{ThinkingLevel, ToolSpec};
+
+use crate::error::LlmError;
+use crate::http::{Headers, HttpRequest, join_url};
+use crate::login::account_id;
+use crate::openai_responses::messages;
+use crate::request::ModelRequest;
+
+/// Who asks: this agent, under its own name.
+pub(crate) const ORIGINATOR: &str = "pinion";
+
+/// Names the account that a token belongs to.
+const ACCOUNT_HEADER: &str = "chatgpt-account-id";
+
+/// Said where there is no system prompt: the endpoint insists on instructions.
+const NO_INSTRUCTIONS: &str = "You are a helpful assistant.";
+
+/// Writes a request.
+pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
+    Ok(HttpRequest {
+        url: url(&request.model.base_url),
+        headers: headers(request)?.finish(&request.headers)?,
+        body: serde_json::to_vec(&body(request)).map_err(|error| LlmError::Encode(error.to_string()))?,
+    })
+}
+
+/// Where to; a base URL may already name part of the way.
+fn url(base: &str) -> String {
+    let base = base.trim_end_matches('/');
+    if base.ends_with("/codex/responses") {
+        base.to_owned()
+    } else if base.ends_with("/codex") {
+        join_url(base, "responses")
+    } else {
+        join_url(base, "codex/responses")
+    }
+}
+
+fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
+    let mut headers = Headers::json();
+    headers.set("accept", "text/event-stream")?;
+    headers.set("openai-beta", "responses=experimental")?;
+    headers.set("originator", ORIGINATOR)?;
+    if let Some(key) = request.api_key.as_ref().map(crate::Secret::expose) {
+        headers.set("authorization", &format!("Bearer {key}"))?;
+        let named = |(name, _): &(String, String)| name.eq_ignore_ascii_case(ACCOUNT_HEADER);
+        match account_id(key) {
+            Some(account) => headers.set(ACCOUNT_HEADER, &account)?,
+            None if request.headers.iter().any(named) => {}
+            None => return Err(LlmError::Account(request.model.provider.clone())),
+        }
+    }
+    if let Some(session) = request.affinity() {
+        headers.set("session_id", session)?;
+        headers.set("x-client-request-id", session)?;
+    }
+    Ok(headers)
+}
+
+/// The body. No output limit: the endpoint takes none.
+fn body(request: &ModelRequest) -> Value {
+    let mut body = Map::new();
+    let mut set = |name: &str, value: Value| {
+        body.insert(name.to_owned(), value);
+    };
+    let instructions = match request.system_prompt.trim() {
+        "" => NO_INSTRUCTIONS,
+        _ => &request.system_prompt,
+    };
+    set("model", json!(request.model.id));
+    set("store", json!(false));
+    set("stream", json!(true));
+    set("instructions", json!(instructions));
+    set("input", messages::conversation(request).into());
+    set("text", json!({"verbosity": "low"}));
+    // Nothing is stored at the provider, so what was thought must come along to be sent back.
+    set("include", json!(["reasoning.encrypted_content"]));
+    if let Some(session) = request.affinity() {
+        set("prompt_cache_key", json!(session));
+    }
+    set("tool_choice", json!("auto"));
+    set("parallel_tool_calls", json!(true));
+    if !request.tools.is_empty() {
+        set("tools", request.tools.iter().map(tool).collect());
+    }
+    if let Some(effort) = effort(request) {
+        set("reasoning", json!({"effort": effort, "summary": "auto"}));
+    }
+    Value::Object(body)
+}
+
+/// Null leaves the strictness to the server.
+fn tool(tool: &ToolSpec) -> Value {
+    json!({
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": tool.parameters,
+        "strict": null,
+    })
+}
+
+/// How much to reason; nothing is said when it is off.
+fn effort(request: &ModelRequest) -> Option<&str> {
+    let model = &request.model;
+    if !model.reasoning || request.thinking == ThinkingLevel::Off {
+        return None;
+    }
+    let level = model.clamp_thinking(request.thinking);
+    (level != ThinkingLevel::Off).then(|| model.mapped_thinking(level).unwrap_or(level.as_str()))
+}

@@ -1,0 +1,156 @@
+//! `pinion auth login PROVIDER`: by browser, by device code, or a key from stdin.
+
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context as _, bail};
+use llm::ClientConfig;
+use llm::login::{AuthStore, Endpoints, Login, LoginError, Step, way};
+use llm::registry::Registry;
+use tokio_util::sync::CancellationToken;
+
+use super::input;
+use crate::args::Args;
+use crate::environment::{Environment, complain, say};
+use crate::modes::runtime;
+use crate::setup;
+
+/// What a shell says of a program that Ctrl-C ended.
+const INTERRUPTED: u8 = 130;
+
+/// Why there is no login here, and what there is.
+const ANTHROPIC: &str = "\
+Anthropic does not offer the login of its subscriptions to other programs, so Pinion has none and does not pose as one of
+Anthropic's. A key works: pinion auth login anthropic --api-key (reads the key from stdin). A token that another program
+has put into auth.json is sent as what it is until it expires.";
+
+pub(super) fn run(args: &Args, env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
+    let registry = super::registry(env);
+    if !registry.provider_ids().any(|known| known == provider) {
+        bail!(
+            "Unknown provider \"{provider}\". With a login: openai-codex, github-copilot; others take --api-key"
+        );
+    }
+    if args.domain.is_some() && provider != "github-copilot" {
+        bail!("--domain is for github-copilot");
+    }
+    let runtime = runtime()?;
+    let done = if args.key_from_stdin {
+        runtime.block_on(store_key(env, provider))
+    } else if provider == "anthropic" {
+        bail!("{ANTHROPIC}");
+    } else if way(provider).is_none() {
+        bail!(LoginError::NotOffered(provider.to_owned()));
+    } else {
+        runtime.block_on(log_in(args, env, provider, &registry))
+    };
+    // A thread may still wait for a line; nobody waits for it.
+    runtime.shutdown_background();
+    match done {
+        Err(LoginError::Cancelled) => {
+            complain("Cancelled");
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        other => {
+            say(&other?);
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+async fn store_key(env: &Environment, provider: &str) -> Result<String, LoginError> {
+    let key = tokio::select! {
+        key = input::key(provider) => key?,
+        _ = tokio::signal::ctrl_c() => return Err(LoginError::Cancelled),
+    };
+    AuthStore::new(env.auth_file()).put_key(provider, &key).await?;
+    Ok(format!(
+        "Stored the key for {provider} in {}",
+        env.auth_file().display()
+    ))
+}
+
+async fn log_in(
+    args: &Args,
+    env: &Environment,
+    provider: &str,
+    registry: &Registry,
+) -> Result<String, LoginError> {
+    let (settings, _notes) = setup::load_settings(args, env);
+    let mut endpoints = Endpoints::default();
+    if let Some(host) = env.get("PI_OAUTH_CALLBACK_HOST") {
+        host.clone_into(&mut endpoints.callback_host);
+    }
+    let config = ClientConfig {
+        proxy: env.proxy(settings.http_proxy.as_deref()),
+        auth_file: Some(env.auth_file()),
+        endpoints,
+        ..ClientConfig::default()
+    };
+    let models: Vec<String> = registry
+        .models_of(provider)
+        .iter()
+        .map(|model| model.id.clone())
+        .collect();
+    let cancel = CancellationToken::new();
+    let stop = cancel.clone();
+    let watch = tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stop.cancel();
+        }
+    });
+    let open = args.open;
+    let tell = move |step: Step<'_>| show(step, open);
+    let Some(login) = Login::new(config) else {
+        return Err(LoginError::System(
+            "There is no auth.json to store a login in".to_owned(),
+        ));
+    };
+    let lines = Some(input::lines());
+    let done = login
+        .run(provider, args.domain.as_deref(), &models, &tell, lines, &cancel)
+        .await;
+    watch.abort();
+    done?;
+    Ok(format!(
+        "Logged in to {provider}. The tokens are in {}",
+        env.auth_file().display()
+    ))
+}
+
+/// Says what is to be done.
+fn show(step: Step<'_>, open: bool) {
+    match step {
+        Step::Visit(address) => {
+            say(&format!(
+                "Log in here:\n\n{address}\n\nWaiting for the browser. On another machine: paste the address it ends at."
+            ));
+            if open && let Err(error) = browse(address) {
+                complain(&format!("{error:#}"));
+            }
+        }
+        Step::Enter { address, code } => {
+            say(&format!("Go to {address} and enter the code {code}"));
+            if open && let Err(error) = browse(address) {
+                complain(&format!("{error:#}"));
+            }
+        }
+        Step::Note(note) => complain(note),
+    }
+}
+
+/// Opens a page in the person's browser.
+fn browse(address: &str) -> anyhow::Result<()> {
+    let program = if cfg!(target_os = "macos") {
+        "open"
+    } else {
+        "xdg-open"
+    };
+    Command::new(program)
+        .arg(address)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map(|_| ())
+        .with_context(|| format!("Cannot start {program}"))
+}

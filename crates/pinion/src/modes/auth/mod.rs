@@ -1,0 +1,66 @@
+//! `pinion auth login|logout|status`: logins and stored keys. How tokens are got and kept is `llm::login`'s business; here
+//! are the words for the person, and what is read from the terminal.
+
+mod input;
+mod login;
+mod status;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::bail;
+use llm::local::LocalSources;
+use llm::login::AuthStore;
+use llm::registry::Registry;
+
+use crate::args::Args;
+use crate::environment::{Environment, say};
+use crate::modes::runtime;
+use crate::setup;
+
+const USAGE: &str = "Usage: pinion auth login PROVIDER [--open] [--domain DOMAIN] [--api-key]\n       \
+                     pinion auth logout PROVIDER\n       pinion auth status [--json]";
+
+/// Does what the words after `auth` ask for.
+pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
+    let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["login", provider] => login::run(args, env, provider),
+        // Whatever follows may be a key: it is not repeated.
+        ["login", _, ..] if args.key_from_stdin => {
+            bail!(
+                "--api-key takes no key here, others could see it in the process list. Give the key on stdin"
+            )
+        }
+        ["logout", provider] => logout(env, provider),
+        ["status"] => {
+            say(&status::report(&registry(env), env, args.json));
+            Ok(ExitCode::SUCCESS)
+        }
+        _ => bail!("{USAGE}"),
+    }
+}
+
+/// Models and keys. Nothing here needs the value of a `!command`, so none is run.
+fn registry(env: &Environment) -> Registry {
+    setup::load_registry(env, Arc::new(|_| None), LocalSources::default())
+}
+
+fn logout(env: &Environment, provider: &str) -> anyhow::Result<ExitCode> {
+    let store = AuthStore::new(env.auth_file());
+    let removed = runtime()?.block_on(store.remove(provider))?;
+    let path = env.auth_file();
+    if !removed {
+        bail!("Nothing is stored for {provider} in {}", path.display());
+    }
+    say(&format!(
+        "Removed what was stored for {provider} in {}",
+        path.display()
+    ));
+    let rest = registry(env);
+    if let Some(source) = rest.key_source(provider) {
+        let from = super::doctor::keys::from(&source);
+        say(&format!("It can still be used: there is a key from {from}"));
+    }
+    Ok(ExitCode::SUCCESS)
+}

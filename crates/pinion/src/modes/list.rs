@@ -1,0 +1,26 @@
+//! `--list-models [SEARCH] [--json]`: the usable models, those of local servers among them.
+
+use std::process::ExitCode;
+
+use llm::registry::{Registry, list_models, search_models};
+
+use crate::environment::{complain, say};
+
+/// Asks the local servers and prints the list.
+pub(super) fn run(registry: &Registry, search: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
+    registry.look_for_local(None);
+    for server in registry.local_servers().iter().filter(|server| server.wants_key) {
+        let name = server.kind.map_or(server.id.as_str(), |kind| kind.name());
+        complain(&format!(
+            "Warning: the {name} server at {} lists its models only to those who have its key. {}",
+            server.url,
+            registry.no_key(&server.id),
+        ));
+    }
+    if json {
+        say(&serde_json::to_string(&search_models(registry, search))?);
+    } else {
+        say(&list_models(registry, search));
+    }
+    Ok(ExitCode::SUCCESS)
+}

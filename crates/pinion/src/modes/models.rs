@@ -1,0 +1,186 @@
+//! `pinion models update [--from URL|FILE]` and `pinion models status [--json]`: the list of known models, renewed or looked
+//! at. What a list must be like is `llm::registry::snapshot`'s business.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, bail};
+use jiff::Timestamp;
+use llm::limits::MAX_DOCUMENT_BYTES;
+use llm::registry::snapshot::{self, Built};
+use llm::registry::{BUILT_IN_DAY, CATALOGUE_FILE, Catalogue};
+use serde_json::{Value, json};
+
+use crate::args::Args;
+use crate::environment::{Environment, complain, say};
+use crate::setup;
+
+use super::runtime;
+
+/// Where lists come from unless somebody says otherwise.
+const SOURCE: &str = "https://models.dev/api.json";
+
+/// Most files of a directory of lists.
+const MAX_FILES: usize = 500;
+
+/// Does what the word after `models` says.
+pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
+    match args.messages.first().map(String::as_str) {
+        Some("update") => update(args, env)?,
+        Some("status") | None => status(args, env)?,
+        Some(word) => bail!("Unknown command: models {word}. There are: models update, models status"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn update(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    let from = args.from.as_deref().unwrap_or(SOURCE);
+    let built = make(args, env, from).with_context(|| {
+        let (catalogue, _) = Catalogue::load(&env.agent_dir);
+        let stays = match catalogue.header() {
+            Some(header) => format!("the list of {} stays in use", day(&header.fetched)),
+            None => format!("the built-in list of {BUILT_IN_DAY} stays in use"),
+        };
+        format!("No new list of models from {}; {stays}", shown(from))
+    })?;
+    let path = env.agent_dir.join(CATALOGUE_FILE);
+    write(&path, &built.text).with_context(|| format!("Could not write {}", path.display()))?;
+    say(&format!(
+        "{} models of {} providers are known now, {} of the providers from {}.",
+        built.models,
+        built.providers,
+        built.renewed.len(),
+        shown(from)
+    ));
+    if !built.kept.is_empty() {
+        say(&format!("As built in: {}", built.kept.join(", ")));
+    }
+    Ok(())
+}
+
+fn make(args: &Args, env: &Environment, from: &str) -> anyhow::Result<Built> {
+    let lists = if from.contains("://") {
+        if args.offline || (env.is_offline() && args.from.is_none()) {
+            bail!("--offline (or PI_OFFLINE) forbids asking the network");
+        }
+        let (settings, _) = setup::load_settings(args, env);
+        let config = setup::client_config(args, env, &settings);
+        let fetched = runtime()?.block_on(llm::fetch(config, from));
+        vec![parse(&fetched.map_err(anyhow::Error::msg)?)?]
+    } else {
+        read(&env.path(from))?
+    };
+    Ok(snapshot::build(
+        &lists,
+        &shown(from),
+        &Timestamp::now().to_string(),
+    )?)
+}
+
+/// An address without what may be secret in it.
+fn shown(from: &str) -> String {
+    let Some((scheme, rest)) = from.split_once("://") else {
+        return from.to_owned();
+    };
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    format!("{scheme}://{host}/{path}")
+}
+
+/// The list in a file, or those in a directory's `.json` files.
+fn read(path: &Path) -> anyhow::Result<Vec<Value>> {
+    if !path.is_dir() {
+        return Ok(vec![read_one(path)?]);
+    }
+    let mut files: Vec<PathBuf> = fs::read_dir(path)?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| file.extension().is_some_and(|ending| ending == "json"))
+        .take(MAX_FILES)
+        .collect();
+    files.sort();
+    files.iter().map(|file| read_one(file)).collect()
+}
+
+fn read_one(path: &Path) -> anyhow::Result<Value> {
+    let file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.take(MAX_DOCUMENT_BYTES as u64).read_to_end(&mut bytes)?;
+    parse(&bytes).with_context(|| path.display().to_string())
+}
+
+fn parse(bytes: &[u8]) -> anyhow::Result<Value> {
+    serde_json::from_slice(bytes).context("it is not JSON")
+}
+
+/// Puts a file in place as a whole or not at all.
+fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(path);
+    fs::create_dir_all(folder)?;
+    let new = path.with_extension(format!("{}.new", std::process::id()));
+    let mut open = OpenOptions::new();
+    let file = open
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&new);
+    let written = file.and_then(|mut file| {
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, path)?;
+        File::open(folder)?.sync_all()
+    });
+    if written.is_err() {
+        let _gone = fs::remove_file(&new);
+    }
+    written
+}
+
+fn status(args: &Args, env: &Environment) -> anyhow::Result<()> {
+    let path = env.agent_dir.join(CATALOGUE_FILE);
+    let (catalogue, problem) = Catalogue::load(&env.agent_dir);
+    let providers = catalogue.providers().iter();
+    let models: usize = providers.map(|provider| provider.models().len()).sum();
+    let header = catalogue.header();
+    let outdated = header.is_none() && problem.is_none() && path.exists();
+    if args.json {
+        say(&serde_json::to_string(&json!({
+            "inUse": if header.is_some() { "file" } else { "built-in" }, "file": path, "fileExists": path.exists(),
+            "fileOutdated": outdated, "fileProblem": problem, "source": header.map(|header| &header.source),
+            "fetched": header.map(|header| &header.fetched), "builtIn": BUILT_IN_DAY, "models": models,
+            "providers": catalogue.providers().len(),
+        }))?);
+        return Ok(());
+    }
+    if let Some(problem) = problem {
+        complain(&format!("Warning: {problem}"));
+    }
+    match header {
+        Some(header) => say(&format!(
+            "In use: {}\nFrom:   {}, {}",
+            path.display(),
+            header.source,
+            day(&header.fetched)
+        )),
+        None => say(&format!("In use: the built-in list of {BUILT_IN_DAY}")),
+    }
+    if outdated {
+        say(&format!(
+            "{} is older than this program and not used.",
+            path.display()
+        ));
+    }
+    say(&format!(
+        "Knows:  {models} models of {} providers",
+        catalogue.providers().len()
+    ));
+    Ok(())
+}
+
+fn day(time: &str) -> &str {
+    time.split_once('T').map_or(time, |(day, _)| day)
+}

@@ -1,0 +1,172 @@
+//! Every API family through the program: a fault ends in an error and a settled agent, and the next prompt works. The whole
+//! table of faults is tried in `llm`'s own tests; here is one of each kind, and that nothing on the way out makes a difference
+//! between families.
+
+use serde_json::{Value, json};
+use testkit::llm::{CutHow, ErrorKind, Reply};
+
+use crate::kit::{Pi, World, answers, memory_kb, of_type, text};
+
+/// Families and the path of their endpoint; the names are those of the APIs. One more family is one more row.
+const FAMILIES: [(&str, &str); 6] = [
+    ("anthropic-messages", "anthropic"),
+    ("openai-completions", "openai/v1"),
+    ("openai-responses", "responses/v1"),
+    ("azure-openai-responses", "azure/openai/v1"),
+    ("google-generative-ai", "google/v1beta"),
+    ("mistral-conversations", "mistral"),
+];
+
+/// A program that asks the server in the way of one family.
+fn start(world: &World, api: &str, path: &str) -> Pi {
+    let model = json!({"id": "mock", "name": "Mock", "reasoning": true, "input": ["text", "image"],
+        "contextWindow": 200_000, "maxTokens": 32_000,
+        "cost": {"input": 1.0, "output": 2.0, "cacheRead": 0.5, "cacheWrite": 0.0}});
+    let provider = json!({"baseUrl": format!("{}/{path}", world.server.url()), "api": api, "apiKey": "mock-key",
+        "models": [model]});
+    world
+        .dir
+        .write_models(&json!({"providers": {"family": provider}}))
+        .unwrap();
+    // In the delta form, because the other one tells the whole answer with each of 20,000 calls.
+    let args = [
+        "--mode",
+        "rpc",
+        "--rpc-dialect",
+        "pi-delta",
+        "--provider",
+        "family",
+        "--model",
+        "mock",
+    ];
+    Pi::spawn(world.dir.agent(crate::kit::PROGRAM).args(args))
+}
+
+/// An answer with everything.
+fn whole() -> Reply {
+    Reply::new()
+        .thinking(["hm ", "yes"], "c2ln")
+        .then_text(["Hello ", "World"])
+        .then_tool("abcdefgh1", "ls", json!({}))
+}
+
+/// What goes wrong, and whether the answer must fail.
+fn faults(size: u64) -> Vec<(String, Reply, bool)> {
+    let item = |item: Value| serde_json::from_value(item).unwrap();
+    let mut rows: Vec<(String, Reply, bool)> = vec![
+        ("a page".into(), Reply::html(200), true),
+        ("a page with 502".into(), Reply::html(502), true),
+        ("an HTTP error".into(), Reply::error(ErrorKind::Server), true),
+        (
+            "an error event".into(),
+            Reply::text(["Hel"]).error_event(ErrorKind::Server),
+            true,
+        ),
+        (
+            "silence".into(),
+            Reply::text(["Hel"]).drop_here(CutHow::Stall),
+            true,
+        ),
+        (
+            "garbage".into(),
+            Reply::text(["Hel"]).item(item(json!({"garbage": 100_000}))),
+            true,
+        ),
+        ("a bomb".into(), Reply::gzip_bomb(256 << 20), true),
+        (
+            "a long line".into(),
+            Reply::text(["Hel"]).item(item(json!({"big_line": 100_000_000}))),
+            true,
+        ),
+        (
+            "an unknown event".into(),
+            Reply::text(["Hel"])
+                .item(item(
+                    json!({"event": "surprise", "data": {"type": "surprise", "x": [1]}}),
+                ))
+                .then_text(["lo"]),
+            false,
+        ),
+        (
+            "invalid UTF-8".into(),
+            Reply::text(["a"]).item(item(json!({"text": ["b", {"hex": "c328"}]}))),
+            false,
+        ),
+    ];
+    for part in [0, 3, 5, 8] {
+        for how in [CutHow::Reset, CutHow::Close] {
+            rows.push((
+                format!("{how:?} at {part}/10"),
+                whole().cut(size * part / 10, how),
+                true,
+            ));
+        }
+    }
+    rows
+}
+
+fn survives_every_fault(api: &str) {
+    let Some((_, path)) = FAMILIES.iter().find(|(name, _)| *name == api) else {
+        panic!("{api} has no row");
+    };
+    let world = World::new([whole(), Reply::text(["x"])]);
+    let settings =
+        json!({"httpIdleTimeoutMs": 400, "retry": {"enabled": false, "provider": {"maxRetries": 0}}});
+    world.settings(settings);
+    let pi = start(&world, api, path);
+    let lines = pi.say("Go");
+    let first = answers(&lines)[0];
+    assert_eq!(
+        (text(first), &first["stopReason"]),
+        ("Hello World".into(), &json!("toolUse")),
+        "{api}"
+    );
+    assert!(first["usage"]["cost"]["total"].as_f64().unwrap() > 0.0, "{api}");
+    let size = world.server.requests()[0].sent;
+    for (name, fault, fails) in faults(size) {
+        world.server.push(fault);
+        let lines = pi.say("Go");
+        let answer = answers(&lines)[0];
+        let shown = answer.to_string();
+        let shown = shown.get(..400).unwrap_or(&shown);
+        assert_eq!(answer["stopReason"] == "error", fails, "{api}: {name}: {shown}");
+        assert_eq!(of_type(&lines, "agent_end").len(), 1, "{api}: {name}");
+        assert!(
+            !fails || !answer["errorMessage"].as_str().unwrap().is_empty(),
+            "{api}: {name}"
+        );
+        assert!(
+            of_type(&lines, "tool_execution_start").is_empty(),
+            "{api}: {name}"
+        );
+        world.server.push(Reply::text(["well again"]));
+        let lines = pi.say("Again");
+        assert_eq!(
+            text(answers(&lines)[0]),
+            "well again",
+            "{api} after {name}: {}",
+            answers(&lines)[0]
+        );
+    }
+    let most = memory_kb(pi.agent.pid(), "VmHWM");
+    assert!(most < 160 * 1024, "{api}: {most} kB");
+    pi.finish();
+}
+
+macro_rules! survives_every_fault {
+    ($($name:ident $api:literal)*) => {$(
+        #[test]
+        fn $name() {
+            survives_every_fault($api);
+        }
+    )*};
+}
+
+survives_every_fault! {
+    anthropic "anthropic-messages"
+    completions "openai-completions"
+    responses "openai-responses"
+    azure "azure-openai-responses"
+    google "google-generative-ai"
+    mistral "mistral-conversations"
+}

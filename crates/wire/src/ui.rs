@@ -1,0 +1,296 @@
+//! Questions of the agent to the person in front of the client, and what it wants shown (dialects.md 10.4): the frames that go
+//! out, the frames that answer, the methods a client may say it renders. Who asks and who waits is the host crate's business.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What a frame is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum UiMethod {
+    /// Choose one of several. Answered with `value`.
+    Select,
+    /// Yes or no. Answered with `confirmed`.
+    Confirm,
+    /// A line of text. Answered with `value`.
+    Input,
+    /// A longer text. Answered with `value`.
+    Editor,
+    /// The question in `targetId` is over; no answer is wanted any more.
+    Cancel,
+    /// Something to be shown for a moment.
+    Notify,
+    /// A text for the status line.
+    SetStatus,
+    /// Lines beside the editor.
+    SetWidget,
+    /// A title for the window.
+    SetTitle,
+    /// A text for the editor.
+    #[serde(rename = "set_editor_text")]
+    SetEditorText,
+    /// A page to be opened in a browser.
+    #[serde(rename = "open_url")]
+    OpenUrl,
+}
+
+impl UiMethod {
+    /// All of them.
+    pub const ALL: [Self; 11] = [
+        Self::Select,
+        Self::Confirm,
+        Self::Input,
+        Self::Editor,
+        Self::Cancel,
+        Self::Notify,
+        Self::SetStatus,
+        Self::SetWidget,
+        Self::SetTitle,
+        Self::SetEditorText,
+        Self::OpenUrl,
+    ];
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Select => "select",
+            Self::Confirm => "confirm",
+            Self::Input => "input",
+            Self::Editor => "editor",
+            Self::Cancel => "cancel",
+            Self::Notify => "notify",
+            Self::SetStatus => "setStatus",
+            Self::SetWidget => "setWidget",
+            Self::SetTitle => "setTitle",
+            Self::SetEditorText => "set_editor_text",
+            Self::OpenUrl => "open_url",
+        }
+    }
+
+    /// The method of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str() == word)
+    }
+
+    const fn bit(self) -> u16 {
+        1 << self as u16
+    }
+}
+
+/// A set of methods.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UiMethods(u16);
+
+impl UiMethods {
+    /// None of them.
+    pub const NONE: Self = Self(0);
+    /// All of them, which is what a client that says nothing is taken to render.
+    pub const ALL: Self = Self(u16::MAX);
+
+    /// Is a method among them?
+    #[must_use]
+    pub const fn has(self, method: UiMethod) -> bool {
+        self.0 & method.bit() != 0
+    }
+
+    /// These and one more.
+    #[must_use]
+    pub const fn with(self, method: UiMethod) -> Self {
+        Self(self.0 | method.bit())
+    }
+
+    /// Those of a list that are known (the `ui` of `hello`); none when it is no list.
+    #[must_use]
+    pub fn read(wish: &Value) -> Option<Self> {
+        let known = wish.as_array()?.iter().filter_map(Value::as_str);
+        Some(
+            known
+                .filter_map(UiMethod::parse)
+                .fold(Self::NONE, |set, method| set.with(method)),
+        )
+    }
+
+    /// The set as a number, for those who share it between threads.
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The set of a number from [`bits`](Self::bits).
+    #[must_use]
+    pub const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+}
+
+/// How a notification is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum NotifyType {
+    /// For information.
+    Info,
+    /// Something looks wrong.
+    Warning,
+    /// Something went wrong.
+    Error,
+}
+
+/// Where a widget stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum WidgetPlacement {
+    /// Above the editor.
+    AboveEditor,
+    /// Below the editor.
+    BelowEditor,
+}
+
+/// A frame to the person in front of the client. Each method has its own members; what is not there is left out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UiRequest {
+    /// Unique; the answer carries it.
+    pub id: String,
+    /// What is wanted. `select`, `confirm`, `input` and `editor` want an answer.
+    pub method: UiMethod,
+    /// What is asked; the text of `setTitle`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// `select`: what there is to choose from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<String>>,
+    /// `confirm`: the question in full. `notify`: what is to be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// `input`: shown while nothing is typed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placeholder: Option<String>,
+    /// `editor`: the text to begin with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefill: Option<String>,
+    /// Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say waits as long
+    /// as `get_protocol` says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<u64>,
+    /// `cancel`: id of the question.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_id: Option<String>,
+    /// `notify`: how it is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notify_type: Option<NotifyType>,
+    /// `setStatus`: which of the texts in the status line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_key: Option<String>,
+    /// `setStatus`: the text; absent takes it away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status_text: Option<String>,
+    /// `setWidget`: which widget.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub widget_key: Option<String>,
+    /// `setWidget`: its lines; absent takes it away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub widget_lines: Option<Vec<String>>,
+    /// `setWidget`: where it stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub widget_placement: Option<WidgetPlacement>,
+    /// `set_editor_text`: the text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// `open_url`: the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// `open_url`: a shorter way to the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub launch_url: Option<String>,
+    /// `open_url`: what to do there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+}
+
+impl UiRequest {
+    /// A frame with nothing but its id and what it is about.
+    #[must_use]
+    pub fn new(id: String, method: UiMethod) -> Self {
+        Self {
+            id,
+            method,
+            title: None,
+            options: None,
+            message: None,
+            placeholder: None,
+            prefill: None,
+            timeout: None,
+            target_id: None,
+            notify_type: None,
+            status_key: None,
+            status_text: None,
+            widget_key: None,
+            widget_lines: None,
+            widget_placement: None,
+            text: None,
+            url: None,
+            launch_url: None,
+            instructions: None,
+        }
+    }
+}
+
+/// The answer to a question: `extension_ui_response`, `hook_ui_response` for older clients. Members of the wrong type count as
+/// absent, and an answer without the member that its question wants counts as cancelled.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct UiResponse {
+    /// The `id` of the question.
+    pub id: String,
+    /// `select`, `input`, `editor`: what was chosen or typed.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub value: Value,
+    /// `confirm`: yes or no.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
+    pub confirmed: Value,
+    /// True: there is no answer.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
+    pub cancelled: Value,
+    /// True together with `cancelled`: the client gave up waiting.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
+    pub timed_out: Value,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_are_those_of_the_wire() {
+        for method in UiMethod::ALL {
+            assert_eq!(serde_json::to_value(method).unwrap(), json!(method.as_str()));
+            assert_eq!(UiMethod::parse(method.as_str()), Some(method));
+        }
+        assert_eq!(UiMethod::parse("dance"), None);
+    }
+
+    #[test]
+    fn sets_hold_what_was_named() {
+        let set = UiMethods::read(&json!(["select", "setTitle", "dance", 5])).unwrap();
+        for method in UiMethod::ALL {
+            let named = matches!(method, UiMethod::Select | UiMethod::SetTitle);
+            assert_eq!(set.has(method), named, "{method:?}");
+            assert!(UiMethods::ALL.has(method) && !UiMethods::NONE.has(method));
+        }
+        assert_eq!(UiMethods::from_bits(set.bits()), set);
+        assert_eq!(UiMethods::read(&json!("select")), None);
+    }
+}
