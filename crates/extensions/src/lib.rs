@@ -6,11 +6,15 @@
 //! [`Child`]), where extensions are found.
 
 mod door;
+mod embedded;
 mod error;
+pub mod find;
 pub mod limits;
 pub mod line;
+pub mod runtime;
 #[cfg(test)]
 mod tests;
 
-pub use door::{Answer, Asking, Child, Door, Pipes, Said};
+pub use door::{Answer, Asking, Child, Door, Greeting, Pipes, Said};
+pub use embedded::{is_there, unpack};
 pub use error::DoorError;

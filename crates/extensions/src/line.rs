@@ -22,6 +22,9 @@ pub enum ToChild<'a> {
         version: &'a str,
         /// Where settings, keys and sessions are.
         agent_dir: &'a str,
+        /// The agent itself, for extensions that start it again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        program: Option<&'a str>,
     },
     /// Load extensions for a session; answered with what they registered.
     Open {
@@ -41,7 +44,8 @@ pub enum ToChild<'a> {
         /// The session.
         session: &'a str,
         /// The changed members.
-        state: &'a RawValue,
+        #[serde(flatten)]
+        state: &'a Map<String, Value>,
     },
     /// Entries of a session that no file has.
     Entries {
@@ -51,6 +55,9 @@ pub enum ToChild<'a> {
         from: usize,
         /// In order.
         entries: &'a RawValue,
+        /// The session's first line, with the first of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        header: Option<&'a RawValue>,
     },
     /// Something happened.
     Event {
@@ -80,6 +87,11 @@ pub enum ToChild<'a> {
         /// Of the event or call.
         id: u64,
     },
+    /// The run of a session was aborted.
+    Abort {
+        /// The session.
+        session: &'a str,
+    },
     /// The answer to a call of the child.
     Result {
         /// Of the call.
@@ -100,6 +112,8 @@ pub enum ToChild<'a> {
         id: u64,
         /// The session.
         session: &'a str,
+        /// `quit`, `reload`, `new`, `resume` or `fork`.
+        reason: &'a str,
     },
     /// Are you there?
     Ping {
@@ -153,6 +167,9 @@ pub enum FromChild {
         /// The version it speaks.
         #[serde(default)]
         protocol: u32,
+        /// What runs it, and its version: `node 20.11.0`.
+        #[serde(default)]
+        runtime: String,
     },
     /// An answer.
     Result {
@@ -197,9 +214,6 @@ pub enum FromChild {
     },
     /// It does not wait for this answer any more.
     Cancel {
-        /// The session that the call was for.
-        #[serde(default)]
-        session: String,
         /// Of its call.
         id: u64,
     },
@@ -272,6 +286,8 @@ pub struct Opened {
 pub struct Registered {
     /// The extension.
     pub path: String,
+    /// The directory that was named, when the extension was found in one.
+    pub given: Option<String>,
     /// Why it could not be loaded.
     pub error: Option<String>,
     /// Tools for the model.
@@ -314,6 +330,8 @@ pub struct Command {
     pub name: String,
     /// For lists.
     pub description: Option<String>,
+    /// What arguments it takes.
+    pub argument_hint: Option<String>,
 }
 
 /// An option for the command line.

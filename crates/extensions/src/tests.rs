@@ -11,7 +11,13 @@ use tokio::io::{
 use tokio::sync::{mpsc, oneshot};
 
 use crate::line::{Kind, Scope, Source};
-use crate::{Child, Door, DoorError, Pipes, Said, limits};
+use crate::{Child, Door, DoorError, Greeting, Pipes, Said, limits};
+
+const GREETING: Greeting<'_> = Greeting {
+    version: "1.2.3",
+    agent_dir: "/agent",
+    program: None,
+};
 
 /// The child's side: what it is told, and what it says.
 struct Played {
@@ -93,7 +99,7 @@ fn child() -> (Handle, Pipes, Played) {
 /// An open door, what comes without a session, and the child behind it.
 async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
     let (handle, pipes, mut played) = child();
-    let opening = Door::open(handle, pipes, "1.2.3", "/agent");
+    let opening = Door::open(handle, pipes, GREETING);
     let greeting = async {
         let hello = played.next().await;
         played.say(&json!({"type": "ready", "protocol": 1})).await;
@@ -190,6 +196,22 @@ async fn an_answer_nobody_waits_for_is_withdrawn() {
 }
 
 #[tokio::test]
+async fn a_state_is_told_member_by_member_and_a_withdrawn_call_to_everybody() {
+    let (door, _said, mut played) = open().await;
+    let (mut one, mut two) = (door.attach("one"), door.attach("two"));
+    let state = Map::from_iter([("isIdle".to_owned(), json!(true))]);
+    door.state("one", &state);
+    assert_eq!(
+        played.next().await,
+        json!({"type": "state", "session": "one", "isIdle": true})
+    );
+    played.say(&json!({"type": "cancel", "id": 7})).await;
+    for heard in [&mut one, &mut two] {
+        assert!(matches!(heard.recv().await, Some(Said::Withdrawn(7))));
+    }
+}
+
+#[tokio::test]
 async fn news_of_a_call_come_while_it_runs() {
     let (door, _said, mut played) = open().await;
     let (updates, mut news) = mpsc::channel(limits::UPDATES);
@@ -223,11 +245,12 @@ async fn nonsense_and_unknown_lines_end_nothing() {
     for _ in 0..3 {
         match said.recv().await.unwrap() {
             Said::Log(level, _) => logged.push(level),
+            Said::Printed(line) => logged.push(line),
             other => panic!("{other:?}"),
         }
     }
     logged.sort();
-    assert_eq!(logged, ["info", "warn", "warn"]);
+    assert_eq!(logged, ["odd things", "warn", "warn"]);
 }
 
 #[tokio::test]
@@ -282,13 +305,13 @@ async fn a_handler_may_take_its_time_while_the_child_lives() {
 #[tokio::test(start_paused = true)]
 async fn one_that_never_gets_ready_is_ended() {
     let (handle, pipes, mut played) = child();
-    let opening = Door::open(handle, pipes, "1", "/agent").await;
+    let opening = Door::open(handle, pipes, GREETING).await;
     assert!(matches!(opening, Err(DoorError::NotReady(_))));
     tokio::time::sleep(Duration::from_secs(5)).await;
     played.killed.try_recv().unwrap();
     let (handle, pipes, mut played) = child();
     played.say(&json!({"type": "ready", "protocol": 9})).await;
-    let opening = Door::open(handle, pipes, "1", "/agent").await;
+    let opening = Door::open(handle, pipes, GREETING).await;
     assert!(opening.unwrap_err().to_string().contains("version 9"));
 }
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::DoorError;
 use crate::limits;
 use crate::line::{Failure, PROTOCOL, Registered, Source, ToChild};
+use crate::runtime;
 
 use self::pending::Pending;
 use self::routes::Routes;
@@ -35,6 +36,17 @@ pub struct Pipes {
     pub output: Box<dyn AsyncRead + Send + Unpin>,
     /// Its standard error.
     pub errors: Box<dyn AsyncRead + Send + Unpin>,
+}
+
+/// What a child is told first.
+#[derive(Debug, Clone, Copy)]
+pub struct Greeting<'a> {
+    /// Version of the agent.
+    pub version: &'a str,
+    /// Where settings, keys and sessions are.
+    pub agent_dir: &'a str,
+    /// The agent itself, for extensions that start it again.
+    pub program: Option<&'a str>,
 }
 
 /// A process that can be waited for and ended.
@@ -67,6 +79,8 @@ pub enum Said {
     Failed(Failure),
     /// A line for the log: its level and text.
     Log(String, String),
+    /// A line that was printed, with its end taken off.
+    Printed(String),
     /// It is gone, and why. The last thing it says.
     Gone(String),
 }
@@ -112,8 +126,7 @@ impl Door {
     pub async fn open(
         child: impl Child + 'static,
         pipes: Pipes,
-        version: &str,
-        agent_dir: &str,
+        greeting: Greeting<'_>,
     ) -> Result<(Self, mpsc::Receiver<Said>), DoorError> {
         let end = CancellationToken::new();
         let pending = Arc::new(Pending::default());
@@ -150,12 +163,16 @@ impl Door {
         door.send(&ToChild::Hello {
             protocol: PROTOCOL,
             agent: "pinion",
-            version,
-            agent_dir,
+            version: greeting.version,
+            agent_dir: greeting.agent_dir,
+            program: greeting.program,
         });
         match tokio::time::timeout(limits::READY_WAIT, is_ready).await {
-            Ok(Ok(PROTOCOL)) => Ok((door, receiver)),
-            Ok(Ok(other)) => Err(DoorError::NotReady(format!(
+            Ok(Ok((PROTOCOL, runtime))) => match runtime::is_too_old(&runtime) {
+                Some(why) => Err(DoorError::NotReady(why)),
+                None => Ok((door, receiver)),
+            },
+            Ok(Ok((other, _))) => Err(DoorError::NotReady(format!(
                 "it speaks version {other} of the protocol, not {PROTOCOL}"
             ))),
             Ok(Err(_)) => Err(DoorError::NotReady(door.reason().await)),
@@ -196,34 +213,38 @@ impl Door {
 
     /// Forgets a session; resolves when the child has.
     #[must_use]
-    pub fn close_session(&self, session: &str) -> Asking {
+    pub fn close_session(&self, session: &str, reason: &str) -> Asking {
         self.inner.routes.detach(session);
-        self.ask(None, |id| ToChild::Close { id, session })
+        self.ask(None, |id| ToChild::Close { id, session, reason })
+    }
+
+    /// Tells that the run of a session was aborted.
+    pub fn abort(&self, session: &str) {
+        self.send(&ToChild::Abort { session });
     }
 
     /// Tells what changed of a session.
-    ///
-    /// # Errors
-    /// When it cannot be written as JSON.
-    pub fn state(&self, session: &str, state: &impl Serialize) -> Result<(), DoorError> {
-        let state = raw(state)?;
-        self.send(&ToChild::State {
-            session,
-            state: &state,
-        });
-        Ok(())
+    pub fn state(&self, session: &str, state: &Map<String, Value>) {
+        self.send(&ToChild::State { session, state });
     }
 
-    /// Tells entries that no file has.
+    /// Tells entries that no file has; the first time with the session's header.
     ///
     /// # Errors
     /// When they cannot be written as JSON.
-    pub fn entries(&self, session: &str, from: usize, entries: &impl Serialize) -> Result<(), DoorError> {
-        let entries = raw(entries)?;
+    pub fn entries(
+        &self,
+        session: &str,
+        from: usize,
+        entries: &impl Serialize,
+        header: Option<&impl Serialize>,
+    ) -> Result<(), DoorError> {
+        let (entries, header) = (raw(entries)?, header.map(raw).transpose()?);
         self.send(&ToChild::Entries {
             session,
             from,
             entries: &entries,
+            header: header.as_deref(),
         });
         Ok(())
     }

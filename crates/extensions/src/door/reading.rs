@@ -23,7 +23,7 @@ pub(super) fn start(
     errors: Stream,
     pending: Arc<Pending>,
     routes: Arc<Routes>,
-    ready: oneshot::Sender<u32>,
+    ready: oneshot::Sender<(u32, String)>,
     end: CancellationToken,
 ) {
     tokio::spawn(read_errors(errors, Arc::clone(&routes), end.clone()));
@@ -44,7 +44,7 @@ pub(super) fn start(
 struct Reader {
     pending: Arc<Pending>,
     routes: Arc<Routes>,
-    ready: Option<oneshot::Sender<u32>>,
+    ready: Option<oneshot::Sender<(u32, String)>>,
 }
 
 impl Reader {
@@ -73,9 +73,9 @@ impl Reader {
 
     async fn take(&mut self, line: FromChild) {
         match line {
-            FromChild::Ready { protocol } => {
+            FromChild::Ready { protocol, runtime } => {
                 if let Some(ready) = self.ready.take() {
-                    let _nobody = ready.send(protocol);
+                    let _nobody = ready.send((protocol, runtime));
                 }
             }
             FromChild::Result { id, value, errors } => self.pending.settle(id, Ok(Answer { value, errors })),
@@ -91,7 +91,7 @@ impl Reader {
                 let call = Said::Call { id, method, params };
                 self.routes.say(Some(&session), call).await;
             }
-            FromChild::Cancel { session, id } => self.routes.say(Some(&session), Said::Withdrawn(id)).await,
+            FromChild::Cancel { id } => self.routes.withdraw(id).await,
             FromChild::Changed { session, registered } => {
                 self.routes.say(Some(&session), Said::Changed(registered)).await;
             }
@@ -116,7 +116,7 @@ async fn read_errors(mut errors: Stream, routes: Arc<Routes>, end: CancellationT
             while let Some(line) = lines.next() {
                 let line = line.get(..limits::ERROR_LINE).unwrap_or(&line);
                 let text = String::from_utf8_lossy(line).trim_end().to_owned();
-                routes.say(None, Said::Log("info".to_owned(), text)).await;
+                routes.say(None, Said::Printed(text)).await;
             }
         }
     };

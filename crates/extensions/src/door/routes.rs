@@ -50,6 +50,15 @@ impl Routes {
         }
     }
 
+    /// The child does not wait for the answer to one of its calls any more. It does not say whose that was, so everybody hears it;
+    /// ids are never used twice.
+    pub(super) async fn withdraw(&self, id: u64) {
+        let sessions: Vec<_> = self.sessions().values().cloned().collect();
+        for sender in sessions {
+            let _nobody_listens = sender.send(Said::Withdrawn(id)).await;
+        }
+    }
+
     /// The child is gone: everybody hears it, and nothing after it.
     pub(super) async fn close(&self, reason: &str) {
         let sessions: Vec<_> = self.sessions().drain().map(|(_, sender)| sender).collect();
