@@ -80,6 +80,9 @@ pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
 /// How long commands wait for extensions that are being loaded.
 pub const OPEN_WAIT: Duration = Duration::from_secs(10);
 
+/// How long a run that an extension's command began waits for the answer to that command.
+pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
+
 /// How long extensions may take to say goodbye to a session that is left.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 

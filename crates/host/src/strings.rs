@@ -241,7 +241,8 @@ pub(crate) const ABORTED: &str = "Operation aborted";
 pub(crate) const BLOCKED: &str = "Tool execution was blocked by an extension";
 
 /// The extension that checks calls is not there, so none may run.
-pub(crate) const GUARD_GONE: &str = "Tool execution was blocked: the extension that checks tool calls is not running";
+pub(crate) const GUARD_GONE: &str =
+    "Tool execution was blocked: the extension that checks tool calls is not running";
 
 /// A call could not be checked.
 pub(crate) fn unchecked(error: &door::DoorError) -> String {

@@ -6,8 +6,8 @@ use std::pin::Pin;
 
 use door::runtime::Runtime;
 use door::{DoorError, Pipes};
-use tools::reaper::{Child, Ended, SpawnSpec};
 use tools::Reaper;
+use tools::reaper::{Child, Ended, SpawnSpec};
 
 use super::Launch;
 

@@ -121,7 +121,8 @@ impl Extensions {
 
     /// Where the list of models is, once it was written.
     pub(crate) fn models_file(&self) -> PathBuf {
-        self.cache().join(format!("extension-models-{}.json", std::process::id()))
+        self.cache()
+            .join(format!("extension-models-{}.json", std::process::id()))
     }
 
     /// Writes the list of models for extensions to read, once.
@@ -143,7 +144,9 @@ impl Extensions {
             None => Runtime::find(&launch.path),
         };
         let Some(runtime) = runtime else {
-            return Err(DoorError::Start("Node 20 or later, or Bun, is needed and neither is on PATH".to_owned()));
+            return Err(DoorError::Start(
+                "Node 20 or later, or Bun, is needed and neither is on PATH".to_owned(),
+            ));
         };
         let main = match &launch.main {
             Some(main) => main.clone(),

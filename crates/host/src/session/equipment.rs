@@ -52,7 +52,11 @@ impl Session {
         let theirs: Vec<(&str, Option<&str>, Vec<&str>)> = theirs
             .iter()
             .map(|(name, line, rules)| {
-                (name.as_str(), line.as_deref(), rules.iter().map(String::as_str).collect())
+                (
+                    name.as_str(),
+                    line.as_deref(),
+                    rules.iter().map(String::as_str).collect(),
+                )
             })
             .collect();
         let theirs = theirs.iter().map(|(name, snippet, guidelines)| ToolHint {

@@ -102,7 +102,11 @@ impl Session {
         }
         // A tool of an extension that takes the place of one of ours does the same kind of thing.
         let theirs = self.extensions.tools().at(slot);
-        let ours = || self.calls.prepared(slot).map(|request| (request.name.as_str(), &request.args));
+        let ours = || {
+            self.calls
+                .prepared(slot)
+                .map(|request| (request.name.as_str(), &request.args))
+        };
         let (name, args) = theirs.or_else(ours)?;
         if name == "bash" {
             let command = args.get("command").and_then(serde_json::Value::as_str);

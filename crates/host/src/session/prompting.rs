@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
-use wire::{Command, Message, Reply};
 use wire::command::{CompactParams, MessageParams, NavigateParams, PromptParams};
 use wire::reply::{Accepted, Disposition, Queues};
+use wire::{Command, Message, Reply};
 
 use crate::limits;
 use crate::outbox::Origin;
@@ -173,6 +173,11 @@ impl Session {
             }
             // Commands of the user belong to the session they were typed in; they are being killed and end in a moment.
             if matches!(self.later.front(), Some(Later::Change(..))) && self.shells.are_running() {
+                break;
+            }
+            if matches!(self.later.front(), Some(Later::Say(_) | Later::Turn(_)))
+                && self.extensions.is_answering_first()
+            {
                 break;
             }
             match self.later.pop_front() {

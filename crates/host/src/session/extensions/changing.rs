@@ -6,11 +6,11 @@ use pinion_core::compaction::{Finished, Plan, Refusal};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::BashRun;
+use wire::Reply;
 use wire::command::{BashParams, NavigateParams};
 use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
 use wire::reply::{Cancelled, Forked, Navigated};
-use wire::Reply;
 
 use crate::limits;
 use crate::outbox::Origin;
@@ -36,7 +36,11 @@ impl Session {
             return self.change_now(origin, change).await;
         }
         let reply = match change {
-            Change::Fork { text, .. } => Reply::Forked(Forked { text, cancelled: true }),
+            // Clients of the older command put the text into their editor all the same (dialects.md 10.2).
+            Change::Fork { text, .. } if origin.command == "branch" => Reply::Forked(Forked {
+                text,
+                cancelled: true,
+            }),
             _ => Reply::Cancelled(Cancelled { cancelled: true }),
         };
         self.outbox.respond(origin, Ok(reply)).await;
@@ -113,7 +117,8 @@ impl Session {
                 Some(Ok(finished)) => Ok(finished),
                 None => return self.summarise_now(reason),
                 Some(Err(error)) => {
-                    self.extension_failed(failure("<runtime>", "session_before_compact", error)).await;
+                    self.extension_failed(failure("<runtime>", "session_before_compact", error))
+                        .await;
                     return self.summarise_now(reason);
                 }
             }
@@ -129,7 +134,11 @@ impl Session {
 
     /// The compaction is aborted while extensions think about it.
     pub(in crate::session) fn stop_asking_to_compact(&mut self) {
-        if !self.extensions.give_up(|then| matches!(then, Then::Compact(_))).is_empty() {
+        if !self
+            .extensions
+            .give_up(|then| matches!(then, Then::Compact(_)))
+            .is_empty()
+        {
             self.summarised_already(Err(Refusal::Aborted));
         }
     }
@@ -193,7 +202,8 @@ impl Session {
             counts: Default::default(),
         };
         self.shells.began();
-        self.on_shell(ShellReport::Done(Box::new(origin), params, Ok(run))).await;
+        self.on_shell(ShellReport::Done(Box::new(origin), params, Ok(run)))
+            .await;
     }
 }
 
@@ -216,7 +226,10 @@ fn question(change: &Change) -> (&'static str, Value) {
             switch,
             json!({"type": switch, "reason": "resume", "targetSessionFile": path}),
         ),
-        Change::Fork { entry, .. } => (fork, json!({"type": fork, "entryId": entry, "position": "before"})),
+        Change::Fork { entry, .. } => (
+            fork,
+            json!({"type": fork, "entryId": entry, "position": "before"}),
+        ),
         Change::Clone(leaf) => (fork, json!({"type": fork, "entryId": leaf, "position": "at"})),
     }
 }

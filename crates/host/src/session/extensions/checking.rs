@@ -16,7 +16,12 @@ use super::{Then, members};
 
 impl Session {
     /// Asks whether a call that has been prepared may run; gives it back when nobody wants to know.
-    pub(in crate::session) fn check(&mut self, slot: usize, call: &ToolCall, prepared: Prepared) -> Option<Prepared> {
+    pub(in crate::session) fn check(
+        &mut self,
+        slot: usize,
+        call: &ToolCall,
+        prepared: Prepared,
+    ) -> Option<Prepared> {
         self.extensions.tools.remember(slot, call);
         if matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
@@ -28,7 +33,8 @@ impl Session {
             return Some(prepared);
         }
         let input = self.prepared_args(slot).unwrap_or_else(|| call.arguments.clone());
-        let event = json!({"type": "tool_call", "toolCallId": call.id, "toolName": call.name, "input": input});
+        let event =
+            json!({"type": "tool_call", "toolCallId": call.id, "toolName": call.name, "input": input});
         self.ask_extensions("tool_call", &event, Then::Check(slot));
         None
     }

@@ -80,7 +80,10 @@ impl Session {
         self.stop_waiting().await;
         self.extensions.registered.clear();
         self.carry_on().await;
-        for then in self.extensions.give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_) | Then::Command(..))) {
+        for then in self
+            .extensions
+            .give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_) | Then::Command(..)))
+        {
             self.refuse_saying(then).await;
         }
     }
@@ -109,5 +112,8 @@ impl Session {
 
 /// Do client and run wait for the handlers of an event?
 fn is_awaited(event: &Event) -> bool {
-    !matches!(event, Event::MessageUpdate { .. } | Event::ToolExecutionUpdate { .. })
+    !matches!(
+        event,
+        Event::MessageUpdate { .. } | Event::ToolExecutionUpdate { .. }
+    )
 }

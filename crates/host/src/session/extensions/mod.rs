@@ -76,6 +76,8 @@ pub(super) struct Extended {
     next_turn: Vec<std::sync::Arc<wire::Message>>,
     /// An extension wants the agent to end.
     shutdown: bool,
+    /// How long a run that a command began waits for the command's answer to be told first.
+    answer_first: Option<Pin<Box<Sleep>>>,
 }
 
 /// How far the extensions are.
@@ -146,7 +148,10 @@ pub(super) enum News {
     Said(Said),
     Told(Told),
     Failed(Failure),
+    /// Loading takes long.
     Late,
+    /// A run that was to begin has waited long enough.
+    Waited,
 }
 
 impl Extended {
@@ -171,6 +176,7 @@ impl Extended {
             prompt: None,
             next_turn: Vec::new(),
             shutdown: false,
+            answer_first: None,
         }
     }
 
@@ -186,6 +192,7 @@ impl Extended {
                 },
                 Some(failure) = self.failures.1.recv() => return News::Failed(failure),
                 () = due(&mut self.late) => return News::Late,
+                () = due(&mut self.answer_first) => return News::Waited,
             }
         }
     }
@@ -228,6 +235,26 @@ impl Extended {
                     | Then::Bash(..)
             )
         })
+    }
+
+    /// A run is to begin. The answer to a command that began it comes before it, if it comes at once (behaviour.md 12.2).
+    fn answer_first(&mut self) {
+        if self
+            .waits
+            .values()
+            .any(|wait| matches!(wait.then, Then::Command(..)))
+        {
+            self.answer_first = Some(Box::pin(tokio::time::sleep(limits::ANSWER_FIRST)));
+        }
+    }
+
+    /// Does a run wait for an answer to be told first?
+    pub(super) fn is_answering_first(&self) -> bool {
+        self.answer_first.is_some()
+            && self
+                .waits
+                .values()
+                .any(|wait| matches!(wait.then, Then::Command(..)))
     }
 
     /// Does an extension want the agent to end?
@@ -309,6 +336,7 @@ impl Session {
             News::Said(said) => self.on_said(said).await,
             News::Failed(failure) => self.extension_failed(failure).await,
             News::Late => self.extensions_are_late().await,
+            News::Waited => {}
             News::Told(told) => self.on_told(told).await,
         }
     }
@@ -347,13 +375,21 @@ impl Session {
             Then::Leave(origin, change) => self.carry_out(origin, change).await,
             Then::Compact(reason) => self.on_compact(reason, answer.unwrap_or_default()).await,
             Then::Move(origin, params) => self.on_move(origin, params, answer.unwrap_or_default()).await,
-            Then::Bash(origin, params) => self.on_user_bash(origin, params, answer.unwrap_or_default()).await,
+            Then::Bash(origin, params) => {
+                self.on_user_bash(origin, params, answer.unwrap_or_default())
+                    .await
+            }
         }
     }
 
     /// Deals with everything that has been said so far.
     pub(super) async fn hear_out(&mut self) {
-        while let Some(said) = self.extensions.said.as_mut().and_then(|said| said.try_recv().ok()) {
+        while let Some(said) = self
+            .extensions
+            .said
+            .as_mut()
+            .and_then(|said| said.try_recv().ok())
+        {
             self.on_said(said).await;
         }
     }

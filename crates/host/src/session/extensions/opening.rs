@@ -117,7 +117,8 @@ impl Session {
         };
         for extension in &opened.extensions {
             if let Some(error) = &extension.error {
-                self.extension_failed(failure(&extension.path, "load", error)).await;
+                self.extension_failed(failure(&extension.path, "load", error))
+                    .await;
             }
         }
         self.extensions.registered = opened.extensions;
@@ -142,7 +143,12 @@ impl Session {
         }
         self.extensions.stage = Stage::Open;
         if self.extensions.registered.is_empty() {
-            let paths: Vec<String> = self.extensions.found.iter().map(|found| found.source.path.clone()).collect();
+            let paths: Vec<String> = self
+                .extensions
+                .found
+                .iter()
+                .map(|found| found.source.path.clone())
+                .collect();
             for path in paths {
                 let error = format!(
                     "The extension is not loaded after {} s; the session goes on without it until it is",
@@ -157,7 +163,10 @@ impl Session {
     pub(super) fn on_changed(&mut self, registered: Registered) {
         let old: Vec<String> = self.extensions.tools.names();
         let known = &mut self.extensions.registered;
-        match known.iter_mut().find(|extension| extension.path == registered.path) {
+        match known
+            .iter_mut()
+            .find(|extension| extension.path == registered.path)
+        {
             Some(extension) => *extension = registered,
             None => known.push(registered),
         }
@@ -173,10 +182,13 @@ impl Session {
         for (_, dialog) in extended.dialogs.drain() {
             dialog.abort();
         }
-        extended.state.forget(json!({"type": "session_start", "reason": "reload"}));
+        extended
+            .state
+            .forget(json!({"type": "session_start", "reason": "reload"}));
         self.take_registrations(&old);
         let error = format!("The extension process ended: {reason}");
-        self.extension_failed(failure("<runtime>", "process", error)).await;
+        self.extension_failed(failure("<runtime>", "process", error))
+            .await;
         if !self.extensions.found.is_empty() {
             self.begin_extensions();
         }

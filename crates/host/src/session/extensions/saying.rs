@@ -70,7 +70,8 @@ impl Session {
             (Who::Client(origin), outcome) => self.outbox.respond(origin, outcome).await,
             (Who::Extension, Ok(_)) => {}
             (Who::Extension, Err(error)) => {
-                self.extension_failed(failure("<runtime>", "send_user_message", error)).await;
+                self.extension_failed(failure("<runtime>", "send_user_message", error))
+                    .await;
             }
         }
     }
@@ -91,9 +92,15 @@ impl Session {
     }
 
     /// An exception in a command is told, and the command was carried out all the same (behaviour.md 12.2).
-    pub(super) async fn on_command_end(&mut self, origin: Origin, name: &str, answer: Result<Value, DoorError>) {
+    pub(super) async fn on_command_end(
+        &mut self,
+        origin: Origin,
+        name: &str,
+        answer: Result<Value, DoorError>,
+    ) {
         if let Err(error) = answer {
-            self.extension_failed(failure(&format!("command:{name}"), "command", error)).await;
+            self.extension_failed(failure(&format!("command:{name}"), "command", error))
+                .await;
         }
         let handled = Reply::Accepted(Accepted::new(Disposition::Handled));
         self.outbox.respond(origin, Ok(handled)).await;
@@ -145,7 +152,9 @@ impl Session {
         if !self.machine.is_idle() {
             let outcome = match saying.behavior.as_deref() {
                 None => Err(strings::BUSY.to_owned()),
-                Some("followUp" | "follow_up") => self.push(QueueKind::FollowUp, text, saying.enclosed, false).await,
+                Some("followUp" | "follow_up") => {
+                    self.push(QueueKind::FollowUp, text, saying.enclosed, false).await
+                }
                 Some(_) => self.push(QueueKind::Steering, text, saying.enclosed, false).await,
             };
             return self.answer(saying.who, outcome).await;
@@ -164,7 +173,8 @@ impl Session {
             return self.begin_turn(turn, Value::Null).await;
         }
         let system_prompt = self.system_prompt();
-        let mut event = json!({"type": "before_agent_start", "prompt": turn.text, "systemPrompt": system_prompt});
+        let mut event =
+            json!({"type": "before_agent_start", "prompt": turn.text, "systemPrompt": system_prompt});
         if !images.is_empty() {
             event["images"] = json!(images);
         }
@@ -175,18 +185,26 @@ impl Session {
     pub(super) async fn begin_turn(&mut self, turn: Turn, answer: Value) {
         if !self.machine.is_idle() {
             // An extension began one meanwhile.
-            let queued = self.enqueue_message(QueueKind::Steering, turn.text, turn.message).await;
+            let queued = self
+                .enqueue_message(QueueKind::Steering, turn.text, turn.message)
+                .await;
             return self.answer(turn.who, queued).await;
         }
         self.answer(turn.who, Ok(started())).await;
         self.hear();
         let mut messages = vec![turn.message];
         messages.append(&mut self.extensions.next_turn);
-        for added in answer.get("messages").and_then(Value::as_array).into_iter().flatten() {
+        for added in answer
+            .get("messages")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
             match custom(added) {
                 Ok(message) => messages.push(Arc::new(message)),
                 Err(error) => {
-                    self.extension_failed(failure("<runtime>", "before_agent_start", error)).await;
+                    self.extension_failed(failure("<runtime>", "before_agent_start", error))
+                        .await;
                 }
             }
         }
@@ -198,7 +216,10 @@ impl Session {
 
     /// What was said and not begun yet is not begun any more.
     pub(in crate::session) async fn withdraw_sayings(&mut self) {
-        for then in self.extensions.give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_))) {
+        for then in self
+            .extensions
+            .give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_)))
+        {
             self.refuse_saying(then).await;
         }
     }
@@ -220,7 +241,8 @@ impl super::Extended {
         let line = text.strip_prefix('/')?;
         let (name, args) = line.split_once(' ').unwrap_or((line, ""));
         let mut extensions = self.registered.iter();
-        let owner = extensions.find(|extension| extension.commands.iter().any(|command| command.name == name))?;
+        let owner =
+            extensions.find(|extension| extension.commands.iter().any(|command| command.name == name))?;
         Some((owner.path.clone(), name.to_owned(), args.to_owned()))
     }
 
@@ -245,8 +267,13 @@ pub(super) fn custom(value: &Value) -> Result<Message, String> {
         Some(content) => content.clone(),
     };
     Ok(Message::Custom(CustomMessage {
-        custom_type: value.get("customType").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        content: serde_json::from_value(content).map_err(|error| format!("Invalid message content: {error}"))?,
+        custom_type: value
+            .get("customType")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        content: serde_json::from_value(content)
+            .map_err(|error| format!("Invalid message content: {error}"))?,
         display: value.get("display").and_then(Value::as_bool).unwrap_or(false),
         details: value.get("details").filter(|details| !details.is_null()).cloned(),
         timestamp: now_ms(),

@@ -109,7 +109,10 @@ impl Theirs {
 
     /// What the model is told of those among `active`.
     pub(in crate::session) fn specs(&self, active: &[String]) -> impl Iterator<Item = ToolSpec> {
-        let tools = self.tools.iter().filter(|their| active.contains(&their.tool.name));
+        let tools = self
+            .tools
+            .iter()
+            .filter(|their| active.contains(&their.tool.name));
         tools.map(|their| ToolSpec {
             name: their.tool.name.clone(),
             description: their.tool.description.clone(),
@@ -119,11 +122,18 @@ impl Theirs {
 
     /// Name, line and rules for the system prompt of those among `active`.
     pub(in crate::session) fn hints(&self, active: &[String]) -> Vec<(String, Option<String>, Vec<String>)> {
-        let tools = self.tools.iter().filter(|their| active.contains(&their.tool.name));
+        let tools = self
+            .tools
+            .iter()
+            .filter(|their| active.contains(&their.tool.name));
         let line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let hint = |their: &Arc<Their>| {
             let tool = &their.tool;
-            (tool.name.clone(), tool.prompt_snippet.as_ref().map(line), tool.prompt_guidelines.clone())
+            (
+                tool.name.clone(),
+                tool.prompt_snippet.as_ref().map(line),
+                tool.prompt_guidelines.clone(),
+            )
         };
         tools.map(hint).collect()
     }
@@ -200,7 +210,9 @@ impl Session {
         for extension in &extended.registered {
             let place = |path: &String| {
                 let mut found = extended.found.iter();
-                found.find(|found| found.source.path == *path).map(|found| found.info.clone())
+                found
+                    .find(|found| found.source.path == *path)
+                    .map(|found| found.info.clone())
             };
             let given = || extension.given.as_ref().and_then(place);
             let Some(info) = place(&extension.path).or_else(given) else {
@@ -213,7 +225,10 @@ impl Session {
             }
         }
         commands.extend(self.resources.commands());
-        commands.iter().filter_map(|command| serde_json::to_value(command).ok()).collect()
+        commands
+            .iter()
+            .filter_map(|command| serde_json::to_value(command).ok())
+            .collect()
     }
 
     /// Where extensions read the list of models.

@@ -52,7 +52,12 @@ impl Session {
     }
 
     /// Does what an extension wants. Gives the answer, or nothing when it comes later.
-    async fn on_wish(&mut self, id: Option<u64>, method: &str, params: Value) -> Result<Option<Value>, String> {
+    async fn on_wish(
+        &mut self,
+        id: Option<u64>,
+        method: &str,
+        params: Value,
+    ) -> Result<Option<Value>, String> {
         if let Some(what) = method.strip_prefix("ui.") {
             return match dialog(what, &params) {
                 Some(dialog) => Ok(self.ask_for(id, dialog?).await),
@@ -173,6 +178,7 @@ impl Session {
             };
             self.enqueue_message(kind, String::new(), message).await?;
         } else if triggers {
+            self.extensions.answer_first();
             self.later.push_back(Later::Turn(vec![message]));
         } else {
             self.machine.add_message(Arc::clone(&message));
@@ -200,6 +206,7 @@ impl Session {
             behavior: text(options, "deliverAs"),
         };
         if self.machine.is_idle() {
+            self.extensions.answer_first();
             self.later.push_back(Later::Say(Box::new(saying)));
         } else {
             self.say(saying).await;
@@ -220,8 +227,16 @@ impl Session {
 
     /// Unknown names are ignored, as in pi.
     fn set_active_tools(&mut self, params: &Value) {
-        let known: Vec<String> = self.all_tools().iter().filter_map(|tool| text(tool, "name")).collect();
-        let names = params.get("names").and_then(Value::as_array).into_iter().flatten();
+        let known: Vec<String> = self
+            .all_tools()
+            .iter()
+            .filter_map(|tool| text(tool, "name"))
+            .collect();
+        let names = params
+            .get("names")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         let names = names.filter_map(Value::as_str).map(str::to_owned);
         let is_there = |name: &String| known.contains(name) || self.hosted.has(name);
         self.active_tools = names.filter(is_there).collect();
@@ -236,9 +251,13 @@ impl Session {
         let registry = &self.agent.registry;
         let key = match registry.login_token(&provider) {
             Some(token) => Some(token),
-            None => registry.resolve_key(&provider, now).map_err(|error| error.to_string())?,
+            None => registry
+                .resolve_key(&provider, now)
+                .map_err(|error| error.to_string())?,
         };
-        Ok(Some(key.map_or(Value::Null, |key| json!({"apiKey": key.expose()}))))
+        Ok(Some(
+            key.map_or(Value::Null, |key| json!({"apiKey": key.expose()})),
+        ))
     }
 
     /// A message of an extension waits in a queue. It is not shown there (behaviour.md 2).
