@@ -131,8 +131,11 @@ impl Queues {
 
     pub(crate) fn texts(&self) -> (Vec<String>, Vec<String>) {
         let texts = |queue: &VecDeque<Numbered>| {
-            let texts = queue.iter().map(|waiting| waiting.item.text.clone());
-            texts.collect()
+            // Messages of extensions are not shown (behaviour.md 2).
+            let said = queue
+                .iter()
+                .filter(|waiting| matches!(*waiting.item.message, Message::User(_)));
+            said.map(|waiting| waiting.item.text.clone()).collect()
         };
         (texts(&self.steering), texts(&self.follow_up))
     }

@@ -14,6 +14,7 @@ use wire::state::PermissionMode;
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
+use crate::extensions::{Choice, Extensions};
 use crate::resources::{ResourceOptions, Resources};
 use crate::settings::Settings;
 
@@ -36,6 +37,10 @@ pub struct Options {
     pub permission_mode: Option<PermissionMode>,
     /// How long providers should keep prompts cached.
     pub cache_retention: CacheRetention,
+    /// Names of the only tools that may be active, whoever brings them (`--tools`, `--no-tools`); none: no limit.
+    pub only_tools: Option<Vec<String>>,
+    /// Which extensions are loaded.
+    pub extensions: Choice,
 }
 
 /// Where session files go.
@@ -69,6 +74,8 @@ pub struct Agent {
     pub toolbox: Toolbox,
     /// Owns their processes.
     pub reaper: Reaper,
+    /// Runs extensions.
+    pub extensions: Arc<Extensions>,
 }
 
 impl Agent {

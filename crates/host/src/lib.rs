@@ -4,6 +4,7 @@
 
 mod agent;
 mod error;
+pub mod extensions;
 mod hub;
 pub mod limits;
 mod mail;

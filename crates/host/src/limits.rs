@@ -71,5 +71,26 @@ pub const ASKED_CALL: usize = 8 << 10;
 /// Calls that the user allowed for the session; the oldest go.
 pub const GRANTS: usize = 1_000;
 
+/// Starts of the extension process within [`RESTART_WINDOW`], besides the first; after that it is left alone.
+pub const RESTARTS: usize = 3;
+
+/// See [`RESTARTS`].
+pub const RESTART_WINDOW: Duration = Duration::from_secs(60);
+
+/// How long commands wait for extensions that are being loaded.
+pub const OPEN_WAIT: Duration = Duration::from_secs(10);
+
+/// How long a run that an extension's command began waits for the answer to that command.
+pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
+
+/// How long extensions may take to say goodbye to a session that is left.
+pub const FAREWELL: Duration = Duration::from_secs(2);
+
+/// Failures of extensions on the way to a request that wait to be told.
+pub const FAILURES: usize = 64;
+
+/// Commands and tools of one extension; what is beyond is left out.
+pub const REGISTRATIONS: usize = 1_000;
+
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

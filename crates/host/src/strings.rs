@@ -236,3 +236,15 @@ pub(crate) fn not_permitted(why: &NoAnswer) -> String {
 
 /// A call that was aborted before it ran.
 pub(crate) const ABORTED: &str = "Operation aborted";
+
+/// A call was blocked by an extension that did not say why (dialects.md 10.2).
+pub(crate) const BLOCKED: &str = "Tool execution was blocked by an extension";
+
+/// The extension that checks calls is not there, so none may run.
+pub(crate) const GUARD_GONE: &str =
+    "Tool execution was blocked: the extension that checks tool calls is not running";
+
+/// A call could not be checked.
+pub(crate) fn unchecked(error: &door::DoorError) -> String {
+    format!("Tool execution was blocked: the extension that checks tool calls gave no answer. {error}")
+}

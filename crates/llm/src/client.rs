@@ -12,7 +12,7 @@ use crate::access::{Access, Vault};
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
-use crate::http::{ClientConfig, Connector, Line, Patience, send};
+use crate::http::{ClientConfig, Connector, HttpRequest, Line, Patience, send};
 use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::login::{Keeper, ask};
 use crate::offline::Offline;
@@ -128,9 +128,16 @@ impl Client {
         let idle = patience.idle;
         let line = Line::new(connector, self.tape.clone(), self.secrets.clone(), &request.model);
         let line = Arc::new(line);
-        let post = move |http| {
+        let rewrite = request.rewrite.clone();
+        let post = move |mut http: HttpRequest| {
             let (line, access) = (Arc::clone(&line), Arc::clone(&access));
-            async move { send(&line, family, http, &access, patience).await }
+            let rewrite = rewrite.clone();
+            async move {
+                if let Some(rewrite) = rewrite {
+                    http.body = rewrite.apply(http.body).await;
+                }
+                send(&line, family, http, &access, patience).await
+            }
         };
         let head: Head = match &self.keeper {
             Some(keeper) if request.is_login => {

@@ -52,7 +52,7 @@ pub use family::supports;
 pub use http::{ClientConfig, ProxyConfig, fetch};
 pub use overflow::is_context_overflow;
 pub use registry::Secret;
-pub use request::{Budgets, CacheRetention, ModelRequest};
+pub use request::{Budgets, CacheRetention, ModelRequest, Rewrite, Rewritten};
 pub use retry::is_retryable;
 pub use secrets::Secrets;
 pub use stream::ModelStream;

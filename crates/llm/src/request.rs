@@ -1,8 +1,11 @@
 //! What a caller asks of a model. How it is written for a provider lives in the families.
 
+use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::Value;
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
@@ -85,6 +88,36 @@ pub struct ModelRequest {
     pub timestamp: i64,
     /// Variables for families that find addresses or credentials by them (Bedrock, Vertex, Azure).
     pub environment: Environment,
+    /// Changes the body before it is sent.
+    pub rewrite: Option<Rewrite>,
+}
+
+/// What a [`Rewrite`] gives back.
+pub type Rewritten = Pin<Box<dyn Future<Output = Value> + Send>>;
+
+/// Changes the body of a request, as JSON, before it is sent.
+#[derive(Clone)]
+pub struct Rewrite(Arc<dyn Fn(Value) -> Rewritten + Send + Sync>);
+
+impl Rewrite {
+    /// Changes bodies with a function.
+    pub fn new(change: impl Fn(Value) -> Rewritten + Send + Sync + 'static) -> Self {
+        Self(Arc::new(change))
+    }
+
+    /// The body as it is to be sent. One that is no JSON stays as it is.
+    pub(crate) async fn apply(&self, body: Vec<u8>) -> Vec<u8> {
+        let Ok(value) = serde_json::from_slice(&body) else {
+            return body;
+        };
+        serde_json::to_vec(&(self.0)(value).await).unwrap_or(body)
+    }
+}
+
+impl fmt::Debug for Rewrite {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Rewrite")
+    }
 }
 
 impl ModelRequest {
@@ -109,6 +142,7 @@ impl ModelRequest {
             max_retry_delay: RETRY_AFTER_CAP,
             timestamp,
             environment: Environment::default(),
+            rewrite: None,
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
+use host::extensions::{Choice, Extensions, Launch};
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
@@ -18,7 +19,7 @@ use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
 use wire::Dialect;
 
 use crate::args::{Args, Mode};
-use crate::environment::Environment;
+use crate::environment::{Environment, complain};
 use crate::logs::Logs;
 use crate::modes::dialect;
 use crate::{run_command, sessions, version};
@@ -40,6 +41,7 @@ struct Shared {
     registry: Arc<Registry>,
     client: Client,
     reaper: Reaper,
+    extensions: Arc<Extensions>,
 }
 
 /// Puts the agent together. Reads settings and the two files of the registry; asks nobody and writes nothing.
@@ -72,10 +74,12 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     for address in [&proxy.http, &proxy.https, &proxy.all].into_iter().flatten() {
         secrets.learn_url(address);
     }
+    let reaper = Reaper::new(GuardianLaunch::default());
     let shared = Shared {
         client: Client::new(config),
         registry: Arc::new(registry),
-        reaper: Reaper::new(GuardianLaunch::default()),
+        extensions: Arc::new(Extensions::new(extension_launch(&settings, env), reaper.clone())),
+        reaper,
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     Ok(Setup {
@@ -125,6 +129,7 @@ impl Setup {
                 registry: Arc::clone(&home.registry),
                 client: home.client.clone(),
                 reaper: home.reaper.clone(),
+                extensions: Arc::clone(&home.extensions),
             };
             let env = env.in_directory(dir);
             let (settings, _notes) = load_settings(&args, &env);
@@ -152,6 +157,15 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         resources: resource_options(args, &settings, env),
         cache_retention: env.cache_retention(),
         permission_mode: args.permission_mode,
+        only_tools: match &args.tools {
+            Some(list) => Some(list.clone()),
+            None => args.no_tools.then(Vec::new),
+        },
+        extensions: Choice {
+            paths: args.extensions.iter().map(|path| env.path(path)).collect(),
+            only_named: args.no_extensions,
+            flags: args.extension_flags.clone(),
+        },
     };
     Agent {
         version: version::OWN.to_owned(),
@@ -163,6 +177,23 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         client: shared.client.clone(),
         toolbox,
         reaper: shared.reaper.clone(),
+        extensions: Arc::clone(&shared.extensions),
+    }
+}
+
+/// How the process of extensions is started, should there be any.
+fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
+    let program = std::env::current_exe().ok();
+    Launch {
+        env: env.for_tools(&[]),
+        path: env.get("PATH").unwrap_or_default().into(),
+        runtime: settings.extension_runtime.as_deref().map(|path| env.path(path)),
+        main: env.get("PINION_EXTENSION_HOST").map(|path| env.path(path)),
+        program: program.map(|path| path.to_string_lossy().into_owned()),
+        agent_dir: env.agent_dir.clone(),
+        cwd: env.cwd.clone(),
+        version: version::OWN.to_owned(),
+        print: Arc::new(complain),
     }
 }
 

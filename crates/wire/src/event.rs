@@ -369,6 +369,16 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
+    /// An extension failed at something (dialects.md 10.3); what it was about goes on. Called `hook_error` with `hookPath` by
+    /// older clients.
+    ExtensionError {
+        /// Its file; `command:NAME` when it was a slash command.
+        extension_path: String,
+        /// The event or call that it failed at.
+        event: String,
+        /// What it said.
+        error: String,
+    },
     /// An extension's entry was appended.
     EntryAppended {
         /// The entry.

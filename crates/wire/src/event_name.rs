@@ -40,6 +40,7 @@ names! {
     HostUriRequest = "host_uri_request";
     HostUriCancel = "host_uri_cancel";
     ExtensionUiRequest = "extension_ui_request";
+    ExtensionError = "extension_error";
     CompactionStart = "compaction_start";
     CompactionEnd = "compaction_end";
     AutoRetryStart = "auto_retry_start";

@@ -11,6 +11,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("llm", &["wire"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
+    ("extensions", &[]),
     ("host", &["wire", "core", "llm", "tools", "store"]),
     ("serve", &["wire", "host"]),
     (

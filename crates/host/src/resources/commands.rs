@@ -28,6 +28,21 @@ pub struct CommandInfo {
     pub path: String,
 }
 
+impl CommandInfo {
+    /// A command of an extension that was found there.
+    pub(crate) fn of_extension(command: &door::line::Command, info: &SourceInfo) -> Self {
+        Self {
+            argument_hint: command.argument_hint.clone(),
+            ..entry(
+                command.name.clone(),
+                command.description.as_deref().unwrap_or_default(),
+                "extension",
+                info,
+            )
+        }
+    }
+}
+
 /// Templates first, then skills, each in order of precedence.
 pub(crate) fn list(templates: &[Template], skills: &[Skill]) -> Vec<CommandInfo> {
     let prompts = templates.iter().map(|template| CommandInfo {

@@ -72,10 +72,16 @@ impl Session {
         let chosen = (self.model.clone(), self.thinking);
         let (model, thinking) = self.run_model.get_or_insert(chosen).clone();
         let now = now_ms();
-        let system_prompt = self.system_prompt();
+        let system_prompt = self.extensions.prompt().map(str::to_owned);
+        let system_prompt = system_prompt.unwrap_or_else(|| self.system_prompt());
+        let context = self.ask_context();
         let settings = &self.agent.settings;
         let mut request = ModelRequest::new(model.clone(), now);
-        request.messages = convert::to_llm(self.machine.messages(), settings.images.block_images);
+        let block_images = settings.images.block_images;
+        let messages = self.machine.messages();
+        request.messages = convert::to_llm(messages, block_images);
+        let context = context.map(|context| (context, messages.to_vec()));
+        request.rewrite = self.rewrite();
         request.system_prompt = system_prompt;
         request.tools = self.tool_specs();
         request.thinking = thinking;
@@ -86,12 +92,19 @@ impl Session {
         request.provider_retries = settings.retry.provider.max_retries.unwrap_or(0);
         request.max_retry_delay = self.agent.max_retry_delay();
         let cancel = CancellationToken::new();
-        let source = Source::Opening(Box::pin(open(
-            Arc::clone(&self.agent),
-            request,
-            cancel.clone(),
-            self.outbox.trace().current(),
-        )));
+        let (agent, span) = (Arc::clone(&self.agent), self.outbox.trace().current());
+        let cancelled = cancel.clone();
+        let source = Source::Opening(Box::pin(async move {
+            if let Some((context, messages)) = context {
+                tokio::select! {
+                    messages = context.messages(messages) => {
+                        request.messages = convert::to_llm(&messages, block_images);
+                    }
+                    () = cancelled.cancelled() => {}
+                }
+            }
+            open(agent, request, cancelled, span).await
+        }));
         self.answering = Some(Answering {
             source,
             cancel,

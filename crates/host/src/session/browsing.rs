@@ -51,12 +51,8 @@ impl Session {
     }
 
     pub(super) fn commands(&self) -> Reply {
-        let commands = self.resources.commands();
-        let commands = commands
-            .iter()
-            .filter_map(|command| serde_json::to_value(command).ok());
         Reply::Commands(Commands {
-            commands: commands.collect(),
+            commands: self.all_commands(),
         })
     }
 

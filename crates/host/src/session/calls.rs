@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use pinion_core::{Input, Prepared, ToolInput};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{Progress, ToolContext, ToolOutcome, ToolRequest, Toolbox};
@@ -72,6 +73,24 @@ impl Calls {
         is_it.then(|| self.prepared.remove(&slot))?
     }
 
+    /// Other arguments for a call that waits for its turn.
+    pub(super) fn change_args(&mut self, slot: usize, args: &Map<String, Value>) {
+        if let Some(request) = self.prepared.get_mut(&slot) {
+            request.args.clone_from(args);
+        }
+    }
+
+    /// Reports a call that somebody else runs.
+    pub(super) fn reporter(&self, slot: usize) -> Reporter {
+        Reporter {
+            cancel: self.cancel.clone(),
+            sender: self.sender.clone(),
+            slot,
+            batch: self.batch,
+            started: Instant::now(),
+        }
+    }
+
     /// Ready for the next batch.
     pub(super) fn reset(&mut self) {
         self.cancel = CancellationToken::new();
@@ -80,30 +99,68 @@ impl Calls {
     }
 }
 
+/// Reports the steps of one call.
+pub(super) struct Reporter {
+    /// The call is to end.
+    pub(super) cancel: CancellationToken,
+    sender: mpsc::Sender<CallReport>,
+    slot: usize,
+    batch: u64,
+    started: Instant,
+}
+
+impl Reporter {
+    /// It came further.
+    pub(super) async fn progress(&self, partial: ToolResult) {
+        self.report(ToolInput::Progress(partial)).await;
+    }
+
+    /// It ended.
+    pub(super) async fn done(self, result: ToolResult, is_error: bool) {
+        let duration_ms = millis(self.started.elapsed());
+        self.report(ToolInput::Done {
+            result,
+            is_error,
+            duration_ms,
+        })
+        .await;
+    }
+
+    async fn report(&self, input: ToolInput) {
+        let (slot, batch) = (self.slot, self.batch);
+        let _gone = self.sender.send(CallReport { slot, batch, input }).await;
+    }
+}
+
 impl Session {
     /// Looks a call up and checks its arguments.
-    pub(super) fn prepare_call(&mut self, slot: usize, call: ToolCall) -> Prepared {
+    pub(super) fn prepare_call(&mut self, slot: usize, call: &ToolCall) -> Prepared {
         if slot == 0 {
             self.calls.reset();
             self.hosted.reset();
+            self.extensions.forget_calls();
         }
         if !self.active_tools.contains(&call.name) {
             return Prepared::Refused(ToolResult::error(format!("Tool {} not found", call.name)));
         }
+        if let Some(prepared) = self.extensions.prepare(slot, call) {
+            return prepared;
+        }
         if call.name == pinion_core::todo::TOOL {
-            return self.prepare_todo(slot, call);
+            return self.prepare_todo(slot, call.clone());
         }
         let ToolCall {
             id, name, arguments, ..
         } = call;
-        if let Some(prepared) = self.hosted.prepare(slot, id, &name, &arguments) {
+        if let Some(prepared) = self.hosted.prepare(slot, id.clone(), name, arguments) {
             return prepared;
         }
-        match Toolbox::prepare(&name, &arguments) {
+        match Toolbox::prepare(name, arguments) {
             Ok(args) => {
-                if let Some(prepared) = self.hosted.prepare_uri(slot, &name, &args) {
+                if let Some(prepared) = self.hosted.prepare_uri(slot, name, &args) {
                     return prepared;
                 }
+                let name = name.clone();
                 self.calls.keep(slot, ToolRequest { name, args });
                 Prepared::Run
             }
@@ -131,6 +188,8 @@ impl Session {
     }
 
     pub(super) async fn on_call(&mut self, report: CallReport) {
+        // What an extension said while its tool ran comes first.
+        self.hear_out().await;
         if report.batch == self.calls.batch {
             self.drive(Input::Tool(report.slot, report.input)).await;
         }

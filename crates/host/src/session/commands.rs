@@ -9,6 +9,8 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
+use super::extensions::depends;
+use super::prompting::Later;
 
 impl Session {
     pub(super) async fn on_mail(&mut self, mail: Mail) {
@@ -24,13 +26,16 @@ impl Session {
                 self.outbox.ask_connection(origin, command, snapshot).await;
             }
             Mail::Frame(frame) => self.on_frame(frame).await,
+            Mail::Command(origin, command) if self.extensions.is_opening() && depends(&command) => {
+                self.later.push_back(Later::Held(origin, Box::new(command)));
+            }
             Mail::Command(origin, command) => self.on_command(origin, command).await,
             // Who asked may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
         }
     }
 
-    async fn on_command(&mut self, origin: Origin, command: Command) {
+    pub(super) async fn on_command(&mut self, origin: Origin, command: Command) {
         let outcome = match command {
             // These answer for themselves, some of them later.
             Command::Prompt(params) => return self.prompt(origin, params).await,

@@ -15,9 +15,16 @@ use super::Session;
 use super::lifecycle::conversation;
 use super::summarising::{Summarised, Summariser, Summarising};
 
+/// Who asked for a manual compaction.
+pub(super) enum Asker {
+    Client(Origin),
+    /// An extension, by the id of its call.
+    Extension(Option<u64>),
+}
+
 /// Who asked for a manual compaction, and how.
 pub(super) struct Asked {
-    pub(super) origin: Origin,
+    pub(super) asker: Asker,
     pub(super) instructions: Option<String>,
 }
 
@@ -31,12 +38,35 @@ impl Session {
 
     /// Begins a compaction; its outcome comes back as a happening.
     pub(super) fn begin_compaction(&mut self, reason: CompactionReason) {
-        let instructions = match (&self.asked_to_compact, reason) {
-            (Some(asked), CompactionReason::Manual) => asked.instructions.clone(),
-            _ => None,
-        };
+        let instructions = self.instructions(reason);
         let settings = self.compaction_settings();
         let plan = compaction::plan(&self.log.branch(self.log.leaf_id()), settings);
+        if !self.ask_compact(reason, &plan, instructions.as_deref()) {
+            self.summarise(reason, plan, instructions);
+        }
+    }
+
+    /// The same once extensions have nothing against it.
+    pub(super) fn summarise_now(&mut self, reason: CompactionReason) {
+        let instructions = self.instructions(reason);
+        let plan = compaction::plan(&self.log.branch(self.log.leaf_id()), self.compaction_settings());
+        self.summarise(reason, plan, instructions);
+    }
+
+    /// What the client wants a summary to look at.
+    fn instructions(&self, reason: CompactionReason) -> Option<String> {
+        match (&self.asked_to_compact, reason) {
+            (Some(asked), CompactionReason::Manual) => asked.instructions.clone(),
+            _ => None,
+        }
+    }
+
+    fn summarise(
+        &mut self,
+        reason: CompactionReason,
+        plan: Result<Plan, Refusal>,
+        instructions: Option<String>,
+    ) {
         let cancel = CancellationToken::new();
         let summariser = self.summariser(Some(reason), cancel.clone());
         self.summarising = Some(Summarising::new(cancel, async move {
@@ -61,8 +91,20 @@ impl Session {
         };
         self.drive(Input::Compacted(outcome)).await;
         if let Some(asked) = self.asked_to_compact.take() {
-            self.outbox.respond(asked.origin, answer).await;
+            match asked.asker {
+                Asker::Client(origin) => self.outbox.respond(origin, answer).await,
+                Asker::Extension(id) => {
+                    let answer = answer.map(|reply| serde_json::to_value(reply).unwrap_or_default());
+                    self.answer_later(id, answer);
+                }
+            }
         }
+    }
+
+    /// A compaction that an extension wants, once the run has ended.
+    pub(super) async fn compact_for(&mut self, id: Option<u64>, instructions: Option<String>) {
+        let asker = Asker::Extension(id);
+        self.compact_now(Asked { asker, instructions }).await;
     }
 
     fn store_summary(&mut self, finished: Finished) -> CompactOutcome {

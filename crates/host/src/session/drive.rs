@@ -17,21 +17,48 @@ pub(super) fn now_ms() -> i64 {
 }
 
 impl Session {
-    /// Gives the machine an input and carries out all that follows from it at once.
+    /// Gives the machine an input and carries out what follows from it: at once, unless an event waits for extensions.
     pub(super) async fn drive(&mut self, input: Input) {
-        let mut inputs = VecDeque::from([input]);
+        if matches!(input, Input::Abort) {
+            self.stop_waiting().await;
+        }
+        if let Some(input) = self.review(input) {
+            self.step(input);
+        }
+        self.carry_on().await;
+    }
+
+    /// Gives the machine an input. What follows from it comes after what is still to be done.
+    pub(super) fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
-        while let Some(input) = inputs.pop_front() {
-            self.machine.step(input, now_ms(), &mut effects);
-            for effect in effects.drain(..) {
+        self.machine.step(input, now_ms(), &mut effects);
+        self.agenda.effects.extend(effects);
+    }
+
+    /// Does what is to be done, until there is no more or an event waits for extensions.
+    pub(super) async fn carry_on(&mut self) {
+        while !self.extensions.is_telling() {
+            if let Some(effect) = self.agenda.effects.pop_front() {
+                let mut inputs = VecDeque::new();
                 self.perform(effect, &mut inputs).await;
+                self.agenda.inputs.extend(inputs);
+            } else if let Some(input) = self.agenda.inputs.pop_front() {
+                if let Some(input) = self.review(input) {
+                    self.step(input);
+                }
+            } else {
+                break;
             }
         }
     }
 
     async fn perform(&mut self, effect: Effect, inputs: &mut VecDeque<Input>) {
         match effect {
-            Effect::Emit(event) => self.outbox.tell(event).await,
+            Effect::Emit(event) => {
+                if let Some(event) = self.tell_extensions(event) {
+                    self.outbox.tell(event).await;
+                }
+            }
             Effect::Persist(message) => self.persist(message).await,
             Effect::Record(body) => self.record(body).await,
             Effect::CallModel => {
@@ -44,15 +71,16 @@ impl Session {
                 }
             }
             Effect::PrepareTool(slot, call) => {
-                let outcome = self.prepare_call(slot, call);
-                if let Some(outcome) = self.permit(slot, outcome) {
+                let outcome = self.prepare_call(slot, &call);
+                let outcome = self.check(slot, &call, outcome);
+                if let Some(outcome) = outcome.and_then(|outcome| self.permit(slot, outcome)) {
                     inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
                 }
             }
             Effect::RunTool(slot) => {
                 if let Some(input) = self.run_own(slot) {
                     inputs.push_back(Input::Tool(slot, input));
-                } else if !self.ask_host(slot, inputs).await {
+                } else if !self.run_theirs(slot) && !self.ask_host(slot, inputs).await {
                     self.run_call(slot);
                 }
             }
@@ -60,6 +88,7 @@ impl Session {
                 self.outbox.trace().kills("tool calls");
                 self.calls.cancel();
                 self.withdraw_permission(inputs);
+                self.stop_checking(inputs);
                 self.give_up_host(inputs).await;
             }
             Effect::StartRetryTimer(ms) => {
@@ -69,6 +98,7 @@ impl Session {
             Effect::CheckContext => inputs.push_back(Input::Context(self.context_is_full())),
             Effect::Compact(reason) => self.begin_compaction(reason),
             Effect::CancelCompaction => {
+                self.stop_asking_to_compact();
                 if let Some(summarising) = &self.summarising {
                     summarising.cancel();
                 }

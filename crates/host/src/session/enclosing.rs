@@ -41,6 +41,27 @@ impl Enclosed {
         Ok(Self { blocks, attachments })
     }
 
+    /// The images, as extensions see them.
+    pub(super) fn images(&self) -> Vec<Value> {
+        let images = self
+            .blocks
+            .iter()
+            .filter(|block| matches!(block, UserBlock::Image(_)));
+        images
+            .filter_map(|image| serde_json::to_value(image).ok())
+            .collect()
+    }
+
+    /// Other images; what else is among the blocks is left out.
+    pub(super) fn set_images(&mut self, blocks: Vec<UserBlock>) {
+        self.blocks.retain(|block| !matches!(block, UserBlock::Image(_)));
+        self.blocks.extend(
+            blocks
+                .into_iter()
+                .filter(|block| matches!(block, UserBlock::Image(_))),
+        );
+    }
+
     /// The user message: the text first.
     pub(super) fn message(self, text: String) -> Message {
         let mut blocks = vec![UserBlock::text(text)];

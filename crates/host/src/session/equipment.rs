@@ -16,12 +16,15 @@ impl Session {
             .filter(|info| self.active_tools.contains(&info.spec.name))
             .cloned()
             .chain(self.todo_tool())
+            .filter(|info| !self.extensions.tools().has(&info.spec.name))
     }
 
     /// What the model is told of its tools: ours, then those of the host.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
         let own = self.active().map(|info| info.spec);
-        own.chain(self.hosted.specs(&self.active_tools)).collect()
+        own.chain(self.extensions.tools().specs(&self.active_tools))
+            .chain(self.hosted.specs(&self.active_tools))
+            .collect()
     }
 
     /// The system prompt; put together once and kept, so that providers can cache it. Another set of tools makes it anew.
@@ -45,7 +48,23 @@ impl Session {
                 snippet: Some(line),
                 guidelines: &[],
             });
-        let mut hints: Vec<ToolHint<'_>> = own.chain(lent).collect();
+        let theirs = self.extensions.tools().hints(&self.active_tools);
+        let theirs: Vec<(&str, Option<&str>, Vec<&str>)> = theirs
+            .iter()
+            .map(|(name, line, rules)| {
+                (
+                    name.as_str(),
+                    line.as_deref(),
+                    rules.iter().map(String::as_str).collect(),
+                )
+            })
+            .collect();
+        let theirs = theirs.iter().map(|(name, snippet, guidelines)| ToolHint {
+            name,
+            snippet: *snippet,
+            guidelines,
+        });
+        let mut hints: Vec<ToolHint<'_>> = own.chain(theirs).chain(lent).collect();
         if !rules.is_empty() && self.active_tools.iter().any(|name| name == "read") {
             hints.push(ToolHint {
                 name: "",

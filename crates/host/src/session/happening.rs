@@ -11,6 +11,7 @@ use super::answering::Answering;
 use super::calls::CallReport;
 use super::dialogs::{Answer, News};
 use super::drive::now_ms;
+use super::extensions;
 use super::permitting::Asking;
 use super::shell::ShellReport;
 use super::summarising::{Summarised, Summarising};
@@ -24,6 +25,7 @@ pub(super) enum Happening {
     Summarised(Summarised),
     Dialog(News),
     Permission(Answer),
+    Extension(extensions::News),
     RetryDue,
     TodoDue,
     Closed,
@@ -45,6 +47,7 @@ impl Session {
             events = next_events(answering) => Happening::Model(events),
             summarised = summaries(summarising) => Happening::Summarised(summarised),
             news = self.dialogs.next() => Happening::Dialog(news),
+            news = self.extensions.next() => Happening::Extension(news),
             answer = permission(asking) => Happening::Permission(answer),
             () = due(timer) => Happening::RetryDue,
             () = at(todo) => Happening::TodoDue,

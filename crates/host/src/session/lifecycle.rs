@@ -20,6 +20,7 @@ use crate::strings;
 use super::Session;
 use super::calls::Calls;
 use super::dialogs::Dialogs;
+use super::extensions::{Agenda, Extended};
 use super::hosted::Hosted;
 use super::permitting::Permitting;
 use super::shell::Shells;
@@ -70,6 +71,8 @@ impl Session {
             resources: agent.load_resources(&cwd),
             dialogs: Dialogs::new(agent.settings.dialog_wait()),
             permitting,
+            extensions: Extended::of(&agent, &cwd),
+            agenda: Agenda::default(),
             cwd,
             system_prompt: None,
             scope: start.scope,

@@ -12,6 +12,7 @@ mod drive;
 mod enclosing;
 mod equipment;
 mod exporting;
+mod extensions;
 mod happening;
 mod hosted;
 mod lifecycle;
@@ -55,6 +56,7 @@ use self::answering::Answering;
 use self::calls::Calls;
 use self::compacting::Asked;
 use self::dialogs::Dialogs;
+use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
 use self::hosted::Hosted;
 use self::navigating::Moving;
@@ -105,6 +107,9 @@ pub struct Session {
     dialogs: Dialogs,
     /// Which calls may run.
     permitting: Permitting,
+    extensions: Extended,
+    /// What is left to be done while an event waits for extensions.
+    agenda: Agenda,
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
     /// User shell commands that ended during the run that is under way; written down after it.
@@ -121,6 +126,7 @@ impl Session {
     /// Serves the mailbox until it is closed and every command has been answered, then ends what is going on.
     pub async fn run(mut self, mailbox: Mailbox) {
         self.report_damage().await;
+        self.begin_extensions();
         let mut mailbox = Some(mailbox);
         // What waits for the session to be idle is owed an answer.
         while mailbox.is_some() || !self.later.is_empty() {
@@ -129,7 +135,7 @@ impl Session {
                 mailbox = None;
             }
             self.deal_with(happening).await;
-            if self.closing.is_some() {
+            if self.closing.is_some() || self.extensions.wants_shutdown() {
                 break;
             }
         }
@@ -137,6 +143,7 @@ impl Session {
             // Whoever closes it wants to see it end.
             Some(origin) => {
                 self.wind_up().await;
+                self.end_extensions().await;
                 // The handle is free as soon as the client can know.
                 let left = mailbox.map(|mut mailbox| mailbox.close()).unwrap_or_default();
                 self.outbox.respond(origin, Ok(Reply::Nothing)).await;
@@ -151,6 +158,7 @@ impl Session {
                 }
                 self.lose_host().await;
                 self.wind_up().await;
+                self.end_extensions().await;
             }
         }
     }
@@ -166,6 +174,7 @@ impl Session {
             Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
             Happening::Dialog(news) => self.dialogs.deal_with(news, &self.outbox).await,
             Happening::Permission(answer) => self.on_permission(answer).await,
+            Happening::Extension(news) => self.on_extension(news).await,
             Happening::Closed => self.dialogs.lose_client(),
         }
         self.catch_up().await;
@@ -177,12 +186,18 @@ impl Session {
             self.drive(pinion_core::Input::Abort).await;
             self.shells.cancel();
             self.catch_up().await;
-            while !self.machine.is_idle() || self.shells.are_running() {
+            while !self.machine.is_idle()
+                || self.shells.are_running()
+                || !self.agenda.is_empty()
+                || self.extensions.owes()
+            {
                 let happening = self.next(None).await;
                 self.deal_with(happening).await;
             }
         };
-        let _in_time = tokio::time::timeout(limits::END_WAIT, quiet).await;
+        if tokio::time::timeout(limits::END_WAIT, quiet).await.is_err() {
+            self.cut_off().await;
+        }
         self.answering = None;
         self.summarising = None;
         self.calls.cancel();

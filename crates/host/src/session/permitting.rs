@@ -100,13 +100,19 @@ impl Session {
         if let Some(call) = self.hosted.call_at(slot) {
             return Some(call);
         }
-        let request = self.calls.prepared(slot)?;
-        let name = request.name.as_str();
+        // A tool of an extension that takes the place of one of ours does the same kind of thing.
+        let theirs = self.extensions.tools().at(slot);
+        let ours = || {
+            self.calls
+                .prepared(slot)
+                .map(|request| (request.name.as_str(), &request.args))
+        };
+        let (name, args) = theirs.or_else(ours)?;
         if name == "bash" {
-            let command = request.args.get("command").and_then(serde_json::Value::as_str);
+            let command = args.get("command").and_then(serde_json::Value::as_str);
             return Some(Call::command(name, command.unwrap_or_default()));
         }
-        let target = self.agent.toolbox.target(name, &request.args, &self.cwd);
+        let target = self.agent.toolbox.target(name, args, &self.cwd);
         Some(target.map_or_else(|| Call::other(name), |path| Call::file(name, path)))
     }
 

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
-use wire::Reply;
 use wire::command::{CompactParams, MessageParams, NavigateParams, PromptParams};
 use wire::reply::{Accepted, Disposition, Queues};
+use wire::{Command, Message, Reply};
 
 use crate::limits;
 use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
-use super::compacting::Asked;
+use super::compacting::{Asked, Asker};
 use super::enclosing::Enclosed;
+use super::extensions::Saying;
 use super::queueing::queued_id;
 use super::switching::Change;
 
@@ -29,6 +30,16 @@ pub(super) enum Later {
     Move(Origin, NavigateParams),
     /// Another session.
     Change(Origin, Change),
+    /// A command that came while extensions were being loaded.
+    Held(Origin, Box<Command>),
+    /// Something that an extension says.
+    Say(Box<Saying>),
+    /// A run that an extension begins.
+    Turn(Vec<Arc<Message>>),
+    /// A compaction that an extension wants; the id of its call.
+    CompactFor(Option<u64>, Option<String>),
+    /// An extension waits for the session to be idle.
+    Idle(Option<u64>),
 }
 
 /// The answer to what starts a run.
@@ -37,34 +48,18 @@ pub(super) fn started() -> Reply {
 }
 
 impl Session {
-    pub(super) async fn prompt(&mut self, origin: Origin, params: PromptParams) {
-        let text = self.expand(&params.message).await;
-        let enclosed = match Enclosed::new(params.attachments, params.images) {
-            Ok(enclosed) => enclosed,
-            Err(error) => return self.outbox.respond(origin, Err(error)).await,
+    pub(super) async fn prompt(&mut self, origin: Origin, mut params: PromptParams) {
+        let Some(origin) = self.run_command(origin, &params.message) else {
+            return;
         };
-        if !self.machine.is_idle() {
-            let outcome = match params.streaming_behavior.as_deref() {
-                None => Err(strings::BUSY.to_owned()),
-                Some("followUp" | "follow_up") => self.push(QueueKind::FollowUp, text, enclosed, false).await,
-                Some(_) => self.push(QueueKind::Steering, text, enclosed, false).await,
-            };
-            self.outbox.respond(origin, outcome).await;
-            return;
+        let (attachments, images) = (
+            std::mem::take(&mut params.attachments),
+            std::mem::take(&mut params.images),
+        );
+        match Enclosed::new(attachments, images) {
+            Ok(enclosed) => self.say(Saying::new(origin, params, enclosed)).await,
+            Err(error) => self.outbox.respond(origin, Err(error)).await,
         }
-        if let Err(error) = self.agent.check_credentials(&self.model) {
-            self.outbox.respond(origin, Err(error)).await;
-            return;
-        }
-        self.outbox.respond(origin, Ok(started())).await;
-        self.hear();
-        let message = Arc::new(enclosed.message(text));
-        let full = self.context_is_full();
-        self.drive(Input::Prompt {
-            messages: vec![message],
-            full,
-        })
-        .await;
     }
 
     pub(super) async fn enqueue(&mut self, kind: QueueKind, params: MessageParams) -> Result<Reply, String> {
@@ -79,7 +74,7 @@ impl Session {
             .await
     }
 
-    async fn push(
+    pub(super) async fn push(
         &mut self,
         kind: QueueKind,
         text: String,
@@ -108,6 +103,7 @@ impl Session {
     }
 
     pub(super) async fn abort(&mut self, origin: Origin) {
+        self.withdraw_sayings().await;
         self.drive(Input::Abort).await;
         self.later.push_back(Later::Respond(origin));
     }
@@ -129,7 +125,7 @@ impl Session {
     pub(super) async fn compact(&mut self, origin: Origin, params: CompactParams) {
         self.drive(Input::Abort).await;
         self.later.push_back(Later::Compact(Asked {
-            origin,
+            asker: Asker::Client(origin),
             instructions: params.custom_instructions,
         }));
     }
@@ -143,23 +139,45 @@ impl Session {
         expanded.text
     }
 
+    /// Begins a run that nobody asked for.
+    async fn begin_run(&mut self, messages: Vec<Arc<Message>>) {
+        self.extensions.forget_prompt();
+        self.hear();
+        let full = self.context_is_full();
+        self.drive(Input::Prompt { messages, full }).await;
+    }
+
     /// Must ordered mail wait? While a session change or a prompt waits for the run before it, what came after it must not
     /// overtake it.
     pub(super) fn holds_mail(&self) -> bool {
         self.later.iter().any(|later| {
             matches!(
                 later,
-                Later::Prompt(..) | Later::Compact(_) | Later::Move(..) | Later::Change(..)
+                Later::Prompt(..)
+                    | Later::Compact(_)
+                    | Later::Move(..)
+                    | Later::Change(..)
+                    | Later::Held(..)
+                    | Later::Say(_)
             )
-        })
+        }) || self.extensions.holds_mail()
     }
 
     /// Does what waited for the session to be idle.
     pub(super) async fn catch_up(&mut self) {
-        while self.machine.is_idle() {
+        while self.machine.is_idle() && self.agenda.is_empty() && !self.extensions.holds_mail() {
             self.unpark().await;
+            // What depends on extensions that are being loaded waits for them, and what came after it, too.
+            if matches!(self.later.front(), Some(Later::Held(..))) && self.extensions.is_opening() {
+                break;
+            }
             // Commands of the user belong to the session they were typed in; they are being killed and end in a moment.
             if matches!(self.later.front(), Some(Later::Change(..))) && self.shells.are_running() {
+                break;
+            }
+            if matches!(self.later.front(), Some(Later::Say(_) | Later::Turn(_)))
+                && self.extensions.is_answering_first()
+            {
                 break;
             }
             match self.later.pop_front() {
@@ -167,8 +185,13 @@ impl Session {
                 Some(Later::Respond(origin)) => self.outbox.respond(origin, Ok(Reply::Nothing)).await,
                 Some(Later::Prompt(origin, params)) => self.prompt(origin, params).await,
                 Some(Later::Compact(asked)) => self.compact_now(asked).await,
-                Some(Later::Move(origin, params)) => self.move_now(origin, params).await,
-                Some(Later::Change(origin, change)) => self.carry_out(origin, change).await,
+                Some(Later::Move(origin, params)) => self.move_if_allowed(origin, params).await,
+                Some(Later::Change(origin, change)) => self.leave(origin, change).await,
+                Some(Later::Held(origin, command)) => self.on_command(origin, *command).await,
+                Some(Later::Say(saying)) => self.say(*saying).await,
+                Some(Later::Turn(messages)) => self.begin_run(messages).await,
+                Some(Later::CompactFor(id, instructions)) => self.compact_for(id, instructions).await,
+                Some(Later::Idle(id)) => self.answer_later(id, Ok(serde_json::Value::Null)),
             }
         }
     }

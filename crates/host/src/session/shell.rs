@@ -43,6 +43,11 @@ impl Shells {
         }
     }
 
+    /// A command that somebody else ran is about to be reported.
+    pub(super) fn began(&mut self) {
+        self.running += 1;
+    }
+
     /// Does any of them run?
     pub(super) fn are_running(&self) -> bool {
         self.running > 0
@@ -56,7 +61,7 @@ impl Shells {
 }
 
 impl Session {
-    pub(super) async fn bash(&mut self, origin: Origin, params: BashParams) {
+    pub(super) async fn bash_now(&mut self, origin: Origin, params: BashParams) {
         if self.shells.running >= limits::BASH_RUNNING {
             let error = strings::too_many_commands(limits::BASH_RUNNING);
             self.outbox.respond(origin, Err(error)).await;

@@ -19,6 +19,7 @@ use crate::strings;
 
 use super::Session;
 use super::dialogs::NoAnswer;
+use super::extensions::word;
 use super::lifecycle::{conversation, new_log, open_log, stored_cwd};
 use super::prompting::Later;
 
@@ -29,7 +30,11 @@ pub(super) enum Change {
     /// The session in a file.
     Switch(PathBuf),
     /// A new session with what came before an entry; the text is the answer's.
-    Fork { before: Option<String>, text: String },
+    Fork {
+        entry: String,
+        before: Option<String>,
+        text: String,
+    },
     /// A copy of the branch that ends here.
     Clone(String),
 }
@@ -85,13 +90,17 @@ impl Session {
     async fn fork_at(&mut self, origin: Origin, entry: Option<Arc<wire::Entry>>, refusal: &str) {
         let user = entry.as_ref().and_then(|entry| match &entry.body {
             EntryBody::Message(body) => match body.message.as_ref() {
-                Message::User(user) => Some((entry.parent_id.clone(), user.content.text())),
+                Message::User(user) => Some(Change::Fork {
+                    entry: entry.id.clone(),
+                    before: entry.parent_id.clone(),
+                    text: user.content.text(),
+                }),
                 _ => None,
             },
             _ => None,
         });
         match user {
-            Some((before, text)) => self.change(origin, Change::Fork { before, text }).await,
+            Some(fork) => self.change(origin, fork).await,
             None => self.outbox.respond(origin, Err(refusal.to_owned())).await,
         }
     }
@@ -109,7 +118,7 @@ impl Session {
         }
     }
 
-    async fn change(&mut self, origin: Origin, change: Change) {
+    pub(super) async fn change_now(&mut self, origin: Origin, change: Change) {
         self.drive(Input::Abort).await;
         self.shells.cancel();
         self.later.push_back(Later::Change(origin, change));
@@ -119,13 +128,15 @@ impl Session {
     pub(super) async fn carry_out(&mut self, origin: Origin, change: Change) {
         let reason = change.reason();
         let had_queued = self.machine.queued() > 0;
+        let (word, previous) = (word(&change), self.file_text());
+        self.leave_extensions(word);
         let outcome = match change {
             Change::New(params) => {
                 let parent = params.parent_session.filter(|parent| !parent.is_empty());
                 self.begin_anew(parent.as_deref()).map(|()| NOT_CANCELLED)
             }
             Change::Switch(path) => self.switch_to(&path).map(|()| NOT_CANCELLED),
-            Change::Fork { before, text } => {
+            Change::Fork { before, text, .. } => {
                 let forked = match before {
                     Some(before) => self.branch_off(&before),
                     None => self.begin_anew(self.file_text().as_deref()),
@@ -156,6 +167,7 @@ impl Session {
         self.outbox
             .respond(origin, outcome.map_err(|error| error.to_string()))
             .await;
+        self.reopen_extensions(word, previous);
     }
 
     /// Says which session the next events are about (web.md 2: before the response).

@@ -23,7 +23,9 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 64] = [
+const USED: [&str; 66] = [
+    "extensions",
+    "extensionRuntime",
     "keepKeysInToolEnv",
     "modelThinkingLevels",
     "compaction.modelOverrides",
@@ -92,7 +94,7 @@ const USED: [&str; 64] = [
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
-const NOT_YET: [&str; 1] = ["extensions"];
+const NOT_YET: [&str; 0] = [];
 
 /// Keys of terminals, package managers, telemetry and transports that do not exist here.
 const NO_MEANING: [&str; 44] = [

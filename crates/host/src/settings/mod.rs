@@ -98,6 +98,8 @@ pub struct Settings {
     pub prompts: Vec<ExtraPath>,
     /// `extensions`, likewise.
     pub extensions: Vec<ExtraPath>,
+    /// `extensionRuntime`: Node or Bun, when the one on `PATH` is not meant.
+    pub extension_runtime: Option<String>,
     /// `todo` and `tasks.todoClearDelay`.
     pub todo: TodoOptions,
     /// `ttsr`.

@@ -10,7 +10,8 @@ use crate::settings::keys::KeyUse;
 use crate::settings::layers::Layer;
 
 /// Keys that can run code, switch on tools that the user switched off, send data elsewhere or write elsewhere.
-const TRUSTED_ONLY: [&str; 19] = [
+const TRUSTED_ONLY: [&str; 20] = [
+    "extensionRuntime",
     "shellPath",
     "shellCommandPrefix",
     "npmCommand",

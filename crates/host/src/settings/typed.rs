@@ -60,6 +60,7 @@ pub(super) fn typed(
         skills: paths(reader, "skills", source),
         prompts: paths(reader, "prompts", source),
         extensions: paths(reader, "extensions", source),
+        extension_runtime: reader.text("extensionRuntime"),
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
         local_servers: local_servers(reader),

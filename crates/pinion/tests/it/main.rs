@@ -18,6 +18,7 @@ mod dialogs;
 mod doctor;
 mod events;
 mod exporting;
+mod extensions;
 mod families;
 mod faults;
 mod forks;

@@ -71,6 +71,9 @@ impl Vocabulary {
                 None => push(event, out),
             },
             Event::ExtensionUiRequest { request } => ui_request(event, request.method, manner, out),
+            Event::ExtensionError { extension_path, .. } => {
+                extension_error(event, extension_path, manner, out)
+            }
             _ => push(event, out),
         }
     }
@@ -127,6 +130,20 @@ fn ui_request(event: &Event, method: UiMethod, manner: Manner, out: &mut Vec<u8>
     } else {
         with_member(event, "type", kind.into(), out);
     }
+}
+
+/// Row 2. A client that has not shown its dialect yet finds the path under both names.
+fn extension_error(event: &Event, path: &str, manner: Manner, out: &mut Vec<u8>) {
+    let (kind, member) = manner.dialect.extension_error();
+    let mut line = object(event);
+    line.insert("type".to_owned(), kind.into());
+    if member == "hookPath" {
+        line.remove("extensionPath");
+    }
+    if member == "hookPath" || manner.dialect == Dialect::Auto {
+        line.insert("hookPath".to_owned(), path.into());
+    }
+    push(&line, out);
 }
 
 /// Row 1.

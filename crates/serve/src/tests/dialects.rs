@@ -214,6 +214,24 @@ fn row_03_questions_are_called_what_the_client_calls_them() {
 }
 
 #[test]
+fn row_02_failures_of_extensions_are_called_what_the_client_calls_them() {
+    for dialect in Dialect::ALL {
+        let event = Event::ExtensionError {
+            extension_path: "/x.ts".to_owned(),
+            event: "tool_call".to_owned(),
+            error: "broken".to_owned(),
+        };
+        let line = write(&mut Encoder::speaking(Spoken::new(dialect)), &event).remove(0);
+        let (kind, member) = dialect.extension_error();
+        let mut expected = json!({"type": kind, member: "/x.ts", "event": "tool_call", "error": "broken"});
+        if dialect == Dialect::Auto {
+            expected["hookPath"] = "/x.ts".into();
+        }
+        assert_eq!(line, expected, "{dialect:?}");
+    }
+}
+
+#[test]
 fn row_28_titles_and_withdrawals_are_for_those_who_know_them_or_ask() {
     let sent = |spoken: &Spoken| {
         [UiMethod::SetTitle, UiMethod::Cancel].map(|method| ui_frame(spoken, method).is_some())

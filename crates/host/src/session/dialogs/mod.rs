@@ -121,6 +121,18 @@ impl Dialogs {
         }
     }
 
+    /// Asks for somebody in the session itself, which must not wait for its own hands.
+    pub(super) async fn ask_now(&mut self, dialog: Dialog, outbox: &Outbox) -> oneshot::Receiver<Answer> {
+        let (answer, wait) = oneshot::channel();
+        self.ask(dialog, answer, outbox).await;
+        wait
+    }
+
+    /// The same for something to show.
+    pub(super) async fn show_now(&mut self, show: Show, outbox: &Outbox) {
+        self.deal_with(News::Wish(Wish::Show(show)), outbox).await;
+    }
+
     async fn ask(&mut self, dialog: Dialog, answer: oneshot::Sender<Answer>, outbox: &Outbox) {
         if answer.is_closed() {
             return;

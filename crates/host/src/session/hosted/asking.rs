@@ -258,7 +258,7 @@ impl Question {
 
 /// A result as the host sent it; none without an array of content. Blocks of unknown form become texts: better an odd text
 /// than a call that never ends.
-fn result(value: Value) -> Option<ToolResult> {
+pub(in crate::session) fn result(value: Value) -> Option<ToolResult> {
     let Value::Object(mut map) = value else {
         return None;
     };
@@ -272,7 +272,8 @@ fn result(value: Value) -> Option<ToolResult> {
     })
 }
 
-fn block(value: Value) -> UserBlock {
+/// A block as it was sent.
+pub(in crate::session) fn block(value: Value) -> UserBlock {
     if let Value::String(text) = value {
         return UserBlock::text(text);
     }

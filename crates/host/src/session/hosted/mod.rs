@@ -26,6 +26,8 @@ use crate::strings;
 use super::Session;
 use asking::{Open, Question};
 
+pub(super) use asking::{block, result};
+
 /// A tool that the host carries out.
 struct Lent {
     name: String,
@@ -116,6 +118,26 @@ impl Hosted {
             Question::Tool { name, .. } => Call::other(name),
             Question::Uri { operation, url, .. } => Call::uri(operation.as_str(), url),
         })
+    }
+
+    /// Is it a tool of the host?
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool.name == name)
+    }
+
+    /// The arguments of a prepared question.
+    pub(super) fn args(&self, slot: usize) -> Option<&Map<String, Value>> {
+        match self.prepared.get(&slot)? {
+            Question::Tool { arguments, .. } => Some(arguments),
+            Question::Uri { args, .. } => Some(args),
+        }
+    }
+
+    /// Other arguments for a prepared question. A URI stays what it was.
+    pub(super) fn change_args(&mut self, slot: usize, args: &Map<String, Value>) {
+        if let Some(Question::Tool { arguments, .. }) = self.prepared.get_mut(&slot) {
+            arguments.clone_from(args);
+        }
     }
 
     /// Forgets what was prepared for a batch.

@@ -1,0 +1,386 @@
+//! One child process and what goes through its door. Questions get ids, answers find who asked, a child that is silent for
+//! too long while somebody waits is ended. The bytes are read in `reading` and written in `writing`.
+
+mod pending;
+mod reading;
+mod routes;
+mod watching;
+mod writing;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::DoorError;
+use crate::limits;
+use crate::line::{Failure, PROTOCOL, Registered, Source, ToChild};
+use crate::runtime;
+
+use self::pending::Pending;
+use self::routes::Routes;
+use self::writing::Lines;
+
+/// The streams of a child.
+pub struct Pipes {
+    /// Its standard input.
+    pub input: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Its standard output.
+    pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// Its standard error.
+    pub errors: Box<dyn AsyncRead + Send + Unpin>,
+}
+
+/// What a child is told first.
+#[derive(Debug, Clone, Copy)]
+pub struct Greeting<'a> {
+    /// Version of the agent.
+    pub version: &'a str,
+    /// Where settings, keys and sessions are.
+    pub agent_dir: &'a str,
+    /// The agent itself, for extensions that start it again.
+    pub program: Option<&'a str>,
+}
+
+/// A process that can be waited for and ended.
+pub trait Child: Send {
+    /// Resolves when it has ended, with a word on how.
+    fn ended(&mut self) -> Pin<Box<dyn Future<Output = String> + Send + '_>>;
+
+    /// Ends it with all that it started.
+    fn kill(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// What a child says that was not asked for.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Said {
+    /// It wants something. With an id, [`Door::answer`] or [`Door::refuse`] is owed.
+    Call {
+        /// To answer to.
+        id: Option<u64>,
+        /// What.
+        method: String,
+        /// With what.
+        params: Value,
+    },
+    /// It does not wait for the answer to a call of its own any more.
+    Withdrawn(u64),
+    /// What an extension registered, anew.
+    Changed(Box<Registered>),
+    /// Something failed that nobody awaited.
+    Failed(Failure),
+    /// A line for the log: its level and text.
+    Log(String, String),
+    /// A line that was printed, with its end taken off.
+    Printed(String),
+    /// It is gone, and why. The last thing it says.
+    Gone(String),
+}
+
+/// What came of an event or a call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// The value; null when nobody had anything to say.
+    pub value: Value,
+    /// Extensions that failed on the way, although there is an answer.
+    pub errors: Vec<Failure>,
+}
+
+/// A child process. Clones share it; it is ended when the last one is dropped.
+#[derive(Debug, Clone)]
+pub struct Door {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    lines: Lines,
+    pending: Arc<Pending>,
+    routes: Arc<Routes>,
+    /// Why it is gone, once it is.
+    gone: watch::Receiver<Option<String>>,
+    /// Ends the child when the last clone is dropped.
+    end: CancellationToken,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.end.cancel();
+    }
+}
+
+impl Door {
+    /// Greets a child that was just started and waits until it is ready. What it says without being asked and about no session
+    /// comes out of the receiver. Needs a tokio runtime.
+    ///
+    /// # Errors
+    /// When it is not ready within [`limits::READY_WAIT`]; it is ended then.
+    pub async fn open(
+        child: impl Child + 'static,
+        pipes: Pipes,
+        greeting: Greeting<'_>,
+    ) -> Result<(Self, mpsc::Receiver<Said>), DoorError> {
+        let end = CancellationToken::new();
+        let pending = Arc::new(Pending::default());
+        let (rest, receiver) = mpsc::channel(limits::SAID);
+        let routes = Arc::new(Routes::new(rest));
+        let (tell, gone) = watch::channel(None);
+        let (ready, is_ready) = oneshot::channel();
+        let lines = Lines::start(pipes.input, end.clone());
+        reading::start(
+            pipes.output,
+            pipes.errors,
+            Arc::clone(&pending),
+            Arc::clone(&routes),
+            ready,
+            end.clone(),
+        );
+        watching::start(
+            child,
+            Arc::clone(&pending),
+            lines.clone(),
+            Arc::clone(&routes),
+            tell,
+            end.clone(),
+        );
+        let door = Self {
+            inner: Arc::new(Inner {
+                lines,
+                pending,
+                routes,
+                gone,
+                end,
+            }),
+        };
+        door.send(&ToChild::Hello {
+            protocol: PROTOCOL,
+            agent: "pinion",
+            version: greeting.version,
+            agent_dir: greeting.agent_dir,
+            program: greeting.program,
+        });
+        match tokio::time::timeout(limits::READY_WAIT, is_ready).await {
+            Ok(Ok((PROTOCOL, runtime))) => match runtime::is_too_old(&runtime) {
+                Some(why) => Err(DoorError::NotReady(why)),
+                None => Ok((door, receiver)),
+            },
+            Ok(Ok((other, _))) => Err(DoorError::NotReady(format!(
+                "it speaks version {other} of the protocol, not {PROTOCOL}"
+            ))),
+            Ok(Err(_)) => Err(DoorError::NotReady(door.reason().await)),
+            Err(_) => Err(DoorError::NotReady(format!(
+                "nothing came from it within {} s",
+                limits::READY_WAIT.as_secs()
+            ))),
+        }
+    }
+
+    /// From now on what the child says about a session comes out here. It is there before the answer to whatever the child said
+    /// it before: who gets an answer and reads this to its end first, sees both in the child's order.
+    #[must_use]
+    pub fn attach(&self, session: &str) -> mpsc::Receiver<Said> {
+        self.inner.routes.attach(session)
+    }
+
+    /// Loads extensions for a session; to be attached before.
+    ///
+    /// # Errors
+    /// When a value cannot be written as JSON.
+    pub fn open_session(
+        &self,
+        session: &str,
+        extensions: &[Source],
+        flags: &serde_json::Map<String, Value>,
+        state: &impl Serialize,
+    ) -> Result<Asking, DoorError> {
+        let state = raw(state)?;
+        Ok(self.ask(None, |id| ToChild::Open {
+            id,
+            session,
+            extensions,
+            flags,
+            state: &state,
+        }))
+    }
+
+    /// Forgets a session; resolves when the child has.
+    #[must_use]
+    pub fn close_session(&self, session: &str, reason: &str) -> Asking {
+        self.inner.routes.detach(session);
+        self.ask(None, |id| ToChild::Close { id, session, reason })
+    }
+
+    /// Tells that the run of a session was aborted.
+    pub fn abort(&self, session: &str) {
+        self.send(&ToChild::Abort { session });
+    }
+
+    /// Tells what changed of a session.
+    pub fn state(&self, session: &str, state: &Map<String, Value>) {
+        self.send(&ToChild::State { session, state });
+    }
+
+    /// Tells entries that no file has; the first time with the session's header.
+    ///
+    /// # Errors
+    /// When they cannot be written as JSON.
+    pub fn entries(
+        &self,
+        session: &str,
+        from: usize,
+        entries: &impl Serialize,
+        header: Option<&impl Serialize>,
+    ) -> Result<(), DoorError> {
+        let (entries, header) = (raw(entries)?, header.map(raw).transpose()?);
+        self.send(&ToChild::Entries {
+            session,
+            from,
+            entries: &entries,
+            header: header.as_deref(),
+        });
+        Ok(())
+    }
+
+    /// Tells of something that happened, without waiting for anything.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn tell(&self, session: &str, name: &str, event: &impl Serialize) -> Result<(), DoorError> {
+        let event = raw(event)?;
+        self.send(&ToChild::Event {
+            session,
+            id: None,
+            name,
+            event: &event,
+        });
+        Ok(())
+    }
+
+    /// Tells of something that happens, and waits for what the handlers make of it.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn event(&self, session: &str, name: &str, event: &impl Serialize) -> Result<Asking, DoorError> {
+        let event = raw(event)?;
+        Ok(self.ask(None, |id| ToChild::Event {
+            session,
+            id: Some(id),
+            name,
+            event: &event,
+        }))
+    }
+
+    /// Has something done. News of it goes to `updates`.
+    ///
+    /// # Errors
+    /// When the parameters cannot be written as JSON.
+    pub fn call(
+        &self,
+        session: &str,
+        method: &str,
+        params: &impl Serialize,
+        updates: Option<mpsc::Sender<Value>>,
+    ) -> Result<Asking, DoorError> {
+        let params = raw(params)?;
+        Ok(self.ask(updates, |id| ToChild::Call {
+            session,
+            id,
+            method,
+            params: &params,
+        }))
+    }
+
+    /// Answers a call of the child.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn answer(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
+        let value = raw(value)?;
+        self.send(&ToChild::Result { id, value: &value });
+        Ok(())
+    }
+
+    /// Refuses a call of the child.
+    pub fn refuse(&self, id: u64, message: &str) {
+        self.send(&ToChild::Error { id, message });
+    }
+
+    /// Is the child gone?
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        self.inner.gone.borrow().is_some()
+    }
+
+    /// Waits until it is gone, and says why.
+    async fn reason(&self) -> String {
+        let mut gone = self.inner.gone.clone();
+        match gone.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            Err(_) => "it was ended".to_owned(),
+        }
+    }
+
+    fn send(&self, line: &ToChild<'_>) {
+        self.inner.lines.send(line);
+    }
+
+    fn ask<'a>(&self, updates: Option<mpsc::Sender<Value>>, line: impl FnOnce(u64) -> ToChild<'a>) -> Asking {
+        let (id, answer) = self.inner.pending.enter(updates);
+        self.send(&line(id));
+        Asking {
+            id,
+            answer,
+            door: Some(self.clone()),
+        }
+    }
+}
+
+fn raw(value: &impl Serialize) -> Result<Box<RawValue>, DoorError> {
+    to_raw_value(value).map_err(|error| DoorError::Odd(error.to_string()))
+}
+
+/// An answer that is awaited. Dropping it tells the child that nobody waits any more.
+#[derive(Debug)]
+pub struct Asking {
+    id: u64,
+    answer: oneshot::Receiver<Result<Answer, DoorError>>,
+    /// Taken when there is nothing to withdraw any more.
+    door: Option<Door>,
+}
+
+impl Future for Asking {
+    type Output = Result<Answer, DoorError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = std::task::ready!(Pin::new(&mut self.answer).poll(context));
+        self.door = None;
+        Poll::Ready(answer.unwrap_or_else(|_| Err(DoorError::Gone("it was ended".to_owned()))))
+    }
+}
+
+impl Asking {
+    /// Tells the child that the answer will not be used; it still comes.
+    pub fn cancel(&self) {
+        if let Some(door) = &self.door {
+            door.send(&ToChild::Cancel { id: self.id });
+        }
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(door) = &self.door
+            && door.inner.pending.forget(self.id)
+        {
+            self.cancel();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Who waits for which answer.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::error::DoorError;
+
+use super::Answer;
+
+type Waiting = oneshot::Receiver<Result<Answer, DoorError>>;
+
+/// See the module's page.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    book: Mutex<Book>,
+    /// Told with every question.
+    entered: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    last: u64,
+    asked: HashMap<u64, Asked>,
+    /// Why nothing will be answered any more.
+    closed: Option<String>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    answer: oneshot::Sender<Result<Answer, DoorError>>,
+    updates: Option<mpsc::Sender<Value>>,
+}
+
+impl Pending {
+    /// Enters a question. When nothing will be answered any more, that is the answer.
+    pub(super) fn enter(&self, updates: Option<mpsc::Sender<Value>>) -> (u64, Waiting) {
+        let (answer, waiting) = oneshot::channel();
+        let mut book = self.book();
+        book.last += 1;
+        let id = book.last;
+        match &book.closed {
+            Some(reason) => {
+                let _nobody = answer.send(Err(DoorError::Gone(reason.clone())));
+            }
+            None => {
+                book.asked.insert(id, Asked { answer, updates });
+                self.entered.notify_one();
+            }
+        }
+        (id, waiting)
+    }
+
+    /// Hands an answer on. Answers that nobody waits for are dropped.
+    pub(super) fn settle(&self, id: u64, outcome: Result<Answer, DoorError>) {
+        if let Some(asked) = self.book().asked.remove(&id) {
+            let _nobody = asked.answer.send(outcome);
+        }
+    }
+
+    /// Hands news on; when the one who asked is behind, they are dropped: later news hold the earlier.
+    pub(super) fn update(&self, id: u64, value: Value) {
+        if let Some(updates) = self
+            .book()
+            .asked
+            .get(&id)
+            .and_then(|asked| asked.updates.as_ref())
+        {
+            let _behind = updates.try_send(value);
+        }
+    }
+
+    /// Nobody waits for this any more. False when it was answered already.
+    pub(super) fn forget(&self, id: u64) -> bool {
+        self.book().asked.remove(&id).is_some()
+    }
+
+    /// Resolves when somebody waits.
+    pub(super) async fn something_is_awaited(&self) {
+        while !self.is_awaited() {
+            self.entered.notified().await;
+        }
+    }
+
+    /// Does anybody wait?
+    pub(super) fn is_awaited(&self) -> bool {
+        !self.book().asked.is_empty()
+    }
+
+    /// Nothing will be answered any more.
+    pub(super) fn close(&self, reason: &str) {
+        let mut book = self.book();
+        book.closed = Some(reason.to_owned());
+        let asked: Vec<Asked> = book.asked.drain().map(|(_, asked)| asked).collect();
+        drop(book);
+        for asked in asked {
+            let _nobody = asked.answer.send(Err(DoorError::Gone(reason.to_owned())));
+        }
+    }
+
+    /// A table has no broken state, so a poisoned lock is as good as any.
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

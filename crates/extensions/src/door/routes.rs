@@ -1,0 +1,75 @@
+//! Which session hears what a child says of its own accord.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use crate::limits;
+
+use super::Said;
+
+/// See the module's page.
+#[derive(Debug)]
+pub(super) struct Routes {
+    /// For what belongs to no session.
+    rest: mpsc::Sender<Said>,
+    sessions: Mutex<HashMap<String, mpsc::Sender<Said>>>,
+}
+
+impl Routes {
+    /// What belongs to no session goes to `rest`.
+    pub(super) fn new(rest: mpsc::Sender<Said>) -> Self {
+        Self {
+            rest,
+            sessions: Mutex::default(),
+        }
+    }
+
+    /// From now on what is said about a session comes out here.
+    pub(super) fn attach(&self, session: &str) -> mpsc::Receiver<Said> {
+        let (sender, receiver) = mpsc::channel(limits::SAID);
+        self.sessions().insert(session.to_owned(), sender);
+        receiver
+    }
+
+    /// Nobody listens for a session any more.
+    pub(super) fn detach(&self, session: &str) {
+        self.sessions().remove(session);
+    }
+
+    /// Hands something on; waits while its session is behind, which is how a child that floods is slowed. What is about a session
+    /// that nobody knows is dropped: it has been closed.
+    pub(super) async fn say(&self, session: Option<&str>, said: Said) {
+        let to = match session {
+            Some(session) => self.sessions().get(session).cloned(),
+            None => Some(self.rest.clone()),
+        };
+        if let Some(to) = to {
+            let _nobody_listens = to.send(said).await;
+        }
+    }
+
+    /// The child does not wait for the answer to one of its calls any more. It does not say whose that was, so everybody hears it;
+    /// ids are never used twice.
+    pub(super) async fn withdraw(&self, id: u64) {
+        let sessions: Vec<_> = self.sessions().values().cloned().collect();
+        for sender in sessions {
+            let _nobody_listens = sender.send(Said::Withdrawn(id)).await;
+        }
+    }
+
+    /// The child is gone: everybody hears it, and nothing after it.
+    pub(super) async fn close(&self, reason: &str) {
+        let sessions: Vec<_> = self.sessions().drain().map(|(_, sender)| sender).collect();
+        for sender in sessions {
+            let _nobody_listens = sender.send(Said::Gone(reason.to_owned())).await;
+        }
+        let _nobody_listens = self.rest.send(Said::Gone(reason.to_owned())).await;
+    }
+
+    /// A table has no broken state, so a poisoned lock is as good as any.
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, mpsc::Sender<Said>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,67 @@
+//! Lines on their way to the child. Nobody ever waits for a child that does not read: its lines are kept up to a bound, and
+//! beyond that it is ended.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::limits;
+use crate::line::ToChild;
+
+/// Takes lines; clones share the way.
+#[derive(Debug, Clone)]
+pub(super) struct Lines {
+    /// Bounded by `unread`, not by its count.
+    queue: mpsc::UnboundedSender<Vec<u8>>,
+    unread: Arc<AtomicUsize>,
+    end: CancellationToken,
+}
+
+impl Lines {
+    /// Starts writing. The child's input is closed when `end` comes or nobody can send any more.
+    pub(super) fn start(input: Box<dyn AsyncWrite + Send + Unpin>, end: CancellationToken) -> Self {
+        let (queue, lines) = mpsc::unbounded_channel();
+        let unread = Arc::new(AtomicUsize::new(0));
+        tokio::spawn(write(input, lines, Arc::clone(&unread), end.clone()));
+        Self { queue, unread, end }
+    }
+
+    /// Sends a line. One that is too long is not sent: whoever awaits an answer finds out by its own limit.
+    pub(super) fn send(&self, line: &ToChild<'_>) {
+        let Ok(mut bytes) = serde_json::to_vec(line) else {
+            return;
+        };
+        bytes.push(b'\n');
+        let size = bytes.len();
+        if self.unread.fetch_add(size, Ordering::Relaxed) + size > limits::UNREAD_BYTES {
+            self.end.cancel();
+            return;
+        }
+        // The writer is gone only when the child is; who asked is told then.
+        let _gone = self.queue.send(bytes);
+    }
+}
+
+async fn write(
+    mut input: Box<dyn AsyncWrite + Send + Unpin>,
+    mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
+    unread: Arc<AtomicUsize>,
+    end: CancellationToken,
+) {
+    let writing = async {
+        while let Some(line) = lines.recv().await {
+            let done = input.write_all(&line).await;
+            unread.fetch_sub(line.len(), Ordering::Relaxed);
+            if done.is_err() || (lines.is_empty() && input.flush().await.is_err()) {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = writing => {}
+        () = end.cancelled() => {}
+    }
+}

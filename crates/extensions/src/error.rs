@@ -1,0 +1,22 @@
+//! The crate's one error type.
+
+/// Why there is no answer from an extension process.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DoorError {
+    /// It could not be started.
+    #[error("The extension process could not be started: {0}")]
+    Start(String),
+    /// It did not say that it is there, or speaks another version.
+    #[error("The extension process did not get ready: {0}")]
+    NotReady(String),
+    /// It ended, was ended, or broke the protocol.
+    #[error("The extension process is gone: {0}")]
+    Gone(String),
+    /// It answered that it could not do it.
+    #[error("{0}")]
+    Failed(String),
+    /// What it answered is not what was asked for.
+    #[error("The extension process gave an answer that is none: {0}")]
+    Odd(String),
+}

@@ -1,0 +1,20 @@
+//! The door: how the agent speaks with extensions. One child process for all TypeScript extensions, one for each other
+//! program; JSON lines over pipes of their own, in both directions (`protocol/EXTENSIONS.md`).
+//!
+//! What lives here: the lines, pairing questions with answers, noticing that a child has died or hangs. What does not: what an
+//! extension's wish means for a session (`host`), who starts and kills processes (the reaper, handed in as a
+//! [`Child`]), where extensions are found.
+
+mod door;
+mod embedded;
+mod error;
+pub mod find;
+pub mod limits;
+pub mod line;
+pub mod runtime;
+#[cfg(test)]
+mod tests;
+
+pub use door::{Answer, Asking, Child, Door, Greeting, Pipes, Said};
+pub use embedded::{is_there, unpack};
+pub use error::DoorError;

@@ -1,0 +1,30 @@
+//! Every number that bounds what this crate keeps or waits for.
+
+use std::time::Duration;
+
+/// Longest line in either direction, in bytes without the line feed.
+pub const MAX_LINE: usize = 32 * 1024 * 1024;
+
+/// Bytes of lines that wait for a child that does not read. More than that, and it is given up.
+pub const UNREAD_BYTES: usize = 64 * 1024 * 1024;
+
+/// Calls and reports of a child that wait for the agent; a child that floods waits when there are more.
+pub const SAID: usize = 256;
+
+/// Updates of one call that wait; further ones take the place of the newest.
+pub const UPDATES: usize = 64;
+
+/// How long a child may take to say that it is there.
+pub const READY_WAIT: Duration = Duration::from_secs(10);
+
+/// How often a child is asked whether it lives, while something is awaited of it.
+pub const PING_EVERY: Duration = Duration::from_secs(2);
+
+/// Silence after a question whether it lives, before a child is given up.
+pub const PONG_WAIT: Duration = Duration::from_secs(10);
+
+/// Longest line of a child's standard error that is passed on, in bytes; the rest of it is dropped.
+pub const ERROR_LINE: usize = 8 * 1024;
+
+/// Bytes read from a child at once.
+pub const READ_CHUNK: usize = 64 * 1024;

@@ -1,0 +1,362 @@
+//! The lines that go through the door, as types. What they make happen is not known here: `door` pairs questions with
+//! answers, the agent decides what a call means.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+/// Version of the door's protocol.
+pub const PROTOCOL: u32 = 1;
+
+/// A line to the child.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum ToChild<'a> {
+    /// The first line.
+    Hello {
+        /// [`PROTOCOL`].
+        protocol: u32,
+        /// Name and version of the agent.
+        agent: &'a str,
+        /// See `agent`.
+        version: &'a str,
+        /// Where settings, keys and sessions are.
+        agent_dir: &'a str,
+        /// The agent itself, for extensions that start it again.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        program: Option<&'a str>,
+    },
+    /// Load extensions for a session; answered with what they registered.
+    Open {
+        /// To answer to.
+        id: u64,
+        /// The session's handle, unique in the process.
+        session: &'a str,
+        /// In the order in which their handlers run.
+        extensions: &'a [Source],
+        /// Values of flags from the command line.
+        flags: &'a Map<String, Value>,
+        /// Whole; later only what changed.
+        state: &'a RawValue,
+    },
+    /// What changed of a session, ahead of a line that needs it.
+    State {
+        /// The session.
+        session: &'a str,
+        /// The changed members.
+        #[serde(flatten)]
+        state: &'a Map<String, Value>,
+    },
+    /// Entries of a session that no file has.
+    Entries {
+        /// The session.
+        session: &'a str,
+        /// Place of the first one among all entries.
+        from: usize,
+        /// In order.
+        entries: &'a RawValue,
+        /// The session's first line, with the first of them.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        header: Option<&'a RawValue>,
+    },
+    /// Something happened.
+    Event {
+        /// The session.
+        session: &'a str,
+        /// When an answer is awaited.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<u64>,
+        /// Name of the event.
+        name: &'a str,
+        /// Its members.
+        event: &'a RawValue,
+    },
+    /// Something is to be done, for example a tool to be run.
+    Call {
+        /// The session.
+        session: &'a str,
+        /// To answer to.
+        id: u64,
+        /// What.
+        method: &'a str,
+        /// With what.
+        params: &'a RawValue,
+    },
+    /// Nobody waits for this answer any more. It still has to come.
+    Cancel {
+        /// Of the event or call.
+        id: u64,
+    },
+    /// The run of a session was aborted.
+    Abort {
+        /// The session.
+        session: &'a str,
+    },
+    /// The answer to a call of the child.
+    Result {
+        /// Of the call.
+        id: u64,
+        /// What came of it.
+        value: &'a RawValue,
+    },
+    /// The same for one that failed.
+    Error {
+        /// Of the call.
+        id: u64,
+        /// Why.
+        message: &'a str,
+    },
+    /// A session is over.
+    Close {
+        /// To answer to.
+        id: u64,
+        /// The session.
+        session: &'a str,
+        /// `quit`, `reload`, `new`, `resume` or `fork`.
+        reason: &'a str,
+    },
+    /// Are you there?
+    Ping {
+        /// To answer to.
+        id: u64,
+    },
+}
+
+/// An extension to load.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Source {
+    /// File or directory.
+    pub path: String,
+    /// Whose it is.
+    pub scope: Scope,
+    /// Which generation it was written for.
+    pub kind: Kind,
+}
+
+/// Where an extension was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Below the agent directory, or in the user's settings.
+    User,
+    /// In the project.
+    Project,
+    /// On the command line.
+    Temporary,
+}
+
+/// Which generation an extension was written for (dialects.md 10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Today's.
+    Extension,
+    /// Of the days of hooks.
+    Hook,
+    /// A tool of that time.
+    Tool,
+}
+
+/// A line from the child. Lines of other types and members not named here are ignored.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum FromChild {
+    /// The first line.
+    Ready {
+        /// The version it speaks.
+        #[serde(default)]
+        protocol: u32,
+        /// What runs it, and its version: `node 20.11.0`.
+        #[serde(default)]
+        runtime: String,
+    },
+    /// An answer.
+    Result {
+        /// To what.
+        id: u64,
+        /// What came of it.
+        #[serde(default)]
+        value: Value,
+        /// What went wrong on the way.
+        #[serde(default)]
+        errors: Vec<Failure>,
+    },
+    /// It could not be done.
+    Error {
+        /// What.
+        id: u64,
+        /// Why.
+        #[serde(default)]
+        message: String,
+    },
+    /// News of a call that goes on.
+    Update {
+        /// Of the call.
+        id: u64,
+        /// How far it has come.
+        #[serde(default)]
+        value: Value,
+    },
+    /// The child wants something.
+    Call {
+        /// For this session.
+        #[serde(default)]
+        session: String,
+        /// To answer to; none when nothing is awaited.
+        #[serde(default)]
+        id: Option<u64>,
+        /// What.
+        method: String,
+        /// With what.
+        #[serde(default)]
+        params: Value,
+    },
+    /// It does not wait for this answer any more.
+    Cancel {
+        /// Of its call.
+        id: u64,
+    },
+    /// What an extension has registered, anew.
+    Changed {
+        /// The session.
+        session: String,
+        /// All of it.
+        #[serde(flatten)]
+        registered: Box<Registered>,
+    },
+    /// Something was thrown that nobody awaited.
+    Failure {
+        /// The session, if it is known.
+        #[serde(default)]
+        session: Option<String>,
+        /// What and where.
+        #[serde(flatten)]
+        failure: Failure,
+    },
+    /// For the log.
+    Log {
+        /// `debug`, `info`, `warn` or `error`.
+        #[serde(default)]
+        level: String,
+        /// What.
+        #[serde(default)]
+        message: String,
+    },
+    /// Yes.
+    Pong {
+        /// Of the question.
+        #[serde(default)]
+        id: u64,
+    },
+    /// Of a later version.
+    #[serde(other)]
+    Unknown,
+}
+
+/// An extension failed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// The extension.
+    #[serde(default)]
+    pub path: String,
+    /// What it was about.
+    #[serde(default)]
+    pub event: String,
+    /// What it said.
+    #[serde(default)]
+    pub error: String,
+    /// Where in its code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stack: Option<String>,
+}
+
+/// What the extensions of a session registered: the answer to `open`.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Opened {
+    /// One for each that was asked for, in order.
+    #[serde(default)]
+    pub extensions: Vec<Registered>,
+}
+
+/// What one extension registered.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Registered {
+    /// The extension.
+    pub path: String,
+    /// The directory that was named, when the extension was found in one.
+    pub given: Option<String>,
+    /// Why it could not be loaded.
+    pub error: Option<String>,
+    /// Tools for the model.
+    pub tools: Vec<Tool>,
+    /// Slash commands.
+    pub commands: Vec<Command>,
+    /// Options for the command line.
+    pub flags: Vec<Flag>,
+    /// Names of the events that it listens to.
+    pub events: Vec<String>,
+    /// Names of model providers that it brings, with what it says of them.
+    pub providers: Vec<Provider>,
+}
+
+/// A tool for the model.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Tool {
+    /// What the model calls.
+    pub name: String,
+    /// What people see.
+    pub label: String,
+    /// What the model is told.
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Value,
+    /// A line for the system prompt.
+    pub prompt_snippet: Option<String>,
+    /// Rules for the system prompt.
+    pub prompt_guidelines: Vec<String>,
+    /// Does it want to see arguments before they are checked?
+    pub prepares: bool,
+}
+
+/// A slash command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Command {
+    /// Without the slash.
+    pub name: String,
+    /// For lists.
+    pub description: Option<String>,
+    /// What arguments it takes.
+    pub argument_hint: Option<String>,
+}
+
+/// An option for the command line.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Flag {
+    /// Without the dashes.
+    pub name: String,
+    /// `boolean` or `string`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// For the help.
+    pub description: Option<String>,
+    /// When it is not given.
+    pub default: Value,
+}
+
+/// A model provider.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Provider {
+    /// Its id.
+    pub name: String,
+    /// As in `models.json`, functions left out.
+    pub config: Value,
+    /// Does the extension answer requests itself?
+    pub streams: bool,
+}

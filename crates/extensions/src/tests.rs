@@ -1,0 +1,338 @@
+//! The door with children that are played here, over pipes in memory.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::line::{Kind, Scope, Source};
+use crate::{Child, Door, DoorError, Greeting, Pipes, Said, limits};
+
+const GREETING: Greeting<'_> = Greeting {
+    version: "1.2.3",
+    agent_dir: "/agent",
+    program: None,
+};
+
+/// The child's side: what it is told, and what it says.
+struct Played {
+    told: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    says: WriteHalf<DuplexStream>,
+    errors: DuplexStream,
+    /// Dropped or used when it dies.
+    dies: Option<oneshot::Sender<String>>,
+    killed: oneshot::Receiver<()>,
+}
+
+impl Played {
+    async fn next(&mut self) -> Value {
+        let line = tokio::time::timeout(Duration::from_secs(30), self.told.next_line());
+        let line = line.await.unwrap().unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    async fn say(&mut self, line: &Value) {
+        let line = format!("{line}\n");
+        self.says.write_all(line.as_bytes()).await.unwrap();
+    }
+}
+
+/// The agent's hand on it.
+struct Handle {
+    died: Option<oneshot::Receiver<String>>,
+    killed: Option<oneshot::Sender<()>>,
+}
+
+impl Child for Handle {
+    fn ended(&mut self) -> Pin<Box<dyn Future<Output = String> + Send + '_>> {
+        Box::pin(async {
+            match &mut self.died {
+                Some(died) => {
+                    let how = died.await;
+                    self.died = None;
+                    how.unwrap_or_else(|_| "it vanished".to_owned())
+                }
+                None => std::future::pending().await,
+            }
+        })
+    }
+
+    fn kill(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        if let Some(killed) = self.killed.take() {
+            let _ = killed.send(());
+        }
+        Box::pin(async {})
+    }
+}
+
+fn child() -> (Handle, Pipes, Played) {
+    let (ours, theirs) = tokio::io::duplex(1024);
+    let (read, write) = tokio::io::split(ours);
+    let (their_read, their_write) = tokio::io::split(theirs);
+    let (errors, their_errors) = tokio::io::duplex(1024);
+    let (dies, died) = oneshot::channel();
+    let (kill, killed) = oneshot::channel();
+    let handle = Handle {
+        died: Some(died),
+        killed: Some(kill),
+    };
+    let pipes = Pipes {
+        input: Box::new(write),
+        output: Box::new(read),
+        errors: Box::new(errors),
+    };
+    let played = Played {
+        told: BufReader::new(their_read).lines(),
+        says: their_write,
+        errors: their_errors,
+        dies: Some(dies),
+        killed,
+    };
+    (handle, pipes, played)
+}
+
+/// An open door, what comes without a session, and the child behind it.
+async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
+    let (handle, pipes, mut played) = child();
+    let opening = Door::open(handle, pipes, GREETING);
+    let greeting = async {
+        let hello = played.next().await;
+        played.say(&json!({"type": "ready", "protocol": 1})).await;
+        hello
+    };
+    let (opened, hello) = tokio::join!(opening, greeting);
+    assert_eq!(
+        hello,
+        json!({"type": "hello", "protocol": 1, "agent": "pinion", "version": "1.2.3", "agentDir": "/agent"})
+    );
+    let (door, said) = opened.unwrap();
+    (door, said, played)
+}
+
+#[tokio::test]
+async fn answers_find_who_asked_whatever_their_order() {
+    let (door, _said, mut played) = open().await;
+    let first = door.event("s", "input", &json!({"text": "a"})).unwrap();
+    let second = door.event("s", "input", &json!({"text": "b"})).unwrap();
+    let (one, two) = (played.next().await, played.next().await);
+    assert_eq!(
+        (&one["name"], &one["event"]["text"], &two["event"]["text"]),
+        (&json!("input"), &json!("a"), &json!("b"))
+    );
+    played
+        .say(&json!({"type": "result", "id": two["id"], "value": "B"}))
+        .await;
+    played
+        .say(&json!({"type": "result", "id": one["id"], "value": "A",
+            "errors": [{"path": "x.ts", "event": "input", "error": "odd"}]}))
+        .await;
+    assert_eq!(second.await.unwrap().value, "B");
+    let first = first.await.unwrap();
+    assert_eq!((first.value, first.errors.len()), (json!("A"), 1));
+    let third = door.call("s", "tool.execute", &json!({}), None).unwrap();
+    let call = played.next().await;
+    played
+        .say(&json!({"type": "error", "id": call["id"], "message": "no such tool"}))
+        .await;
+    assert_eq!(third.await, Err(DoorError::Failed("no such tool".to_owned())));
+}
+
+#[tokio::test]
+async fn what_a_session_is_told_comes_before_the_answer_after_it() {
+    let (door, _said, mut played) = open().await;
+    let mut said = door.attach("s");
+    let source = Source {
+        path: "x.ts".to_owned(),
+        scope: Scope::User,
+        kind: Kind::Extension,
+    };
+    let opening = door
+        .open_session("s", &[source], &Map::new(), &json!({"cwd": "/"}))
+        .unwrap();
+    let open = played.next().await;
+    assert_eq!(
+        open["extensions"],
+        json!([{"path": "x.ts", "scope": "user", "kind": "extension"}])
+    );
+    let call = |method: &str| json!({"type": "call", "session": "s", "method": method, "params": {}});
+    played.say(&call("ui.setStatus")).await;
+    played.say(&call("sendMessage")).await;
+    played
+        .say(&json!({"type": "call", "session": "unknown", "method": "lost"}))
+        .await;
+    played
+        .say(&json!({"type": "result", "id": open["id"], "value": {"extensions": []}}))
+        .await;
+    opening.await.unwrap();
+    let mut methods = Vec::new();
+    while let Ok(Said::Call { method, .. }) = said.try_recv() {
+        methods.push(method);
+    }
+    assert_eq!(methods, ["ui.setStatus", "sendMessage"]);
+}
+
+#[tokio::test]
+async fn an_answer_nobody_waits_for_is_withdrawn() {
+    let (door, _said, mut played) = open().await;
+    let asking = door.event("s", "context", &json!({})).unwrap();
+    let event = played.next().await;
+    drop(asking);
+    assert_eq!(played.next().await, json!({"type": "cancel", "id": event["id"]}));
+    // It comes all the same and harms nobody.
+    played
+        .say(&json!({"type": "result", "id": event["id"], "value": 1}))
+        .await;
+    let next = door.event("s", "context", &json!({})).unwrap();
+    let event = played.next().await;
+    played
+        .say(&json!({"type": "result", "id": event["id"], "value": 2}))
+        .await;
+    assert_eq!(next.await.unwrap().value, 2);
+}
+
+#[tokio::test]
+async fn a_state_is_told_member_by_member_and_a_withdrawn_call_to_everybody() {
+    let (door, _said, mut played) = open().await;
+    let (mut one, mut two) = (door.attach("one"), door.attach("two"));
+    let state = Map::from_iter([("isIdle".to_owned(), json!(true))]);
+    door.state("one", &state);
+    assert_eq!(
+        played.next().await,
+        json!({"type": "state", "session": "one", "isIdle": true})
+    );
+    played.say(&json!({"type": "cancel", "id": 7})).await;
+    for heard in [&mut one, &mut two] {
+        assert!(matches!(heard.recv().await, Some(Said::Withdrawn(7))));
+    }
+}
+
+#[tokio::test]
+async fn news_of_a_call_come_while_it_runs() {
+    let (door, _said, mut played) = open().await;
+    let (updates, mut news) = mpsc::channel(limits::UPDATES);
+    let asking = door.call("s", "tool.execute", &json!({}), Some(updates)).unwrap();
+    let call = played.next().await;
+    played
+        .say(&json!({"type": "update", "id": call["id"], "value": "half"}))
+        .await;
+    played
+        .say(&json!({"type": "result", "id": call["id"], "value": "whole"}))
+        .await;
+    assert_eq!(asking.await.unwrap().value, "whole");
+    assert_eq!(news.recv().await.unwrap(), "half");
+    assert!(news.recv().await.is_none());
+}
+
+#[tokio::test]
+async fn nonsense_and_unknown_lines_end_nothing() {
+    let (door, mut said, mut played) = open().await;
+    played
+        .says
+        .write_all(b"Debugger attached.\n\n{\"type\":\"later\"}\n\xff\xfe\n")
+        .await
+        .unwrap();
+    played.errors.write_all(b"odd things\n").await.unwrap();
+    let asking = door.event("s", "x", &json!({})).unwrap();
+    let event = played.next().await;
+    played.say(&json!({"type": "result", "id": event["id"]})).await;
+    assert_eq!(asking.await.unwrap().value, Value::Null);
+    let mut logged = Vec::new();
+    for _ in 0..3 {
+        match said.recv().await.unwrap() {
+            Said::Log(level, _) => logged.push(level),
+            Said::Printed(line) => logged.push(line),
+            other => panic!("{other:?}"),
+        }
+    }
+    logged.sort();
+    assert_eq!(logged, ["odd things", "warn", "warn"]);
+}
+
+#[tokio::test]
+async fn a_death_is_told_to_everybody() {
+    let (door, mut said, mut played) = open().await;
+    let mut session = door.attach("s");
+    let asking = door.event("s", "x", &json!({})).unwrap();
+    played.next().await;
+    played
+        .dies
+        .take()
+        .unwrap()
+        .send("exit code 3".to_owned())
+        .unwrap();
+    assert_eq!(asking.await, Err(DoorError::Gone("exit code 3".to_owned())));
+    assert!(matches!(session.recv().await, Some(Said::Gone(reason)) if reason == "exit code 3"));
+    assert!(session.recv().await.is_none());
+    assert!(matches!(said.recv().await, Some(Said::Gone(_))));
+    assert!(door.is_gone());
+    let late = door.event("s", "x", &json!({})).unwrap();
+    assert_eq!(late.await, Err(DoorError::Gone("exit code 3".to_owned())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_hangs_is_ended() {
+    let (door, _said, mut played) = open().await;
+    let asking = door.event("s", "x", &json!({})).unwrap();
+    let error = asking.await.unwrap_err();
+    assert!(error.to_string().contains("did not answer for 10 s"), "{error}");
+    played.killed.try_recv().unwrap();
+    // It was asked whether it lives.
+    assert_eq!(played.next().await["type"], "event");
+    assert_eq!(played.next().await["type"], "ping");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_may_take_its_time_while_the_child_lives() {
+    let (door, _said, mut played) = open().await;
+    let asking = door.event("s", "x", &json!({})).unwrap();
+    let event = played.next().await;
+    for _ in 0..20 {
+        let ping = played.next().await;
+        assert_eq!(ping["type"], "ping");
+        played.say(&json!({"type": "pong", "id": ping["id"]})).await;
+    }
+    played
+        .say(&json!({"type": "result", "id": event["id"], "value": true}))
+        .await;
+    assert_eq!(asking.await.unwrap().value, true);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_never_gets_ready_is_ended() {
+    let (handle, pipes, mut played) = child();
+    let opening = Door::open(handle, pipes, GREETING).await;
+    assert!(matches!(opening, Err(DoorError::NotReady(_))));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    played.killed.try_recv().unwrap();
+    let (handle, pipes, mut played) = child();
+    played.say(&json!({"type": "ready", "protocol": 9})).await;
+    let opening = Door::open(handle, pipes, GREETING).await;
+    assert!(opening.unwrap_err().to_string().contains("version 9"));
+}
+
+#[tokio::test]
+async fn one_that_does_not_read_is_ended_before_it_costs_too_much() {
+    let (door, _said, mut played) = open().await;
+    let big = "x".repeat(1 << 20);
+    for _ in 0..=(limits::UNREAD_BYTES >> 20) {
+        door.tell("s", "x", &json!({ "text": big })).unwrap();
+    }
+    let asking = door.event("s", "x", &json!({})).unwrap();
+    assert!(matches!(asking.await, Err(DoorError::Gone(_))));
+    (&mut played.killed).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_clone_ends_the_child() {
+    let (door, _said, mut played) = open().await;
+    let clone = door.clone();
+    drop(door);
+    assert!(played.killed.try_recv().is_err());
+    drop(clone);
+    (&mut played.killed).await.unwrap();
+}

@@ -1,0 +1,206 @@
+//! The process that runs extensions, one for all sessions of the agent: started when the first session needs it, started
+//! again when it died, but not without end. What its extensions want of a session is dealt with in `session::extensions`;
+//! the lines are the crate `extensions`' business.
+
+mod child;
+mod sources;
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use door::runtime::Runtime;
+use door::{Door, DoorError, Greeting, Said};
+use llm::registry::Registry;
+use serde_json::json;
+use tokio::sync::{Mutex, OnceCell, mpsc};
+use tools::Reaper;
+
+use crate::limits;
+
+pub use self::sources::Choice;
+pub(crate) use self::sources::{Found, find};
+
+/// Where a line goes that an extension printed.
+pub type Print = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What is needed to start the process.
+#[derive(Clone)]
+pub struct Launch {
+    /// The whole environment: extensions are the user's own code.
+    pub env: Vec<(OsString, OsString)>,
+    /// The `PATH` that Node or Bun is looked for on.
+    pub path: OsString,
+    /// The runtime to use instead.
+    pub runtime: Option<PathBuf>,
+    /// The host's main file to use instead of the one in this program.
+    pub main: Option<PathBuf>,
+    /// This program, for extensions that start it again.
+    pub program: Option<String>,
+    /// Directory of settings, keys and sessions.
+    pub agent_dir: PathBuf,
+    /// Where the process works.
+    pub cwd: PathBuf,
+    /// Version of the agent.
+    pub version: String,
+    /// Takes what extensions print.
+    pub print: Print,
+}
+
+impl fmt::Debug for Launch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Launch")
+            .field("runtime", &self.runtime)
+            .field("main", &self.main)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The process, when there is one.
+#[derive(Debug)]
+pub struct Extensions {
+    launch: Launch,
+    reaper: Reaper,
+    running: Mutex<Running>,
+    /// The list of models was written.
+    models: OnceCell<()>,
+}
+
+#[derive(Debug, Default)]
+struct Running {
+    door: Option<Door>,
+    /// When it was started, the newest last.
+    starts: VecDeque<Instant>,
+}
+
+impl Extensions {
+    /// None is started yet.
+    #[must_use]
+    pub fn new(launch: Launch, reaper: Reaper) -> Self {
+        Self {
+            launch,
+            reaper,
+            running: Mutex::default(),
+            models: OnceCell::new(),
+        }
+    }
+
+    /// The directory with caches that may be deleted at any time.
+    pub(crate) fn cache(&self) -> PathBuf {
+        self.launch.agent_dir.join("cache")
+    }
+
+    /// The door to the process, which is started if it does not run. Sessions that ask at the same time get the same one.
+    ///
+    /// # Errors
+    /// When it cannot be started, or was started too often.
+    pub(crate) async fn door(&self) -> Result<Door, DoorError> {
+        let mut running = self.running.lock().await;
+        if let Some(door) = running.door.as_ref().filter(|door| !door.is_gone()) {
+            return Ok(door.clone());
+        }
+        let now = Instant::now();
+        running
+            .starts
+            .retain(|start| now.duration_since(*start) < limits::RESTART_WINDOW);
+        if running.starts.len() > limits::RESTARTS {
+            return Err(DoorError::Start(format!(
+                "it ended {} times within a minute and is left alone",
+                running.starts.len()
+            )));
+        }
+        running.starts.push_back(now);
+        let (door, said) = self.start().await?;
+        tokio::spawn(listen(said, Arc::clone(&self.launch.print)));
+        running.door = Some(door.clone());
+        Ok(door)
+    }
+
+    /// Where the list of models is, once it was written.
+    pub(crate) fn models_file(&self) -> PathBuf {
+        self.cache()
+            .join(format!("extension-models-{}.json", std::process::id()))
+    }
+
+    /// Writes the list of models for extensions to read, once.
+    pub(crate) async fn write_models(&self, registry: Arc<Registry>) {
+        let path = self.models_file();
+        let writing = async {
+            let written = tokio::task::spawn_blocking(move || write_models(&path, &registry)).await;
+            if let Ok(Err(error)) = written {
+                tracing::warn!("the list of models for extensions could not be written: {error}");
+            }
+        };
+        self.models.get_or_init(|| writing).await;
+    }
+
+    async fn start(&self) -> Result<(Door, mpsc::Receiver<Said>), DoorError> {
+        let launch = &self.launch;
+        let runtime = match &launch.runtime {
+            Some(program) => Some(Runtime::new(program.clone())),
+            None => Runtime::find(&launch.path),
+        };
+        let Some(runtime) = runtime else {
+            return Err(DoorError::Start(
+                "Node 20 or later, or Bun, is needed and neither is on PATH".to_owned(),
+            ));
+        };
+        let main = match &launch.main {
+            Some(main) => main.clone(),
+            None => {
+                let cache = self.cache();
+                let unpacked = tokio::task::spawn_blocking(move || door::unpack(&cache)).await;
+                let unpacked = unpacked.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+                unpacked.map_err(|error| DoorError::Start(error.to_string()))?
+            }
+        };
+        let (child, pipes) = child::spawn(&self.reaper, launch, &runtime, &main).await?;
+        let greeting = Greeting {
+            version: &launch.version,
+            agent_dir: &launch.agent_dir.to_string_lossy(),
+            program: launch.program.as_deref(),
+        };
+        Door::open(child, pipes, greeting).await
+    }
+}
+
+/// What the process says about no session: for the log, and for people who look at what their extensions print.
+async fn listen(mut said: mpsc::Receiver<Said>, print: Print) {
+    while let Some(said) = said.recv().await {
+        match said {
+            Said::Printed(line) => print(&line),
+            Said::Log(level, text) if level == "error" => tracing::error!("extensions: {text}"),
+            Said::Log(level, text) if level == "warn" => tracing::warn!("extensions: {text}"),
+            Said::Log(_, text) => tracing::debug!("extensions: {text}"),
+            Said::Failed(failure) => tracing::error!("extensions: {}: {}", failure.path, failure.error),
+            Said::Gone(reason) => tracing::warn!("the extension process is gone: {reason}"),
+            _ => {}
+        }
+    }
+}
+
+/// The list is renamed into place, so that nobody reads half of it.
+fn write_models(path: &std::path::Path, registry: &Registry) -> std::io::Result<()> {
+    let available: Vec<String> = registry
+        .models()
+        .iter()
+        .map(|model| format!("{}/{}", model.provider, model.id))
+        .collect();
+    let list = json!({"models": registry.all(), "available": available, "oauth": []});
+    if let Some(dir) = path.parent() {
+        std::fs::create_dir_all(dir)?;
+    }
+    let draft = path.with_extension("new");
+    std::fs::write(&draft, list.to_string())?;
+    std::fs::rename(draft, path)
+}
+
+impl Drop for Extensions {
+    fn drop(&mut self) {
+        // It is this process's own.
+        let _was_never_there = std::fs::remove_file(self.models_file());
+    }
+}

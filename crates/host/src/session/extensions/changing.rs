@@ -1,0 +1,255 @@
+//! What extensions may refuse: another session, a compaction, another place of the tree (dialects.md 10.2); and commands of
+//! the user that they may run themselves.
+
+use door::DoorError;
+use pinion_core::compaction::{Finished, Plan, Refusal};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use tools::BashRun;
+use wire::Reply;
+use wire::command::{BashParams, NavigateParams};
+use wire::entry::Compaction;
+use wire::event::{CompactionReason, CompactionResult};
+use wire::reply::{Cancelled, Forked, Navigated};
+
+use crate::limits;
+use crate::outbox::Origin;
+
+use super::super::Session;
+use super::super::shell::ShellReport;
+use super::super::summarising::{Summarised, Summarising};
+use super::super::switching::Change;
+use super::{Outcome, Then, cancels, failure};
+
+impl Session {
+    /// Asks whether the session may be left; then it is.
+    pub(in crate::session) async fn change(&mut self, origin: Origin, change: Change) {
+        let (name, event) = question(&change);
+        if self.extensions.hear(name) {
+            return self.ask_extensions(name, &event, Then::Change(origin, change));
+        }
+        self.change_now(origin, change).await;
+    }
+
+    pub(super) async fn on_change(&mut self, origin: Origin, change: Change, answer: Value) {
+        if !cancels(&answer) {
+            return self.change_now(origin, change).await;
+        }
+        let reply = match change {
+            // Clients of the older command put the text into their editor all the same (dialects.md 10.2).
+            Change::Fork { text, .. } if origin.command == "branch" => Reply::Forked(Forked {
+                text,
+                cancelled: true,
+            }),
+            _ => Reply::Cancelled(Cancelled { cancelled: true }),
+        };
+        self.outbox.respond(origin, Ok(reply)).await;
+    }
+
+    /// The run has ended: extensions hear that the session is left, for a moment, then it is.
+    pub(in crate::session) async fn leave(&mut self, origin: Origin, change: Change) {
+        if !self.extensions.hear("session_shutdown") {
+            return self.carry_out(origin, change).await;
+        }
+        let mut event = json!({"type": "session_shutdown", "reason": word(&change)});
+        if let Change::Switch(path) = &change {
+            event["targetSessionFile"] = json!(path);
+        }
+        self.sync_state();
+        let extended = &mut self.extensions;
+        let asking = match &extended.door {
+            Some(door) => door.event(&extended.handle, "session_shutdown", &event),
+            None => Err(DoorError::Gone(String::new())),
+        };
+        extended.wait(Then::Leave(origin, change), async move {
+            let answer = match asking {
+                Ok(asking) => tokio::time::timeout(limits::FAREWELL, asking).await,
+                Err(error) => Ok(Err(error)),
+            };
+            Outcome::Answer(answer.unwrap_or_else(|_| Ok(door::Answer::default())))
+        });
+    }
+
+    /// Asks whether a compaction is to be made, and how. False: nobody wants to know.
+    pub(in crate::session) fn ask_compact(
+        &mut self,
+        reason: CompactionReason,
+        plan: &Result<Plan, Refusal>,
+        instructions: Option<&str>,
+    ) -> bool {
+        let Ok(plan) = plan else { return false };
+        if !self.extensions.hear("session_before_compact") {
+            return false;
+        }
+        let branch = self.log.branch(self.log.leaf_id());
+        let mut event = json!({
+            "type": "session_before_compact",
+            "reason": reason,
+            "branchEntries": branch,
+            "preparation": {
+                "firstKeptEntryId": plan.first_kept_entry_id,
+                "messagesToSummarize": plan.history,
+                "turnPrefixMessages": plan.turn_prefix,
+                "isSplitTurn": plan.splits_turn(),
+                "tokensBefore": plan.tokens_before,
+                "settings": {
+                    "enabled": self.auto_compaction,
+                    "reserveTokens": plan.settings.reserve_tokens,
+                    "keepRecentTokens": plan.settings.keep_recent_tokens,
+                },
+            },
+        });
+        if let Some(previous) = &plan.previous_summary {
+            event["preparation"]["previousSummary"] = json!(previous);
+        }
+        if let Some(instructions) = instructions {
+            event["customInstructions"] = json!(instructions);
+        }
+        self.ask_extensions("session_before_compact", &event, Then::Compact(reason));
+        true
+    }
+
+    pub(super) async fn on_compact(&mut self, reason: CompactionReason, answer: Value) {
+        let outcome = if cancels(&answer) {
+            Err(Refusal::Aborted)
+        } else {
+            match answer.get("compaction").map(finished) {
+                Some(Ok(finished)) => Ok(finished),
+                None => return self.summarise_now(reason),
+                Some(Err(error)) => {
+                    self.extension_failed(failure("<runtime>", "session_before_compact", error))
+                        .await;
+                    return self.summarise_now(reason);
+                }
+            }
+        };
+        self.summarised_already(outcome);
+    }
+
+    /// The outcome of a compaction that no model is asked for.
+    fn summarised_already(&mut self, outcome: Result<Box<Finished>, Refusal>) {
+        let done = async move { Summarised::Compaction(outcome) };
+        self.summarising = Some(Summarising::new(CancellationToken::new(), done));
+    }
+
+    /// The compaction is aborted while extensions think about it.
+    pub(in crate::session) fn stop_asking_to_compact(&mut self) {
+        if !self
+            .extensions
+            .give_up(|then| matches!(then, Then::Compact(_)))
+            .is_empty()
+        {
+            self.summarised_already(Err(Refusal::Aborted));
+        }
+    }
+
+    /// Asks whether another place of the tree may be gone to; then it is.
+    pub(in crate::session) async fn move_if_allowed(&mut self, origin: Origin, params: NavigateParams) {
+        if !self.extensions.hear("session_before_tree") {
+            return self.move_now(origin, params).await;
+        }
+        let event = json!({
+            "type": "session_before_tree",
+            "preparation": {
+                "targetId": params.target_id,
+                "oldLeafId": self.log.leaf_id(),
+                "userWantsSummary": params.summarize,
+                "label": params.label,
+            },
+        });
+        self.ask_extensions("session_before_tree", &event, Then::Move(origin, params));
+    }
+
+    pub(super) async fn on_move(&mut self, origin: Origin, params: NavigateParams, answer: Value) {
+        if !cancels(&answer) {
+            return self.move_now(origin, params).await;
+        }
+        let stays = Reply::Navigated(Navigated {
+            cancelled: true,
+            editor_text: None,
+            summary_entry_id: None,
+        });
+        self.outbox.respond(origin, Ok(stays)).await;
+    }
+
+    /// Asks whether an extension runs a command of the user itself; else it is run.
+    pub(in crate::session) async fn bash(&mut self, origin: Origin, params: BashParams) {
+        if !self.extensions.hear("user_bash") {
+            return self.bash_now(origin, params).await;
+        }
+        let event = json!({
+            "type": "user_bash",
+            "command": params.command,
+            "excludeFromContext": params.exclude_from_context,
+            "cwd": self.cwd.to_string_lossy(),
+        });
+        self.ask_extensions("user_bash", &event, Then::Bash(origin, params));
+    }
+
+    pub(super) async fn on_user_bash(&mut self, origin: Origin, params: BashParams, answer: Value) {
+        let Some(result) = answer.get("result").filter(|result| result.is_object()) else {
+            return self.bash_now(origin, params).await;
+        };
+        let is = |name: &str| result.get(name) == Some(&json!(true));
+        let text = |name: &str| result.get(name).and_then(Value::as_str).map(str::to_owned);
+        let code = result.get("exitCode").and_then(Value::as_i64);
+        let run = BashRun {
+            output: text("output").unwrap_or_default(),
+            exit_code: code.and_then(|code| i32::try_from(code).ok()),
+            cancelled: is("cancelled"),
+            truncated: is("truncated"),
+            full_output_path: text("fullOutputPath"),
+            counts: Default::default(),
+        };
+        self.shells.began();
+        self.on_shell(ShellReport::Done(Box::new(origin), params, Ok(run)))
+            .await;
+    }
+}
+
+/// The reason that extensions know a change by.
+pub(in crate::session) fn word(change: &Change) -> &'static str {
+    match change {
+        Change::New(_) => "new",
+        Change::Switch(_) => "resume",
+        Change::Fork { .. } | Change::Clone(_) => "fork",
+    }
+}
+
+/// What is asked before a change.
+fn question(change: &Change) -> (&'static str, Value) {
+    let switch = "session_before_switch";
+    let fork = "session_before_fork";
+    match change {
+        Change::New(_) => (switch, json!({"type": switch, "reason": "new"})),
+        Change::Switch(path) => (
+            switch,
+            json!({"type": switch, "reason": "resume", "targetSessionFile": path}),
+        ),
+        Change::Fork { entry, .. } => (
+            fork,
+            json!({"type": fork, "entryId": entry, "position": "before"}),
+        ),
+        Change::Clone(leaf) => (fork, json!({"type": fork, "entryId": leaf, "position": "at"})),
+    }
+}
+
+/// A compaction as an extension made it.
+fn finished(value: &Value) -> Result<Box<Finished>, String> {
+    let mut entry: Compaction = serde_json::from_value(value.clone()).map_err(|error| error.to_string())?;
+    if entry.summary.is_empty() || entry.first_kept_entry_id.is_empty() {
+        return Err("a compaction needs a summary and a firstKeptEntryId".to_owned());
+    }
+    entry.from_hook = Some(true);
+    Ok(Box::new(Finished {
+        result: CompactionResult {
+            summary: entry.summary.clone(),
+            first_kept_entry_id: entry.first_kept_entry_id.clone(),
+            tokens_before: entry.tokens_before,
+            details: entry.details.clone().unwrap_or(Value::Null),
+            estimated_tokens_after: None,
+            usage: None,
+        },
+        entry,
+    }))
+}

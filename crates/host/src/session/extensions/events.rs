@@ -1,0 +1,119 @@
+//! What extensions hear of a run. They hear of it before the client does (dialects.md 10.3): an event that somebody listens to
+//! is told when its handlers are done, and what comes after it waits for that. Deltas do not wait, and neither does anything
+//! once the run is aborted. Events that nobody listens to never leave the process.
+
+use std::collections::VecDeque;
+
+use pinion_core::{Effect, Input};
+use serde_json::{Value, json};
+use wire::Event;
+
+use super::super::Session;
+use super::super::drive::now_ms;
+use super::{Extended, Then};
+
+impl Extended {
+    /// Does an event wait for its handlers?
+    pub(in crate::session) fn is_telling(&self) -> bool {
+        self.waits.values().any(|wait| matches!(wait.then, Then::Tell(_)))
+    }
+}
+
+/// What is still to be done, in order. It only piles up while an event waits for its handlers.
+#[derive(Default)]
+pub(in crate::session) struct Agenda {
+    pub(in crate::session) effects: VecDeque<Effect>,
+    pub(in crate::session) inputs: VecDeque<Input>,
+}
+
+impl Agenda {
+    pub(in crate::session) fn is_empty(&self) -> bool {
+        self.effects.is_empty() && self.inputs.is_empty()
+    }
+}
+
+impl Session {
+    /// Tells extensions of an event. What comes back is still to be told to the client; nothing does when its handlers are
+    /// waited for.
+    pub(in crate::session) fn tell_extensions(&mut self, event: Event) -> Option<Event> {
+        match &event {
+            Event::AgentStart => self.extensions.turn = 0,
+            Event::TurnEnd { .. } => self.extensions.turn += 1,
+            _ => {}
+        }
+        let name = event.name();
+        if !self.extensions.hear(name) {
+            return Some(event);
+        }
+        let told = self.shown(&event);
+        if is_awaited(&event) {
+            self.ask_extensions(name, &told, Then::Tell(event));
+            return None;
+        }
+        self.tell_only(name, &told);
+        Some(event)
+    }
+
+    /// Tells something that no answer is awaited to.
+    pub(super) fn tell_only(&mut self, name: &str, event: &Value) {
+        self.sync_state();
+        if let Some(door) = &self.extensions.door {
+            // What is no JSON cannot be told.
+            let _told = door.tell(&self.extensions.handle, name, event);
+        }
+    }
+
+    /// The run is aborted: nothing waits for handlers any more.
+    pub(in crate::session) async fn stop_waiting(&mut self) {
+        if let Some(door) = &self.extensions.door {
+            door.abort(&self.extensions.handle);
+        }
+        for then in self.extensions.give_up(|then| matches!(then, Then::Tell(_))) {
+            if let Then::Tell(event) = then {
+                self.outbox.tell(event).await;
+            }
+        }
+    }
+
+    /// Extensions have had their time: what is left to be done is done without them.
+    pub(in crate::session) async fn cut_off(&mut self) {
+        self.stop_waiting().await;
+        self.extensions.registered.clear();
+        self.carry_on().await;
+        for then in self
+            .extensions
+            .give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_) | Then::Command(..)))
+        {
+            self.refuse_saying(then).await;
+        }
+    }
+
+    /// The event as extensions know it.
+    fn shown(&self, event: &Event) -> Value {
+        let mut shown = serde_json::to_value(event).unwrap_or_default();
+        let turn = self.extensions.turn;
+        match event {
+            Event::TurnStart => shown["timestamp"] = json!(now_ms()),
+            Event::TurnEnd { .. } => {
+                shown["turnIndex"] = json!(turn.saturating_sub(1));
+                return shown;
+            }
+            Event::MessageUpdate { .. } => {
+                let message = self.answering.as_ref().and_then(|answering| answering.so_far());
+                shown["message"] = json!(message);
+                return shown;
+            }
+            _ => return shown,
+        }
+        shown["turnIndex"] = json!(turn);
+        shown
+    }
+}
+
+/// Do client and run wait for the handlers of an event?
+fn is_awaited(event: &Event) -> bool {
+    !matches!(
+        event,
+        Event::MessageUpdate { .. } | Event::ToolExecutionUpdate { .. }
+    )
+}

@@ -1,0 +1,454 @@
+//! Extensions of a session: what they registered, what they are asked and told, what they want. Nothing here waits: whoever
+//! is asked answers later, as a happening, and what is to be done then travels with the question ([`Then`]).
+//!
+//! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
+//! `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls), `tools` (theirs), `changing`
+//! (what they may refuse), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
+//! business.
+
+mod changing;
+mod checking;
+mod events;
+mod opening;
+mod requests;
+mod saying;
+mod state;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod wishes;
+
+use std::collections::HashMap;
+use std::pin::Pin;
+
+use door::line::{Failure, Registered};
+use door::{Answer, Asking, Door, DoorError, Said};
+use pinion_core::Input;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Sleep;
+use wire::Event;
+use wire::command::{BashParams, NavigateParams};
+use wire::event::CompactionReason;
+
+use crate::extensions::Found;
+use crate::limits;
+use crate::outbox::Origin;
+
+use super::Session;
+use super::switching::Change;
+
+pub(super) use self::changing::word;
+pub(super) use self::events::Agenda;
+pub(super) use self::opening::depends;
+pub(super) use self::saying::{Saying, Turn, Who};
+pub(super) use self::tools::Theirs;
+
+/// The extensions of a session.
+pub(super) struct Extended {
+    /// What is loaded, in the order in which handlers run.
+    found: Vec<Found>,
+    /// What the process calls the session.
+    handle: String,
+    stage: Stage,
+    door: Option<Door>,
+    said: Option<mpsc::Receiver<Said>>,
+    registered: Vec<Registered>,
+    /// Questions that are out.
+    waits: HashMap<u64, Wait>,
+    asked: u64,
+    answers: JoinSet<Told>,
+    /// When commands stop waiting for extensions that are being loaded.
+    late: Option<Pin<Box<Sleep>>>,
+    /// What the process knows of the session.
+    state: state::Sent,
+    tools: Theirs,
+    /// Number of the turn that is under way.
+    turn: u64,
+    /// Questions of theirs to the user, by the id of the call.
+    dialogs: HashMap<u64, AbortHandle>,
+    /// Failures on the way to a request.
+    failures: (mpsc::Sender<Failure>, mpsc::Receiver<Failure>),
+    /// The system prompt of the run that is under way, if an extension changed it.
+    prompt: Option<String>,
+    /// Messages that go with the next prompt.
+    next_turn: Vec<std::sync::Arc<wire::Message>>,
+    /// An extension wants the agent to end.
+    shutdown: bool,
+    /// How long a run that a command began waits for the command's answer to be told first.
+    answer_first: Option<Pin<Box<Sleep>>>,
+}
+
+/// How far the extensions are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// There are none, or they cannot be had.
+    Absent,
+    /// They are being loaded; what depends on them waits.
+    Opening,
+    /// They are there, or may still come.
+    Open,
+}
+
+/// A question that is out.
+struct Wait {
+    then: Then,
+    task: AbortHandle,
+}
+
+/// What an answer is for.
+pub(super) enum Then {
+    /// The process was started, or not.
+    Door,
+    /// The extensions were loaded.
+    Opened,
+    /// They know that the session has begun.
+    Started,
+    /// An event may be told.
+    Tell(Event),
+    /// A prompt may have been changed, or dealt with.
+    Input(Saying),
+    /// A run is to begin.
+    Begin(Turn),
+    /// A slash command has ended.
+    Command(Origin, String),
+    /// A prepared call may be blocked or changed.
+    Check(usize),
+    /// The result of a call may be changed.
+    Review(Input),
+    /// Another session may be refused.
+    Change(Origin, Change),
+    /// The session was left.
+    Leave(Origin, Change),
+    /// A compaction may be refused or made otherwise.
+    Compact(CompactionReason),
+    /// Another place of the tree may be refused.
+    Move(Origin, NavigateParams),
+    /// A command of the user may have been run otherwise.
+    Bash(Origin, BashParams),
+    /// The session is over.
+    Farewell,
+}
+
+/// An answer, or the process.
+pub(super) enum Outcome {
+    Answer(Result<Answer, DoorError>),
+    Door(Result<Door, DoorError>),
+}
+
+/// What came of a question.
+pub(super) struct Told {
+    ticket: u64,
+    outcome: Outcome,
+}
+
+/// Something to deal with.
+pub(super) enum News {
+    Said(Said),
+    Told(Told),
+    Failed(Failure),
+    /// Loading takes long.
+    Late,
+    /// A run that was to begin has waited long enough.
+    Waited,
+}
+
+impl Extended {
+    /// Nothing is loaded yet.
+    pub(super) fn new(found: Vec<Found>) -> Self {
+        Self {
+            found,
+            handle: String::new(),
+            stage: Stage::Absent,
+            door: None,
+            said: None,
+            registered: Vec::new(),
+            waits: HashMap::new(),
+            asked: 0,
+            answers: JoinSet::new(),
+            late: None,
+            state: state::Sent::default(),
+            tools: Theirs::default(),
+            turn: 0,
+            dialogs: HashMap::new(),
+            failures: mpsc::channel(limits::FAILURES),
+            prompt: None,
+            next_turn: Vec::new(),
+            shutdown: false,
+            answer_first: None,
+        }
+    }
+
+    /// Waits for something to deal with. Cancel-safe.
+    pub(super) async fn next(&mut self) -> News {
+        loop {
+            tokio::select! {
+                Some(said) = heard(&mut self.said) => return News::Said(said),
+                Some(told) = self.answers.join_next() => match told {
+                    Ok(told) => return News::Told(told),
+                    // Given up.
+                    Err(_) => continue,
+                },
+                Some(failure) = self.failures.1.recv() => return News::Failed(failure),
+                () = due(&mut self.late) => return News::Late,
+                () = due(&mut self.answer_first) => return News::Waited,
+            }
+        }
+    }
+
+    /// Does an extension listen to this event?
+    pub(super) fn hear(&self, event: &str) -> bool {
+        self.door.is_some()
+            && self
+                .registered
+                .iter()
+                .any(|extension| extension.events.iter().any(|name| name == event))
+    }
+
+    /// Must ordered mail wait, since what it may depend on is being asked?
+    pub(super) fn holds_mail(&self) -> bool {
+        self.waits.values().any(|wait| {
+            matches!(
+                wait.then,
+                Then::Input(_) | Then::Begin(_) | Then::Change(..) | Then::Leave(..) | Then::Move(..)
+            )
+        })
+    }
+
+    /// Are they still being loaded?
+    pub(super) fn is_opening(&self) -> bool {
+        self.stage == Stage::Opening
+    }
+
+    /// Is somebody owed an answer that waits for them?
+    pub(super) fn owes(&self) -> bool {
+        self.waits.values().any(|wait| {
+            matches!(
+                wait.then,
+                Then::Input(_)
+                    | Then::Begin(_)
+                    | Then::Command(..)
+                    | Then::Change(..)
+                    | Then::Leave(..)
+                    | Then::Move(..)
+                    | Then::Bash(..)
+            )
+        })
+    }
+
+    /// A run is to begin. The answer to a command that began it comes before it, if it comes at once (behaviour.md 12.2).
+    fn answer_first(&mut self) {
+        if self
+            .waits
+            .values()
+            .any(|wait| matches!(wait.then, Then::Command(..)))
+        {
+            self.answer_first = Some(Box::pin(tokio::time::sleep(limits::ANSWER_FIRST)));
+        }
+    }
+
+    /// Does a run wait for an answer to be told first?
+    pub(super) fn is_answering_first(&self) -> bool {
+        self.answer_first.is_some()
+            && self
+                .waits
+                .values()
+                .any(|wait| matches!(wait.then, Then::Command(..)))
+    }
+
+    /// Does an extension want the agent to end?
+    pub(super) fn wants_shutdown(&self) -> bool {
+        self.shutdown
+    }
+
+    /// Checks a call and keeps it, if it is one for a tool of theirs.
+    pub(super) fn prepare(&mut self, slot: usize, call: &wire::ToolCall) -> Option<pinion_core::Prepared> {
+        self.tools.prepare(slot, call)
+    }
+
+    /// Another batch of calls begins.
+    pub(super) fn forget_calls(&mut self) {
+        self.tools.reset();
+    }
+
+    /// Their tools.
+    pub(super) fn tools(&self) -> &Theirs {
+        &self.tools
+    }
+
+    /// Waits for an answer beside the session.
+    fn wait(&mut self, then: Then, answer: impl Future<Output = Outcome> + Send + 'static) {
+        self.asked += 1;
+        let ticket = self.asked;
+        let task = self.answers.spawn(async move {
+            Told {
+                ticket,
+                outcome: answer.await,
+            }
+        });
+        self.waits.insert(ticket, Wait { then, task });
+    }
+
+    fn wait_for(&mut self, then: Then, asking: Result<Asking, DoorError>) {
+        self.wait(then, async move {
+            Outcome::Answer(match asking {
+                Ok(asking) => asking.await,
+                Err(error) => Err(error),
+            })
+        });
+    }
+
+    /// Waits no longer for some answers; gives out what was to be done.
+    fn give_up(&mut self, which: impl Fn(&Then) -> bool) -> Vec<Then> {
+        let mut tickets: Vec<u64> = self
+            .waits
+            .iter()
+            .filter(|(_, wait)| which(&wait.then))
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        tickets.sort_unstable();
+        let waits = tickets.iter().filter_map(|ticket| self.waits.remove(ticket));
+        waits
+            .map(|wait| {
+                wait.task.abort();
+                wait.then
+            })
+            .collect()
+    }
+}
+
+impl Session {
+    /// Asks all who listen to an event; the answer comes as a happening. Only to be called when somebody
+    /// [hears](Extended::hear) it.
+    pub(super) fn ask_extensions(&mut self, name: &str, event: &Value, then: Then) {
+        self.sync_state();
+        let extended = &mut self.extensions;
+        let asking = match &extended.door {
+            Some(door) => door.event(&extended.handle, name, event),
+            None => Err(DoorError::Gone("there is none".to_owned())),
+        };
+        extended.wait_for(then, asking);
+    }
+
+    pub(super) async fn on_extension(&mut self, news: News) {
+        match news {
+            News::Said(said) => self.on_said(said).await,
+            News::Failed(failure) => self.extension_failed(failure).await,
+            News::Late => self.extensions_are_late().await,
+            News::Waited => {}
+            News::Told(told) => self.on_told(told).await,
+        }
+    }
+
+    async fn on_told(&mut self, told: Told) {
+        // What was said before the answer comes first.
+        self.hear_out().await;
+        // One that was given up has an answer, too, now and then.
+        let Some(Wait { then, .. }) = self.extensions.waits.remove(&told.ticket) else {
+            return;
+        };
+        let answer = match told.outcome {
+            Outcome::Door(door) => return self.on_door(door).await,
+            Outcome::Answer(Ok(answer)) => {
+                for failure in answer.errors {
+                    self.extension_failed(failure).await;
+                }
+                Ok(answer.value)
+            }
+            Outcome::Answer(Err(error)) => Err(error),
+        };
+        match then {
+            Then::Door | Then::Farewell => {}
+            Then::Opened => self.on_opened(answer).await,
+            Then::Started => self.extensions_are_open().await,
+            Then::Tell(event) => {
+                self.outbox.tell(event).await;
+                self.carry_on().await;
+            }
+            Then::Input(saying) => self.on_input(saying, answer.unwrap_or_default()).await,
+            Then::Begin(turn) => self.begin_turn(turn, answer.unwrap_or_default()).await,
+            Then::Command(origin, name) => self.on_command_end(origin, &name, answer).await,
+            Then::Check(slot) => self.on_checked(slot, answer).await,
+            Then::Review(input) => self.on_reviewed(input, answer.unwrap_or_default()).await,
+            Then::Change(origin, change) => self.on_change(origin, change, answer.unwrap_or_default()).await,
+            Then::Leave(origin, change) => self.carry_out(origin, change).await,
+            Then::Compact(reason) => self.on_compact(reason, answer.unwrap_or_default()).await,
+            Then::Move(origin, params) => self.on_move(origin, params, answer.unwrap_or_default()).await,
+            Then::Bash(origin, params) => {
+                self.on_user_bash(origin, params, answer.unwrap_or_default())
+                    .await
+            }
+        }
+    }
+
+    /// Deals with everything that has been said so far.
+    pub(super) async fn hear_out(&mut self) {
+        while let Some(said) = self
+            .extensions
+            .said
+            .as_mut()
+            .and_then(|said| said.try_recv().ok())
+        {
+            self.on_said(said).await;
+        }
+    }
+
+    /// An extension failed at something that goes on without it.
+    pub(super) async fn extension_failed(&self, failure: Failure) {
+        if let Some(stack) = &failure.stack {
+            tracing::debug!("extension {}: {stack}", failure.path);
+        }
+        self.outbox
+            .tell(Event::ExtensionError {
+                extension_path: failure.path,
+                event: failure.event,
+                error: failure.error,
+            })
+            .await;
+    }
+}
+
+async fn heard(said: &mut Option<mpsc::Receiver<Said>>) -> Option<Said> {
+    let heard = match said {
+        Some(receiver) => receiver.recv().await,
+        None => return std::future::pending().await,
+    };
+    if heard.is_none() {
+        *said = None;
+    }
+    heard
+}
+
+async fn due(late: &mut Option<Pin<Box<Sleep>>>) {
+    match late {
+        Some(timer) => {
+            timer.await;
+            *late = None;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// A failure of the agent's own making, in the words of an extension's.
+fn failure(path: &str, event: &str, error: impl ToString) -> Failure {
+    Failure {
+        path: path.to_owned(),
+        event: event.to_owned(),
+        error: error.to_string(),
+        stack: None,
+    }
+}
+
+/// Members of an object; none of anything else.
+fn members(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Does an answer say `cancel`?
+fn cancels(answer: &Value) -> bool {
+    answer.get("cancel") == Some(&json!(true))
+}

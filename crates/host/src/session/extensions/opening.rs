@@ -1,0 +1,246 @@
+//! Loading the extensions of a session, beside it; leaving them; and what happens when their process is gone.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use door::line::{Opened, Registered, Source};
+use door::{Door, DoorError, Said};
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wire::Command;
+
+use crate::extensions::find;
+use crate::limits;
+
+use super::super::Session;
+use super::{Extended, News, Outcome, Stage, Then, failure, members};
+
+impl Extended {
+    /// Loads what a session that works in `cwd` has.
+    pub(in crate::session) fn of(agent: &crate::agent::Agent, cwd: &Path) -> Self {
+        Self::new(find(agent, cwd))
+    }
+}
+
+/// Does a command depend on what extensions registered or listen to?
+pub(in crate::session) fn depends(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Prompt(_)
+            | Command::Steer(_)
+            | Command::FollowUp(_)
+            | Command::QueueMessage(_)
+            | Command::AbortAndPrompt(_)
+            | Command::Continue(_)
+            | Command::GetCommands(_)
+            | Command::Compact(_)
+            | Command::Bash(_)
+            | Command::Reset(_)
+            | Command::NewSession(_)
+            | Command::SwitchSession(_)
+            | Command::Fork(_)
+            | Command::Branch(_)
+            | Command::Clone(_)
+            | Command::NavigateTree(_)
+    )
+}
+
+impl Session {
+    /// Loads the extensions, if there are any. Commands that depend on them wait, but not for ever.
+    pub(in crate::session) fn begin_extensions(&mut self) {
+        if self.extensions.found.is_empty() {
+            return;
+        }
+        self.extensions.stage = Stage::Opening;
+        self.extensions.late = Some(Box::pin(tokio::time::sleep(limits::OPEN_WAIT)));
+        self.find_door();
+    }
+
+    fn find_door(&mut self) {
+        let shared = Arc::clone(&self.agent.extensions);
+        let registry = Arc::clone(&self.agent.registry);
+        let door = async move {
+            shared.write_models(registry).await;
+            Outcome::Door(shared.door().await)
+        };
+        self.extensions.wait(Then::Door, door);
+    }
+
+    pub(super) async fn on_door(&mut self, door: Result<Door, DoorError>) {
+        match door {
+            Ok(door) => {
+                let extended = &mut self.extensions;
+                extended.handle = Uuid::new_v4().to_string();
+                extended.said = Some(door.attach(&extended.handle));
+                extended.door = Some(door);
+                self.open_extensions();
+            }
+            Err(error) => self.without_extensions(&error.to_string()).await,
+        }
+    }
+
+    fn open_extensions(&mut self) {
+        let state = self.whole_state();
+        let flags = self.agent.options.extensions.flags();
+        let extended = &mut self.extensions;
+        let sources: Vec<Source> = extended.found.iter().map(|found| found.source.clone()).collect();
+        if let Some(door) = &extended.door {
+            let asking = door.open_session(&extended.handle, &sources, &flags, &state);
+            extended.wait_for(Then::Opened, asking);
+        }
+    }
+
+    /// None of them can be had; each is named, and the session goes on.
+    async fn without_extensions(&mut self, why: &str) {
+        let paths: Vec<String> = self
+            .extensions
+            .found
+            .iter()
+            .map(|found| found.source.path.clone())
+            .collect();
+        for path in paths {
+            let error = format!("The extension was not loaded: {why}");
+            self.extension_failed(failure(&path, "load", error)).await;
+        }
+        self.extensions.stage = Stage::Absent;
+        self.extensions.late = None;
+    }
+
+    pub(super) async fn on_opened(&mut self, answer: Result<Value, DoorError>) {
+        let opened = answer.and_then(|value| {
+            serde_json::from_value::<Opened>(value).map_err(|error| DoorError::Odd(error.to_string()))
+        });
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) => return self.without_extensions(&error.to_string()).await,
+        };
+        for extension in &opened.extensions {
+            if let Some(error) = &extension.error {
+                self.extension_failed(failure(&extension.path, "load", error))
+                    .await;
+            }
+        }
+        self.extensions.registered = opened.extensions;
+        self.take_registrations(&[]);
+        if self.extensions.hear("session_start") {
+            let reason = self.extensions.state.reason();
+            self.ask_extensions("session_start", &reason, Then::Started);
+        } else {
+            self.extensions_are_open().await;
+        }
+    }
+
+    pub(super) async fn extensions_are_open(&mut self) {
+        self.extensions.stage = Stage::Open;
+        self.extensions.late = None;
+    }
+
+    /// Commands have waited long enough. What extensions register later is taken then.
+    pub(super) async fn extensions_are_late(&mut self) {
+        if self.extensions.stage != Stage::Opening {
+            return;
+        }
+        self.extensions.stage = Stage::Open;
+        if self.extensions.registered.is_empty() {
+            let paths: Vec<String> = self
+                .extensions
+                .found
+                .iter()
+                .map(|found| found.source.path.clone())
+                .collect();
+            for path in paths {
+                let error = format!(
+                    "The extension is not loaded after {} s; the session goes on without it until it is",
+                    limits::OPEN_WAIT.as_secs()
+                );
+                self.extension_failed(failure(&path, "load", error)).await;
+            }
+        }
+    }
+
+    /// What one extension registered takes the place of what it had registered before.
+    pub(super) fn on_changed(&mut self, registered: Registered) {
+        let old: Vec<String> = self.extensions.tools.names();
+        let known = &mut self.extensions.registered;
+        match known
+            .iter_mut()
+            .find(|extension| extension.path == registered.path)
+        {
+            Some(extension) => *extension = registered,
+            None => known.push(registered),
+        }
+        self.take_registrations(&old);
+    }
+
+    /// The process is gone, and with it all that its extensions had registered. It is started again, within limits.
+    pub(super) async fn on_gone(&mut self, reason: &str) {
+        let old = self.extensions.tools.names();
+        let extended = &mut self.extensions;
+        (extended.door, extended.said) = (None, None);
+        extended.registered.clear();
+        for (_, dialog) in extended.dialogs.drain() {
+            dialog.abort();
+        }
+        extended
+            .state
+            .forget(json!({"type": "session_start", "reason": "reload"}));
+        self.take_registrations(&old);
+        let error = format!("The extension process ended: {reason}");
+        self.extension_failed(failure("<runtime>", "process", error))
+            .await;
+        if !self.extensions.found.is_empty() {
+            self.begin_extensions();
+        }
+    }
+
+    /// Tells extensions that the session goes on in another file; what they hold belongs to the old one.
+    pub(in crate::session) fn leave_extensions(&mut self, reason: &str) {
+        let old = self.extensions.tools.names();
+        let extended = &mut self.extensions;
+        if let Some(door) = extended.door.take() {
+            let closing = door.close_session(&extended.handle, reason);
+            extended.wait_for(Then::Farewell, Ok(closing));
+        }
+        extended.said = None;
+        extended.registered.clear();
+        extended.give_up(|then| matches!(then, Then::Opened | Then::Started | Then::Door));
+        self.take_registrations(&old);
+    }
+
+    /// The same extensions for the session that took the place of the old one.
+    pub(in crate::session) fn reopen_extensions(&mut self, reason: &str, previous: Option<String>) {
+        let found = find(&self.agent, &self.cwd);
+        self.extensions.found = found;
+        let mut start = members(json!({"type": "session_start", "reason": reason}));
+        if let Some(previous) = previous {
+            start.insert("previousSessionFile".to_owned(), previous.into());
+        }
+        self.extensions.state.forget(start.into());
+        self.begin_extensions();
+    }
+
+    /// The session is over: its extensions may say goodbye, for a moment.
+    pub(in crate::session) async fn end_extensions(&mut self) {
+        if self.extensions.hear("session_shutdown") {
+            let event = json!({"type": "session_shutdown", "reason": "quit"});
+            self.ask_extensions("session_shutdown", &event, Then::Farewell);
+            let over = self.extensions.asked;
+            let goodbye = async {
+                loop {
+                    match self.extensions.next().await {
+                        News::Told(told) if told.ticket == over => break self.on_told(told).await,
+                        News::Said(Said::Gone(_)) => break,
+                        news => self.on_extension(news).await,
+                    }
+                }
+            };
+            let _in_time = tokio::time::timeout(limits::FAREWELL, goodbye).await;
+        }
+        let extended = &mut self.extensions;
+        if let Some(door) = extended.door.take() {
+            let closed = door.close_session(&extended.handle, "quit");
+            let _in_time = tokio::time::timeout(Duration::from_millis(200), closed).await;
+        }
+    }
+}

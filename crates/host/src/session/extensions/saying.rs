@@ -1,0 +1,282 @@
+//! What people and extensions say to the model: slash commands of extensions, prompts that extensions change or deal with,
+//! what they add to a run (pi-core.md 1.11).
+
+use std::sync::Arc;
+
+use pinion_core::{Input, QueueKind};
+use serde_json::{Value, json};
+use wire::command::PromptParams;
+use wire::reply::{Accepted, Disposition};
+use wire::{CustomMessage, Message, Reply, UserBlock};
+
+use crate::outbox::Origin;
+use crate::strings;
+
+use super::super::Session;
+use super::super::drive::now_ms;
+use super::super::enclosing::Enclosed;
+use super::super::prompting::started;
+use super::{DoorError, Then, failure};
+
+/// Who is told what became of something that was said.
+pub(in crate::session) enum Who {
+    /// A client waits for the answer.
+    Client(Origin),
+    /// An extension said it; failures are told like those of extensions.
+    Extension,
+}
+
+/// Something that is said to the model.
+pub(in crate::session) struct Saying {
+    pub(in crate::session) who: Who,
+    pub(in crate::session) text: String,
+    pub(in crate::session) enclosed: Enclosed,
+    /// Are skills and templates carried out in it?
+    pub(in crate::session) expand: bool,
+    /// What is done with it while a run is under way.
+    pub(in crate::session) behavior: Option<String>,
+}
+
+impl Saying {
+    /// A prompt of the client.
+    pub(in crate::session) fn new(origin: Origin, params: PromptParams, enclosed: Enclosed) -> Self {
+        Self {
+            who: Who::Client(origin),
+            text: params.message,
+            enclosed,
+            expand: true,
+            behavior: params.streaming_behavior,
+        }
+    }
+
+    fn source(&self) -> &'static str {
+        match self.who {
+            Who::Client(_) => "rpc",
+            Who::Extension => "extension",
+        }
+    }
+}
+
+/// A run that is to begin.
+pub(in crate::session) struct Turn {
+    who: Who,
+    text: String,
+    message: Arc<Message>,
+}
+
+impl Session {
+    pub(in crate::session) async fn answer(&mut self, who: Who, outcome: Result<Reply, String>) {
+        match (who, outcome) {
+            (Who::Client(origin), outcome) => self.outbox.respond(origin, outcome).await,
+            (Who::Extension, Ok(_)) => {}
+            (Who::Extension, Err(error)) => {
+                self.extension_failed(failure("<runtime>", "send_user_message", error))
+                    .await;
+            }
+        }
+    }
+
+    /// Runs a slash command of an extension, if the text is one; also during a run. Gives the origin back if it is none.
+    pub(in crate::session) fn run_command(&mut self, origin: Origin, text: &str) -> Option<Origin> {
+        let Some((extension, name, args)) = self.extensions.command(text) else {
+            return Some(origin);
+        };
+        self.sync_state();
+        let extended = &mut self.extensions;
+        let params = json!({"extension": extension, "name": name, "args": args, "line": text});
+        if let Some(door) = &extended.door {
+            let asking = door.call(&extended.handle, "command.run", &params, None);
+            extended.wait_for(Then::Command(origin, name), asking);
+        }
+        None
+    }
+
+    /// An exception in a command is told, and the command was carried out all the same (behaviour.md 12.2).
+    pub(super) async fn on_command_end(
+        &mut self,
+        origin: Origin,
+        name: &str,
+        answer: Result<Value, DoorError>,
+    ) {
+        if let Err(error) = answer {
+            self.extension_failed(failure(&format!("command:{name}"), "command", error))
+                .await;
+        }
+        let handled = Reply::Accepted(Accepted::new(Disposition::Handled));
+        self.outbox.respond(origin, Ok(handled)).await;
+    }
+
+    /// Says something; extensions may change it first, or deal with it themselves.
+    pub(in crate::session) async fn say(&mut self, saying: Saying) {
+        if !self.extensions.hear("input") {
+            return self.said(saying).await;
+        }
+        let mut event = json!({"type": "input", "text": saying.text, "source": saying.source()});
+        let images = saying.enclosed.images();
+        if !images.is_empty() {
+            event["images"] = json!(images);
+        }
+        if let Some(behavior) = saying.behavior.as_ref().filter(|_| !self.machine.is_idle()) {
+            event["streamingBehavior"] = json!(behavior);
+        }
+        self.ask_extensions("input", &event, Then::Input(saying));
+    }
+
+    pub(super) async fn on_input(&mut self, mut saying: Saying, answer: Value) {
+        match answer.get("action").and_then(Value::as_str) {
+            Some("handled") => {
+                let handled = Reply::Accepted(Accepted::new(Disposition::Handled));
+                return self.answer(saying.who, Ok(handled)).await;
+            }
+            Some("transform") => {
+                if let Some(text) = answer.get("text").and_then(Value::as_str) {
+                    text.clone_into(&mut saying.text);
+                }
+                if let Some(images) = answer.get("images").filter(|images| images.is_array()) {
+                    let blocks: Vec<UserBlock> = serde_json::from_value(images.clone()).unwrap_or_default();
+                    saying.enclosed.set_images(blocks);
+                }
+            }
+            _ => {}
+        }
+        self.said(saying).await;
+    }
+
+    /// Queues it during a run, else begins one.
+    async fn said(&mut self, saying: Saying) {
+        let text = if saying.expand {
+            self.expand(&saying.text).await
+        } else {
+            saying.text
+        };
+        if !self.machine.is_idle() {
+            let outcome = match saying.behavior.as_deref() {
+                None => Err(strings::BUSY.to_owned()),
+                Some("followUp" | "follow_up") => {
+                    self.push(QueueKind::FollowUp, text, saying.enclosed, false).await
+                }
+                Some(_) => self.push(QueueKind::Steering, text, saying.enclosed, false).await,
+            };
+            return self.answer(saying.who, outcome).await;
+        }
+        if let Err(error) = self.agent.check_credentials(&self.model) {
+            return self.answer(saying.who, Err(error)).await;
+        }
+        let images = saying.enclosed.images();
+        let turn = Turn {
+            who: saying.who,
+            message: Arc::new(saying.enclosed.message(text.clone())),
+            text,
+        };
+        self.extensions.prompt = None;
+        if !self.extensions.hear("before_agent_start") {
+            return self.begin_turn(turn, Value::Null).await;
+        }
+        let system_prompt = self.system_prompt();
+        let mut event =
+            json!({"type": "before_agent_start", "prompt": turn.text, "systemPrompt": system_prompt});
+        if !images.is_empty() {
+            event["images"] = json!(images);
+        }
+        self.ask_extensions("before_agent_start", &event, Then::Begin(turn));
+    }
+
+    /// Begins a run, with what extensions add to it.
+    pub(super) async fn begin_turn(&mut self, turn: Turn, answer: Value) {
+        if !self.machine.is_idle() {
+            // An extension began one meanwhile.
+            let queued = self
+                .enqueue_message(QueueKind::Steering, turn.text, turn.message)
+                .await;
+            return self.answer(turn.who, queued).await;
+        }
+        self.answer(turn.who, Ok(started())).await;
+        self.hear();
+        let mut messages = vec![turn.message];
+        messages.append(&mut self.extensions.next_turn);
+        for added in answer
+            .get("messages")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            match custom(added) {
+                Ok(message) => messages.push(Arc::new(message)),
+                Err(error) => {
+                    self.extension_failed(failure("<runtime>", "before_agent_start", error))
+                        .await;
+                }
+            }
+        }
+        let prompt = answer.get("systemPrompt").and_then(Value::as_str);
+        self.extensions.prompt = prompt.map(str::to_owned);
+        let full = self.context_is_full();
+        self.drive(Input::Prompt { messages, full }).await;
+    }
+
+    /// What was said and not begun yet is not begun any more.
+    pub(in crate::session) async fn withdraw_sayings(&mut self) {
+        for then in self
+            .extensions
+            .give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_)))
+        {
+            self.refuse_saying(then).await;
+        }
+    }
+
+    pub(super) async fn refuse_saying(&mut self, then: Then) {
+        let who = match then {
+            Then::Input(saying) => saying.who,
+            Then::Begin(turn) => turn.who,
+            Then::Command(origin, _) => Who::Client(origin),
+            _ => return,
+        };
+        self.answer(who, Err(strings::ABORTED.to_owned())).await;
+    }
+}
+
+impl super::Extended {
+    /// The extension, the name and the arguments of a slash command that is one of theirs.
+    pub(in crate::session) fn command(&self, text: &str) -> Option<(String, String, String)> {
+        let line = text.strip_prefix('/')?;
+        let (name, args) = line.split_once(' ').unwrap_or((line, ""));
+        let mut extensions = self.registered.iter();
+        let owner =
+            extensions.find(|extension| extension.commands.iter().any(|command| command.name == name))?;
+        Some((owner.path.clone(), name.to_owned(), args.to_owned()))
+    }
+
+    /// The next run has the session's own system prompt.
+    pub(in crate::session) fn forget_prompt(&mut self) {
+        self.prompt = None;
+    }
+
+    /// The system prompt of the run that is under way, if it is another one than the session's.
+    pub(in crate::session) fn prompt(&self) -> Option<&str> {
+        self.prompt.as_deref()
+    }
+}
+
+/// A message of an extension.
+///
+/// # Errors
+/// When its content is neither text nor blocks.
+pub(super) fn custom(value: &Value) -> Result<Message, String> {
+    let content = match value.get("content") {
+        None | Some(Value::Null) => Value::String(String::new()),
+        Some(content) => content.clone(),
+    };
+    Ok(Message::Custom(CustomMessage {
+        custom_type: value
+            .get("customType")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        content: serde_json::from_value(content)
+            .map_err(|error| format!("Invalid message content: {error}"))?,
+        display: value.get("display").and_then(Value::as_bool).unwrap_or(false),
+        details: value.get("details").filter(|details| !details.is_null()).cloned(),
+        timestamp: now_ms(),
+        extra: wire::Extra::default(),
+    }))
+}

@@ -1,0 +1,132 @@
+//! What extensions can look at without asking: sent whole when they are loaded, later only what changed, right before a line
+//! that may need it.
+
+use serde_json::{Map, Value, json};
+
+use super::super::Session;
+use super::members;
+
+/// What the process knows of the session.
+#[derive(Debug)]
+pub(super) struct Sent {
+    state: Map<String, Value>,
+    /// Entries that were sent because no file has them.
+    entries: usize,
+    /// What begins the session for its extensions.
+    start: Value,
+    /// Tools, commands or the system prompt may have changed.
+    stale: bool,
+}
+
+impl Default for Sent {
+    fn default() -> Self {
+        Self {
+            state: Map::new(),
+            entries: 0,
+            start: json!({"type": "session_start", "reason": "startup"}),
+            stale: true,
+        }
+    }
+}
+
+impl Sent {
+    /// The process knows nothing any more; `start` is how the session begins for it the next time.
+    pub(super) fn forget(&mut self, start: Value) {
+        *self = Self {
+            start,
+            ..Self::default()
+        };
+    }
+
+    pub(super) fn reason(&self) -> Value {
+        self.start.clone()
+    }
+
+    /// Tools, commands or the system prompt may have changed.
+    pub(super) fn mark_stale(&mut self) {
+        self.stale = true;
+    }
+}
+
+impl Session {
+    /// Everything, for the first time.
+    pub(super) fn whole_state(&mut self) -> Map<String, Value> {
+        let mut state = self.cheap_state();
+        state.extend(self.dear_state());
+        self.extensions.state.state.clone_from(&state);
+        self.extensions.state.stale = false;
+        state
+    }
+
+    /// Sends what changed since the last time.
+    pub(super) fn sync_state(&mut self) {
+        if self.extensions.door.is_none() {
+            return;
+        }
+        let mut state = self.cheap_state();
+        if std::mem::take(&mut self.extensions.state.stale) {
+            state.extend(self.dear_state());
+        }
+        let sent = &mut self.extensions.state.state;
+        let mut changed = Map::new();
+        for (name, value) in state {
+            if sent.get(&name) != Some(&value) {
+                sent.insert(name.clone(), value.clone());
+                changed.insert(name, value);
+            }
+        }
+        let extended = &mut self.extensions;
+        let Some(door) = &extended.door else { return };
+        if !changed.is_empty() {
+            door.state(&extended.handle, &changed);
+        }
+        if self.log.is_on_disk() {
+            return;
+        }
+        let entries = self.log.entries();
+        let from = extended.state.entries;
+        if let Some(new) = entries.get(from..).filter(|new| !new.is_empty()) {
+            let header = (from == 0).then(|| self.log.header());
+            // What cannot be written as JSON is in no file either.
+            let _sent = door.entries(&extended.handle, from, &new, header);
+            extended.state.entries = entries.len();
+        }
+    }
+
+    /// What may change with every event.
+    fn cheap_state(&self) -> Map<String, Value> {
+        let agent = &self.agent;
+        let dir = agent.session_dir(&self.cwd);
+        members(json!({
+            "cwd": self.cwd.to_string_lossy(),
+            "sessionId": self.log.header().id,
+            "sessionFile": self.file_text(),
+            "sessionName": self.log.session_name(),
+            "sessionDir": dir.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default(),
+            "model": self.model,
+            "thinkingLevel": self.thinking,
+            "isIdle": self.machine.is_idle(),
+            "hasPending": self.machine.queued() > 0,
+            "isTrusted": agent.settings.project == crate::settings::ProjectAccess::Full,
+            "hasUI": true,
+            "mode": "rpc",
+            "activeTools": self.active_tools,
+            "contextUsage": self.context_usage(),
+            "leafId": self.log.leaf_id(),
+            "entryCount": self.log.entries().len(),
+        }))
+    }
+
+    /// What changes with tools and resources only.
+    fn dear_state(&mut self) -> Map<String, Value> {
+        let prompt = self.system_prompt();
+        let settings = &self.agent.settings;
+        members(json!({
+            "systemPrompt": prompt,
+            "tools": self.all_tools(),
+            "commands": self.all_commands(),
+            "settings": settings.raw,
+            "modelsFile": self.models_file(),
+        }))
+    }
+}

@@ -1,0 +1,1 @@
+//! Extensions of a session, with a child that is played here.

@@ -1,0 +1,473 @@
+//! Extensions in TypeScript, run by the real host under Node: found, loaded, asked, heard, dead. What each event combines to
+//! is tested with the host itself, how lines are paired in the crate `extensions`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use crate::kit::{Pi, World, bash, kinds, of_type, text, until};
+use crate::permissions::ends;
+
+/// Is everything here that extensions need? Says what is missing.
+fn can_run() -> bool {
+    let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../extensions/typescript/main.mjs");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let missing = if !host.is_file() {
+        "the host is not in this source tree"
+    } else if !std::env::split_paths(&path).any(|dir| dir.join("node").is_file()) {
+        "node is not on PATH"
+    } else {
+        return true;
+    };
+    println!("skipped: {missing}");
+    false
+}
+
+/// A world with one extension of the user's, whose body this is.
+fn extended(replies: impl IntoIterator<Item = Reply>, body: &str) -> World {
+    let world = World::new(replies);
+    put(&world, "kit.ts", body);
+    world
+}
+
+fn put(world: &World, name: &str, body: &str) -> String {
+    let path = world.dir.agent_dir().join("extensions").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(
+        &path,
+        format!("export default function (pi: any) {{\n{body}\n}}\n"),
+    )
+    .unwrap();
+    path.display().to_string()
+}
+
+/// Runs a slash command to its end.
+fn command(pi: &Pi, line: &str) -> Vec<Value> {
+    let before = pi.lines().len();
+    let data = pi.data(json!({"type": "prompt", "message": line}));
+    assert_eq!(data["disposition"], "handled");
+    pi.lines()[before..].to_vec()
+}
+
+fn notes(lines: &[Value]) -> Vec<String> {
+    let frames = of_type(lines, "extension_ui_request").into_iter();
+    let notes = frames.filter(|frame| frame["method"] == "notify");
+    notes
+        .map(|note| note["message"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn failures(pi: &Pi) -> Vec<(String, String)> {
+    let lines = pi.lines();
+    let member = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
+    of_type(&lines, "extension_error")
+        .into_iter()
+        .map(|line| (member(line, "event"), member(line, "error")))
+        .collect()
+}
+
+/// The processes below one.
+fn descendants(pid: u32) -> Vec<String> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let mut names = Vec::new();
+    for child in children.split_whitespace() {
+        names.push(
+            fs::read_to_string(format!("/proc/{child}/comm"))
+                .unwrap_or_default()
+                .trim()
+                .to_owned(),
+        );
+        names.extend(descendants(child.parse().unwrap()));
+    }
+    names
+}
+
+#[test]
+fn without_extensions_nothing_is_started() {
+    let world = World::new([Reply::text(["ok"])]);
+    fs::create_dir_all(world.dir.agent_dir().join("extensions")).unwrap();
+    let pi = world.start();
+    pi.say("Go");
+    assert!(
+        !descendants(pi.agent.pid())
+            .iter()
+            .any(|name| name == "node" || name == "MainThread")
+    );
+    assert!(
+        !world
+            .dir
+            .agent_dir()
+            .join("cache")
+            .join("extension-models")
+            .exists()
+    );
+    pi.finish();
+}
+
+#[test]
+fn without_a_runtime_each_extension_is_named_and_the_agent_goes_on() {
+    let world = extended([Reply::text(["ok"])], "");
+    let other = put(&world, "other.ts", "");
+    let pi = Pi::spawn(world.config().env("PATH", "/nonexistent"));
+    pi.say("Go");
+    let lines = pi.lines();
+    let errors = of_type(&lines, "extension_error");
+    assert_eq!(errors.len(), 2, "{errors:?}");
+    assert_eq!(errors[1]["extensionPath"], other);
+    let why = errors[0]["error"].as_str().unwrap();
+    assert!(why.contains("was not loaded"), "{why}");
+    pi.finish();
+}
+
+#[test]
+fn commands_and_tools_are_registered_and_work() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            Reply::tool("c1", "greet", json!({"name": "Ann"})),
+            Reply::tool("c2", "greet", json!({})),
+            Reply::text(["done"]),
+        ],
+        r#"
+        pi.registerCommand("hello", { description: "Says hello", handler: async (args, ctx) => ctx.ui.notify("hi " + args + " " + ctx.isIdle()) });
+        pi.registerTool({ name: "greet", label: "Greet", description: "Greets", promptSnippet: "greets  people", parameters: { type: "object", properties: { name: { type: "string" } }, required: ["name"] },
+          async execute(id, params, signal, onUpdate) {
+            onUpdate({ content: [{ type: "text", text: "working" }] });
+            return { content: [{ type: "text", text: "Hello " + params.name }], details: { id } };
+          } });
+        "#,
+    );
+    let pi = world.start();
+    let commands = pi.get("get_commands")["commands"].clone();
+    assert_eq!(
+        (
+            &commands[0]["name"],
+            &commands[0]["source"],
+            &commands[0]["description"]
+        ),
+        (&json!("hello"), &json!("extension"), &json!("Says hello"))
+    );
+    assert_eq!(notes(&command(&pi, "/hello you there")), ["hi you there true"]);
+    pi.say("Go");
+    let ends = ends(&pi);
+    assert_eq!(ends[0], (false, "Hello Ann".to_owned()));
+    assert!(ends[1].0 && ends[1].1.contains("name"), "{ends:?}");
+    let lines = pi.lines();
+    assert_eq!(
+        of_type(&lines, "tool_execution_end")[0]["result"]["details"]["id"],
+        "c1"
+    );
+    assert_eq!(
+        text(&of_type(&lines, "tool_execution_update")[0]["partialResult"]),
+        "working"
+    );
+    let request = &world.server.requests()[0].body;
+    let tools = request["tools"].as_array().unwrap();
+    assert!(tools.iter().any(|tool| tool["name"] == "greet"));
+    assert!(request["system"].to_string().contains("- greet: greets people"));
+    pi.finish();
+}
+
+#[test]
+fn a_tool_takes_the_place_of_one_of_ours_and_flags_reach_it() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [bash("c1", "rm -rf /"), Reply::text(["done"])],
+        r#"
+        pi.registerFlag("answer", { type: "string", default: "none" });
+        pi.registerTool({ name: "bash", label: "bash", description: "Not a shell", parameters: { type: "object", properties: { command: { type: "string" } } },
+          execute: async (id, params) => ({ content: [{ type: "text", text: pi.getFlag("answer") + ": " + params.command }] }) });
+        "#,
+    );
+    let pi = world.start_with(&["--answer", "no"]);
+    pi.say("Go");
+    assert_eq!(ends(&pi), [(false, "no: rm -rf /".to_owned())]);
+    let tools = world.server.requests()[0].body["tools"].clone();
+    let bashes = tools
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|tool| tool["name"] == "bash");
+    assert_eq!(
+        bashes.map(|tool| tool["description"].clone()).collect::<Vec<_>>(),
+        ["Not a shell"]
+    );
+    pi.finish();
+}
+
+#[test]
+fn a_tool_call_is_blocked_changed_or_fails_closed() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            bash("c1", "echo blocked"),
+            bash("c2", "echo changed"),
+            bash("c3", "echo throws"),
+            bash("c4", "echo quiet"),
+            Reply::text(["done"]),
+        ],
+        r#"
+        pi.on("tool_call", async (event) => {
+          if (event.input.command.includes("blocked")) return { block: true };
+          if (event.input.command.includes("changed")) event.input.command = "echo other";
+          if (event.input.command.includes("throws")) throw new Error("no idea");
+        });
+        "#,
+    );
+    let pi = world.start();
+    pi.say("Go");
+    assert_eq!(
+        ends(&pi),
+        [
+            (true, "Tool execution was blocked by an extension".to_owned()),
+            (false, "other\n".to_owned()),
+            (true, "no idea".to_owned()),
+            (false, "quiet\n".to_owned()),
+        ]
+    );
+    assert!(failures(&pi).is_empty());
+    pi.finish();
+}
+
+#[test]
+fn a_process_that_dies_is_told_started_again_and_lets_no_call_through() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            bash("c1", "echo kill"),
+            Reply::text(["done"]),
+            Reply::text(["again"]),
+        ],
+        r#"
+        pi.on("session_start", (event, ctx) => ctx.ui.setStatus("start", event.reason));
+        pi.on("tool_call", async () => { process.kill(process.pid, "SIGKILL"); await new Promise(() => {}); });
+        "#,
+    );
+    let pi = world.start();
+    pi.say("Go");
+    let (is_error, said) = ends(&pi)[0].clone();
+    assert!(is_error && said.contains("gave no answer"), "{said}");
+    until("the extensions are there again", || {
+        let lines = pi.lines();
+        let starts = of_type(&lines, "extension_ui_request").into_iter();
+        starts.filter(|frame| frame["statusText"] == "reload").count() == 1
+    });
+    let failures = failures(&pi);
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0].1.contains("signal 9"), "{failures:?}");
+    pi.say("More");
+    pi.finish();
+}
+
+#[test]
+fn a_process_that_dies_again_and_again_is_left_alone() {
+    if !can_run() {
+        return;
+    }
+    let world = extended([Reply::text(["ok"])], r#"process.kill(process.pid, "SIGKILL");"#);
+    let pi = world.start();
+    until("it is given up", || {
+        failures(&pi)
+            .iter()
+            .any(|(_, error)| error.contains("left alone"))
+    });
+    pi.say("Go");
+    pi.finish();
+}
+
+#[test]
+fn a_handler_that_never_ends_stops_neither_commands_nor_abort() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [bash("c1", "echo hi"), Reply::text(["done"])],
+        r#"
+        pi.on("turn_start", async (event) => { if (event.turnIndex === 1) await new Promise(() => {}); });
+        pi.registerCommand("stuck", { handler: async () => { await new Promise(() => {}); } });
+        "#,
+    );
+    let pi = world.start();
+    pi.send(json!({"type": "prompt", "message": "/stuck"}));
+    pi.prompt("Go");
+    pi.wait("turn_end");
+    assert_eq!(pi.state()["isStreaming"], true);
+    pi.data(json!({"type": "abort"}));
+    pi.settled();
+    assert_eq!(pi.state()["isStreaming"], false);
+    let lines = pi.lines();
+    assert_eq!(of_type(&lines, "turn_start").len(), 2);
+    pi.agent.close_stdin();
+    pi.agent.wait_exit(crate::kit::LONG).unwrap();
+}
+
+#[test]
+fn input_is_changed_or_dealt_with_and_runs_get_more_to_read() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"]), Reply::text(["b"])],
+        r#"
+        pi.on("input", async (event) => {
+          if (event.text === "mine") return { action: "handled" };
+          if (event.text === "short") return { action: "transform", text: "a longer text" };
+        });
+        pi.on("before_agent_start", async (event) => ({ message: { customType: "kit", content: "about " + event.prompt, display: false }, systemPrompt: "You are a teapot." }));
+        pi.on("context", async (event) => ({ messages: event.messages.filter((message) => message.role !== "custom") }));
+        "#,
+    );
+    let pi = world.start();
+    let data = pi.data(json!({"type": "prompt", "message": "mine"}));
+    assert_eq!(data["disposition"], "handled");
+    pi.say("short");
+    assert_eq!(pi.roles(), ["user", "custom", "assistant"]);
+    let requests = world.server.requests();
+    let body = requests[0].body.to_string();
+    assert!(
+        body.contains("a longer text") && body.contains("You are a teapot."),
+        "{body}"
+    );
+    assert!(!body.contains("about a longer text"), "{body}");
+    pi.finish();
+}
+
+#[test]
+fn what_extensions_refuse_does_not_happen() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"])],
+        r#"
+        pi.on("session_before_switch", async () => ({ cancel: true }));
+        pi.on("session_before_fork", async () => ({ cancel: true }));
+        pi.on("session_before_tree", async () => ({ cancel: true }));
+        pi.on("user_bash", async (event) => ({ result: { output: "not " + event.command, exitCode: 3, cancelled: false, truncated: false } }));
+        "#,
+    );
+    let pi = world.start();
+    pi.say("Hi");
+    let id = pi.state()["sessionId"].clone();
+    assert_eq!(pi.get("new_session")["cancelled"], true);
+    assert_eq!(pi.get("clone")["cancelled"], true);
+    let entry = pi.get("get_fork_messages")["messages"][0]["entryId"].clone();
+    assert_eq!(
+        pi.data(json!({"type": "fork", "entryId": entry}))["cancelled"],
+        true
+    );
+    assert_eq!(
+        pi.data(json!({"type": "navigate_tree", "targetId": entry}))["cancelled"],
+        true
+    );
+    assert_eq!(pi.state()["sessionId"], id);
+    let ran = pi.data(json!({"type": "bash", "command": "ls"}));
+    assert_eq!((&ran["output"], &ran["exitCode"]), (&json!("not ls"), &json!(3)));
+    pi.finish();
+}
+
+#[test]
+fn another_session_has_its_extensions_anew() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"])],
+        r#"
+        let count = 0;
+        pi.on("session_start", (event, ctx) => ctx.ui.notify("start " + event.reason));
+        pi.on("session_shutdown", (event, ctx) => ctx.ui.notify("end " + event.reason));
+        pi.registerCommand("count", { handler: async (_args, ctx) => ctx.ui.notify("count " + ++count) });
+        "#,
+    );
+    let pi = world.start();
+    command(&pi, "/count");
+    assert_eq!(pi.get("new_session")["cancelled"], false);
+    command(&pi, "/count");
+    assert_eq!(
+        notes(&pi.lines()),
+        ["start startup", "count 1", "end new", "start new", "count 1"]
+    );
+    pi.finish();
+}
+
+#[test]
+fn what_extensions_say_and_set_is_done_in_their_order() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"]), Reply::text(["b"])],
+        r#"
+        pi.registerCommand("do", { handler: async () => {
+          pi.appendEntry("kit", { n: 1 });
+          pi.setSessionName("named");
+          pi.setThinkingLevel("high");
+          pi.setActiveTools(["read"]);
+          pi.sendMessage({ customType: "kit", content: "a note", display: true });
+        } });
+        pi.registerCommand("run", { handler: async () => { pi.sendMessage({ customType: "kit", content: "go", display: true }, { triggerTurn: true }); } });
+        pi.registerCommand("say", { handler: async () => { pi.sendUserMessage("from an extension"); } });
+        pi.registerCommand("model", { handler: async (_a, ctx) => { ctx.ui.notify(String(await pi.setModel({ provider: "no", id: "such" }))); } });
+        "#,
+    );
+    let pi = world.start();
+    let lines = command(&pi, "/do");
+    assert_eq!(
+        kinds(&lines)[..5],
+        [
+            "entry_appended",
+            "session_info_changed",
+            "thinking_level_changed",
+            "message_start",
+            "message_end"
+        ]
+    );
+    assert_eq!(pi.state()["sessionName"], "named");
+    assert_eq!(notes(&command(&pi, "/model")), ["false"]);
+    for line in ["/run", "/say"] {
+        pi.agent.skip();
+        command(&pi, line);
+        pi.settled();
+    }
+    assert_eq!(pi.roles(), ["custom", "custom", "assistant", "user", "assistant"]);
+    let tools = world.server.requests()[0].body["tools"].clone();
+    assert_eq!(tools.as_array().unwrap().len(), 1);
+    pi.finish();
+}
+
+#[test]
+fn only_trusted_projects_bring_extensions() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([]);
+    let dir = world.dir.cwd().join(".pi").join("extensions");
+    fs::create_dir_all(&dir).unwrap();
+    fs::write(
+        dir.join("x.ts"),
+        "export default (pi) => { pi.registerCommand('theirs', { handler: async () => {} }); };",
+    )
+    .unwrap();
+    let named = |args: &[&str]| {
+        let pi = world.start_with(args);
+        let commands = pi.get("get_commands")["commands"].clone();
+        pi.finish();
+        commands.as_array().unwrap().len()
+    };
+    assert_eq!(named(&[]), 0);
+    assert_eq!(named(&["--approve"]), 1);
+    assert_eq!(named(&["--approve", "--no-extensions"]), 0);
+    let file = dir.join("x.ts").display().to_string();
+    assert_eq!(named(&["--no-extensions", "-e", &file]), 1);
+}
