@@ -11,6 +11,7 @@ use wire::content::joined_text;
 use wire::{ImageContent, ToolCall, UserBlock, UserContent};
 
 use crate::error::LlmError;
+use crate::limits::{BODY_BYTES, BODY_BYTES_PER_MESSAGE};
 
 /// A body: fields, and a conversation in the place of the field that is null and has its name. (Sampling parameters of the
 /// user may replace every field, even that one.)
@@ -21,12 +22,22 @@ pub(crate) struct Body<T> {
     pub(crate) name: &'static str,
     /// The conversation.
     pub(crate) history: T,
+    /// Messages in it.
+    pub(crate) turns: usize,
+}
+
+/// Bytes of a body with a conversation of so many messages. Room for messages of middling size is there from the start: to
+/// grow to it step by step would copy everything several times.
+pub(crate) fn encode(body: &impl Serialize, turns: usize) -> Result<Vec<u8>, LlmError> {
+    let mut out = Vec::with_capacity(BODY_BYTES + turns.saturating_mul(BODY_BYTES_PER_MESSAGE));
+    serde_json::to_writer(&mut out, body).map_err(|error| LlmError::Encode(error.to_string()))?;
+    Ok(out)
 }
 
 impl<T: Serialize> Body<T> {
     /// The body's bytes.
     pub(crate) fn encode(&self) -> Result<Vec<u8>, LlmError> {
-        serde_json::to_vec(self).map_err(|error| LlmError::Encode(error.to_string()))
+        encode(self, self.turns)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::request::ModelRequest;
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let history = messages::history(request);
     let body = Body {
+        turns: history.len(),
         fields: fields(request),
         name: "contents",
         history: messages::write(&request.model, &history),

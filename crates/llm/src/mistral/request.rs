@@ -23,6 +23,7 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     }
     let history = messages::history(request);
     let body = Body {
+        turns: history.len(),
         fields: fields(request),
         name: "messages",
         history: messages::write(request, &history),

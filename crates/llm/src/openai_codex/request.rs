@@ -23,6 +23,7 @@ const NO_INSTRUCTIONS: &str = "You are a helpful assistant.";
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let history = messages::history(request);
     let body = Body {
+        turns: history.len(),
         fields: fields(request),
         name: "input",
         history: messages::conversation(&request.model, &history),

@@ -18,6 +18,7 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let history = messages::history(request);
     let marker = messages::marker(request, &dialect);
     let body = Body {
+        turns: history.len(),
         fields: fields(request, &dialect),
         name: "messages",
         history: messages::write(request, &dialect, &history, marker.as_ref()),

@@ -16,6 +16,7 @@ use crate::request::{CacheRetention, ModelRequest};
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let history = messages::history(request);
     let body = Body {
+        turns: history.len(),
         fields: fields(request),
         name: "input",
         history: messages::write(request, &history),
