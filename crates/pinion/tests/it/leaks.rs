@@ -210,17 +210,24 @@ fn credential_server() -> String {
             let mut stream = stream.unwrap();
             let asked = whole_request(&mut stream);
             let (status, body) = if number == 0 {
-                (400, json!({"error_description": format!("You said {asked}, {asked}")}))
+                (
+                    400,
+                    json!({"error_description": format!("You said {asked}, {asked}")}),
+                )
             } else if asked.starts_with("GET") {
                 let role = json!({"accessKeyId": key("sso-id"), "secretAccessKey": key("sso-secret"),
                     "sessionToken": key("sso-token"), "expiration": 4_000_000_000_000_u64});
                 (200, json!({"roleCredentials": role}))
             } else {
-                (200, json!({"access_token": key("adc-access"), "expires_in": 3599}))
+                (
+                    200,
+                    json!({"access_token": key("adc-access"), "expires_in": 3599}),
+                )
             };
             let body = body.to_string();
             let length = body.len();
-            let head = format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+            let head =
+                format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
             stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
         }
     });
@@ -237,7 +244,9 @@ fn whole_request(stream: &mut TcpStream) -> String {
         let Some((head, body)) = text.split_once("\r\n\r\n") else {
             continue;
         };
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
         if count == 0 || body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
             return text;
         }
