@@ -8,6 +8,7 @@ mod access;
 mod answer;
 mod anthropic;
 mod bedrock;
+mod body;
 mod client;
 mod compat;
 mod copilot;

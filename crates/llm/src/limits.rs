@@ -154,3 +154,9 @@ pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;
 
 /// How long fetching a document may take.
 pub const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Room for the body of a request, bytes; it grows when more is needed.
+pub(crate) const BODY_BYTES: usize = 16 << 10;
+
+/// Room for each message in it, bytes.
+pub(crate) const BODY_BYTES_PER_MESSAGE: usize = 256;

@@ -237,7 +237,8 @@ fn percent_encoded(text: &str) -> String {
     out
 }
 
-fn percent_decoded(text: &str) -> String {
+/// The text without `%XX`.
+pub(crate) fn percent_decoded(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((first, after)) = rest.split_first() {

@@ -1,6 +1,7 @@
 //! Prepares a conversation for a model that may be another one than the one it was held with (providers.md 2.2). How it is
 //! then written is decided in the families.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -31,10 +32,10 @@ pub(crate) type Normalise<'a> = &'a dyn Fn(&str, &AssistantMessage) -> String;
 
 /// Gives the conversation as `target` can take it: failed answers are gone, every call has exactly one result, directly
 /// behind its answer, and what only the original model understands is plain. Messages that need no change are shared.
-pub(crate) fn transform(
-    messages: &[Arc<Message>],
-    target: &Model,
-    normalise: Normalise<'_>,
+pub(crate) fn transform<'a>(
+    messages: &'a [Arc<Message>],
+    target: &'a Model,
+    normalise: Normalise<'a>,
 ) -> Vec<Arc<Message>> {
     let mut pass = Pass {
         target,
@@ -42,7 +43,7 @@ pub(crate) fn transform(
         renamed: HashMap::new(),
         taken: HashMap::new(),
         open: Vec::new(),
-        out: Vec::new(),
+        out: Vec::with_capacity(messages.len()),
     };
     for message in messages {
         match &**message {
@@ -71,18 +72,18 @@ struct Pass<'a> {
     /// The same the other way round.
     taken: HashMap<String, String>,
     /// Calls of the last answer that have no result yet: id as it is now, tool.
-    open: Vec<(String, String)>,
+    open: Vec<(Cow<'a, str>, &'a str)>,
     out: Vec<Arc<Message>>,
 }
 
-impl Pass<'_> {
+impl<'a> Pass<'a> {
     /// Answers what is still open.
     fn settle(&mut self) {
         for (tool_call_id, tool_name) in self.open.drain(..) {
             let content = vec![UserBlock::text(NO_RESULT)];
             let result = ToolResultMessage {
-                tool_call_id,
-                tool_name,
+                tool_call_id: tool_call_id.into_owned(),
+                tool_name: tool_name.to_owned(),
                 content,
                 details: None,
                 is_error: true,
@@ -113,30 +114,30 @@ impl Pass<'_> {
     }
 
     /// An answer. A second call of the same id is left out: no result could be told from the other's.
-    fn assistant(&mut self, message: &Arc<Message>, answer: &AssistantMessage) {
+    fn assistant(&mut self, message: &Arc<Message>, answer: &'a AssistantMessage) {
         let same = self.target.is_same(&answer.provider, &answer.api, &answer.model);
         if same && unchanged(answer) {
             let calls = answer.content.iter().filter_map(AssistantBlock::as_tool_call);
             self.open
-                .extend(calls.map(|call| (call.id.clone(), call.name.clone())));
+                .extend(calls.map(|call| (Cow::Borrowed(&*call.id), &*call.name)));
             self.out.push(Arc::clone(message));
             return;
         }
         let mut ids = HashSet::new();
         let mut content = Vec::with_capacity(answer.content.len());
-        for block in &answer.content {
+        for original in &answer.content {
             let Some(block) = (if same {
-                own_block(block)
+                own_block(original)
             } else {
-                self.foreign_block(block, answer)
+                self.foreign_block(original, answer)
             }) else {
                 continue;
             };
-            if let AssistantBlock::ToolCall(call) = &block {
+            if let (AssistantBlock::ToolCall(call), AssistantBlock::ToolCall(named)) = (&block, original) {
                 if !ids.insert(call.id.clone()) {
                     continue;
                 }
-                self.open.push((call.id.clone(), call.name.clone()));
+                self.open.push((Cow::Owned(call.id.clone()), &*named.name));
             }
             content.push(block);
         }
@@ -187,23 +188,20 @@ impl Pass<'_> {
 
     /// A result goes out when its call is open; otherwise nobody asked for it, and providers refuse such requests.
     fn result(&mut self, message: &Arc<Message>, result: &ToolResultMessage) {
-        let id = self
-            .renamed
-            .get(&result.tool_call_id)
-            .unwrap_or(&result.tool_call_id)
-            .clone();
-        let Some(at) = self.open.iter().position(|(open, _)| *open == id) else {
+        let own = &result.tool_call_id;
+        let id = self.renamed.get(own).unwrap_or(own);
+        let Some(at) = self.open.iter().position(|(open, _)| open == id) else {
             return;
         };
-        self.open.remove(at);
+        let (id, _) = self.open.remove(at);
         let images = self.without_images(&result.content, TOOL_IMAGE);
-        if images.is_none() && id == result.tool_call_id {
+        if images.is_none() && id == *own {
             self.out.push(Arc::clone(message));
             return;
         }
         let content = images.unwrap_or_else(|| result.content.clone());
         let result = ToolResultMessage {
-            tool_call_id: id,
+            tool_call_id: id.into_owned(),
             content,
             details: None,
             ..result.clone()
@@ -232,11 +230,12 @@ impl Pass<'_> {
 /// Would an answer of the same model go out as it is? The usual case, decided without a copy: it happens for every answer
 /// of the conversation with every request.
 fn unchanged(answer: &AssistantMessage) -> bool {
-    let mut ids = HashSet::new();
-    answer.content.iter().all(|block| match block {
-        AssistantBlock::Text(_) => true,
-        AssistantBlock::Thinking(thinking) => is_own(thinking),
-        AssistantBlock::ToolCall(call) => ids.insert(call.id.as_str()),
+    // One call cannot be another's twin.
+    let mut ids = (answer.tool_calls().nth(1).is_some()).then(HashSet::new);
+    answer.content.iter().all(|block| match (block, &mut ids) {
+        (AssistantBlock::Thinking(thinking), _) => is_own(thinking),
+        (AssistantBlock::ToolCall(call), Some(ids)) => ids.insert(call.id.as_str()),
+        (AssistantBlock::Text(_) | AssistantBlock::ToolCall(_), _) => true,
     })
 }
 

@@ -31,6 +31,18 @@ pub(super) struct Cost {
     pub(super) grown_mb: f64,
 }
 
+/// A token of ChatGPT's form: its middle names the account `acc`.
+const CHATGPT_KEY: &str =
+    "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOiB7ImNoYXRncHRfYWNjb3VudF9pZCI6ICJhY2MifX0.s";
+
+/// A key that an API takes.
+fn key(api: &str) -> &'static str {
+    match api {
+        "openai-codex-responses" => CHATGPT_KEY,
+        _ => "mock-key",
+    }
+}
+
 /// The scripted model and the folders of agents that follow one another.
 #[derive(Debug)]
 pub(super) struct Stage {
@@ -57,7 +69,7 @@ impl Stage {
             "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
         });
         workspace.write_models(&json!({"providers": {"mock": {
-            "baseUrl": format!("{}/{path}", server.url()), "api": api, "apiKey": "mock-key",
+            "baseUrl": format!("{}/{path}", server.url()), "api": api, "apiKey": key(api),
             "models": [model],
         }}}))?;
         Ok(Self { server, workspace })

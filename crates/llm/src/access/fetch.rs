@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use crate::http::Connector;
 use crate::limits::{CREDENTIAL_TIMEOUT, MAX_CREDENTIAL_BYTES, METADATA_TIMEOUT};
+use crate::secrets::percent_decoded;
 
 /// One request.
 #[derive(Debug, Default)]
@@ -118,8 +119,28 @@ pub(crate) async fn aside<T: Send + 'static>(
     done.unwrap_or_else(|error| Err(error.to_string()))
 }
 
+/// Fields of a form that hold a credential.
+const SECRET_FIELDS: [&str; 4] = ["assertion", "client_secret", "refresh_token", "WebIdentityToken"];
+
+/// Keeps what a request carries out of texts from now on: a server may repeat it in a refusal.
+fn learn(connector: &Connector, ask: &Ask<'_>) {
+    let secrets = connector.secrets();
+    for (name, value) in &ask.headers {
+        secrets.learn_header(name, value);
+    }
+    let pairs = ask.body.iter().flat_map(|body| body.split('&'));
+    for (_, value) in pairs
+        .filter_map(|pair| pair.split_once('='))
+        .filter(|(name, _)| SECRET_FIELDS.contains(name))
+    {
+        secrets.learn(value);
+        secrets.learn(&percent_decoded(value));
+    }
+}
+
 /// Sends a request and reads the reply.
 pub(crate) async fn fetch(connector: &Connector, ask: Ask<'_>) -> Result<Reply, String> {
+    learn(connector, &ask);
     let wait = if ask.nearby {
         METADATA_TIMEOUT
     } else {
@@ -174,7 +195,11 @@ async fn exchange(connector: &Connector, url: Url, ask: Ask<'_>) -> Result<Reply
             return Err("the answer is too large".to_owned());
         }
     }
-    let body = String::from_utf8(body).map_err(|_| "the answer is no text".to_owned())?;
+    let mut body = String::from_utf8(body).map_err(|_| "the answer is no text".to_owned())?;
+    if !(200..300).contains(&status) {
+        // Before anything is cut off: half a credential would not be recognised.
+        body = connector.secrets().redact(body);
+    }
     Ok(Reply { status, body })
 }
 

@@ -8,6 +8,7 @@ use wire::{Message, ThinkingLevel, ToolSpec};
 
 use super::adaptive::thinks_adaptively;
 use super::messages;
+use crate::body::encode;
 use crate::compat::{flag, word};
 use crate::copilot;
 use crate::error::LlmError;
@@ -52,7 +53,7 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "v1/messages"),
         headers: headers(request, &compat)?.finish(&request.headers)?,
-        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+        body: encode(&body, history.len())?,
     })
 }
 

@@ -81,6 +81,12 @@ impl Access {
                 .get(&self.cache_key(), load)
                 .await
                 .map_err(|why| Fault::new(format!("Could not load AWS credentials: {why}")))?;
+            for secret in [Some(&keys.id), Some(&keys.secret), keys.token.as_ref()]
+                .into_iter()
+                .flatten()
+            {
+                connector.secrets().learn(secret.expose());
+            }
             let job = sign::Job {
                 method: "POST",
                 url: &url,

@@ -10,6 +10,7 @@ use super::messages;
 use super::region::Target;
 use crate::Secret;
 use crate::access::fetch::percent;
+use crate::body::encode;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
@@ -23,7 +24,7 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest {
         url: join_url(&endpoint, &path(&request.model.id)),
         headers: headers(request)?,
-        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+        body: encode(&body, history.len())?,
     })
 }
 

@@ -1,13 +1,15 @@
 //! Writes a conversation as the `contents` of the Gemini API (providers.md 6). The rest of the request is written in
-//! `request`.
+//! `request`. The types borrow from the conversation and are serialised straight into the body, as those of `anthropic` are.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use wire::content::joined_text;
-use wire::{AssistantBlock, AssistantMessage, Message, Model, ToolCall, ToolResultMessage, UserBlock};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use wire::{AssistantBlock, AssistantMessage, ImageContent, Message, Model, ToolCall, ToolResultMessage};
 
 use super::generation::{results_hold_images, wants_signed_calls};
+use crate::body::{Piece, images, pieces, text_of};
 use crate::ids;
 use crate::request::ModelRequest;
 use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
@@ -15,17 +17,113 @@ use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
 /// What the provider takes in place of a signature for a call that another model made.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The `contents` of a request.
-pub(super) fn write(request: &ModelRequest) -> Vec<Value> {
+/// A message as the API takes it.
+#[derive(Debug, Serialize)]
+pub(super) struct Turn<'a> {
+    parts: Vec<Part<'a>>,
+    role: &'static str,
+}
+
+/// A part and its signature.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(flatten)]
+    kind: Kind<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Kind<'a> {
+    Text {
+        text: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        thought: bool,
+    },
+    #[serde(rename_all = "camelCase")]
+    Image { inline_data: Image<'a> },
+    #[serde(rename_all = "camelCase")]
+    Call { function_call: Call<'a> },
+    #[serde(rename_all = "camelCase")]
+    Response { function_response: Response<'a> },
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Image<'a> {
+    mime_type: &'a str,
+    data: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Call<'a> {
+    args: &'a Map<String, Value>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Response<'a> {
+    name: &'a str,
+    response: Outcome<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parts: Vec<Part<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
+/// What a tool gave.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Outcome<'a> {
+    Output(Cow<'a, str>),
+    Error(Cow<'a, str>),
+}
+
+impl<'a> From<Kind<'a>> for Part<'a> {
+    fn from(kind: Kind<'a>) -> Self {
+        Self {
+            kind,
+            thought_signature: None,
+        }
+    }
+}
+
+impl<'a> From<Piece<'a>> for Part<'a> {
+    fn from(piece: Piece<'a>) -> Self {
+        let kind = match piece {
+            Piece::Text(text) => Kind::Text { text, thought: false },
+            Piece::Image(image) => Kind::Image {
+                inline_data: Image {
+                    mime_type: &image.mime_type,
+                    data: &image.data,
+                },
+            },
+        };
+        Self::from(kind)
+    }
+}
+
+/// The conversation as this API can take it, for [`write`] to borrow from.
+pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
     let model = &request.model;
-    let history = transform(&request.messages, model, &|id, _| ids::google(id, model));
+    transform(&request.messages, model, &|id, _| ids::google(id, model))
+}
+
+/// The `contents` of a request.
+pub(super) fn write<'a>(model: &'a Model, history: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
     let mut writer = Writer {
-        model,
-        out: Vec::new(),
+        sends_ids: ids::google_sends_ids(&model.id),
+        wants_signed: wants_signed_calls(&model.id),
+        holds_images: results_hold_images(&model.id),
+        out: Vec::with_capacity(history.len()),
         results: Vec::new(),
         images: Vec::new(),
     };
-    for message in &history {
+    for message in history {
         writer.message(Arc::as_ref(message));
     }
     writer.flush();
@@ -34,26 +132,26 @@ pub(super) fn write(request: &ModelRequest) -> Vec<Value> {
 
 /// Writes message by message.
 struct Writer<'a> {
-    model: &'a Model,
-    out: Vec<Value>,
+    /// What the model takes: ids of calls, calls without a signature, images in results.
+    sends_ids: bool,
+    wants_signed: bool,
+    holds_images: bool,
+    out: Vec<Turn<'a>>,
     /// Results of the last answer; the API wants them together.
-    results: Vec<Value>,
+    results: Vec<Part<'a>>,
     /// Images that the results could not hold.
-    images: Vec<Value>,
+    images: Vec<&'a ImageContent>,
 }
 
-impl Writer<'_> {
-    fn message(&mut self, message: &Message) {
+impl<'a> Writer<'a> {
+    fn message(&mut self, message: &'a Message) {
         if let Message::ToolResult(result) = message {
             self.result(result);
             return;
         }
         self.flush();
         match message {
-            Message::User(user) => {
-                let parts = user.content.to_blocks().iter().filter_map(user_part).collect();
-                self.push("user", parts);
-            }
+            Message::User(user) => self.push("user", pieces(&user.content).map(Part::from).collect()),
             Message::Assistant(answer) => {
                 let parts = self.answer(answer);
                 self.push("model", parts);
@@ -63,9 +161,9 @@ impl Writer<'_> {
     }
 
     /// Appends a content, unless it is empty: the API refuses those.
-    fn push(&mut self, role: &str, parts: Vec<Value>) {
+    fn push(&mut self, role: &'static str, parts: Vec<Part<'a>>) {
         if !parts.is_empty() {
-            self.out.push(json!({"parts": parts, "role": role}));
+            self.out.push(Turn { parts, role });
         }
     }
 
@@ -74,56 +172,48 @@ impl Writer<'_> {
         let results = std::mem::take(&mut self.results);
         self.push("user", results);
         if !self.images.is_empty() {
-            let mut parts = vec![json!({"text": IMAGES_FOLLOW})];
-            parts.append(&mut self.images);
+            let mut parts = vec![Part::from(Piece::Text(IMAGES_FOLLOW))];
+            parts.extend(self.images.drain(..).map(Piece::Image).map(Part::from));
             self.push("user", parts);
         }
     }
 
-    fn result(&mut self, result: &ToolResultMessage) {
-        let images: Vec<Value> = result
-            .content
-            .iter()
-            .filter(|block| matches!(block, UserBlock::Image(_)))
-            .filter_map(user_part)
-            .collect();
-        let text = joined_text(&result.content);
-        let text = if text.is_empty() && !images.is_empty() {
-            ONLY_IMAGES.to_owned()
+    fn result(&mut self, result: &'a ToolResultMessage) {
+        let mut text = text_of(&result.content);
+        if text.is_empty() && images(&result.content).next().is_some() {
+            text = Cow::Borrowed(ONLY_IMAGES);
+        }
+        let mut parts = Vec::new();
+        if self.holds_images {
+            parts.extend(images(&result.content).map(Piece::Image).map(Part::from));
         } else {
-            text
+            self.images.extend(images(&result.content));
+        }
+        let function_response = Response {
+            name: &result.tool_name,
+            response: if result.is_error {
+                Outcome::Error(text)
+            } else {
+                Outcome::Output(text)
+            },
+            parts,
+            id: self.sends_ids.then_some(&*result.tool_call_id),
         };
-        let field = if result.is_error { "error" } else { "output" };
-        let mut response = Map::new();
-        response.insert("name".into(), json!(result.tool_name));
-        response.insert("response".into(), json!({field: text}));
-        if results_hold_images(&self.model.id) {
-            if !images.is_empty() {
-                response.insert("parts".into(), images.into());
-            }
-        } else {
-            self.images.extend(images);
-        }
-        if ids::google_sends_ids(&self.model.id) {
-            response.insert("id".into(), json!(result.tool_call_id));
-        }
-        self.results.push(json!({"functionResponse": response}));
+        self.results.push(Kind::Response { function_response }.into());
     }
 
     /// The parts of an answer. What another model thought is text by now, and its signatures are gone.
-    fn answer(&self, answer: &AssistantMessage) -> Vec<Value> {
-        let mut parts = Vec::new();
+    fn answer(&self, answer: &'a AssistantMessage) -> Vec<Part<'a>> {
+        let mut parts = Vec::with_capacity(answer.content.len());
         let mut calls = 0;
         for block in &answer.content {
             match block {
                 AssistantBlock::Text(text) => {
-                    let fields = json!({"text": text.text});
-                    parts.extend(said(fields, &text.text, text.text_signature.as_deref()));
+                    parts.extend(said(&text.text, false, text.text_signature.as_deref()));
                 }
                 AssistantBlock::Thinking(thinking) => {
-                    let fields = json!({"text": thinking.thinking, "thought": true});
                     let signature = thinking.thinking_signature.as_deref();
-                    parts.extend(said(fields, &thinking.thinking, signature));
+                    parts.extend(said(&thinking.thinking, true, signature));
                 }
                 AssistantBlock::ToolCall(call) => {
                     parts.push(self.call(call, calls == 0));
@@ -135,31 +225,27 @@ impl Writer<'_> {
     }
 
     /// A call. Of several at once the provider signs the first.
-    fn call(&self, call: &ToolCall, first: bool) -> Value {
-        let mut fields = Map::new();
-        fields.insert("args".into(), json!(call.arguments));
-        fields.insert("name".into(), json!(call.name));
-        if ids::google_sends_ids(&self.model.id) {
-            fields.insert("id".into(), json!(call.id));
+    fn call(&self, call: &'a ToolCall, first: bool) -> Part<'a> {
+        let function_call = Call {
+            args: &call.arguments,
+            name: &call.name,
+            id: self.sends_ids.then_some(&*call.id),
+        };
+        let unsigned = (first && self.wants_signed).then_some(UNSIGNED);
+        Part {
+            kind: Kind::Call { function_call },
+            thought_signature: valid(call.thought_signature.as_deref()).or(unsigned),
         }
-        let part = json!({"functionCall": fields});
-        let unsigned = (first && wants_signed_calls(&self.model.id)).then_some(UNSIGNED);
-        signed(part, valid(call.thought_signature.as_deref()).or(unsigned))
     }
 }
 
 /// A part with text; none when it says nothing. A signature is worth sending by itself.
-fn said(fields: Value, text: &str, signature: Option<&str>) -> Option<Value> {
-    let signature = valid(signature);
-    (signature.is_some() || !text.trim().is_empty()).then(|| signed(fields, signature))
-}
-
-/// A part with its signature.
-fn signed(mut part: Value, signature: Option<&str>) -> Value {
-    if let (Some(signature), Value::Object(fields)) = (signature, &mut part) {
-        fields.insert("thoughtSignature".into(), json!(signature));
-    }
-    part
+fn said<'a>(text: &'a str, thought: bool, signature: Option<&'a str>) -> Option<Part<'a>> {
+    let thought_signature = valid(signature);
+    (thought_signature.is_some() || !text.trim().is_empty()).then_some(Part {
+        kind: Kind::Text { text, thought },
+        thought_signature,
+    })
 }
 
 /// The signature, if it is base64; the API refuses requests with another one.
@@ -170,15 +256,4 @@ fn valid(signature: Option<&str>) -> Option<&str> {
         let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
         !plain.is_empty() && padding <= 2 && signature.len() % 4 == 0 && plain.bytes().all(is_base64)
     })
-}
-
-/// A part of a user message.
-fn user_part(block: &UserBlock) -> Option<Value> {
-    match block {
-        UserBlock::Text(text) if text.text.is_empty() => None,
-        UserBlock::Text(text) => Some(json!({"text": text.text})),
-        UserBlock::Image(image) => {
-            Some(json!({"inlineData": {"mimeType": image.mime_type, "data": image.data}}))
-        }
-    }
 }

@@ -4,13 +4,20 @@ use serde_json::{Map, Value, json};
 use wire::ToolSpec;
 
 use super::{generation, messages, vertex};
+use crate::body::Body;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
-    let body = body(request);
+    let history = messages::history(request);
+    let body = Body {
+        turns: history.len(),
+        fields: fields(request),
+        name: "contents",
+        history: messages::write(&request.model, &history),
+    };
     let is_vertex = request.model.api == vertex::API;
     let url = if is_vertex {
         vertex::url(request)?
@@ -31,14 +38,14 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     Ok(HttpRequest {
         url,
         headers: headers.finish(&request.headers)?,
-        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+        body: body.encode()?,
     })
 }
 
-/// The body. There are no cache parameters: the provider caches by itself.
-fn body(request: &ModelRequest) -> Value {
+/// The body's fields. There are no cache parameters: the provider caches by itself.
+fn fields(request: &ModelRequest) -> Map<String, Value> {
     let mut body = Map::new();
-    body.insert("contents".into(), messages::write(request).into());
+    body.insert("contents".into(), Value::Null);
     if !request.system_prompt.trim().is_empty() {
         let parts = json!([{"text": request.system_prompt}]);
         body.insert(
@@ -60,7 +67,7 @@ fn body(request: &ModelRequest) -> Value {
     if !generation.is_empty() {
         body.insert("generationConfig".into(), Value::Object(generation));
     }
-    Value::Object(body)
+    body
 }
 
 fn tool(tool: &ToolSpec) -> Value {

@@ -99,6 +99,11 @@ impl Connector {
         }
     }
 
+    /// What must not be written down.
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.config.secrets
+    }
+
     /// The client for a URL.
     pub(crate) async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
         self.client_for(url, false).await

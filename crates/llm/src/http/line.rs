@@ -55,6 +55,11 @@ impl Line {
         Ok(granted)
     }
 
+    /// A text without the credentials that are known.
+    pub(super) fn hide(&self, text: String) -> String {
+        self.secrets.redact(text)
+    }
+
     /// Notes for the log that another attempt will follow.
     pub(super) fn log_retry(&self, fault: &Fault, attempt: u32, wait: Duration) {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);

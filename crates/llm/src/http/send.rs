@@ -55,7 +55,7 @@ pub(crate) async fn send(
             }
             Ok(Ok(response)) => {
                 access.refused(response.status().as_u16());
-                refused(family, response).await
+                refused(line, family, response).await
             }
             Ok(Err(failure)) => failure,
             Err(_) => Failure {
@@ -87,7 +87,7 @@ fn address(url: &str) -> Result<Url, Fault> {
 }
 
 /// Turns a response that is no success into a failure.
-async fn refused(family: Family, mut response: Response) -> Failure {
+async fn refused(line: &Line, family: Family, mut response: Response) -> Failure {
     let status = response.status();
     let retry_after = retry_after(response.headers());
     let again = match response
@@ -111,7 +111,8 @@ async fn refused(family: Family, mut response: Response) -> Failure {
     };
     // A body that does not come is as good as none: the status says enough.
     let _ = timeout(ERROR_BODY_TIMEOUT, read).await;
-    let body = String::from_utf8_lossy(&body);
+    // Before anything is cut off: half a key would not be recognised.
+    let body = line.hide(String::from_utf8_lossy(&body).into_owned());
     let text = family.refusal_text(status.as_u16(), response.headers(), body.trim());
     let again = again && !is_final(&text);
     let status = Some(status.as_u16());

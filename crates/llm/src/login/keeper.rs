@@ -129,6 +129,8 @@ impl Keeper {
         };
         match renewed {
             Ok(tokens) => {
+                self.remember(&tokens.access);
+                self.remember(&tokens.refresh);
                 self.store.put_tokens(guard, provider, &tokens).await?;
                 Ok(tokens)
             }

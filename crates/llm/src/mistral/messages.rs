@@ -1,11 +1,13 @@
-//! Writes a conversation for Mistral (providers.md 7). The rest of the request is written in `request`.
+//! Writes a conversation for Mistral (providers.md 7). The rest of the request is written in `request`. The types borrow from
+//! the conversation and are serialised straight into the body, as those of `anthropic` are.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use wire::content::joined_text;
-use wire::{AssistantBlock, AssistantMessage, Message, ToolResultMessage, UserBlock};
+use serde::Serialize;
+use wire::{AssistantBlock, AssistantMessage, Message, ToolResultMessage};
 
+use crate::body::{Call, DataUrl, Piece, images, pieces, text_of};
 use crate::ids;
 use crate::request::ModelRequest;
 use crate::transform::{ONLY_IMAGES, transform};
@@ -16,19 +18,63 @@ const TOOL_ERROR: &str = "[tool error] ";
 /// Stands for a result that says nothing; the API refuses empty ones.
 const NO_OUTPUT: &str = "(no tool output)";
 
-/// The `messages` of a request.
-pub(super) fn write(request: &ModelRequest) -> Vec<Value> {
-    let history = transform(&request.messages, &request.model, &|id, _| ids::mistral(id));
-    let mut out = Vec::new();
-    if !request.system_prompt.trim().is_empty() {
-        out.push(json!({"role": "system", "content": request.system_prompt}));
+/// A message as the API takes it.
+#[derive(Debug, Serialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub(super) enum Turn<'a> {
+    System {
+        content: &'a str,
+    },
+    User {
+        content: Vec<Part<'a>>,
+    },
+    Assistant {
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        content: Vec<Part<'a>>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        tool_calls: Vec<Call<'a>>,
+    },
+    Tool {
+        tool_call_id: &'a str,
+        name: &'a str,
+        content: Vec<Part<'a>>,
+    },
+}
+
+/// A part of a message. An image is a bare URL here.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(super) enum Part<'a> {
+    Text { text: Cow<'a, str> },
+    ImageUrl { image_url: DataUrl<'a> },
+    Thinking { thinking: [Box<Part<'a>>; 1] },
+}
+
+impl<'a> Part<'a> {
+    fn text(text: &'a str) -> Self {
+        let text = Cow::Borrowed(text);
+        Self::Text { text }
     }
-    for message in &history {
+}
+
+/// The conversation as this API can take it, for [`write`] to borrow from.
+pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
+    transform(&request.messages, &request.model, &|id, _| ids::mistral(id))
+}
+
+/// The `messages` of a request.
+pub(super) fn write<'a>(request: &'a ModelRequest, history: &'a [Arc<Message>]) -> Vec<Turn<'a>> {
+    let mut out = Vec::with_capacity(history.len() + 1);
+    let prompt = request.system_prompt.as_str();
+    if !prompt.trim().is_empty() {
+        out.push(Turn::System { content: prompt });
+    }
+    for message in history {
         match Arc::as_ref(message) {
             Message::User(user) => {
-                let parts: Vec<Value> = user.content.to_blocks().iter().filter_map(user_part).collect();
-                if !parts.is_empty() {
-                    out.push(json!({"role": "user", "content": parts}));
+                let content: Vec<Part<'a>> = pieces(&user.content).map(part).collect();
+                if !content.is_empty() {
+                    out.push(Turn::User { content });
                 }
             }
             Message::Assistant(answer) => out.extend(assistant(answer)),
@@ -39,72 +85,48 @@ pub(super) fn write(request: &ModelRequest) -> Vec<Value> {
     out
 }
 
-/// A part of a user message or a tool result. An image is a bare URL here.
-fn user_part(block: &UserBlock) -> Option<Value> {
-    match block {
-        UserBlock::Text(text) if text.text.is_empty() => None,
-        UserBlock::Text(text) => Some(json!({"type": "text", "text": text.text})),
-        UserBlock::Image(image) => {
-            let url = format!("data:{};base64,{}", image.mime_type, image.data);
-            Some(json!({"type": "image_url", "image_url": url}))
-        }
+fn part(piece: Piece<'_>) -> Part<'_> {
+    match piece {
+        Piece::Text(text) => Part::text(text),
+        Piece::Image(image) => Part::ImageUrl {
+            image_url: DataUrl(image),
+        },
     }
 }
 
 /// An answer; none when nothing of it can be sent.
-fn assistant(answer: &AssistantMessage) -> Option<Value> {
-    let mut parts: Vec<Value> = Vec::new();
-    let mut calls: Vec<Value> = Vec::new();
+fn assistant(answer: &AssistantMessage) -> Option<Turn<'_>> {
+    let mut content = Vec::new();
+    let mut tool_calls = Vec::new();
     for block in &answer.content {
         match block {
             AssistantBlock::Text(text) if text.text.trim().is_empty() => {}
-            AssistantBlock::Text(text) => parts.push(json!({"type": "text", "text": text.text})),
+            AssistantBlock::Text(text) => content.push(Part::text(&text.text)),
             AssistantBlock::Thinking(thinking) if thinking.thinking.trim().is_empty() => {}
             AssistantBlock::Thinking(thinking) => {
-                let text = json!({"type": "text", "text": thinking.thinking});
-                parts.push(json!({"type": "thinking", "thinking": [text]}));
+                let thinking = [Box::new(Part::text(&thinking.thinking))];
+                content.push(Part::Thinking { thinking });
             }
-            AssistantBlock::ToolCall(call) => {
-                let arguments = Value::Object(call.arguments.clone()).to_string();
-                let function = json!({"name": call.name, "arguments": arguments});
-                calls.push(json!({"id": call.id, "type": "function", "function": function}));
-            }
+            AssistantBlock::ToolCall(call) => tool_calls.push(Call::from(call)),
         }
     }
-    if parts.is_empty() && calls.is_empty() {
-        return None;
-    }
-    let mut message = Map::new();
-    message.insert("role".into(), json!("assistant"));
-    if !parts.is_empty() {
-        message.insert("content".into(), parts.into());
-    }
-    if !calls.is_empty() {
-        message.insert("tool_calls".into(), calls.into());
-    }
-    Some(Value::Object(message))
+    (!content.is_empty() || !tool_calls.is_empty()).then_some(Turn::Assistant { content, tool_calls })
 }
 
-fn tool_result(result: &ToolResultMessage) -> Value {
-    let images: Vec<Value> = result
-        .content
-        .iter()
-        .filter(|block| matches!(block, UserBlock::Image(_)))
-        .filter_map(user_part)
-        .collect();
-    let text = joined_text(&result.content);
-    let text = match text.trim() {
-        "" if images.is_empty() => NO_OUTPUT,
-        "" => ONLY_IMAGES,
-        _ => &text,
-    };
-    let lead = if result.is_error { TOOL_ERROR } else { "" };
-    let mut parts = vec![json!({"type": "text", "text": format!("{lead}{text}")})];
-    parts.extend(images);
-    json!({
-        "role": "tool",
-        "tool_call_id": result.tool_call_id,
-        "name": result.tool_name,
-        "content": parts,
-    })
+fn tool_result(result: &ToolResultMessage) -> Turn<'_> {
+    let mut text = text_of(&result.content);
+    if text.trim().is_empty() {
+        let seen = images(&result.content).next().is_some();
+        text = Cow::Borrowed(if seen { ONLY_IMAGES } else { NO_OUTPUT });
+    }
+    if result.is_error {
+        text = Cow::Owned(format!("{TOOL_ERROR}{text}"));
+    }
+    let mut content = vec![Part::Text { text }];
+    content.extend(images(&result.content).map(Piece::Image).map(part));
+    Turn::Tool {
+        tool_call_id: &result.tool_call_id,
+        name: &result.tool_name,
+        content,
+    }
 }

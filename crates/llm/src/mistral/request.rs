@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
 use super::messages;
+use crate::body::Body;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
@@ -20,14 +21,21 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     if let Some(session) = request.affinity() {
         headers.set("x-affinity", session)?;
     }
+    let history = messages::history(request);
+    let body = Body {
+        turns: history.len(),
+        fields: fields(request),
+        name: "messages",
+        history: messages::write(request, &history),
+    };
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "v1/chat/completions"),
         headers: headers.finish(&request.headers)?,
-        body: serde_json::to_vec(&body(request)).map_err(|error| LlmError::Encode(error.to_string()))?,
+        body: body.encode()?,
     })
 }
 
-fn body(request: &ModelRequest) -> Value {
+fn fields(request: &ModelRequest) -> Map<String, Value> {
     let model = &request.model;
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -35,7 +43,7 @@ fn body(request: &ModelRequest) -> Value {
     };
     set("model", json!(model.id));
     set("stream", json!(true));
-    set("messages", messages::write(request).into());
+    set("messages", Value::Null);
     if !request.tools.is_empty() {
         set("tools", request.tools.iter().map(tool).collect());
     }
@@ -54,7 +62,7 @@ fn body(request: &ModelRequest) -> Value {
             set("prompt_mode", json!("reasoning"));
         }
     }
-    Value::Object(body)
+    body
 }
 
 fn tool(tool: &ToolSpec) -> Value {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
+use crate::body::Body;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::login::account_id;
@@ -20,10 +21,17 @@ const NO_INSTRUCTIONS: &str = "You are a helpful assistant.";
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
+    let history = messages::history(request);
+    let body = Body {
+        turns: history.len(),
+        fields: fields(request),
+        name: "input",
+        history: messages::conversation(&request.model, &history),
+    };
     Ok(HttpRequest {
         url: url(&request.model.base_url),
         headers: headers(request)?.finish(&request.headers)?,
-        body: serde_json::to_vec(&body(request)).map_err(|error| LlmError::Encode(error.to_string()))?,
+        body: body.encode()?,
     })
 }
 
@@ -60,8 +68,8 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
     Ok(headers)
 }
 
-/// The body. No output limit: the endpoint takes none.
-fn body(request: &ModelRequest) -> Value {
+/// The body's fields. No output limit: the endpoint takes none.
+fn fields(request: &ModelRequest) -> Map<String, Value> {
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
@@ -74,7 +82,7 @@ fn body(request: &ModelRequest) -> Value {
     set("store", json!(false));
     set("stream", json!(true));
     set("instructions", json!(instructions));
-    set("input", messages::conversation(request).into());
+    set("input", Value::Null);
     set("text", json!({"verbosity": "low"}));
     // Nothing is stored at the provider, so what was thought must come along to be sent back.
     set("include", json!(["reasoning.encrypted_content"]));
@@ -89,7 +97,7 @@ fn body(request: &ModelRequest) -> Value {
     if let Some(effort) = effort(request) {
         set("reasoning", json!({"effort": effort, "summary": "auto"}));
     }
-    Value::Object(body)
+    body
 }
 
 /// Null leaves the strictness to the server.

@@ -16,8 +16,10 @@ pub(super) enum ThinkingFormat {
     DeepSeek,
     /// `reasoning: {enabled}`
     Together,
-    /// `enable_thinking`: zai and qwen
+    /// `enable_thinking`: qwen
     Enable,
+    /// `thinking` with a type, earlier reasoning kept: zai
+    Zai,
     /// `chat_template_kwargs`, as Qwen's template wants them
     QwenTemplate,
     /// `chat_template_kwargs` of the model's flag `chatTemplateKwargs`
@@ -117,7 +119,7 @@ impl Dialect {
         let few = moonshot || together || gateway;
         let guess = match () {
             () if deepseek => ThinkingFormat::DeepSeek,
-            () if zai => ThinkingFormat::Enable,
+            () if zai => ThinkingFormat::Zai,
             () if together => ThinkingFormat::Together,
             () if openrouter => ThinkingFormat::OpenRouter,
             () => ThinkingFormat::OpenAi,
@@ -163,7 +165,8 @@ fn thinking_format(model: &Model) -> Option<ThinkingFormat> {
         "openrouter" => Some(ThinkingFormat::OpenRouter),
         "deepseek" => Some(ThinkingFormat::DeepSeek),
         "together" => Some(ThinkingFormat::Together),
-        "zai" | "qwen" => Some(ThinkingFormat::Enable),
+        "zai" => Some(ThinkingFormat::Zai),
+        "qwen" => Some(ThinkingFormat::Enable),
         "qwen-chat-template" => Some(ThinkingFormat::QwenTemplate),
         "chat-template" => Some(ThinkingFormat::ChatTemplate),
         "baseten" => Some(ThinkingFormat::Baseten),

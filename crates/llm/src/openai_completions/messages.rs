@@ -1,14 +1,17 @@
-//! Writes a conversation for chat completions (providers.md 4). The rest of the request is written in `request`.
+//! Writes a conversation for chat completions (providers.md 4). The rest of the request is written in `request`. The types
+//! borrow from the conversation and are serialised straight into the body, as those of `anthropic` are.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use wire::content::joined_text;
+use serde::Serialize;
+use serde_json::{Value, json};
 use wire::{
-    AssistantBlock, AssistantMessage, Message, ThinkingContent, ToolCall, ToolResultMessage, UserBlock,
+    AssistantBlock, AssistantMessage, ImageContent, Message, ThinkingContent, ToolCall, ToolResultMessage,
 };
 
 use super::dialect::Dialect;
+use crate::body::{Call, DataUrl, Piece, images, pieces, text_of};
 use crate::ids;
 use crate::request::{CacheRetention, ModelRequest};
 use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
@@ -19,29 +22,114 @@ const BRIDGE: &str = "I have processed the tool results.";
 /// Fields under which servers send reasoning; it goes back under the one it came from.
 pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
 
+/// A message as the API takes it.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Turn<'a> {
+    role: &'static str,
+    content: Content<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    // These three are `REASONING_FIELDS`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_text: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_content: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Call<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasoning_details: Vec<Value>,
+}
+
+impl<'a> Turn<'a> {
+    fn new(role: &'static str, content: Content<'a>) -> Self {
+        Self {
+            role,
+            content,
+            ..Self::default()
+        }
+    }
+}
+
+/// What a message says.
+#[derive(Debug, Default, Serialize)]
+#[serde(untagged)]
+enum Content<'a> {
+    /// Null.
+    #[default]
+    Nothing,
+    Text(Cow<'a, str>),
+    Parts(Vec<Part<'a>>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Part<'a> {
+    Text {
+        text: Cow<'a, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        cache_control: Option<&'a Value>,
+    },
+    ImageUrl {
+        image_url: ImageUrl<'a>,
+    },
+}
+
+#[derive(Debug, Serialize)]
+struct ImageUrl<'a> {
+    url: DataUrl<'a>,
+}
+
+impl<'a> Part<'a> {
+    fn text(text: impl Into<Cow<'a, str>>) -> Self {
+        Self::Text {
+            text: text.into(),
+            cache_control: None,
+        }
+    }
+
+    fn image(image: &'a ImageContent) -> Self {
+        let url = DataUrl(image);
+        Self::ImageUrl {
+            image_url: ImageUrl { url },
+        }
+    }
+}
+
+/// The conversation as this API can take it, for [`write`] to borrow from.
+pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
+    transform(&request.messages, &request.model, &|id, _| ids::completions(id))
+}
+
 /// The `messages` of a request.
-pub(super) fn write(request: &ModelRequest, dialect: &Dialect) -> Vec<Value> {
-    let history = transform(&request.messages, &request.model, &|id, _| ids::completions(id));
+pub(super) fn write<'a>(
+    request: &'a ModelRequest,
+    dialect: &'a Dialect,
+    history: &'a [Arc<Message>],
+    marker: Option<&'a Value>,
+) -> Vec<Turn<'a>> {
     let mut writer = Writer {
         dialect,
-        out: Vec::new(),
+        out: Vec::with_capacity(history.len() + 1),
         images: Vec::new(),
         after_result: false,
     };
     if !request.system_prompt.trim().is_empty() {
         let developer = request.model.reasoning && dialect.developer_role;
         let role = if developer { "developer" } else { "system" };
-        writer
-            .out
-            .push(json!({"role": role, "content": request.system_prompt}));
+        let content = Content::Text(Cow::Borrowed(&request.system_prompt));
+        writer.out.push(Turn::new(role, content));
     }
-    for message in &history {
+    for message in history {
         writer.message(Arc::as_ref(message));
     }
     writer.flush_images();
     let mut out = writer.out;
-    if let Some(marker) = marker(request, dialect) {
-        mark(&mut out, &marker);
+    if let Some(marker) = marker {
+        mark(&mut out, marker);
     }
     out
 }
@@ -57,67 +145,58 @@ pub(super) fn marker(request: &ModelRequest, dialect: &Dialect) -> Option<Value>
 }
 
 /// Marks the system prompt and the last text of the last user or assistant message.
-fn mark(messages: &mut [Value], marker: &Value) {
-    let is = |message: &Value, roles: &[&str]| {
-        message
-            .get("role")
-            .and_then(Value::as_str)
-            .is_some_and(|role| roles.contains(&role))
-    };
-    let first = messages
+fn mark<'a>(turns: &mut [Turn<'a>], marker: &'a Value) {
+    let first = turns
         .iter_mut()
-        .find(|message| is(message, &["system", "developer"]));
+        .find(|turn| matches!(turn.role, "system" | "developer"));
     if let Some(system) = first {
         mark_text(system, marker);
     }
-    let last = messages
+    let spoken = turns
         .iter_mut()
         .rev()
-        .filter(|message| is(message, &["user", "assistant"]));
-    for message in last {
-        if mark_text(message, marker) {
+        .filter(|turn| matches!(turn.role, "user" | "assistant"));
+    for turn in spoken {
+        if mark_text(turn, marker) {
             break;
         }
     }
 }
 
 /// Marks the last text of a message; false when it has none.
-fn mark_text(message: &mut Value, marker: &Value) -> bool {
-    let Some(content) = message.get_mut("content") else {
-        return false;
-    };
-    match content {
-        Value::String(text) if !text.is_empty() => {
-            *content = json!([{"type": "text", "text": text, "cache_control": marker}]);
+fn mark_text<'a>(turn: &mut Turn<'a>, marker: &'a Value) -> bool {
+    match &mut turn.content {
+        Content::Text(text) if !text.is_empty() => {
+            turn.content = Content::Parts(vec![Part::Text {
+                text: std::mem::take(text),
+                cache_control: Some(marker),
+            }]);
             true
         }
-        Value::Array(parts) => {
-            let text = parts
-                .iter_mut()
-                .rev()
-                .find(|part| part.get("type") == Some(&json!("text")));
-            text.and_then(Value::as_object_mut).is_some_and(|part| {
-                part.insert("cache_control".into(), marker.clone());
-                true
-            })
+        Content::Parts(parts) => {
+            let marks = parts.iter_mut().rev().find_map(|part| match part {
+                Part::Text { cache_control, .. } => Some(cache_control),
+                Part::ImageUrl { .. } => None,
+            });
+            marks.map(|mark| *mark = Some(marker)).is_some()
         }
-        _ => false,
+        Content::Text(_) | Content::Nothing => false,
     }
 }
 
 /// Writes message by message.
 struct Writer<'a> {
     dialect: &'a Dialect,
-    out: Vec<Value>,
+    out: Vec<Turn<'a>>,
     /// Images of the tool results just written.
-    images: Vec<Value>,
+    images: Vec<&'a ImageContent>,
     /// A tool result was written last.
     after_result: bool,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     /// Writes one message of the conversation.
-    fn message(&mut self, message: &Message) {
+    fn message(&mut self, message: &'a Message) {
         if let Message::ToolResult(result) = message {
             self.tool_result(result);
             self.after_result = true;
@@ -126,10 +205,10 @@ impl Writer<'_> {
         self.flush_images();
         match message {
             Message::User(user) => {
-                let parts: Vec<Value> = user.content.to_blocks().iter().filter_map(user_part).collect();
+                let parts: Vec<Part<'a>> = pieces(&user.content).map(part).collect();
                 if !parts.is_empty() {
                     self.bridge();
-                    self.out.push(json!({"role": "user", "content": parts}));
+                    self.out.push(Turn::new("user", Content::Parts(parts)));
                 }
             }
             Message::Assistant(answer) => self.out.extend(self.answer(answer)),
@@ -141,33 +220,24 @@ impl Writer<'_> {
     /// Writes an answer where the server insists on one.
     fn bridge(&mut self) {
         if self.after_result && self.dialect.assistant_after_result {
-            self.out.push(json!({"role": "assistant", "content": BRIDGE}));
+            let content = Content::Text(Cow::Borrowed(BRIDGE));
+            self.out.push(Turn::new("assistant", content));
         }
     }
 
     /// Writes a result; its images wait for the last of the batch.
-    fn tool_result(&mut self, result: &ToolResultMessage) {
-        let images: Vec<Value> = result
-            .content
-            .iter()
-            .filter(|block| matches!(block, UserBlock::Image(_)))
-            .filter_map(user_part)
-            .collect();
-        let text = joined_text(&result.content);
-        let content = if text.is_empty() && !images.is_empty() {
-            ONLY_IMAGES.to_owned()
-        } else {
-            text
-        };
-        let mut message = Map::new();
-        message.insert("role".into(), json!("tool"));
-        message.insert("content".into(), json!(content));
-        message.insert("tool_call_id".into(), json!(result.tool_call_id));
-        if self.dialect.tool_result_name {
-            message.insert("name".into(), json!(result.tool_name));
+    fn tool_result(&mut self, result: &'a ToolResultMessage) {
+        let before = self.images.len();
+        self.images.extend(images(&result.content));
+        let mut text = text_of(&result.content);
+        if text.is_empty() && self.images.len() > before {
+            text = Cow::Borrowed(ONLY_IMAGES);
         }
-        self.out.push(Value::Object(message));
-        self.images.extend(images);
+        self.out.push(Turn {
+            tool_call_id: Some(&result.tool_call_id),
+            name: self.dialect.tool_result_name.then_some(&*result.tool_name),
+            ..Turn::new("tool", Content::Text(text))
+        });
     }
 
     /// The images of consecutive tool results follow them in one user message.
@@ -176,89 +246,85 @@ impl Writer<'_> {
             return;
         }
         self.bridge();
-        let mut parts = vec![json!({"type": "text", "text": IMAGES_FOLLOW})];
-        parts.append(&mut self.images);
-        self.out.push(json!({"role": "user", "content": parts}));
+        let mut parts = vec![Part::text(IMAGES_FOLLOW)];
+        parts.extend(self.images.drain(..).map(Part::image));
+        self.out.push(Turn::new("user", Content::Parts(parts)));
         self.after_result = false;
     }
 
     /// An answer; none when nothing of it can be sent.
-    fn answer(&self, answer: &AssistantMessage) -> Option<Value> {
-        let mut text = String::new();
+    fn answer(&self, answer: &'a AssistantMessage) -> Option<Turn<'a>> {
+        let mut text = Cow::Borrowed("");
         let mut thinking: Vec<&ThinkingContent> = Vec::new();
         let mut calls: Vec<&ToolCall> = Vec::new();
         for block in &answer.content {
             match block {
                 AssistantBlock::Text(block) if block.text.trim().is_empty() => {}
-                AssistantBlock::Text(block) => text.push_str(&block.text),
+                // The first is borrowed.
+                AssistantBlock::Text(block) => text += block.text.as_str(),
                 AssistantBlock::Thinking(block) if block.thinking.trim().is_empty() => {}
                 AssistantBlock::Thinking(block) => thinking.push(block),
                 AssistantBlock::ToolCall(call) => calls.push(call),
             }
         }
-        let reasoning: Vec<&str> = thinking.iter().map(|block| block.thinking.as_str()).collect();
-        let mut message = Map::new();
-        message.insert("role".into(), json!("assistant"));
-        let content = if self.dialect.thinking_as_text && !reasoning.is_empty() {
-            let mut parts = vec![json!({"type": "text", "text": reasoning.join("\n\n")})];
-            parts.extend((!text.is_empty()).then(|| json!({"type": "text", "text": text})));
-            Value::Array(parts)
+        let dialect = self.dialect;
+        let content = if dialect.thinking_as_text && !thinking.is_empty() {
+            let mut parts = vec![Part::text(joined(&thinking, "\n\n"))];
+            parts.extend((!text.is_empty()).then(|| Part::text(text)));
+            Content::Parts(parts)
         } else if !text.is_empty() {
-            json!(text)
-        } else if self.dialect.assistant_after_result || self.dialect.content_required {
-            json!("")
-        } else {
-            Value::Null
-        };
-        let silent = matches!(&content, Value::Null) || content == json!("");
-        if silent && calls.is_empty() {
+            Content::Text(text)
+        } else if calls.is_empty() {
             return None;
-        }
-        message.insert("content".into(), content);
-        if !self.dialect.thinking_as_text
-            && let Some(field) = thinking
+        } else if dialect.assistant_after_result || dialect.content_required {
+            Content::Text(Cow::Borrowed(""))
+        } else {
+            Content::Nothing
+        };
+        let mut turn = Turn::new("assistant", content);
+        if !dialect.thinking_as_text
+            && let Some(signature) = thinking
                 .first()
                 .and_then(|block| block.thinking_signature.as_deref())
-            && REASONING_FIELDS.contains(&field)
         {
-            message.insert(field.to_owned(), json!(reasoning.join("\n")));
+            let field = match signature {
+                "reasoning_content" => Some(&mut turn.reasoning_content),
+                "reasoning" => Some(&mut turn.reasoning),
+                "reasoning_text" => Some(&mut turn.reasoning_text),
+                _ => None,
+            };
+            if let Some(field) = field {
+                *field = Some(joined(&thinking, "\n"));
+            }
         }
-        if self.dialect.reasoning_content_required && !message.contains_key("reasoning_content") {
-            message.insert("reasoning_content".into(), json!(""));
+        if dialect.reasoning_content_required {
+            turn.reasoning_content.get_or_insert_default();
         }
-        add_calls(&calls, &mut message);
-        Some(Value::Object(message))
+        // Encrypted reasoning that belongs to a call travels in its signature.
+        let details = calls
+            .iter()
+            .filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok());
+        turn.reasoning_details = details.collect();
+        turn.tool_calls = calls.into_iter().map(Call::from).collect();
+        Some(turn)
     }
 }
 
-/// Adds the tool calls of an answer.
-fn add_calls(calls: &[&ToolCall], message: &mut Map<String, Value>) {
-    if calls.is_empty() {
-        return;
-    }
-    let write = |call: &&ToolCall| {
-        let arguments = Value::Object(call.arguments.clone()).to_string();
-        json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
-    };
-    message.insert("tool_calls".into(), calls.iter().map(write).collect());
-    // Encrypted reasoning that belongs to a call travels in its signature.
-    let details: Vec<Value> = calls
-        .iter()
-        .filter_map(|call| serde_json::from_str(call.thought_signature.as_deref()?).ok())
-        .collect();
-    if !details.is_empty() {
-        message.insert("reasoning_details".into(), details.into());
+/// Reasoning as one text.
+fn joined<'a>(thinking: &[&'a ThinkingContent], between: &str) -> Cow<'a, str> {
+    match thinking {
+        [only] => Cow::Borrowed(&only.thinking),
+        all => {
+            let texts: Vec<&str> = all.iter().map(|block| block.thinking.as_str()).collect();
+            Cow::Owned(texts.join(between))
+        }
     }
 }
 
 /// A part of a user message.
-fn user_part(block: &UserBlock) -> Option<Value> {
-    match block {
-        UserBlock::Text(text) if text.text.is_empty() => None,
-        UserBlock::Text(text) => Some(json!({"type": "text", "text": text.text})),
-        UserBlock::Image(image) => {
-            let url = format!("data:{};base64,{}", image.mime_type, image.data);
-            Some(json!({"type": "image_url", "image_url": {"url": url}}))
-        }
+fn part(piece: Piece<'_>) -> Part<'_> {
+    match piece {
+        Piece::Text(text) => Part::text(text),
+        Piece::Image(image) => Part::image(image),
     }
 }

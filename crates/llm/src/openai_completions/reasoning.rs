@@ -39,6 +39,16 @@ pub(super) fn write(request: &ModelRequest, dialect: &Dialect, body: &mut Map<St
             }
         }
         ThinkingFormat::DeepSeek if !on && off.is_some_and(Value::is_null) => {}
+        ThinkingFormat::Zai => {
+            let fields = match on {
+                true => json!({"type": "enabled", "clear_thinking": false}),
+                false => json!({"type": "disabled"}),
+            };
+            set("thinking", fields);
+            if let Some(word) = mapped(model, level).filter(|_| on && dialect.reasoning_effort) {
+                set("reasoning_effort", json!(word));
+            }
+        }
         ThinkingFormat::DeepSeek => {
             set(
                 "thinking",

@@ -5,6 +5,7 @@ use wire::{Message, Model, ToolSpec};
 
 use super::dialect::{Affinity, CacheKey, Dialect};
 use super::{messages, reasoning};
+use crate::body::Body;
 use crate::compat;
 use crate::copilot;
 use crate::error::LlmError;
@@ -14,11 +15,18 @@ use crate::request::{CacheRetention, ModelRequest};
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let dialect = Dialect::of(&request.model);
-    let body = body(request, &dialect);
+    let history = messages::history(request);
+    let marker = messages::marker(request, &dialect);
+    let body = Body {
+        turns: history.len(),
+        fields: fields(request, &dialect),
+        name: "messages",
+        history: messages::write(request, &dialect, &history, marker.as_ref()),
+    };
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "chat/completions"),
         headers: headers(request, &dialect)?.finish(&request.headers)?,
-        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+        body: body.encode()?,
     })
 }
 
@@ -47,15 +55,15 @@ fn headers(request: &ModelRequest, dialect: &Dialect) -> Result<Headers, LlmErro
     Ok(headers)
 }
 
-/// The body, in the field order of the original agent.
-fn body(request: &ModelRequest, dialect: &Dialect) -> Value {
+/// The body's fields, in the order of the original agent.
+fn fields(request: &ModelRequest, dialect: &Dialect) -> Map<String, Value> {
     let model = &request.model;
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
     };
     set("model", json!(model.id));
-    set("messages", messages::write(request, dialect).into());
+    set("messages", Value::Null);
     set("stream", json!(true));
     if dialect.stream_usage {
         set("stream_options", json!({"include_usage": true}));
@@ -99,7 +107,7 @@ fn body(request: &ModelRequest, dialect: &Dialect) -> Value {
     }
     reasoning::write(request, dialect, &mut body);
     compat::add_sampling(request, &mut body);
-    Value::Object(body)
+    body
 }
 
 /// Which providers Vercel's gateway may take, in which order.

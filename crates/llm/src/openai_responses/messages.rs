@@ -1,50 +1,127 @@
 //! Writes a conversation as the `input` items of the Responses API (providers.md 5). The rest of the request is written in
-//! `request`.
+//! `request`. The types borrow from the conversation and are serialised straight into the body, as those of `anthropic` are.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
-use wire::content::joined_text;
-use wire::{
-    AssistantBlock, AssistantMessage, Message, Model, TextContent, ToolCall, ToolResultMessage, UserBlock,
-};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use wire::{AssistantBlock, AssistantMessage, Message, Model, TextContent, ToolCall, ToolResultMessage};
 
 use super::TextSignature;
+use crate::body::{DataUrl, Piece, Spelled, images, pieces, text_of};
 use crate::compat::flag;
 use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
 use crate::request::ModelRequest;
 use crate::transform::transform;
 
+/// An item as the API takes it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Item<'a> {
+    /// A prompt.
+    Said {
+        role: &'static str,
+        content: Content<'a>,
+    },
+    /// Reasoning as the provider gave it.
+    Reasoning(&'a RawValue),
+    Other(Own<'a>),
+}
+
+/// An item that names its type.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Own<'a> {
+    Message {
+        role: &'static str,
+        content: [Output<'a>; 1],
+        status: &'static str,
+        id: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        phase: Option<String>,
+    },
+    FunctionCall {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<&'a str>,
+        call_id: &'a str,
+        name: &'a str,
+        arguments: Spelled<'a>,
+    },
+    FunctionCallOutput {
+        call_id: &'a str,
+        output: Content<'a>,
+    },
+}
+
+/// A text, or parts when there may be images.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Content<'a> {
+    Text(Cow<'a, str>),
+    Parts(Vec<Input<'a>>),
+}
+
+/// A part of a user message or a tool result.
+#[derive(Debug, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Input<'a> {
+    InputText {
+        text: Cow<'a, str>,
+    },
+    InputImage {
+        detail: &'static str,
+        image_url: DataUrl<'a>,
+    },
+}
+
+/// A text of an answer.
+#[derive(Debug, Serialize)]
+pub(crate) struct Output<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    text: &'a str,
+    annotations: [(); 0],
+}
+
+/// The conversation as this API can take it, for [`write`] and [`conversation`] to borrow from.
+pub(crate) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
+    let model = &request.model;
+    transform(&request.messages, model, &|id, from| {
+        ids::responses(id, from, model)
+    })
+}
+
 /// The `input` of a request: the system prompt and the conversation.
-pub(super) fn write(request: &ModelRequest) -> Vec<Value> {
-    let mut out = Vec::new();
+pub(super) fn write<'a>(request: &'a ModelRequest, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
+    let model = &request.model;
+    let mut out = conversation(model, history);
     if !request.system_prompt.trim().is_empty() {
-        let model = &request.model;
         let developer = model.reasoning && flag(model, "supportsDeveloperRole", true);
         let role = if developer { "developer" } else { "system" };
-        out.push(json!({"role": role, "content": request.system_prompt}));
+        let content = Content::Text(Cow::Borrowed(&request.system_prompt));
+        out.insert(0, Item::Said { role, content });
     }
-    out.extend(conversation(request));
     out
 }
 
 /// The conversation alone.
-pub(crate) fn conversation(request: &ModelRequest) -> Vec<Value> {
-    let model = &request.model;
-    let history = transform(&request.messages, model, &|id, from| {
-        ids::responses(id, from, model)
-    });
-    let mut out = Vec::new();
+pub(crate) fn conversation<'a>(model: &Model, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
+    let mut out = Vec::with_capacity(history.len() + 1);
     for (index, message) in history.iter().enumerate() {
         match Arc::as_ref(message) {
             Message::User(user) => {
-                let parts: Vec<Value> = user.content.to_blocks().iter().filter_map(user_part).collect();
+                let parts: Vec<Input<'a>> = pieces(&user.content).map(part).collect();
                 if !parts.is_empty() {
-                    out.push(json!({"role": "user", "content": parts}));
+                    let content = Content::Parts(parts);
+                    out.push(Item::Said {
+                        role: "user",
+                        content,
+                    });
                 }
             }
-            Message::Assistant(answer) => out.extend(answer_items(answer, index, model)),
+            Message::Assistant(answer) => answer_items(answer, index, model, &mut out),
             Message::ToolResult(result) => out.push(tool_result(result)),
             _ => {}
         }
@@ -53,52 +130,59 @@ pub(crate) fn conversation(request: &ModelRequest) -> Vec<Value> {
 }
 
 /// A part of a user message or a tool result.
-fn user_part(block: &UserBlock) -> Option<Value> {
-    match block {
-        UserBlock::Text(text) if text.text.is_empty() => None,
-        UserBlock::Text(text) => Some(json!({"type": "input_text", "text": text.text})),
-        UserBlock::Image(image) => {
-            let url = format!("data:{};base64,{}", image.mime_type, image.data);
-            Some(json!({"type": "input_image", "detail": "auto", "image_url": url}))
-        }
+fn part(piece: Piece<'_>) -> Input<'_> {
+    match piece {
+        Piece::Text(text) => Input::InputText {
+            text: Cow::Borrowed(text),
+        },
+        Piece::Image(image) => Input::InputImage {
+            detail: "auto",
+            image_url: DataUrl(image),
+        },
     }
 }
 
-/// The items of an answer, in its order.
-fn answer_items(answer: &AssistantMessage, index: usize, model: &Model) -> Vec<Value> {
+/// Appends the items of an answer, in its order.
+fn answer_items<'a>(answer: &'a AssistantMessage, index: usize, model: &Model, out: &mut Vec<Item<'a>>) {
     // The API knows which reasoning an item of its own came with and refuses the one without the other. Another model's
     // reasoning is not sent, so its calls must not be recognised.
     let nameless = answer.provider == model.provider && answer.api == model.api && answer.model != model.id;
-    let mut items: Vec<Value> = Vec::new();
-    let mut texts = 0;
+    let (mut texts, begin) = (0, out.len());
     for block in &answer.content {
         match block {
             AssistantBlock::Text(text) if text.text.trim().is_empty() => {}
             AssistantBlock::Text(text) => {
-                items.push(text_item(text, index, texts));
+                out.push(text_item(text, index, texts));
                 texts += 1;
             }
             AssistantBlock::Thinking(thinking) => {
-                let item = thinking.thinking_signature.as_deref();
-                let item = item.and_then(|json| serde_json::from_str::<Value>(json).ok());
-                items.extend(item.filter(is_reasoning));
+                let item = thinking.thinking_signature.as_deref().and_then(reasoning);
+                out.extend(item.map(Item::Reasoning));
             }
-            AssistantBlock::ToolCall(call) => items.push(call_item(call, nameless)),
+            AssistantBlock::ToolCall(call) => out.push(call_item(call, nameless)),
         }
     }
     // For the same reason reasoning that led to nothing stays out.
-    while items.last().is_some_and(is_reasoning) {
-        items.pop();
+    while out.len() > begin && matches!(out.last(), Some(Item::Reasoning(_))) {
+        out.pop();
     }
-    items
 }
 
-fn is_reasoning(item: &Value) -> bool {
-    item.get("type").and_then(Value::as_str) == Some("reasoning")
+/// The item that a signature is, when it is one. It goes back as it came.
+fn reasoning(signature: &str) -> Option<&RawValue> {
+    #[derive(Deserialize)]
+    struct Kind<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    let kind: Kind<'_> = serde_json::from_str(signature).ok()?;
+    (kind.kind == "reasoning")
+        .then(|| serde_json::from_str(signature).ok())
+        .flatten()
 }
 
 /// A text of an answer. Without a signature it gets an id made of its place.
-fn text_item(text: &TextContent, message: usize, nth: usize) -> Value {
+fn text_item(text: &TextContent, message: usize, nth: usize) -> Item<'_> {
     let signature = text.text_signature.as_deref().and_then(TextSignature::read);
     let (id, phase) = match signature {
         Some(TextSignature { id, phase }) if id.len() <= RESPONSES_ID_LEN => (id, phase),
@@ -106,56 +190,43 @@ fn text_item(text: &TextContent, message: usize, nth: usize) -> Value {
         None if nth == 0 => (format!("msg_{message}"), None),
         None => (format!("msg_{message}_{nth}"), None),
     };
-    let mut item = Map::new();
-    item.insert("type".into(), json!("message"));
-    item.insert("role".into(), json!("assistant"));
-    let part = json!({"type": "output_text", "text": text.text, "annotations": []});
-    item.insert("content".into(), json!([part]));
-    item.insert("status".into(), json!("completed"));
-    item.insert("id".into(), json!(id));
-    if let Some(phase) = phase {
-        item.insert("phase".into(), json!(phase));
-    }
-    Value::Object(item)
+    let content = [Output {
+        kind: "output_text",
+        text: &text.text,
+        annotations: [],
+    }];
+    Item::Other(Own::Message {
+        role: "assistant",
+        content,
+        status: "completed",
+        id,
+        phase,
+    })
 }
 
 /// A tool call; its id is `call|item` or only the first.
-fn call_item(call: &ToolCall, nameless: bool) -> Value {
+fn call_item(call: &ToolCall, nameless: bool) -> Item<'_> {
     let (call_id, item_id) = halves(&call.id);
-    let mut item = Map::new();
-    item.insert("type".into(), json!("function_call"));
-    if let Some(id) = item_id.filter(|id| !(nameless && id.starts_with("fc_"))) {
-        item.insert("id".into(), json!(id));
-    }
-    item.insert("call_id".into(), json!(call_id));
-    item.insert("name".into(), json!(call.name));
-    let arguments = Value::Object(call.arguments.clone()).to_string();
-    item.insert("arguments".into(), json!(arguments));
-    Value::Object(item)
+    Item::Other(Own::FunctionCall {
+        id: item_id.filter(|id| !(nameless && id.starts_with("fc_"))),
+        call_id,
+        name: &call.name,
+        arguments: Spelled(&call.arguments),
+    })
 }
 
 /// A tool's result: a string, or parts when there are images.
-fn tool_result(result: &ToolResultMessage) -> Value {
-    let has_image = result
-        .content
-        .iter()
-        .any(|block| matches!(block, UserBlock::Image(_)));
-    let text = joined_text(&result.content);
-    let output = if has_image {
-        let images = result
-            .content
-            .iter()
-            .filter(|block| matches!(block, UserBlock::Image(_)));
-        let text = UserBlock::text(text);
-        std::iter::once(&text)
-            .chain(images)
-            .filter_map(user_part)
-            .collect()
+fn tool_result(result: &ToolResultMessage) -> Item<'_> {
+    let text = text_of(&result.content);
+    let mut images = images(&result.content).map(Piece::Image).map(part).peekable();
+    let output = if images.peek().is_some() {
+        let text = (!text.is_empty()).then_some(Input::InputText { text });
+        Content::Parts(text.into_iter().chain(images).collect())
     } else {
-        json!(text)
+        Content::Text(text)
     };
     let (call_id, _) = halves(&result.tool_call_id);
-    json!({"type": "function_call_output", "call_id": call_id, "output": output})
+    Item::Other(Own::FunctionCallOutput { call_id, output })
 }
 
 /// The two halves of an id.

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
 use super::{azure, messages};
+use crate::body::Body;
 use crate::compat::{add_sampling, flag, word};
 use crate::copilot;
 use crate::error::LlmError;
@@ -13,11 +14,17 @@ use crate::request::{CacheRetention, ModelRequest};
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
-    let body = body(request);
+    let history = messages::history(request);
+    let body = Body {
+        turns: history.len(),
+        fields: fields(request),
+        name: "input",
+        history: messages::write(request, &history),
+    };
     Ok(HttpRequest {
         url: url(request)?,
         headers: headers(request)?.finish(&request.headers)?,
-        body: serde_json::to_vec(&body).map_err(|error| LlmError::Encode(error.to_string()))?,
+        body: body.encode()?,
     })
 }
 
@@ -66,8 +73,8 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
     Ok(headers)
 }
 
-/// The body, in the field order of the original agent.
-fn body(request: &ModelRequest) -> Value {
+/// The body's fields, in the order of the original agent.
+fn fields(request: &ModelRequest) -> Map<String, Value> {
     let model = &request.model;
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| {
@@ -78,7 +85,7 @@ fn body(request: &ModelRequest) -> Value {
     } else {
         set("model", json!(model.id));
     }
-    set("input", messages::write(request).into());
+    set("input", Value::Null);
     set("stream", json!(true));
     let keyless = word(model, "promptCacheKeyMode") == Some("disabled");
     if let Some(session) = request.affinity().filter(|_| !keyless) {
@@ -107,7 +114,7 @@ fn body(request: &ModelRequest) -> Value {
         }
     }
     add_sampling(request, &mut body);
-    Value::Object(body)
+    body
 }
 
 fn tool(tool: &ToolSpec) -> Value {

@@ -319,8 +319,8 @@ fn forms_of_reasoning() {
         ),
         (
             "zai",
-            json!({"enable_thinking": true}),
-            json!({"enable_thinking": false}),
+            json!({"thinking": {"type": "enabled", "clear_thinking": false}, "reasoning_effort": "high"}),
+            json!({"thinking": {"type": "disabled"}}),
         ),
         (
             "qwen",

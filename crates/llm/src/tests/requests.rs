@@ -93,7 +93,21 @@ fn reasoning_is_asked_for_in_each_servers_form() {
         (&deepseek["thinking"], &deepseek["reasoning_effort"]),
         (&json!({"type": "enabled"}), &json!("high"))
     );
-    assert_eq!(body(json!({"provider": "zai"}), off)["enable_thinking"], false);
+    let zai = json!({"provider": "zai"});
+    assert_eq!(body(zai.clone(), off)["thinking"], json!({"type": "disabled"}));
+    let thinks = body(zai, on);
+    assert_eq!(
+        (&thinks["thinking"], thinks.get("reasoning_effort")),
+        (&json!({"type": "enabled", "clear_thinking": false}), None)
+    );
+    // A model that cannot leave it out is not told to: it would reason all the same, in the middle of the answer.
+    let always = json!({"provider": "zai", "thinkingLevelMap": {"off": null}, "compat": {"supportsReasoningEffort": true}});
+    assert_eq!(body(always.clone(), off)["thinking"]["type"], "enabled");
+    assert_eq!(body(always, on)["reasoning_effort"], "high");
+    assert_eq!(
+        body(json!({"compat": {"thinkingFormat": "qwen"}}), off)["enable_thinking"],
+        false
+    );
     assert_eq!(
         body(json!({"provider": "together"}), on)["reasoning"],
         json!({"enabled": true})

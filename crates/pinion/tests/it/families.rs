@@ -2,27 +2,46 @@
 //! table of faults is tried in `llm`'s own tests; here is one of each kind, and that nothing on the way out makes a difference
 //! between families.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use testkit::llm::{CutHow, ErrorKind, Reply};
 
 use crate::kit::{Pi, World, answers, memory_kb, of_type, text};
 
 /// Families and the path of their endpoint; the names are those of the APIs. One more family is one more row.
-const FAMILIES: [(&str, &str); 6] = [
+const FAMILIES: [(&str, &str); 9] = [
     ("anthropic-messages", "anthropic"),
     ("openai-completions", "openai/v1"),
     ("openai-responses", "responses/v1"),
     ("azure-openai-responses", "azure/openai/v1"),
     ("google-generative-ai", "google/v1beta"),
     ("mistral-conversations", "mistral"),
+    ("bedrock-converse-stream", "bedrock"),
+    ("google-vertex", "vertex"),
+    ("openai-codex-responses", "chatgpt"),
 ];
+
+/// A key that the family takes: ChatGPT's names an account.
+pub(crate) fn key(api: &str) -> String {
+    match api {
+        "openai-codex-responses" => jwt("mock"),
+        _ => "mock-key".to_owned(),
+    }
+}
+
+/// A token of ChatGPT's form with a signature of one's own.
+pub(crate) fn jwt(signature: &str) -> String {
+    let claims = json!({"https://api.openai.com/auth": {"chatgpt_account_id": "acc-7"}});
+    format!("head.{}.{signature}", URL_SAFE_NO_PAD.encode(claims.to_string()))
+}
 
 /// A program that asks the server in the way of one family.
 fn start(world: &World, api: &str, path: &str) -> Pi {
     let model = json!({"id": "mock", "name": "Mock", "reasoning": true, "input": ["text", "image"],
         "contextWindow": 200_000, "maxTokens": 32_000,
         "cost": {"input": 1.0, "output": 2.0, "cacheRead": 0.5, "cacheWrite": 0.0}});
-    let provider = json!({"baseUrl": format!("{}/{path}", world.server.url()), "api": api, "apiKey": "mock-key",
+    let provider = json!({"baseUrl": format!("{}/{path}", world.server.url()), "api": api, "apiKey": key(api),
         "models": [model]});
     world
         .dir
@@ -169,4 +188,7 @@ survives_every_fault! {
     azure "azure-openai-responses"
     google "google-generative-ai"
     mistral "mistral-conversations"
+    bedrock "bedrock-converse-stream"
+    vertex "google-vertex"
+    codex "openai-codex-responses"
 }

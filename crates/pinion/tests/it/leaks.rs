@@ -5,22 +5,26 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use testkit::driver::AgentConfig;
 use testkit::llm::{ErrorReply, Recorded, Reply, Request};
 
+use crate::families::jwt;
 use crate::kit::{PROGRAM, Pi, World, bash, files_below};
 
 /// Every variable that a built-in provider reads a secret from.
-const VARIABLES: [&str; 33] = [
+const VARIABLES: [&str; 34] = [
     "AI_GATEWAY_API_KEY",
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_OAUTH_TOKEN",
     "AWS_ACCESS_KEY_ID",
     "AWS_BEARER_TOKEN_BEDROCK",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
     "AZURE_OPENAI_API_KEY",
@@ -51,7 +55,7 @@ const VARIABLES: [&str; 33] = [
 ];
 
 /// Places of further keys.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 25] = [
     "own-variable",
     "auth-literal",
     "auth-command",
@@ -66,6 +70,17 @@ const PLACES: [&str; 14] = [
     "url-login",
     "proxy-login",
     "tool-output",
+    "chatgpt-token",
+    "aws-file-id",
+    "aws-file-secret",
+    "aws-file-token",
+    "sso-login",
+    "sso-id",
+    "sso-secret",
+    "sso-token",
+    "adc-client-secret",
+    "adc-refresh",
+    "adc-access",
 ];
 
 /// The key planted at a place. What stands between the ends is found nowhere else, and is longer than what the doctor shows.
@@ -83,7 +98,17 @@ fn mark(place: &str) -> String {
 }
 
 /// The providers of `models.json`, each with another place for its key.
-const OWN: [&str; 5] = ["by-auth", "by-command", "by-models", "by-url", "by-variable"];
+const OWN: [&str; 9] = [
+    "by-auth",
+    "by-command",
+    "by-models",
+    "by-url",
+    "by-variable",
+    "by-chatgpt",
+    "by-aws-file",
+    "by-sso",
+    "by-adc",
+];
 
 fn plant(world: &World) {
     let url = world.server.url();
@@ -98,6 +123,10 @@ fn plant(world: &World) {
         "openai-responses",
         "google-generative-ai",
         "mistral-conversations",
+        "openai-codex-responses",
+        "bedrock-converse-stream",
+        "bedrock-converse-stream",
+        "google-vertex",
     ];
     let mut providers = serde_json::Map::new();
     for (id, api) in OWN.iter().zip(api) {
@@ -113,6 +142,10 @@ fn plant(world: &World) {
     let login = url.replace("http://", &format!("http://me:{}@", key("url-login")));
     providers["by-url"]["baseUrl"] = json!(format!("{login}/by-url?key={}", key("url-parameter")));
     providers["by-variable"]["apiKey"] = json!("$MY_OWN_SECRET");
+    providers["by-chatgpt"]["apiKey"] = json!(jwt(&key("chatgpt-token")));
+    for ambient in ["by-aws-file", "by-sso", "by-adc"] {
+        providers[ambient]["apiKey"] = json!("<authenticated>");
+    }
     world
         .dir
         .write_models(&json!({ "providers": providers }))
@@ -122,7 +155,11 @@ fn plant(world: &World) {
         "by-command": {"type": "api_key", "key": command("auth-command")},
         "github-copilot": {"type": "oauth", "access": key("oauth-access"), "refresh": key("oauth-refresh"),
             "expires": 1},
+        "by-aws-file": {"type": "api_key", "key": "<authenticated>", "env": {"AWS_PROFILE": "file"}},
+        "by-sso": {"type": "api_key", "key": "<authenticated>",
+            "env": {"AWS_PROFILE": "login", "AWS_ENDPOINT_URL_SSO": credential_server()}},
     });
+    plant_ambient(world);
     world
         .dir
         .write(world.dir.agent_dir().join("auth.json"), auth.to_string())
@@ -131,6 +168,89 @@ fn plant(world: &World) {
     world.settings(json!({"httpProxy": proxy, "compaction": {"keepRecentTokens": 1},
         "retry": {"baseDelayMs": 1, "maxRetries": 1, "provider": {"maxRetries": 1}}}));
     world.dir.write("note.txt", key("tool-output")).unwrap();
+}
+
+/// Where a login of Amazon's tool is kept: the name is the SHA-1 of its address.
+const SSO_FILE: &str = ".aws/sso/cache/f7c9b39d0b4c7a7d82c79307585f77e1c5e74378.json";
+
+/// The files that the tools of Amazon and Google leave in the home folder.
+fn plant_ambient(world: &World) {
+    let home = world.dir.home();
+    let keys = format!(
+        "[file]\naws_access_key_id = {}\naws_secret_access_key = {}\naws_session_token = {}\n",
+        key("aws-file-id"),
+        key("aws-file-secret"),
+        key("aws-file-token")
+    );
+    let login = "[profile login]\nsso_start_url = https://corp.example/start\nsso_region = eu-west-1\n\
+        sso_account_id = 1\nsso_role_name = dev\nregion = eu-west-1\n[profile file]\nregion = eu-west-1\n";
+    let token = json!({"accessToken": key("sso-login"), "expiresAt": "2099-01-01T00:00:00Z"});
+    let google = json!({"type": "authorized_user", "client_id": "c", "client_secret": key("adc-client-secret"),
+        "refresh_token": key("adc-refresh"), "token_uri": credential_server()});
+    for (path, text) in [
+        (".aws/credentials", keys),
+        (".aws/config", login.to_owned()),
+        (SSO_FILE, token.to_string()),
+        (
+            ".config/gcloud/application_default_credentials.json",
+            google.to_string(),
+        ),
+    ] {
+        world.dir.write(home.join(path), text).unwrap();
+    }
+}
+
+/// Gives credentials to everybody; the first that asks is refused and told what it said, padded so that the text ends in the
+/// middle of a key.
+fn credential_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (number, stream) in listener.incoming().enumerate() {
+            let mut stream = stream.unwrap();
+            let asked = whole_request(&mut stream);
+            let (status, body) = if number == 0 {
+                (
+                    400,
+                    json!({"error_description": format!("You said {asked}, {asked}")}),
+                )
+            } else if asked.starts_with("GET") {
+                let role = json!({"accessKeyId": key("sso-id"), "secretAccessKey": key("sso-secret"),
+                    "sessionToken": key("sso-token"), "expiration": 4_000_000_000_000_u64});
+                (200, json!({"roleCredentials": role}))
+            } else {
+                (
+                    200,
+                    json!({"access_token": key("adc-access"), "expires_in": 3599}),
+                )
+            };
+            let body = body.to_string();
+            let length = body.len();
+            let head =
+                format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+            stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        }
+    });
+    url
+}
+
+fn whole_request(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let count = stream.read(&mut piece).unwrap();
+        bytes.extend_from_slice(&piece[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else {
+            continue;
+        };
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: "));
+        if count == 0 || body.len() >= length.map_or(0, |length| length.parse().unwrap()) {
+            return text;
+        }
+    }
 }
 
 fn config(world: &World) -> AgentConfig {
@@ -248,6 +368,7 @@ fn doctor(world: &World) -> Vec<u8> {
             .env("RUST_LOG", "trace");
         command.env("MY_OWN_SECRET", key("own-variable"));
         command.envs(VARIABLES.map(|name| (name, key(name))));
+        command.env("HOME", world.dir.home());
         let output = command.output().unwrap();
         said.extend(output.stdout);
         said.extend(output.stderr);
@@ -300,6 +421,12 @@ fn forty_keys_do_their_work_and_are_seen_nowhere() {
         ("by-models", "model-header"),
         ("by-url", "url-parameter"),
         ("by-variable", "own-variable"),
+        ("by-chatgpt", "chatgpt-token"),
+        ("by-aws-file", "aws-file-id"),
+        ("by-aws-file", "aws-file-token"),
+        ("by-sso", "sso-id"),
+        ("by-sso", "sso-token"),
+        ("by-adc", "adc-access"),
     ] {
         assert!(sent(&requests, provider, place), "{place} was not sent");
     }

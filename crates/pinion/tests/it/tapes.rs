@@ -7,18 +7,22 @@ use serde_json::{Value, json};
 use testkit::driver::AgentConfig;
 use testkit::llm::{CutHow, ErrorKind, Reply};
 
+use crate::families::jwt;
 use crate::kit::{PROGRAM, Pi, World, answers, of_type, text};
 
 const KEY: &str = "sk-planted-0123456789abcdef";
 
 /// API families, each as a provider of the scripted server.
-const FAMILIES: [(&str, &str); 6] = [
+const FAMILIES: [(&str, &str); 9] = [
     ("anthropic-messages", "anthropic"),
     ("openai-completions", "openai/v1"),
     ("openai-responses", "responses/v1"),
     ("azure-openai-responses", "azure/v1"),
     ("google-generative-ai", "google/v1beta"),
     ("mistral-conversations", "mistral"),
+    ("bedrock-converse-stream", "bedrock"),
+    ("google-vertex", "vertex"),
+    ("openai-codex-responses", "chatgpt"),
 ];
 
 /// `models.json` with a provider for each family, named after it.
@@ -116,7 +120,15 @@ fn lines_of(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-fn replies(api: &str) -> Vec<Reply> {
+/// The key of a family; ChatGPT's names an account.
+fn said_key(api: &str) -> String {
+    match api {
+        "openai-codex-responses" => jwt(KEY),
+        _ => KEY.to_owned(),
+    }
+}
+
+fn replies(api: &str, key: &str) -> Vec<Reply> {
     let looks = Reply::text(["I ", "look."]);
     // The Responses API ends reasoning in another text than its deltas.
     let looks = if api.contains("responses") {
@@ -129,7 +141,7 @@ fn replies(api: &str) -> Vec<Reply> {
         looks.then_tool("call_1", "bash", json!({"command": "echo from-the-tool"})),
         Reply::text(["Half an ans"]).cut(300, CutHow::Reset),
         Reply::text(["It ", "says ", "é ☃."]),
-        serde_json::from_value(json!({"error": {"kind": "auth", "message": format!("bad key {KEY}!")}}))
+        serde_json::from_value(json!({"error": {"kind": "auth", "message": format!("bad key {key}!")}}))
             .unwrap(),
         Reply::text(["Good bye."]),
     ]
@@ -149,14 +161,15 @@ fn talk(pi: &Pi) -> Vec<Value> {
 #[test]
 fn every_family_says_the_same_again() {
     for (api, _) in FAMILIES {
-        let world = World::new(replies(api));
+        let world = World::new(replies(api, &said_key(api)));
         world.dir.write_models(&models(&world.server.url())).unwrap();
-        let pi = Pi::spawn(config(&world, api, "--record").env("PLANTED", KEY));
+        let key = said_key(api);
+        let pi = Pi::spawn(config(&world, api, "--record").env("PLANTED", &key));
         let recorded = talk(&pi);
         pi.finish();
         assert_eq!(world.server.requests().len(), 6, "{api}");
         let file = std::fs::read_to_string(tape(&world)).unwrap();
-        assert!(!file.contains(KEY) && file.contains("[key]"), "{api}");
+        assert!(!file.contains(&key) && file.contains("[key]"), "{api}");
         let mode = std::fs::metadata(tape(&world)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
 

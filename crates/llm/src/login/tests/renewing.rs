@@ -19,7 +19,7 @@ const DONE: &str = "data: {\"type\":\"response.completed\",\"response\":{\"statu
 /// OpenAI: each renewal gives the next token and takes only the refresh token of the last. The model's endpoint takes
 /// tokens that `valid` names.
 fn openai(valid: &'static [&'static str]) -> Fake {
-    let refresh = Mutex::new("rt-secret-0".to_owned());
+    let refresh = Mutex::new("rt-secrets-0".to_owned());
     Fake::start(move |number, seen| match seen.path.as_str() {
         "/token" => {
             let mut current = refresh.lock().unwrap();
@@ -31,7 +31,7 @@ fn openai(valid: &'static [&'static str]) -> Fake {
                     json!({"error": "invalid_grant", "error_description": words}).to_string(),
                 );
             }
-            *current = format!("rt-secret-{}", number + 1);
+            *current = format!("rt-secrets-{}", number + 1);
             let access = jwt("acc", &format!("renewed-{}", number + 1));
             (
                 200,
@@ -55,7 +55,7 @@ fn openai(valid: &'static [&'static str]) -> Fake {
 
 /// An `auth.json` with a login that ends so many ms from now.
 fn stored(name: &str, left_ms: i64) -> Home {
-    let entry = json!({"type": "oauth", "access": jwt("acc", name), "refresh": "rt-secret-0", "expires": now_ms() + left_ms,
+    let entry = json!({"type": "oauth", "access": jwt("acc", name), "refresh": "rt-secrets-0", "expires": now_ms() + left_ms,
         "accountId": "acc", "note": "mine"});
     Home::new(&json!({"xai": {"type": "api_key", "key": "stay"}, CODEX: entry}).to_string())
 }
@@ -93,8 +93,14 @@ fn bearer(seen: &Seen) -> &str {
 async fn a_token_that_ended_is_renewed_before_the_request() {
     let fake = openai(&["renewed-1"]);
     let home = stored("old", -1);
-    let client = Client::new(home.config(&fake));
+    let config = home.config(&fake);
+    let secrets = config.secrets.clone();
+    let client = Client::new(config);
     assert_eq!(ask(&client, request(&fake, &jwt("acc", "old"))).await, None);
+    // The new ones are kept out of texts as the old ones are.
+    for token in ["rt-secrets-0", "rt-secrets-1", &jwt("acc", "renewed-1")] {
+        assert_eq!(secrets.redact(format!("<{token}>")), "<[key]>");
+    }
     assert_eq!(ask(&client, request(&fake, &jwt("acc", "old"))).await, None);
     assert_eq!(fake.at("/token").len(), 1);
     assert_eq!(fake.at("/token")[0].field("grant_type"), "refresh_token");
@@ -104,7 +110,7 @@ async fn a_token_that_ended_is_renewed_before_the_request() {
     let entry = home.entry(CODEX);
     assert_eq!(
         (entry["refresh"].as_str(), entry["note"].as_str()),
-        (Some("rt-secret-1"), Some("mine"))
+        (Some("rt-secrets-1"), Some("mine"))
     );
     assert!(entry["expires"].as_i64().unwrap() > now_ms() + 3_000_000);
     assert_eq!(
@@ -154,7 +160,7 @@ async fn a_refused_token_is_renewed_once() {
 async fn a_failed_renewal_is_told_and_keeps_what_is_stored() {
     let fake = openai(&[]);
     let home = stored("old", -1);
-    let text = home.text().replace("rt-secret-0", "rt-secret-spent");
+    let text = home.text().replace("rt-secrets-0", "rt-secrets-spent");
     std::fs::write(&home.file, &text).unwrap();
     let client = Client::new(home.config(&fake));
     let error = ask(&client, request(&fake, &jwt("acc", "old"))).await.unwrap();
