@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "HeartbeatEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -706,6 +706,29 @@ class SessionInfoChangedEvent(_SessionInfoChangedEvent):
     """The session got another name."""
 
     type: Literal["session_info_changed"]
+
+
+class _ExtensionErrorEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ExtensionErrorEvent(_ExtensionErrorEvent):
+    """An extension failed at something; what it was about goes on. Called `hook_error` with `hookPath` by
+    older clients.
+    """
+
+    type: Literal["extension_error"]
+
+    #: Its file; `command:NAME` when it was a slash command.
+    extensionPath: str
+
+    #: The event or call that it failed at.
+    event: str
+
+    #: What it said.
+    error: str
 
 
 class _EntryAppendedEvent(TypedDict, total=False):

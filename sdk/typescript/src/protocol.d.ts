@@ -168,6 +168,7 @@ export type Event =
   | AutoRetryEndEvent
   | ThinkingLevelChangedEvent
   | SessionInfoChangedEvent
+  | ExtensionErrorEvent
   | EntryAppendedEvent
   | BashExecutionUpdateEvent
   | TtsrTriggeredEvent
@@ -1786,6 +1787,22 @@ export interface SessionInfoChangedEvent {
   type: "session_info_changed";
   /** The name; absent when it was removed. */
   name?: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/**
+ * An extension failed at something; what it was about goes on. Called `hook_error` with `hookPath` by older
+ * clients.
+ */
+export interface ExtensionErrorEvent {
+  type: "extension_error";
+  /** Its file; `command:NAME` when it was a slash command. */
+  extensionPath: string;
+  /** The event or call that it failed at. */
+  event: string;
+  /** What it said. */
+  error: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }

@@ -5,14 +5,14 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("wire", &[]),
     ("core", &["wire"]),
     ("llm", &["wire"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
     ("extensions", &[]),
-    ("host", &["wire", "core", "llm", "tools", "store"]),
+    ("host", &["wire", "core", "llm", "tools", "store", "extensions"]),
     ("serve", &["wire", "host"]),
     (
         "pinion",

@@ -58,6 +58,7 @@ fn forbidden_words_are_found_where_they_are_forbidden() {
     let env = "//! Doc.\nfn f() { std::env::var_os(\"A\"); }\n";
     assert_eq!(found("crates/llm/src/a.rs", env).len(), 1);
     assert!(found("crates/pinion/src/a.rs", env).is_empty());
+    assert!(found("crates/llm/build.rs", env).is_empty());
     let split = "//! Doc.\nfn f() { std::env::split_paths(x); my_env::vary(); }\n";
     assert!(found("crates/llm/src/a.rs", split).is_empty());
     assert_eq!(

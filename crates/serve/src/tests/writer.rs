@@ -16,7 +16,7 @@ use wire::{Event, Reply, Response, StreamEvent, Usage};
 
 use crate::encode::{Encoder, Form};
 use crate::error::Error;
-use crate::limits::{BATCHES, BATCH_BYTES, PIPE_BYTES};
+use crate::limits::{BATCH_BYTES, BATCHES, PIPE_BYTES};
 use crate::sink::Sink;
 use crate::tests::block_on;
 use crate::writer::StdoutWriter;
