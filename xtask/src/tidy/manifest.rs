@@ -5,14 +5,14 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("wire", &[]),
     ("core", &["wire"]),
     ("llm", &["wire"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
     ("extensions", &[]),
-    ("host", &["wire", "core", "llm", "tools", "store"]),
+    ("host", &["wire", "core", "llm", "tools", "store", "extensions"]),
     ("serve", &["wire", "host"]),
     (
         "pinion",
@@ -52,9 +52,12 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     found
 }
 
-/// `pinion-core` and `core` are one package.
+/// `pinion-core` and `core` are one package; the host calls the extensions' crate by what it is, the door.
 fn ours(name: &str) -> &str {
-    name.strip_prefix("pinion-").unwrap_or(name)
+    match name.strip_prefix("pinion-").unwrap_or(name) {
+        "door" => "extensions",
+        other => other,
+    }
 }
 
 /// Line, section and name of every dependency.
