@@ -52,9 +52,12 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     found
 }
 
-/// `pinion-core` and `core` are one package.
+/// `pinion-core` and `core` are one package; the host calls the extensions' crate by what it is, the door.
 fn ours(name: &str) -> &str {
-    name.strip_prefix("pinion-").unwrap_or(name)
+    match name.strip_prefix("pinion-").unwrap_or(name) {
+        "door" => "extensions",
+        other => other,
+    }
 }
 
 /// Line, section and name of every dependency.

@@ -59,13 +59,13 @@ pub(super) fn check(file: &SourceFile, findings: &mut Vec<Finding>, figures: &mu
         }
     }
     let package = package(&file.path);
-    // A build script speaks with cargo, by the environment and its output.
-    let is_script = file.path.ends_with("/build.rs");
-    if !is_script && !MAY_READ_ENVIRONMENT.contains(&package) {
+    // A build script is told everything by its environment, and answers by printing.
+    let builds = file.path.ends_with("/build.rs");
+    if !builds && !MAY_READ_ENVIRONMENT.contains(&package) {
         let message = "the environment is read in the binary only; pass the value in";
         findings.extend(words(file, &ENVIRONMENT, message, outside));
     }
-    if !is_script && !MAY_PRINT.contains(&package) {
+    if !builds && !MAY_PRINT.contains(&package) {
         let message = "only `serve` writes to stdout";
         findings.extend(words(file, &["println!", "print!", "stdout()"], message, outside));
     }

@@ -135,7 +135,7 @@ impl Session {
                 mailbox = None;
             }
             self.deal_with(happening).await;
-            if self.closing.is_some() || self.extensions.wants_shutdown() {
+            if self.closing.is_some() || self.extensions.wants_shutdown() && self.machine.is_idle() {
                 break;
             }
         }

@@ -19,7 +19,7 @@ use super::super::Session;
 use super::super::shell::ShellReport;
 use super::super::summarising::{Summarised, Summarising};
 use super::super::switching::Change;
-use super::{Outcome, Then, cancels, failure};
+use super::{Outcome, Then, cancels, failure, put};
 
 impl Session {
     /// Asks whether the session may be left; then it is.
@@ -53,7 +53,7 @@ impl Session {
         }
         let mut event = json!({"type": "session_shutdown", "reason": word(&change)});
         if let Change::Switch(path) = &change {
-            event["targetSessionFile"] = json!(path);
+            put(&mut event, "targetSessionFile", json!(path));
         }
         self.sync_state();
         let extended = &mut self.extensions;
@@ -92,6 +92,7 @@ impl Session {
                 "turnPrefixMessages": plan.turn_prefix,
                 "isSplitTurn": plan.splits_turn(),
                 "tokensBefore": plan.tokens_before,
+                "previousSummary": plan.previous_summary,
                 "settings": {
                     "enabled": self.auto_compaction,
                     "reserveTokens": plan.settings.reserve_tokens,
@@ -99,11 +100,8 @@ impl Session {
                 },
             },
         });
-        if let Some(previous) = &plan.previous_summary {
-            event["preparation"]["previousSummary"] = json!(previous);
-        }
         if let Some(instructions) = instructions {
-            event["customInstructions"] = json!(instructions);
+            put(&mut event, "customInstructions", json!(instructions));
         }
         self.ask_extensions("session_before_compact", &event, Then::Compact(reason));
         true

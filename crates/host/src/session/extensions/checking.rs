@@ -12,7 +12,7 @@ use crate::strings;
 
 use super::super::Session;
 use super::super::hosted::block;
-use super::{Then, members};
+use super::{Then, members, put};
 
 impl Session {
     /// Asks whether a call that has been prepared may run; gives it back when nobody wants to know.
@@ -100,7 +100,7 @@ impl Session {
             "isError": is_error,
         });
         if let Some(details) = &result.details {
-            event["details"] = details.clone();
+            put(&mut event, "details", details.clone());
         }
         self.ask_extensions("tool_result", &event, Then::Review(input));
         None

@@ -10,7 +10,7 @@ use wire::Event;
 
 use super::super::Session;
 use super::super::drive::now_ms;
-use super::{Extended, Then};
+use super::{Extended, Then, put};
 
 impl Extended {
     /// Does an event wait for its handlers?
@@ -80,11 +80,8 @@ impl Session {
         self.stop_waiting().await;
         self.extensions.registered.clear();
         self.carry_on().await;
-        for then in self
-            .extensions
-            .give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_) | Then::Command(..)))
-        {
-            self.refuse_saying(then).await;
+        for then in self.extensions.give_up(|_| true) {
+            self.refuse(then).await;
         }
     }
 
@@ -93,19 +90,19 @@ impl Session {
         let mut shown = serde_json::to_value(event).unwrap_or_default();
         let turn = self.extensions.turn;
         match event {
-            Event::TurnStart => shown["timestamp"] = json!(now_ms()),
+            Event::TurnStart => put(&mut shown, "timestamp", json!(now_ms())),
             Event::TurnEnd { .. } => {
-                shown["turnIndex"] = json!(turn.saturating_sub(1));
+                put(&mut shown, "turnIndex", json!(turn.saturating_sub(1)));
                 return shown;
             }
             Event::MessageUpdate { .. } => {
                 let message = self.answering.as_ref().and_then(|answering| answering.so_far());
-                shown["message"] = json!(message);
+                put(&mut shown, "message", json!(message));
                 return shown;
             }
             _ => return shown,
         }
-        shown["turnIndex"] = json!(turn);
+        put(&mut shown, "turnIndex", json!(turn));
         shown
     }
 }

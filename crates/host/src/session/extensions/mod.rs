@@ -257,9 +257,9 @@ impl Extended {
                 .any(|wait| matches!(wait.then, Then::Command(..)))
     }
 
-    /// Does an extension want the agent to end?
+    /// Does an extension want the agent to end? What was asked before is answered first.
     pub(super) fn wants_shutdown(&self) -> bool {
-        self.shutdown
+        self.shutdown && !self.owes()
     }
 
     /// Checks a call and keeps it, if it is one for a tool of theirs.
@@ -437,6 +437,13 @@ fn failure(path: &str, event: &str, error: impl ToString) -> Failure {
         event: event.to_owned(),
         error: error.to_string(),
         stack: None,
+    }
+}
+
+/// Gives an event another member.
+fn put(event: &mut Value, name: &str, member: Value) {
+    if let Value::Object(members) = event {
+        members.insert(name.to_owned(), member);
     }
 }
 

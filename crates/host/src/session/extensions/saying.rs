@@ -16,7 +16,7 @@ use super::super::Session;
 use super::super::drive::now_ms;
 use super::super::enclosing::Enclosed;
 use super::super::prompting::started;
-use super::{DoorError, Then, failure};
+use super::{DoorError, Then, failure, put};
 
 /// Who is told what became of something that was said.
 pub(in crate::session) enum Who {
@@ -114,10 +114,10 @@ impl Session {
         let mut event = json!({"type": "input", "text": saying.text, "source": saying.source()});
         let images = saying.enclosed.images();
         if !images.is_empty() {
-            event["images"] = json!(images);
+            put(&mut event, "images", json!(images));
         }
         if let Some(behavior) = saying.behavior.as_ref().filter(|_| !self.machine.is_idle()) {
-            event["streamingBehavior"] = json!(behavior);
+            put(&mut event, "streamingBehavior", json!(behavior));
         }
         self.ask_extensions("input", &event, Then::Input(saying));
     }
@@ -176,7 +176,7 @@ impl Session {
         let mut event =
             json!({"type": "before_agent_start", "prompt": turn.text, "systemPrompt": system_prompt});
         if !images.is_empty() {
-            event["images"] = json!(images);
+            put(&mut event, "images", json!(images));
         }
         self.ask_extensions("before_agent_start", &event, Then::Begin(turn));
     }
@@ -220,15 +220,20 @@ impl Session {
             .extensions
             .give_up(|then| matches!(then, Then::Input(_) | Then::Begin(_)))
         {
-            self.refuse_saying(then).await;
+            self.refuse(then).await;
         }
     }
 
-    pub(super) async fn refuse_saying(&mut self, then: Then) {
+    /// Whoever is owed an answer that will not come is told so.
+    pub(super) async fn refuse(&mut self, then: Then) {
         let who = match then {
             Then::Input(saying) => saying.who,
             Then::Begin(turn) => turn.who,
-            Then::Command(origin, _) => Who::Client(origin),
+            Then::Command(origin, _)
+            | Then::Change(origin, _)
+            | Then::Leave(origin, _)
+            | Then::Move(origin, _)
+            | Then::Bash(origin, _) => Who::Client(origin),
             _ => return,
         };
         self.answer(who, Err(strings::ABORTED.to_owned())).await;
