@@ -312,3 +312,20 @@ fn hello_does_not_forget_what_was_found_out() {
     assert_eq!(pi.get("get_protocol")["dialect"], "omp");
     pi.finish();
 }
+
+#[test]
+fn a_dialect_that_is_refused_pins_none() {
+    let world = World::new([]);
+    let pi = world.start();
+    // Found out, not chosen: ids of unknown commands are kept.
+    pi.data(json!({"type": "set_todos", "phases": []}));
+    assert_eq!(pi.get("get_protocol")["dialect"], "xcsh");
+    let welcome = pi.data(json!({"type": "hello", "dialect": "klingon", "deltas": "maybe"}));
+    assert_eq!(welcome["dialect"], "xcsh");
+    assert_eq!(welcome["refused"].as_array().unwrap().len(), 2);
+    let id = pi.send(json!({"type": "no_such_command"}));
+    pi.agent
+        .wait(|line| line["id"] == id.as_str() && line["success"] == false, LONG)
+        .unwrap();
+    pi.finish();
+}

@@ -231,13 +231,16 @@ impl Connection {
             }
             Command::Hello(params) => {
                 let (agreement, refused) = self.agreement.changed(params);
+                let is_refused = |option: &str| refused.iter().any(|refused| refused.option == option);
+                let names_dialect = params.dialect.is_some() && !is_refused("dialect");
+                let names_form = params.deltas.is_some() && !is_refused("deltas");
                 let welcome = agreement.welcome(&self.version, self.numbers.last(), refused);
                 self.respond(from, origin, Ok(Reply::Hello(Box::new(welcome))), now, out);
-                // All encoders follow one dialect. What the client said nothing of goes on being found out.
-                if params.dialect.is_some() {
+                // All encoders follow one dialect. What the client said nothing of that holds goes on being found out.
+                if names_dialect {
                     self.first.encoder.speak(agreement.dialect);
                 }
-                if params.dialect.is_some() || params.deltas.is_some() {
+                if names_dialect || names_form {
                     self.first.encoder.set_form(agreement.form());
                 }
                 if params.ui.is_some() {
