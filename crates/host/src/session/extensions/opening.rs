@@ -21,6 +21,11 @@ impl Extended {
     pub(in crate::session) fn of(agent: &crate::agent::Agent, cwd: &Path) -> Self {
         Self::new(find(agent, cwd))
     }
+
+    /// Is the process being started?
+    fn is_starting(&self) -> bool {
+        self.waits.values().any(|wait| matches!(wait.then, Then::Door))
+    }
 }
 
 /// Does a command depend on what extensions registered or listen to?
@@ -113,6 +118,8 @@ impl Session {
         });
         let opened = match opened {
             Ok(opened) => opened,
+            // The process died over it and is being started again.
+            Err(DoorError::Gone(_)) if self.extensions.is_starting() => return,
             Err(error) => return self.without_extensions(&error.to_string()).await,
         };
         for extension in &opened.extensions {
