@@ -596,3 +596,33 @@ fn a_dialog_of_a_tool_ends_with_the_run() {
     assert!(ends(&pi)[0].1.contains("said undefined"), "{:?}", ends(&pi));
     pi.finish();
 }
+
+#[test]
+fn a_command_goes_on_in_another_session() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"])],
+        r#"
+        pi.on("session_start", (event, ctx) => ctx.ui.notify("start " + event.reason));
+        pi.registerCommand("new", { handler: async (_args, ctx) => {
+          const before = ctx.sessionManager.getSessionId();
+          const { cancelled } = await ctx.newSession({ withSession: async (next) => next.ui.notify("other " + (next.sessionManager.getSessionId() !== before)) });
+        } });
+        pi.registerCommand("again", { handler: async (_args, ctx) => { await ctx.reload(); } });
+        "#,
+    );
+    let pi = world.start();
+    let id = pi.state()["sessionId"].clone();
+    command(&pi, "/new");
+    assert_ne!(pi.state()["sessionId"], id);
+    command(&pi, "/again");
+    assert_eq!(
+        notes(&pi.lines()),
+        ["start startup", "start new", "other true", "start reload"]
+    );
+    assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
+    pi.say("Hi");
+    pi.finish();
+}
