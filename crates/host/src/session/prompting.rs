@@ -29,7 +29,7 @@ pub(super) enum Later {
     /// Another place of the tree.
     Move(Origin, NavigateParams),
     /// Another session.
-    Change(Origin, Change),
+    Change(Asker, Change),
     /// A command that came while extensions were being loaded.
     Held(Origin, Box<Command>),
     /// Something that an extension says.
@@ -186,7 +186,7 @@ impl Session {
                 Some(Later::Prompt(origin, params)) => self.prompt(origin, params).await,
                 Some(Later::Compact(asked)) => self.compact_now(asked).await,
                 Some(Later::Move(origin, params)) => self.move_if_allowed(origin, params).await,
-                Some(Later::Change(origin, change)) => self.leave(origin, change).await,
+                Some(Later::Change(asker, change)) => self.leave(asker, change).await,
                 Some(Later::Held(origin, command)) => self.on_command(origin, *command).await,
                 Some(Later::Say(saying)) => self.say(*saying).await,
                 Some(Later::Turn(messages)) => self.begin_run(messages).await,

@@ -18,6 +18,7 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
+use super::compacting::Asker;
 use super::dialogs::NoAnswer;
 use super::extensions::word;
 use super::lifecycle::{conversation, new_log, open_log, stored_cwd};
@@ -40,6 +41,21 @@ pub(super) enum Change {
 }
 
 impl Change {
+    /// A fork before something that the user said; none when it is anything else.
+    pub(super) fn fork(entry: &wire::Entry) -> Option<Self> {
+        let EntryBody::Message(body) = &entry.body else {
+            return None;
+        };
+        match body.message.as_ref() {
+            Message::User(user) => Some(Self::Fork {
+                entry: entry.id.clone(),
+                before: entry.parent_id.clone(),
+                text: user.content.text(),
+            }),
+            _ => None,
+        }
+    }
+
     fn reason(&self) -> ChangeReason {
         match self {
             Self::New(_) => ChangeReason::New,
@@ -53,12 +69,12 @@ const NOT_CANCELLED: Reply = Reply::Cancelled(Cancelled { cancelled: false });
 
 impl Session {
     pub(super) async fn new_session(&mut self, origin: Origin, params: NewSessionParams) {
-        self.change(origin, Change::New(params)).await;
+        self.change(Asker::Client(origin), Change::New(params)).await;
     }
 
     pub(super) async fn switch_session(&mut self, origin: Origin, params: SwitchParams) {
         let path = self.cwd.join(params.session_path);
-        self.change(origin, Change::Switch(path)).await;
+        self.change(Asker::Client(origin), Change::Switch(path)).await;
     }
 
     pub(super) async fn fork(&mut self, origin: Origin, params: ForkParams) {
@@ -88,19 +104,9 @@ impl Session {
     }
 
     async fn fork_at(&mut self, origin: Origin, entry: Option<Arc<wire::Entry>>, refusal: &str) {
-        let user = entry.as_ref().and_then(|entry| match &entry.body {
-            EntryBody::Message(body) => match body.message.as_ref() {
-                Message::User(user) => Some(Change::Fork {
-                    entry: entry.id.clone(),
-                    before: entry.parent_id.clone(),
-                    text: user.content.text(),
-                }),
-                _ => None,
-            },
-            _ => None,
-        });
+        let user = entry.and_then(|entry| Change::fork(&entry));
         match user {
-            Some(fork) => self.change(origin, fork).await,
+            Some(fork) => self.change(Asker::Client(origin), fork).await,
             None => self.outbox.respond(origin, Err(refusal.to_owned())).await,
         }
     }
@@ -108,7 +114,7 @@ impl Session {
     pub(super) async fn clone_session(&mut self, origin: Origin) {
         match self.log.leaf_id().map(str::to_owned) {
             Some(leaf) if !self.machine.messages().is_empty() => {
-                self.change(origin, Change::Clone(leaf)).await
+                self.change(Asker::Client(origin), Change::Clone(leaf)).await
             }
             _ => {
                 self.outbox
@@ -118,14 +124,14 @@ impl Session {
         }
     }
 
-    pub(super) async fn change_now(&mut self, origin: Origin, change: Change) {
+    pub(super) async fn change_now(&mut self, asker: Asker, change: Change) {
         self.drive(Input::Abort).await;
         self.shells.cancel();
-        self.later.push_back(Later::Change(origin, change));
+        self.later.push_back(Later::Change(asker, change));
     }
 
     /// The run has ended: makes the change and answers.
-    pub(super) async fn carry_out(&mut self, origin: Origin, change: Change) {
+    pub(super) async fn carry_out(&mut self, asker: Asker, change: Change) {
         let reason = change.reason();
         let had_queued = self.machine.queued() > 0;
         let (word, previous) = (word(&change), self.file_text());
@@ -164,10 +170,15 @@ impl Session {
             self.tell_changed(reason).await;
             self.report_damage().await;
         }
-        self.outbox
-            .respond(origin, outcome.map_err(|error| error.to_string()))
-            .await;
-        self.reopen_extensions(word, previous);
+        match (asker, outcome) {
+            // Answered when the session has begun for its extensions, too.
+            (Asker::Extension(Some(id)), Ok(_)) => self.extensions.owe(id),
+            (asker, outcome) => {
+                self.reply(asker, outcome.map_err(|error| error.to_string()))
+                    .await
+            }
+        }
+        self.reopen_extensions(word, previous).await;
     }
 
     /// Says which session the next events are about (web.md 2: before the response).

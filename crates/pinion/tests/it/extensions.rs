@@ -472,3 +472,157 @@ fn only_trusted_projects_bring_extensions() {
     let file = dir.join("x.ts").display().to_string();
     assert_eq!(named(&["--no-extensions", "-e", &file]), 1);
 }
+
+#[test]
+fn an_endless_loop_costs_the_call_and_nothing_else() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [bash("c1", "echo hi"), Reply::text(["done"])],
+        r#"pi.on("tool_call", () => { for (;;); });"#,
+    );
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("tool_execution_start");
+    // The session answers while the extension hangs.
+    assert_eq!(pi.state()["isStreaming"], true);
+    pi.settled();
+    let (is_error, said) = ends(&pi)[0].clone();
+    assert!(is_error && said.contains("did not answer for 10 s"), "{said}");
+    pi.finish();
+}
+
+#[test]
+fn sessions_of_one_process_have_extensions_of_their_own() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"])],
+        r#"
+        let count = 0;
+        pi.registerCommand("count", { handler: async (_args, ctx) => {
+          const { sessionManager } = ctx;
+          ctx.ui.notify([++count, process.pid, sessionManager.getSessionId(), sessionManager.getEntries().length].join(" "));
+        } });
+        "#,
+    );
+    let pi = world.start_with(&["--no-session"]);
+    let second = pi.data(json!({"type": "open_session"}))["session"].clone();
+    let counted = |session: Option<&Value>| -> Vec<String> {
+        let mut prompt = json!({"type": "prompt", "message": "/count"});
+        if let Some(session) = session {
+            prompt["session"] = session.clone();
+        }
+        let before = pi.lines().len();
+        pi.data(prompt);
+        let note = notes(&pi.lines()[before..]).remove(0);
+        note.split(' ').map(str::to_owned).collect()
+    };
+    let (one, other) = (counted(None), counted(Some(&second)));
+    assert_eq!((&one[0], &other[0]), (&"1".to_owned(), &"1".to_owned()));
+    // One process, two sessions.
+    assert_eq!(one[1], other[1]);
+    assert_ne!(one[2], other[2]);
+    assert_eq!(one[3], "2");
+    pi.say("Hi");
+    let again = counted(None);
+    assert_eq!((again[0].as_str(), again[3].as_str()), ("2", "4"));
+    pi.finish();
+}
+
+#[test]
+fn what_happens_is_heard_before_it_is_told() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [bash("c1", "echo hi"), Reply::text(["done"])],
+        r#"
+        for (const name of ["agent_start", "turn_start", "message_end", "tool_execution_end", "turn_end", "agent_end"])
+          pi.on(name, (event, ctx) => ctx.ui.notify(name));
+        pi.on("tool_result", async (event) => ({ content: [{ type: "text", text: event.content[0].text + "and more" }] }));
+        "#,
+    );
+    let pi = world.start();
+    let lines = pi.say("Go");
+    assert_eq!(ends(&pi), [(false, "hi\nand more".to_owned())]);
+    let mut heard: Option<String> = None;
+    for line in &lines {
+        let kind = line["type"].as_str().unwrap();
+        if kind == "extension_ui_request" {
+            heard = line["message"].as_str().map(str::to_owned);
+        } else if [
+            "agent_start",
+            "turn_start",
+            "message_end",
+            "tool_execution_end",
+            "turn_end",
+            "agent_end",
+        ]
+        .contains(&kind)
+        {
+            assert_eq!(heard.take().as_deref(), Some(kind));
+        }
+    }
+    pi.finish();
+}
+
+#[test]
+fn a_dialog_of_a_tool_ends_with_the_run() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::tool("c1", "ask", json!({})), Reply::text(["done"])],
+        r#"
+        pi.registerTool({ name: "ask", label: "Ask", description: "Asks", parameters: { type: "object", properties: {} },
+          async execute(_id, _params, signal, _update, ctx) {
+            const said = await ctx.ui.input("Name?", "", { signal });
+            return { content: [{ type: "text", text: "said " + said }] };
+          } });
+        "#,
+    );
+    let pi = world.start();
+    pi.prompt("Go");
+    let asked = pi.wait("extension_ui_request");
+    assert_eq!(
+        (&asked["method"], &asked["title"]),
+        (&json!("input"), &json!("Name?"))
+    );
+    pi.data(json!({"type": "abort"}));
+    pi.settled();
+    assert!(ends(&pi)[0].1.contains("said undefined"), "{:?}", ends(&pi));
+    pi.finish();
+}
+
+#[test]
+fn a_command_goes_on_in_another_session() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["a"])],
+        r#"
+        pi.on("session_start", (event, ctx) => ctx.ui.notify("start " + event.reason));
+        pi.registerCommand("new", { handler: async (_args, ctx) => {
+          const before = ctx.sessionManager.getSessionId();
+          const { cancelled } = await ctx.newSession({ withSession: async (next) => next.ui.notify("other " + (next.sessionManager.getSessionId() !== before)) });
+        } });
+        pi.registerCommand("again", { handler: async (_args, ctx) => { await ctx.reload(); } });
+        "#,
+    );
+    let pi = world.start();
+    let id = pi.state()["sessionId"].clone();
+    command(&pi, "/new");
+    assert_ne!(pi.state()["sessionId"], id);
+    command(&pi, "/again");
+    assert_eq!(
+        notes(&pi.lines()),
+        ["start startup", "start new", "other true", "start reload"]
+    );
+    assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
+    pi.say("Hi");
+    pi.finish();
+}

@@ -7,15 +7,17 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::BashRun;
 use wire::Reply;
-use wire::command::{BashParams, NavigateParams};
+use wire::command::{BashParams, NavigateParams, NewSessionParams};
 use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
 use wire::reply::{Cancelled, Forked, Navigated};
 
 use crate::limits;
 use crate::outbox::Origin;
+use crate::strings;
 
 use super::super::Session;
+use super::super::compacting::Asker;
 use super::super::shell::ShellReport;
 use super::super::summarising::{Summarised, Summarising};
 use super::super::switching::Change;
@@ -23,33 +25,83 @@ use super::{Outcome, Then, cancels, failure, put};
 
 impl Session {
     /// Asks whether the session may be left; then it is.
-    pub(in crate::session) async fn change(&mut self, origin: Origin, change: Change) {
+    pub(in crate::session) async fn change(&mut self, asker: Asker, change: Change) {
         let (name, event) = question(&change);
         if self.extensions.hear(name) {
-            return self.ask_extensions(name, &event, Then::Change(origin, change));
+            return self.ask_extensions(name, &event, Then::Change(asker, change));
         }
-        self.change_now(origin, change).await;
+        self.change_now(asker, change).await;
     }
 
-    pub(super) async fn on_change(&mut self, origin: Origin, change: Change, answer: Value) {
+    pub(super) async fn on_change(&mut self, asker: Asker, change: Change, answer: Value) {
         if !cancels(&answer) {
-            return self.change_now(origin, change).await;
+            return self.change_now(asker, change).await;
         }
         let reply = match change {
             // Clients of the older command put the text into their editor all the same (dialects.md 10.2).
-            Change::Fork { text, .. } if origin.command == "branch" => Reply::Forked(Forked {
+            Change::Fork { text, .. } if asker.asked("branch") => Reply::Forked(Forked {
                 text,
                 cancelled: true,
             }),
             _ => Reply::Cancelled(Cancelled { cancelled: true }),
         };
-        self.outbox.respond(origin, Ok(reply)).await;
+        self.reply(asker, Ok(reply)).await;
+    }
+
+    /// Answers who asked for another session.
+    pub(in crate::session) async fn reply(&mut self, asker: Asker, outcome: Result<Reply, String>) {
+        match asker {
+            Asker::Client(origin) => self.outbox.respond(origin, outcome).await,
+            Asker::Extension(id) => {
+                let cancelled = |reply| match reply {
+                    Reply::Cancelled(Cancelled { cancelled }) | Reply::Forked(Forked { cancelled, .. }) => {
+                        json!({ "cancelled": cancelled })
+                    }
+                    _ => Value::Null,
+                };
+                self.answer_later(id, outcome.map(cancelled));
+            }
+        }
+    }
+
+    /// An extension wants another session. It is answered when that one has begun for its extensions.
+    pub(super) async fn change_for(
+        &mut self,
+        id: Option<u64>,
+        method: &str,
+        params: &Value,
+    ) -> Result<(), String> {
+        let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
+        let change = match method {
+            "newSession" => {
+                if params
+                    .get("entries")
+                    .and_then(Value::as_array)
+                    .is_some_and(|entries| !entries.is_empty())
+                {
+                    return Err("newSession with setup is not available here".to_owned());
+                }
+                Change::New(NewSessionParams {
+                    parent_session: text("parentSession"),
+                })
+            }
+            "switchSession" => Change::Switch(self.cwd.join(text("sessionPath").unwrap_or_default())),
+            _ => {
+                let entry = text("entryId").unwrap_or_default();
+                let entry = self.log.entry(&entry).cloned();
+                entry
+                    .and_then(|entry| Change::fork(&entry))
+                    .ok_or(strings::BAD_FORK)?
+            }
+        };
+        self.change(Asker::Extension(id), change).await;
+        Ok(())
     }
 
     /// The run has ended: extensions hear that the session is left, for a moment, then it is.
-    pub(in crate::session) async fn leave(&mut self, origin: Origin, change: Change) {
+    pub(in crate::session) async fn leave(&mut self, asker: Asker, change: Change) {
         if !self.extensions.hear("session_shutdown") {
-            return self.carry_out(origin, change).await;
+            return self.carry_out(asker, change).await;
         }
         let mut event = json!({"type": "session_shutdown", "reason": word(&change)});
         if let Change::Switch(path) = &change {
@@ -61,7 +113,7 @@ impl Session {
             Some(door) => door.event(&extended.handle, "session_shutdown", &event),
             None => Err(DoorError::Gone(String::new())),
         };
-        extended.wait(Then::Leave(origin, change), async move {
+        extended.wait(Then::Leave(asker, change), async move {
             let answer = match asking {
                 Ok(asking) => tokio::time::timeout(limits::FAREWELL, asking).await,
                 Err(error) => Ok(Err(error)),
@@ -202,6 +254,13 @@ impl Session {
         self.shells.began();
         self.on_shell(ShellReport::Done(Box::new(origin), params, Ok(run)))
             .await;
+    }
+}
+
+impl Asker {
+    /// Is it a client's command of this name?
+    fn asked(&self, command: &str) -> bool {
+        matches!(self, Self::Client(origin) if origin.command == command)
     }
 }
 

@@ -37,6 +37,7 @@ use crate::limits;
 use crate::outbox::Origin;
 
 use super::Session;
+use super::compacting::Asker;
 use super::switching::Change;
 
 pub(super) use self::changing::word;
@@ -76,6 +77,8 @@ pub(super) struct Extended {
     next_turn: Vec<std::sync::Arc<wire::Message>>,
     /// An extension wants the agent to end.
     shutdown: bool,
+    /// The call of an extension that is answered when the session it asked for has begun for its extensions.
+    owed: Option<u64>,
     /// How long a run that a command began waits for the command's answer to be told first.
     answer_first: Option<Pin<Box<Sleep>>>,
 }
@@ -118,9 +121,9 @@ pub(super) enum Then {
     /// The result of a call may be changed.
     Review(Input),
     /// Another session may be refused.
-    Change(Origin, Change),
+    Change(Asker, Change),
     /// The session was left.
-    Leave(Origin, Change),
+    Leave(Asker, Change),
     /// A compaction may be refused or made otherwise.
     Compact(CompactionReason),
     /// Another place of the tree may be refused.
@@ -177,6 +180,7 @@ impl Extended {
             next_turn: Vec::new(),
             shutdown: false,
             answer_first: None,
+            owed: None,
         }
     }
 
@@ -371,8 +375,8 @@ impl Session {
             Then::Command(origin, name) => self.on_command_end(origin, &name, answer).await,
             Then::Check(slot) => self.on_checked(slot, answer).await,
             Then::Review(input) => self.on_reviewed(input, answer.unwrap_or_default()).await,
-            Then::Change(origin, change) => self.on_change(origin, change, answer.unwrap_or_default()).await,
-            Then::Leave(origin, change) => self.carry_out(origin, change).await,
+            Then::Change(asker, change) => self.on_change(asker, change, answer.unwrap_or_default()).await,
+            Then::Leave(asker, change) => self.carry_out(asker, change).await,
             Then::Compact(reason) => self.on_compact(reason, answer.unwrap_or_default()).await,
             Then::Move(origin, params) => self.on_move(origin, params, answer.unwrap_or_default()).await,
             Then::Bash(origin, params) => {

@@ -21,6 +21,16 @@ impl Extended {
     pub(in crate::session) fn of(agent: &crate::agent::Agent, cwd: &Path) -> Self {
         Self::new(find(agent, cwd))
     }
+
+    /// A call is answered when the session has begun for its extensions.
+    pub(in crate::session) fn owe(&mut self, id: u64) {
+        self.owed = Some(id);
+    }
+
+    /// Is the process being started?
+    fn is_starting(&self) -> bool {
+        self.waits.values().any(|wait| matches!(wait.then, Then::Door))
+    }
 }
 
 /// Does a command depend on what extensions registered or listen to?
@@ -113,6 +123,8 @@ impl Session {
         });
         let opened = match opened {
             Ok(opened) => opened,
+            // The process died over it and is being started again.
+            Err(DoorError::Gone(_)) if self.extensions.is_starting() => return,
             Err(error) => return self.without_extensions(&error.to_string()).await,
         };
         for extension in &opened.extensions {
@@ -134,6 +146,7 @@ impl Session {
     pub(super) async fn extensions_are_open(&mut self) {
         self.extensions.stage = Stage::Open;
         self.extensions.late = None;
+        self.settle_owed();
     }
 
     /// Commands have waited long enough. What extensions register later is taken then.
@@ -209,7 +222,7 @@ impl Session {
     }
 
     /// The same extensions for the session that took the place of the old one.
-    pub(in crate::session) fn reopen_extensions(&mut self, reason: &str, previous: Option<String>) {
+    pub(in crate::session) async fn reopen_extensions(&mut self, reason: &str, previous: Option<String>) {
         let found = find(&self.agent, &self.cwd);
         self.extensions.found = found;
         let mut start = members(json!({"type": "session_start", "reason": reason}));
@@ -218,6 +231,27 @@ impl Session {
         }
         self.extensions.state.forget(start.into());
         self.begin_extensions();
+        if self.extensions.found.is_empty() {
+            self.settle_owed();
+        }
+    }
+
+    /// Extensions begin anew, with what their files say now.
+    pub(super) async fn reload_extensions(&mut self, id: Option<u64>) {
+        if let Some(id) = id {
+            self.extensions.owe(id);
+        }
+        self.leave_extensions("reload");
+        self.resources = self.agent.load_resources(&self.cwd);
+        self.reopen_extensions("reload", None).await;
+    }
+
+    /// Answers the extension that asked for the session which has begun now.
+    fn settle_owed(&mut self) {
+        if let Some(id) = self.extensions.owed.take() {
+            let session = self.extensions.handle.clone();
+            self.answer_later(Some(id), Ok(json!({"cancelled": false, "session": session})));
+        }
     }
 
     /// The session is over: its extensions may say goodbye, for a moment.

@@ -13,6 +13,7 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::super::Session;
+use super::super::compacting::Asker;
 use super::super::drive::now_ms;
 use super::super::enclosing::Enclosed;
 use super::super::prompting::started;
@@ -230,8 +231,8 @@ impl Session {
             Then::Input(saying) => saying.who,
             Then::Begin(turn) => turn.who,
             Then::Command(origin, _)
-            | Then::Change(origin, _)
-            | Then::Leave(origin, _)
+            | Then::Change(Asker::Client(origin), _)
+            | Then::Leave(Asker::Client(origin), _)
             | Then::Move(origin, _)
             | Then::Bash(origin, _) => Who::Client(origin),
             _ => return,

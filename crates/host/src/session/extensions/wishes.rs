@@ -98,6 +98,14 @@ impl Session {
                 self.later.push_back(Later::Idle(id));
                 return Ok(None);
             }
+            "newSession" | "switchSession" | "fork" => {
+                self.change_for(id, method, &params).await?;
+                return Ok(None);
+            }
+            "reload" => {
+                self.reload_extensions(id).await;
+                return Ok(None);
+            }
             "llm.key" => return self.key(&params),
             // Said with `changed`, too.
             "registerProvider" | "unregisterProvider" => {}
