@@ -1,6 +1,6 @@
 /**
  * The TypeScript extension host: one process that holds the extensions of all sessions of one agent process and
- * speaks JSON lines with it (protocol/EXTENSIONS.md). This file only takes the pipes and starts the host.
+ * speaks JSON lines with it (crates/extensions/src/line.rs). This file only takes the pipes and starts the host.
  *
  * The pipes are stdin and stdout, or the two descriptors named in PINION_DOOR_FDS ("3,4"). They are taken before any
  * extension is loaded, so whatever an extension prints goes to stderr.

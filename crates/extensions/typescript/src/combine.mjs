@@ -1,5 +1,5 @@
 /**
- * How the results of the handlers of one event become one result (dialects.md 10.2, EXTENSIONS.md).
+ * How the results of the handlers of one event become one result (dialects.md 10.2, line.rs).
  *
  * Each combiner is made for one event and has: `event(extension)`, what the next handler sees (undefined: it is left out);
  * `take(result, extension)`, which may say "stop"; `value()`, the combined result or undefined; and optionally

@@ -1,5 +1,5 @@
 /**
- * Runs the handlers of one session's events and combines what they return (dialects.md 10.2, EXTENSIONS.md).
+ * Runs the handlers of one session's events and combines what they return (dialects.md 10.2, line.rs).
  * How one event combines is in combine.mjs; older names of events are in legacy.mjs.
  */
 import { createRequire } from "node:module";

@@ -25,7 +25,7 @@ export class Extension {
     this.heard = new Set();
   }
 
-  /** The members EXTENSIONS.md lists for an extension. */
+  /** The members line.rs lists for an extension. */
   describe() {
     return {
       path: this.path,

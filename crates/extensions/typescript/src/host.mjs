@@ -10,7 +10,7 @@ import { runCall } from "./calls.mjs";
 
 const { setAgentDir } = createRequire(import.meta.url)("../modules/paths.cjs");
 
-/** Version of the protocol spoken (EXTENSIONS.md). */
+/** Version of the protocol spoken (line.rs). */
 export const PROTOCOL = 1;
 
 export class Host {

@@ -2,7 +2,7 @@
  * JSON lines both ways: splitting, parsing, and writing with a bounded queue. What the lines mean is host.mjs's.
  */
 
-/** Longest line accepted and sent, in bytes (EXTENSIONS.md). */
+/** Longest line accepted and sent, in bytes (line.rs). */
 export const MAX_LINE = 32 * 1024 * 1024;
 /** Characters gathered before they are written at once. */
 const BATCH = 64 * 1024;

@@ -1,4 +1,4 @@
-/** How the results of handlers combine, event by event (EXTENSIONS.md, dialects.md 10.2). */
+/** How the results of handlers combine, event by event (line.rs, dialects.md 10.2). */
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { withAgent } from "./support/fake-agent.mjs";

@@ -379,7 +379,7 @@ const RESOURCES: &[Flag] = &[
         &["--tool"],
         "PATH",
         set!(push custom_tools),
-        "A file with a tool of your own; repeatable",
+        "A tool file of older pi; not there yet",
     ),
 ];
 
