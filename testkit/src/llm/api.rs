@@ -44,3 +44,16 @@ impl Api {
         }
     }
 }
+
+/// The API families that the scripted server speaks, and their paths there. One more family is one more row.
+pub const FAMILIES: [(&str, &str); 9] = [
+    ("anthropic-messages", "anthropic"),
+    ("openai-completions", "openai/v1"),
+    ("openai-responses", "responses/v1"),
+    ("azure-openai-responses", "azure/openai/v1"),
+    ("google-generative-ai", "google/v1beta"),
+    ("mistral-conversations", "mistral"),
+    ("bedrock-converse-stream", "bedrock"),
+    ("google-vertex", "vertex"),
+    ("openai-codex-responses", "chatgpt"),
+];

@@ -21,7 +21,7 @@ mod server;
 
 pub(crate) use encode::pyjson;
 
-pub use api::Api;
+pub use api::{Api, FAMILIES};
 pub use dead::DeadPort;
 pub use errors::ErrorKind;
 pub use fault::{Before, Cut, CutHow, End, Framing, Pace};

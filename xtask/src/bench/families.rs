@@ -1,25 +1,12 @@
 //! Long answers in every API family: what a delta costs, whether ten times as much costs ten times as much, and the memory.
 
 use anyhow::Result;
-use testkit::llm::Reply;
+use testkit::llm::{FAMILIES, Reply};
 
 use super::limits::{FAMILY_DELTA_US, FAMILY_DELTAS, FAMILY_GROWTH, FAMILY_TIMES, LONG_RUNS, SERVER_BATCH};
 use super::report::{Row, median};
 use super::runner::{Cost, Runner, Stage};
 use super::subject::Subject;
-
-/// The API families that the scripted server speaks, and their paths there. One more family is one more row.
-const FAMILIES: [(&str, &str); 9] = [
-    ("anthropic-messages", "anthropic"),
-    ("openai-completions", "openai/v1"),
-    ("openai-responses", "responses/v1"),
-    ("azure-openai-responses", "azure/openai/v1"),
-    ("google-generative-ai", "google/v1beta"),
-    ("mistral-conversations", "mistral"),
-    ("bedrock-converse-stream", "bedrock"),
-    ("google-vertex", "vertex"),
-    ("openai-codex-responses", "chatgpt"),
-];
 
 /// What the answer consists of.
 type Make = fn(u64) -> Reply;

@@ -378,7 +378,7 @@ const RESOURCES: &[Flag] = &[
     value(
         &["--tool"],
         "PATH",
-        set!(push custom_tools),
+        set::set_custom_tool,
         "A tool file of older pi; not there yet",
     ),
 ];

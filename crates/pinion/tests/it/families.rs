@@ -5,22 +5,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
-use testkit::llm::{CutHow, ErrorKind, Reply};
+use testkit::llm::{CutHow, ErrorKind, FAMILIES, Reply};
 
 use crate::kit::{Pi, World, answers, memory_kb, of_type, text};
-
-/// Families and the path of their endpoint; the names are those of the APIs. One more family is one more row.
-const FAMILIES: [(&str, &str); 9] = [
-    ("anthropic-messages", "anthropic"),
-    ("openai-completions", "openai/v1"),
-    ("openai-responses", "responses/v1"),
-    ("azure-openai-responses", "azure/openai/v1"),
-    ("google-generative-ai", "google/v1beta"),
-    ("mistral-conversations", "mistral"),
-    ("bedrock-converse-stream", "bedrock"),
-    ("google-vertex", "vertex"),
-    ("openai-codex-responses", "chatgpt"),
-];
 
 /// A key that the family takes: ChatGPT's names an account.
 pub(crate) fn key(api: &str) -> String {

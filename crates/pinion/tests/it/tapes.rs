@@ -5,25 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use testkit::driver::AgentConfig;
-use testkit::llm::{CutHow, ErrorKind, Reply};
+use testkit::llm::{CutHow, ErrorKind, FAMILIES, Reply};
 
 use crate::families::jwt;
 use crate::kit::{PROGRAM, Pi, World, answers, of_type, text};
 
 const KEY: &str = "sk-planted-0123456789abcdef";
-
-/// API families, each as a provider of the scripted server.
-const FAMILIES: [(&str, &str); 9] = [
-    ("anthropic-messages", "anthropic"),
-    ("openai-completions", "openai/v1"),
-    ("openai-responses", "responses/v1"),
-    ("azure-openai-responses", "azure/v1"),
-    ("google-generative-ai", "google/v1beta"),
-    ("mistral-conversations", "mistral"),
-    ("bedrock-converse-stream", "bedrock"),
-    ("google-vertex", "vertex"),
-    ("openai-codex-responses", "chatgpt"),
-];
 
 /// `models.json` with a provider for each family, named after it.
 fn models(url: &str) -> Value {
