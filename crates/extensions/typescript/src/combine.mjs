@@ -106,6 +106,7 @@ const toolResult = (event, session) => {
 
 const beforeAgentStart = (event, session) => {
   const messages = [];
+  event.systemPromptOptions ??= session.promptOptions();
   const options = JSON.stringify(event.systemPromptOptions);
   let prompt;
   let hookMessage = false;

@@ -15,8 +15,8 @@ const UNKNOWN = /^[ \t]*(?:(?:export\s+)?(?:namespace|module)\s+[\w.]+\s*\{|@[A-
 /** `export const a = 1, b = 2` comes out as an assignment to an undeclared `b`. */
 const LOST = /exports\.([\w$]+) = \1,/;
 
-const DECLARED = /^[ \t]*export\s+(default\s+)?(?:async\s+)?function\s*\*?\s*([\w$]+)/gm;
-const LISTED = /^[ \t]*export\s*\{([^}]*)\}(?!\s*from)/gm;
+/** Where a name is exported. */
+const EXPORTED = /\bexports\.([\w$]+) = ([\w$]+);/g;
 
 /** Sucrase's helpers; jiti's own way of looking at modules does their work, and lets lazy members be lazy. */
 const HELPERS = [
@@ -37,7 +37,7 @@ export function translate(transform, { source, filename, ts, async }) {
     });
     if (LOST.test(code)) return undefined;
     const body = HELPERS.reduce((text, [from, to]) => text.replace(from, to), code);
-    const whole = body.replace(/^("use strict";)?/, (strict) => `${strict}${meta(filename, code)}${hoisted(source)}`);
+    const whole = body.replace(/^("use strict";)?/, (strict) => `${strict}${meta(filename, code)}${hoisted(code)}`);
     new vm.Script(`(async function (exports, require, module, __filename, __dirname, jitiImport, jitiESMResolve) { ${whole}\n});`);
     return whole;
   } catch {
@@ -54,15 +54,9 @@ function meta(filename, code) {
 }
 
 /** Functions are exported before anything runs, as modules that import each other expect. */
-function hoisted(source) {
-  const names = new Map();
-  for (const [, isDefault, name] of source.matchAll(DECLARED)) names.set(isDefault ? "default" : name, name);
-  for (const [, list] of source.matchAll(LISTED)) {
-    for (const item of list.split(",")) {
-      const found = /^\s*([\w$]+)(?:\s+as\s+([\w$]+))?\s*$/.exec(item);
-      if (found) names.set(found[2] ?? found[1], found[1]);
-    }
-  }
-  // A name that is no function yet, or none at all, throws or is skipped.
-  return [...names].map(([exported, name]) => `try { if (typeof ${name} === "function") exports.${exported} = ${name}; } catch {}`).join("");
+function hoisted(code) {
+  const names = new Map([...code.matchAll(EXPORTED)].map(([, exported, name]) => [exported, name]));
+  // A name that is no function yet is skipped, or throws.
+  return [...names].filter(([, name]) => new RegExp(`function\\s*\\*?\\s*${name.replaceAll("$", "\\$")}\\b`).test(code))
+    .map(([exported, name]) => `try { if (typeof ${name} === "function") exports.${exported} = ${name}; } catch {}`).join("");
 }

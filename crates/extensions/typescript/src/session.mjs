@@ -66,6 +66,17 @@ export class Session {
     return this.#run.signal;
   }
 
+  /** What the system prompt is made of, as far as the agent tells: at least which tools take part and what they add. */
+  promptOptions() {
+    const { activeTools = [], tools = [], cwd, systemPromptOptions } = this.state;
+    const told = new Map([...tools, ...this.extensions.flatMap((extension) => [...extension.tools.values()])].map((tool) => [tool.name, tool]));
+    const those = (member) => Object.fromEntries(activeTools.filter((name) => told.get(name)?.[member]).map((name) => [name, told.get(name)[member]]));
+    return structuredClone({
+      cwd, selectedTools: activeTools, toolSnippets: those("promptSnippet"), toolGuidelines: those("promptGuidelines"),
+      promptGuidelines: [], contextFiles: [], skills: [], ...systemPromptOptions,
+    });
+  }
+
   abortRun() {
     this.#run?.abort();
   }
