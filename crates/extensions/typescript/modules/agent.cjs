@@ -86,6 +86,7 @@ function create(session) {
   from(made, "./messages.cjs", ["convertToLlm", "serializeConversation", "estimateTokens", "calculateContextTokens", "getLastAssistantUsage",
     "shouldCompact", "DEFAULT_COMPACTION_SETTINGS"]);
   from(made, "./text-files.cjs", ["parseFrontmatter", "stripFrontmatter", "getLanguageFromPath", "parseSkillBlock"]);
+  from(made, "./skills.cjs", ["loadSkills", "loadSkillsFromDir", "formatSkillsForPrompt"]);
   from(made, "./session-tree.cjs", ["buildSessionContext", "buildContextEntries", "buildSessionProjection"]);
   from(made, "./session-file.cjs", ["parseSessionEntries"]);
   from(made, "./session-manager.cjs", ["SessionManager"]);
