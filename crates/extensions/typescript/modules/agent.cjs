@@ -77,6 +77,8 @@ function create(session) {
     createSyntheticSourceInfo: (file, { source = "extension", scope = "temporary", origin = "top-level", baseDir } = {}) => ({ path: file, source, scope, origin, baseDir }),
     getShellConfig: () => ({ shell: "/bin/bash", args: ["-c"] }),
     migrateSessionEntries() {},
+    /** What extensions share in pi; here nothing reads it, but resource loaders of extensions hand it on. */
+    createExtensionRuntime: () => ({ flagValues: new Map(), pendingProviderRegistrations: [] }),
     getLatestCompactionEntry: (entries) => entries.findLast(({ type }) => type === "compaction") ?? null,
     wrapRegisteredTool: ({ definition }) => definition,
     copyToClipboard: async () => { throw new Error("copyToClipboard of pi-coding-agent is not available headless"); },
