@@ -1,7 +1,7 @@
 """A scripted model behind HTTP (OpenAI's chat completions, streamed), and a small web page for tools that fetch.
 
 It does as it is told by the last message of a request: `call NAME {json}` in a user's message is answered with that call (several
-in one message: one per line), whatever else with the sentence ANSWER. After a tool's result comes the sentence too. So the prompts
+in one message: one per line) if it is offered the tool, whatever else with the sentence ANSWER. After a tool's result comes the sentence too. So the prompts
 of a scenario say what the model does, and nothing has to be kept in step.
 """
 import http.server
@@ -104,7 +104,8 @@ class Model:
         for when, rule in self.rules:
             if when.search(text):
                 return self.say(rule)
-        calls = CALL.findall(text) if last.get("role") == "user" else []
+        offered = {tool["function"]["name"] for tool in body.get("tools") or []}
+        calls = [call for call in CALL.findall(text) if last.get("role") == "user" and call[0] in offered]
         if calls:
             return self.say({"calls": [{"name": name, "args": json.loads(args)} for name, args in calls]})
         return self.say({"text": ANSWER})

@@ -97,6 +97,9 @@ function create(session) {
   const authFor = () => (auth ??= require("./settings.cjs").createAuth(session));
   lazily(made, { AuthStorage: () => authFor().AuthStorage, ModelRegistry: () => authFor().ModelRegistry });
   from(made, "./settings.cjs", ["SettingsManager"]);
+  let runtime;
+  const runtimeFor = () => (runtime ??= require("./model-runtime.cjs").create(session));
+  lazily(made, { ModelRuntime: () => runtimeFor().ModelRuntime, resolveCliModel: () => runtimeFor().resolveCliModel });
   lazily(made, { sessionEntryToContextMessages: () => require("./session-tree.cjs").entryMessages });
   let tools;
   const toolNames = ["Read", "Bash", "Edit", "Write", "Grep", "Find", "Ls", "PowerShell"].flatMap((name) => [`create${name}Tool`, `create${name}ToolDefinition`])

@@ -186,3 +186,23 @@ test("skills, found as the agent finds them", () => {
   assert.equal(block.includes("<name>two"), false);
   assert.equal(agent.formatSkillsForPrompt([]), "");
 });
+
+test("models for sessions of an extension's own", async () => {
+  const list = [{ provider: "a", id: "one-large" }, { provider: "b", id: "one" }, { provider: "b", id: "two:free" }];
+  const models = { getAll: () => list, getAvailable: () => list.slice(1), find: (provider, id) => list.find((one) => one.provider === provider && one.id === id), getError: () => "none" };
+  const pi = require("../modules/index.cjs").createModules({ state: {}, models }).get("@earendil-works/pi-coding-agent");
+  const modelRuntime = await pi.ModelRuntime.create();
+  assert.deepEqual(modelRuntime.getModels("b").length, 2);
+  assert.deepEqual(await modelRuntime.getAvailable("a"), []);
+  assert.equal(modelRuntime.getModel("b", "one"), list[1]);
+  assert.equal(modelRuntime.getError(), "none");
+  const resolved = (cliModel, more) => {
+    const { model, thinkingLevel, error } = pi.resolveCliModel({ cliModel, modelRuntime, ...more });
+    return [model && `${model.provider}/${model.id}`, thinkingLevel, error?.slice(0, 12)];
+  };
+  assert.deepEqual(resolved("one"), ["b/one", undefined, undefined]);
+  assert.deepEqual(resolved("a/one-large:high"), ["a/one-large", "high", undefined]);
+  assert.deepEqual(resolved("two:free"), ["b/two:free", undefined, undefined]);
+  assert.deepEqual(resolved("one", { cliProvider: "a" }), ["a/one-large", undefined, undefined]);
+  assert.deepEqual(resolved("three"), [undefined, undefined, 'Model "three']);
+});
