@@ -7,10 +7,10 @@ import vm from "node:vm";
 import { pathToFileURL } from "node:url";
 
 /**
- * What Sucrase drops, leaves or mistakes: namespaces, decorators, `import x = `, `export =`. A match in a comment or a
- * string only costs time.
+ * What Sucrase drops or mistakes: namespaces, `import x = `, `export =`; decorators, which only Babel makes something of. A match
+ * in a comment or a string only costs time.
  */
-const UNKNOWN = /^[ \t]*(?:(?:export\s+)?(?:namespace|module)\s+[\w.]+\s*\{|@[A-Za-z_$]|(?:export\s+)?import\s+\w+\s*=[^=]|export\s*=)/m;
+const UNKNOWN = /(?<!\bdeclare\s+)\b(?:namespace|module)\s+[\w$.]+\s*\{|\bimport\s+[\w$]+\s*=[^=]|\bexport\s*=[^=]|^[ \t]*@[A-Za-z_$]/m;
 
 /** `export const a = 1, b = 2` comes out as an assignment to an undeclared `b`. */
 const LOST = /exports\.([\w$]+) = \1,/;

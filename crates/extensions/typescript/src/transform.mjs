@@ -33,7 +33,7 @@ export function cacheDir({ cacheDir: told, agentDir }) {
 }
 
 /** Changes whenever files would be translated otherwise than before: what is kept of earlier hosts is not used then. */
-const EDITION = "2";
+const EDITION = "3";
 
 /** @returns {string|undefined} where translated files are kept */
 export function translatedDir(hello) {
@@ -51,10 +51,29 @@ export function transformer(hello) {
     return loaded.get(file);
   };
   return (options) => {
-    const code = translate(get(SUCRASE).transform, options);
-    return code === undefined ? get(BABEL)(options) : { code };
+    const quick = translate(get(SUCRASE).transform, options);
+    const { code, error } = quick === undefined ? get(BABEL)(options) : { code: quick };
+    return { error, code: options.async && !error ? code.replace(/^("use strict";)?/, (strict) => `${strict}${BREATHE}`) : code };
   };
 }
+
+/** At the beginning of every file: loading many takes long on a busy machine, and the agent must hear from us meanwhile. */
+const BREATHE = 'await globalThis[Symbol.for("pinion.breathe")]?.();';
+
+/** How long files are loaded without a pause, in ms. */
+const BREATH = 400;
+
+let since;
+
+/** Lets the event loop turn when it has not for a while; as rarely as that, for code that runs meanwhile may see half a module. */
+globalThis[Symbol.for("pinion.breathe")] = () => {
+  if (since === undefined) {
+    since = performance.now();
+    setImmediate(() => { since = undefined; });
+    return undefined;
+  }
+  return performance.now() - since > BREATH ? new Promise((resolve) => { setImmediate(resolve); }) : undefined;
+};
 
 function load(file, cache) {
   const require = createRequire(import.meta.url);

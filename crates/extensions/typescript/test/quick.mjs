@@ -102,3 +102,21 @@ test("before_agent_start tells what the prompt is made of, even where the agent 
     assert.equal((await agent.event("before_agent_start", { prompt: "x", systemPrompt: "" })).value.systemPrompt, '[["read","mine"],{"mine":"one line"}]');
   });
 });
+
+test("while many files load, the agent is answered", async () => {
+  await withAgent(async (agent) => {
+    const busy = "const until = performance.now() + 150; while (performance.now() < until);";
+    const names = Array.from({ length: 10 }, (_, n) => `m${n}`);
+    for (const name of names) agent.file(`${name}.ts`, `${busy} export const ${name} = 1;`);
+    agent.file("n.ts", `${names.map((name) => `import { ${name} } from "./${name}";`).join("\n")} namespace Babel { export const does = 1; } ${busy}
+      ${command(`[${names.join()}].length + Babel.does`)}`);
+    const opened = agent.open([path.join(agent.dir, "n.ts")]);
+    const order = [];
+    const pinged = agent.ask({ type: "ping" }).then(() => order.push("pong"));
+    const [item] = await opened.finally(() => order.push("open"));
+    await pinged;
+    assert.equal(item.error, undefined);
+    assert.equal(item.commands[0].name, "11");
+    assert.deepEqual(order, ["pong", "open"]);
+  });
+});
