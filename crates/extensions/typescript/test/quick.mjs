@@ -56,8 +56,9 @@ test("import.meta, import() and words that look like them", async () => {
       const { default: late, more } = await import(new URL("./late.ts", import.meta.url).pathname);
       const here = path.basename(import.meta.filename) + (import.meta.dirname === __dirname);
       enum Kind { A = 1, B }
-      ${command(`[late, more, here, new Own("n").name, new Own("n").word, new Own("") instanceof EventEmitter, Kind.B, Kind[1]].join()`)}`,
-  }), "late,1,main.tstrue,n,import.meta.url,true,2,A");
+      const other = { import: (x: string) => x, meta: { import: { meta: "own" } } };
+      ${command(`[late, more, here, new Own("n").name, new Own("n").word, new Own("") instanceof EventEmitter, Kind.B, Kind[1], other.import("i"), other?.meta.import.meta].join()`)}`,
+  }), "late,1,main.tstrue,n,import.meta.url,true,2,A,i,own");
 });
 
 test("modules that import each other: functions are there from the beginning, values stay alive", async () => {

@@ -22,7 +22,9 @@ const CHANGES = {
   ],
   "./transformers/CJSImportTransformer": [
     ["this.tokens.copyToken();\n        return;", "this.tokens.replaceToken('__dynamic');\n        return;"],
-    ["process() {\n    // TypeScript `import foo", "process() {\n    if (this.tokens.matches1(_types.TokenType.name) && this.tokens.currentTokenCode() === 'import') {\n"
+    ["process() {\n    // TypeScript `import foo", "process() {\n    if (this.tokens.matches3(_types.TokenType.name, _types.TokenType.dot, _types.TokenType.name)\n"
+      + "        && this.tokens.currentTokenCode() === 'import' && this.tokens.identifierNameAtIndex(this.tokens.currentIndex() + 2) === 'meta'\n"
+      + "        && !/\\.\\s*$/.test(this.tokens.code.slice(Math.max(0, this.tokens.currentToken().start - 40), this.tokens.currentToken().start))) {\n"
       + "      this.tokens.replaceToken('__import');\n      return true;\n    }\n    // TypeScript `import foo"],
   ],
 };
