@@ -95,6 +95,9 @@ function create(session) {
   lazily(made, { AuthStorage: () => authFor().AuthStorage, ModelRegistry: () => authFor().ModelRegistry });
   from(made, "./settings.cjs", ["SettingsManager"]);
   lazily(made, { sessionEntryToContextMessages: () => require("./session-tree.cjs").entryMessages });
+  let sessions;
+  const sessionNames = ["createAgentSession", "AgentSession", "DefaultResourceLoader"];
+  lazily(made, Object.fromEntries(sessionNames.map((name) => [name, () => (sessions ??= require("./agent-session.cjs").create(session))[name]])));
   let tools;
   const toolNames = ["Read", "Bash", "Edit", "Write", "Grep", "Find", "Ls", "PowerShell"].flatMap((name) => [`create${name}Tool`, `create${name}ToolDefinition`])
     .concat(["createCodingTools", "createReadOnlyTools", "createLocalBashOperations"]);

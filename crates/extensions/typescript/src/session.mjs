@@ -39,6 +39,8 @@ export class Session {
     this.models = new Models(this);
     this.contexts = new ContextMaker(this);
     this.events = new Events(this);
+    /** What hears of sessions that extensions opened beside this one, by handle (modules/agent-session.cjs). */
+    this.agentSessions = undefined;
     /** The system prompt of the run being prepared, while before_agent_start handlers run. */
     this.promptOverride = undefined;
   }
@@ -133,5 +135,6 @@ export class Session {
     this.#run?.abort();
     this.bus.clear();
     this.#dirty.clear();
+    for (const hear of [...(this.agentSessions?.values() ?? [])]) hear({ ended: true });
   }
 }

@@ -44,7 +44,8 @@ pub struct ResourceOptions {
     pub cwd: PathBuf,
     /// The user's home directory, for `~` and `~/.agents`.
     pub home: Option<PathBuf>,
-    /// False leaves out everything the working directory and its parents bring (`--no-approve`).
+    /// False leaves out everything the working directory and its parents bring (`--no-approve`) but the context files, which
+    /// have nothing to do with trust (pi 1.5 security docs).
     pub project: bool,
     /// False for `--no-context-files`.
     pub context_files: bool,
@@ -62,6 +63,8 @@ pub struct ResourceOptions {
     pub system_prompt: Option<String>,
     /// `--append-system-prompt`, in order: files or the texts themselves.
     pub append_system_prompt: Vec<String>,
+    /// Both are texts, whatever files may be called like them.
+    pub literal: bool,
 }
 
 impl ResourceOptions {
@@ -81,6 +84,7 @@ impl ResourceOptions {
             template_paths: Vec::new(),
             system_prompt: None,
             append_system_prompt: Vec::new(),
+            literal: false,
         }
     }
 }
@@ -124,7 +128,7 @@ impl Resources {
     /// The context files, outermost first.
     pub fn context_files(&self) -> &[ContextFile] {
         let load = || match &self.options {
-            o if o.context_files => context_files(&o.agent_dir, &o.cwd, o.project),
+            o if o.context_files => context_files(&o.agent_dir, &o.cwd),
             _ => Default::default(),
         };
         &self.context.get_or_init(load).0

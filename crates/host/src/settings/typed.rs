@@ -67,6 +67,8 @@ pub(super) fn typed(
         permissions: permissions::permissions(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         project,
+        decided_by: crate::trust::DecidedBy::Nobody,
+        default_trust: None,
         files: Vec::new(),
         raw,
     }

@@ -3,7 +3,7 @@
 //!
 //! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
 //! `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls), `tools` (theirs), `changing`
-//! (what they may refuse), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
+//! (what they may refuse), `subordinate` (sessions of their own), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
 //! business.
 
 mod changing;
@@ -13,6 +13,7 @@ mod opening;
 mod requests;
 mod saying;
 mod state;
+mod subordinate;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -77,6 +78,8 @@ pub(super) struct Extended {
     next_turn: Vec<std::sync::Arc<wire::Message>>,
     /// An extension wants the agent to end.
     shutdown: bool,
+    /// Sessions that they opened beside this one.
+    subordinates: subordinate::Subordinates,
     /// The call of an extension that is answered when the session it asked for has begun for its extensions.
     owed: Option<u64>,
     /// How long a run that a command began waits for the command's answer to be told first.
@@ -179,6 +182,7 @@ impl Extended {
             prompt: None,
             next_turn: Vec::new(),
             shutdown: false,
+            subordinates: subordinate::Subordinates::default(),
             answer_first: None,
             owed: None,
         }

@@ -191,6 +191,7 @@ impl Session {
         let old = self.extensions.tools.names();
         let extended = &mut self.extensions;
         (extended.door, extended.said) = (None, None);
+        extended.subordinates.dispose();
         extended.registered.clear();
         for (_, dialog) in extended.dialogs.drain() {
             dialog.abort();
@@ -211,6 +212,7 @@ impl Session {
     pub(in crate::session) fn leave_extensions(&mut self, reason: &str) {
         let old = self.extensions.tools.names();
         let extended = &mut self.extensions;
+        extended.subordinates.dispose();
         if let Some(door) = extended.door.take() {
             let closing = door.close_session(&extended.handle, reason);
             extended.wait_for(Then::Farewell, Ok(closing));
@@ -242,7 +244,7 @@ impl Session {
             self.extensions.owe(id);
         }
         self.leave_extensions("reload");
-        self.resources = self.agent.load_resources(&self.cwd);
+        self.load_anew();
         self.reopen_extensions("reload", None).await;
     }
 
@@ -272,6 +274,7 @@ impl Session {
             let _in_time = tokio::time::timeout(limits::FAREWELL, goodbye).await;
         }
         let extended = &mut self.extensions;
+        extended.subordinates.dispose();
         if let Some(door) = extended.door.take() {
             let closed = door.close_session(&extended.handle, "quit");
             let _in_time = tokio::time::timeout(Duration::from_millis(200), closed).await;
