@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use host::extensions::{Choice, Extensions, Launch};
-use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
+use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::trust::Trust;
 use host::{Agent, AgentFor, Maker, Options, SessionHome};
@@ -69,7 +69,8 @@ impl Maker for Workshop {
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let trust = Arc::new(Trust::new(&env.agent_dir, args.approve));
     let (settings, notes) = load_settings(args, env, &trust);
-    let mut warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    let (_, missing) = packages(args, &settings, env);
+    let mut warnings: Vec<String> = notes.iter().chain(&missing).map(ToString::to_string).collect();
     let local = local_sources(args, env, &settings);
     let mut registry = load_registry(env, Arc::new(run_command::run), local);
     warnings.extend(
@@ -206,7 +207,11 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
             None => args.no_tools.then(Vec::new),
         },
         extensions: Choice {
-            paths: args.extensions.iter().map(|path| env.path(path)).collect(),
+            paths: {
+                let given = args.extensions.iter();
+                let paths = given.filter(|text| !PackageSpec::is_installed_by_pi(text));
+                paths.map(|path| env.path(path)).collect()
+            },
             only_named: args.no_extensions,
             flags: args.extension_flags.clone(),
         },
@@ -389,6 +394,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
             .collect::<Vec<ExtraPath>>()
     };
     ResourceOptions {
+        packages: packages(args, settings, env).0,
         project: settings.project != ProjectAccess::None,
         context_files: !args.no_context_files,
         skills: !args.no_skills,
@@ -400,6 +406,34 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
         append_system_prompt: args.append_system_prompt.clone(),
         ..ResourceOptions::new(&env.agent_dir, &env.cwd, env.home.as_deref())
     }
+}
+
+/// The packages that are there, and what is wrong with the others: those of the command line first.
+pub(crate) fn packages(
+    args: &Args,
+    settings: &Settings,
+    env: &Environment,
+) -> (Vec<Package>, Vec<Diagnostic>) {
+    let flags = args.extensions.iter();
+    let flags = flags.filter_map(|text| {
+        let path = env.path(text);
+        let spec = PackageSpec::of_flag(text, &path)?;
+        Some(PackageSpec {
+            // Relative to where the process was started.
+            base: env.started_in.clone(),
+            ..spec
+        })
+    });
+    let specs = flags.chain(settings.packages.iter().cloned());
+    let found = specs.map(|spec| spec.find(&env.agent_dir, &env.cwd, env.home.as_deref()));
+    let (mut packages, mut notes) = (Vec::new(), Vec::new());
+    for found in found {
+        match found {
+            Ok(package) => packages.push(package),
+            Err(problem) => notes.push(problem),
+        }
+    }
+    (packages, notes)
 }
 
 fn flag_path(path: PathBuf) -> ExtraPath {

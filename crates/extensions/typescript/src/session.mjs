@@ -53,6 +53,19 @@ export class Session {
     return loaded;
   }
 
+  /** More of them, once it is known that the project is trusted: they come before the user's. */
+  async loadMore(specs) {
+    const before = this.extensions;
+    this.loading = true;
+    const told = await loadAll(this, specs);
+    this.loading = false;
+    this.#dirty.clear();
+    const added = this.extensions.filter((extension) => !before.includes(extension));
+    const at = before.findIndex(({ scope }) => scope === "user");
+    this.extensions = at < 0 ? [...before, ...added] : [...before.slice(0, at), ...added, ...before.slice(at)];
+    return told;
+  }
+
   /** Members of the state that changed. */
   update({ type, session, ...changes }) {
     const wasIdle = this.state.isIdle;

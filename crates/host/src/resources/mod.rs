@@ -9,6 +9,7 @@ mod context;
 mod diagnostic;
 mod frontmatter;
 pub mod limits;
+pub mod packages;
 mod prompt_texts;
 mod rules;
 mod skill_files;
@@ -29,6 +30,7 @@ use pinion_core::ttsr::Rules;
 pub use commands::CommandInfo;
 pub use context::{ContextFile, context_files};
 pub use diagnostic::Diagnostic;
+pub use packages::{Package, PackageSpec};
 pub use prompt_texts::{PromptTexts, prompt_texts};
 pub use skills::Skill;
 pub use source::{ExtraPath, Origin, Scope, SourceInfo, resolve_path};
@@ -59,6 +61,8 @@ pub struct ResourceOptions {
     pub skill_paths: Vec<ExtraPath>,
     /// Templates named by settings and flags.
     pub template_paths: Vec<ExtraPath>,
+    /// Packages that are there, those of the command line first.
+    pub packages: Vec<Package>,
     /// `--system-prompt`: a file or the text itself.
     pub system_prompt: Option<String>,
     /// `--append-system-prompt`, in order: files or the texts themselves.
@@ -82,6 +86,7 @@ impl ResourceOptions {
             rules: true,
             skill_paths: Vec::new(),
             template_paths: Vec::new(),
+            packages: Vec::new(),
             system_prompt: None,
             append_system_prompt: Vec::new(),
             literal: false,

@@ -3,7 +3,7 @@
 use crate::resources::limits;
 
 /// Splits what follows `/name` at white space. A quote groups only where it opens a word and is closed; else it is text, as in
-/// `don't`. In quotes a backslash before the same quote makes it text. Empty quoted arguments count (pi 1.5).
+/// `don't`; only a double quote that opens a word and is never closed groups all that follows, as recorded. In quotes a backslash before the same quote makes it text. Empty quoted arguments count (pi 1.5).
 pub(crate) fn split(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut word: Option<String> = None;
@@ -37,7 +37,10 @@ fn quoted(quote: char, text: &str) -> Option<(String, &str)> {
     let mut inside = String::new();
     let mut rest = text;
     loop {
-        let (before, after) = rest.split_once(quote)?;
+        let Some((before, after)) = rest.split_once(quote) else {
+            inside.push_str(rest);
+            return (quote == '"').then_some((inside, ""));
+        };
         let (plain, is_text) = match before.strip_suffix('\\') {
             Some(plain) => (plain, true),
             None => (before, quote == '\'' && after.starts_with(char::is_alphanumeric)),
@@ -96,6 +99,10 @@ fn placeholder<'t>(text: &'t str, args: &[String]) -> Option<(String, &'t str)> 
 }
 
 fn braced(inner: &str, args: &[String]) -> Option<String> {
+    if let Some(("@" | "ARGUMENTS", default)) = inner.split_once(":-") {
+        let all = args.join(" ");
+        return Some(if all.is_empty() { default.to_owned() } else { all });
+    }
     if let Some(range) = inner.strip_prefix("@:") {
         let (start, length) = match range.split_once(':') {
             Some((start, length)) => (start, Some(number(length)?)),
@@ -112,10 +119,6 @@ fn braced(inner: &str, args: &[String]) -> Option<String> {
         return Some(slice.join(" "));
     }
     let (digits, default) = inner.split_once(":-")?;
-    if matches!(digits, "@" | "ARGUMENTS") {
-        let all = args.join(" ");
-        return Some(if all.is_empty() { default.to_owned() } else { all });
-    }
     number(digits)?;
     let value = positional(digits, args).filter(|value| !value.is_empty());
     Some(value.unwrap_or(default).to_owned())

@@ -25,7 +25,7 @@ use serde_json::{Map, Value};
 use wire::ThinkingLevel;
 use wire::state::{InterruptMode, QueueMode};
 
-use crate::resources::{Diagnostic, ExtraPath, Scope};
+use crate::resources::{Diagnostic, ExtraPath, PackageSpec, Scope};
 use crate::trust::{DecidedBy, Trust};
 pub use keys::{KeyUse, meaning};
 use layers::Layer;
@@ -99,6 +99,8 @@ pub struct Settings {
     pub prompts: Vec<ExtraPath>,
     /// `extensions`, likewise.
     pub extensions: Vec<ExtraPath>,
+    /// `packages`, the project's first.
+    pub packages: Vec<PackageSpec>,
     /// `extensionRuntime`: Node or Bun, when the one on `PATH` is not meant.
     pub extension_runtime: Option<String>,
     /// `todo` and `tasks.todoClearDelay`.

@@ -39,6 +39,7 @@ mod models;
 mod navigating;
 mod oneshot;
 mod openings;
+mod packages;
 mod permissions;
 mod pressure;
 mod pressure_trouble;

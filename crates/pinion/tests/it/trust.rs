@@ -8,7 +8,8 @@ use std::process::Command;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{PROGRAM, Pi, World, bash};
+use crate::extensions::can_run;
+use crate::kit::{PROGRAM, Pi, World, bash, of_type};
 
 /// A world whose project brings something of every kind that runs code.
 fn tempting(replies: impl IntoIterator<Item = Reply>) -> World {
@@ -262,4 +263,64 @@ fn the_client_decides_from_the_next_session_on() {
     pi.data(json!({"type": "set_project_trust", "trusted": null, "remember": true}));
     pi.finish();
     assert_eq!(fs::read_to_string(&file).unwrap(), "{}\n");
+}
+
+/// An extension of the user's that answers with this.
+fn deciding(world: &World, answer: &str) {
+    let path = world.dir.agent_dir().join("extensions/decides.js");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let text = format!(
+        "export default function (pi) {{\n  pi.on('project_trust', async (event, ctx) => {{ {answer} }});\n  \
+         pi.on('session_start', (event, ctx) => ctx.ui.notify('trusted ' + ctx.isProjectTrusted()));\n}}\n"
+    );
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn an_extension_of_the_user_decides_before_anything_of_the_project_is_loaded() {
+    if !can_run() {
+        return;
+    }
+    let world = tempting([]);
+    let file = world.dir.agent_dir().join("trust.json");
+    deciding(&world, "return { trusted: 'undecided' };");
+    assert!(!runs(&world, &[]));
+    deciding(
+        &world,
+        "return { trusted: event.cwd === ctx.cwd ? 'yes' : 'no' };",
+    );
+    assert!(runs(&world, &[]) && !runs(&world, &["--no-approve"]) && !file.exists());
+    let pi = world.start();
+    assert_eq!(
+        pi.get("get_project_trust")["projectTrust"]["decidedBy"],
+        "extension"
+    );
+    assert_eq!(
+        of_type(&pi.lines(), "extension_ui_request")[0]["message"],
+        "trusted true"
+    );
+    pi.finish();
+    // Its no counts although the user had said yes.
+    trust(&world, &[]);
+    deciding(&world, "return { trusted: 'no', remember: true };");
+    assert!(!runs(&world, &[]));
+    assert!(fs::read_to_string(&file).unwrap().contains("false"));
+    // Without a decision of its own the stored one counts, and what the project brings is loaded.
+    trust(&world, &[]);
+    deciding(&world, "return undefined;");
+    assert!(runs(&world, &[]));
+    // It may ask the user.
+    deciding(
+        &world,
+        "return { trusted: (await ctx.ui.confirm('Trust?', event.cwd)) ? 'yes' : 'no' };",
+    );
+    let pi = world.start();
+    let asked = pi.wait("extension_ui_request");
+    assert_eq!(asked["title"], "Trust?");
+    let answer = json!({"type": "extension_ui_response", "id": asked["id"], "confirmed": false});
+    pi.agent.send(&answer).unwrap();
+    assert_eq!(pi.wait("extension_ui_request")["message"], "trusted false");
+    pi.get("get_commands");
+    assert_eq!(pi.state()["projectTrust"]["decidedBy"], "extension");
+    pi.finish();
 }

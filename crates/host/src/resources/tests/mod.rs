@@ -1,6 +1,7 @@
 //! Resources are tested on real directories: files in, texts out.
 
 mod context;
+mod packages;
 mod prompt;
 mod skills;
 mod templates;

@@ -55,7 +55,7 @@ fn arguments_are_split_as_people_mean_them() {
         ("\"C:\\dir\" x", &["C:\\dir", "x"]),
         ("\"it's\"", &["it's"]),
         ("'say \"hi\"'", &["say \"hi\""]),
-        ("\"open end", &["\"open", "end"]),
+        ("\"open end", &["open end"]),
         ("'open end", &["'open", "end"]),
         ("C:\\dir\\file", &["C:\\dir\\file"]),
         ("ä\u{a0}ö", &["ä", "ö"]),

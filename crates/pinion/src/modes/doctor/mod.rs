@@ -91,6 +91,8 @@ fn examine(args: &Args, env: &Environment) -> Report {
             .flatten()
             .map(|error| Problem::warning(file_error(error))),
     );
+    let (_, missing) = setup::packages(args, &settings, env);
+    problems.extend(missing.iter().map(|note| Problem::warning(note.to_string())));
     if let Err(error) = setup::use_api_key(args, &start, &mut registry) {
         problems.push(Problem::warning(format!("{error:#}")));
     }
