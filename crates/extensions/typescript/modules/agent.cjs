@@ -101,6 +101,9 @@ function create(session) {
   const runtimeFor = () => (runtime ??= require("./model-runtime.cjs").create(session));
   lazily(made, { ModelRuntime: () => runtimeFor().ModelRuntime, resolveCliModel: () => runtimeFor().resolveCliModel });
   lazily(made, { sessionEntryToContextMessages: () => require("./session-tree.cjs").entryMessages });
+  let sessions;
+  const sessionNames = ["createAgentSession", "AgentSession", "DefaultResourceLoader"];
+  lazily(made, Object.fromEntries(sessionNames.map((name) => [name, () => (sessions ??= require("./agent-session.cjs").create(session))[name]])));
   let tools;
   const toolNames = ["Read", "Bash", "Edit", "Write", "Grep", "Find", "Ls", "PowerShell"].flatMap((name) => [`create${name}Tool`, `create${name}ToolDefinition`])
     .concat(["createCodingTools", "createReadOnlyTools", "createLocalBashOperations"]);

@@ -24,7 +24,7 @@ const LARGE = 512 * 1024;
  * @returns {Promise<object[]>} descriptions, for those that failed with `error`
  */
 export async function loadAll(session, specs) {
-  session.modules = require("../modules/index.cjs").createModules(session);
+  session.modules ??= require("../modules/index.cjs").createModules(session);
   const told = [];
   for (const spec of specs) {
     let entries;

@@ -39,6 +39,8 @@ export class Session {
     this.models = new Models(this);
     this.contexts = new ContextMaker(this);
     this.events = new Events(this);
+    /** What hears of sessions that extensions opened beside this one, by handle (modules/agent-session.cjs). */
+    this.agentSessions = undefined;
     /** The system prompt of the run being prepared, while before_agent_start handlers run. */
     this.promptOverride = undefined;
   }
@@ -49,6 +51,19 @@ export class Session {
     this.loading = false;
     this.#dirty.clear();
     return loaded;
+  }
+
+  /** More of them, once it is known that the project is trusted: they come before the user's. */
+  async loadMore(specs) {
+    const before = this.extensions;
+    this.loading = true;
+    const told = await loadAll(this, specs);
+    this.loading = false;
+    this.#dirty.clear();
+    const added = this.extensions.filter((extension) => !before.includes(extension));
+    const at = before.findIndex(({ scope }) => scope === "user");
+    this.extensions = at < 0 ? [...before, ...added] : [...before.slice(0, at), ...added, ...before.slice(at)];
+    return told;
   }
 
   /** Members of the state that changed. */
@@ -144,5 +159,6 @@ export class Session {
     this.#run?.abort();
     this.bus.clear();
     this.#dirty.clear();
+    for (const hear of [...(this.agentSessions?.values() ?? [])]) hear({ ended: true });
   }
 }
