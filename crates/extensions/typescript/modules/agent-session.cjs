@@ -5,6 +5,10 @@
 "use strict";
 const { randomUUID } = require("node:crypto");
 const path = require("node:path");
+const { Partial } = require("./ai-stream.cjs");
+
+/** Roles of messages that are entries of a session. */
+const KEPT = new Set(["user", "assistant", "toolResult"]);
 
 /** What an answer says, without what it thinks and calls. */
 function textOf(message) {
@@ -29,6 +33,7 @@ class AgentSession {
   #manager;
   #streaming = false;
   #partial;
+  #begun;
   #ended = false;
 
   constructor(owner) {
@@ -46,6 +51,7 @@ class AgentSession {
       this.#activeTools = told.activeTools;
       this.#cwd = told.cwd;
       this.#manager = manager;
+      if (manager?.isPersisted() && !manager.getSessionFile() && this.#state.sessionFile) manager.follow(this.#state.sessionFile, this.#state.sessionId);
       for (const tool of tools) this.#tools.set(tool.name, tool);
       if (tools.length > 0) {
         const lent = tools.map(({ name, label, description, parameters }) => ({ name, label, description: description ?? "", parameters: plain(parameters) }));
@@ -72,10 +78,12 @@ class AgentSession {
     if (ended) return this.#end();
     switch (event.type) {
       case "agent_start": this.#streaming = true; break;
-      case "message_update": this.#partial = event.message; break;
+      case "message_start": this.#begun = new Partial(event.message, event.message); break;
+      case "message_update": return void this.#update(event);
       case "message_end":
         this.#partial = undefined;
         this.#messages = [...this.#messages, event.message];
+        if (KEPT.has(event.message.role) && !this.#manager?.isPersisted()) this.#manager?.appendMessage(event.message);
         break;
       case "thinking_level_changed": this.#state.thinkingLevel = event.level; break;
       case "host_tool_call": return void this.#runTool(event);
@@ -88,6 +96,13 @@ class AgentSession {
     }
     this.#tell(event);
     return undefined;
+  }
+
+  /** The agent tells what is new; listeners find the message so far. */
+  #update(event) {
+    const assistantMessageEvent = this.#begun?.see(event.assistantMessageEvent ?? {}) ?? event.assistantMessageEvent;
+    this.#partial = event.message ?? assistantMessageEvent?.partial;
+    this.#tell({ ...event, message: this.#partial, assistantMessageEvent });
   }
 
   #tell(event) {
@@ -355,7 +370,8 @@ function create(owner) {
   async function createAgentSession(options = {}) {
     const { model, customTools = [], sessionManager, cwd = owner.state.cwd } = options;
     const isInMemory = sessionManager && !sessionManager.isPersisted?.();
-    if (isInMemory && sessionManager.getEntries().length > 0) {
+    const manager = sessionManager ?? SessionManager.create(cwd);
+    if (!manager.getSessionFile() && manager.getEntries().length > 0) {
       throw new Error("createAgentSession cannot take over the entries of a SessionManager in memory");
     }
     const texts = await textsOf(options.resourceLoader, cwd);
@@ -363,7 +379,7 @@ function create(owner) {
       cwd,
       ...texts,
       persist: !isInMemory,
-      sessionFile: sessionManager?.isPersisted?.() ? sessionManager.getSessionFile() : undefined,
+      sessionFile: manager.getSessionFile(),
       provider: model?.provider,
       modelId: model?.id,
       thinkingLevel: options.thinkingLevel,
@@ -371,7 +387,6 @@ function create(owner) {
       excludeTools: options.excludeTools ?? [],
       noTools: options.noTools,
     };
-    const manager = sessionManager ?? SessionManager.inMemory(cwd);
     const session = await new AgentSession(owner).open(wanted, customTools, manager);
     return { session, extensionsResult: { extensions: [], errors: [], runtime: {} } };
   }
