@@ -60,8 +60,12 @@ class Model:
             server.server_close()
 
     def page(self, handler):
-        """SearXNG's search and the page."""
-        if "/search" in handler.path:
+        """SearXNG's search, a provider's models, and the page."""
+        if "/models" in handler.path:
+            spec = {"name": "Scripted", "availableContextTokens": 100000, "capabilities": {"supportsFunctionCalling": True}}
+            entry = {"id": "scripted-venice", "type": "text", "object": "model", "model_spec": spec}
+            self.send(handler, json.dumps({"object": "list", "data": [entry]}), "application/json")
+        elif "/search" in handler.path:
             found = {"url": f"{self.url}/page", "title": FOUND, "content": "It is turquoise."}
             self.send(handler, json.dumps({"query": "", "results": [found]}), "application/json")
         else:

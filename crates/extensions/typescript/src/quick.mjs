@@ -37,7 +37,8 @@ export function translate(transform, { source, filename, ts, async }) {
     });
     if (LOST.test(code)) return undefined;
     const body = HELPERS.reduce((text, [from, to]) => text.replace(from, to), code);
-    const whole = body.replace(/^("use strict";)?/, (strict) => `${strict}${meta(filename, code)}${hoisted(code)}`);
+    // A block of its own: modules may declare `require` or `__dirname` themselves.
+    const whole = `${body.replace(/^("use strict";)?/, (strict) => `${strict}{${meta(filename, code)}${hoisted(code)}`)}\n}`;
     new vm.Script(`(async function (exports, require, module, __filename, __dirname, jitiImport, jitiESMResolve) { ${whole}\n});`);
     return whole;
   } catch {

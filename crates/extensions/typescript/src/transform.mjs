@@ -33,7 +33,7 @@ export function cacheDir({ cacheDir: told, agentDir }) {
 }
 
 /** Changes whenever files would be translated otherwise than before: what is kept of earlier hosts is not used then. */
-const EDITION = "3";
+const EDITION = "4";
 
 /** @returns {string|undefined} where translated files are kept */
 export function translatedDir(hello) {

@@ -61,6 +61,13 @@ test("import.meta, import() and words that look like them", async () => {
   }), "late,1,main.tstrue,n,import.meta.url,true,2,A,i,own");
 });
 
+test("a module may declare what CommonJS gives", async () => {
+  const own = `import path from "node:path"; import { createRequire } from "node:module"; import { fileURLToPath } from "node:url";
+    const require = createRequire(import.meta.url); const __filename = fileURLToPath(import.meta.url); const __dirname = path.dirname(__filename);`;
+  assert.notEqual(quick(own), undefined);
+  assert.equal(await loaded({ "main.ts": `${own} ${command(`require("node:path").basename(__filename) + (__dirname === path.dirname(__filename))`)}` }), "main.tstrue");
+});
+
 test("modules that import each other: functions are there from the beginning, values stay alive", async () => {
   assert.equal(await loaded({
     "a.ts": `import { table } from "./b.js"; export function first(): string { return "first"; } function inner() { return "inner"; }
