@@ -82,13 +82,13 @@ export class Session {
   }
 
   /** What the system prompt is made of, as far as the agent tells: at least which tools take part and what they add. */
-  promptOptions() {
-    const { activeTools = [], tools = [], cwd, systemPromptOptions } = this.state;
-    const told = new Map([...tools, ...this.extensions.flatMap((extension) => [...extension.tools.values()])].map((tool) => [tool.name, tool]));
-    const those = (member) => Object.fromEntries(activeTools.filter((name) => told.get(name)?.[member]).map((name) => [name, told.get(name)[member]]));
+  promptOptions(told = this.state.systemPromptOptions) {
+    const { activeTools = [], tools = [], cwd } = this.state;
+    const known = new Map([...tools, ...this.extensions.flatMap((extension) => [...extension.tools.values()])].map((tool) => [tool.name, tool]));
+    const those = (member) => Object.fromEntries(activeTools.filter((name) => known.get(name)?.[member]).map((name) => [name, known.get(name)[member]]));
     return structuredClone({
-      cwd, selectedTools: activeTools, toolSnippets: those("promptSnippet"), toolGuidelines: those("promptGuidelines"),
-      promptGuidelines: [], contextFiles: [], skills: [], ...systemPromptOptions,
+      cwd, selectedTools: activeTools, hiddenTools: [], appendSystemPrompt: "", sections: {}, toolSnippets: those("promptSnippet"), toolGuidelines: those("promptGuidelines"),
+      promptGuidelines: [], contextFiles: [], skills: [], ...told,
     });
   }
 

@@ -108,6 +108,9 @@ test("before_agent_start tells what the prompt is made of, even where the agent 
       pi.on("before_agent_start", (e: any) => ({ systemPrompt: JSON.stringify([e.systemPromptOptions.selectedTools, e.systemPromptOptions.toolSnippets]) })); };` },
     { state: { cwd: "/", activeTools: ["read", "mine"] } });
     assert.equal((await agent.event("before_agent_start", { prompt: "x", systemPrompt: "" })).value.systemPrompt, '[["read","mine"],{"mine":"one line"}]');
+    await agent.open({ "b.ts": `export default (pi: any) => { pi.on("before_agent_start", (e: any) => { e.systemPromptOptions.sections.guide = "Be " + e.systemPromptOptions.tone; }); };` }, { session: "s2" });
+    const { value } = await agent.event("before_agent_start", { prompt: "x", systemPrompt: "All.", systemPromptOptions: { tone: "brief" } }, "s2");
+    assert.equal(value.systemPrompt, "All.\n\n<guide>\nBe brief\n</guide>");
   });
 });
 
