@@ -17,6 +17,7 @@ use crate::error::HostError;
 use crate::extensions::{Choice, Extensions};
 use crate::resources::{ResourceOptions, Resources};
 use crate::settings::Settings;
+use crate::trust::{Decision, Project, Trust};
 
 /// What the command line asked for, as far as it outlives the start.
 #[derive(Debug, Clone)]
@@ -76,6 +77,17 @@ pub struct Agent {
     pub reaper: Reaper,
     /// Runs extensions.
     pub extensions: Arc<Extensions>,
+    /// Who decided about which project.
+    pub trust: Arc<Trust>,
+    /// Puts agents together anew.
+    pub maker: Arc<dyn Maker>,
+}
+
+/// Puts the agent of a working directory together: settings and resources are the directory's own, as its files and the
+/// decisions on trust are now; models, keys and processes are those of all.
+pub trait Maker: Send + Sync {
+    /// The agent for sessions that work in this directory.
+    fn make(&self, cwd: &Path) -> Agent;
 }
 
 impl Agent {
@@ -206,6 +218,31 @@ impl Agent {
     #[must_use]
     pub fn max_retry_delay(&self) -> Duration {
         Duration::from_millis(self.settings.retry.provider.max_retry_delay_ms)
+    }
+
+    /// What its working directory brings, and what is the user's own there.
+    pub(crate) fn project(&self) -> Project<'_> {
+        Project {
+            cwd: &self.cwd,
+            agent_dir: &self.agent_dir,
+            home: self.options.resources.home.as_deref(),
+        }
+    }
+
+    /// What was decided about its project by now, which may differ from what its settings were read with.
+    pub(crate) fn decision(&self) -> Decision {
+        let default = self.settings.default_trust;
+        self.trust.decide(&self.cwd, default, &mut Vec::new())
+    }
+
+    /// The agent for a session that works in `cwd`: this one, unless another directory or another decision on trust asks for
+    /// other settings.
+    #[must_use]
+    pub fn fitting(self: &Arc<Self>, cwd: &Path) -> Arc<Self> {
+        if self.cwd == cwd && self.decision().access == self.settings.project {
+            return Arc::clone(self);
+        }
+        Arc::new(self.maker.make(cwd))
     }
 
     /// Loads what the system prompt is made of.

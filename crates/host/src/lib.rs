@@ -16,8 +16,9 @@ mod session;
 pub mod settings;
 mod strings;
 mod trace;
+pub mod trust;
 
-pub use agent::{Agent, Options, SessionHome};
+pub use agent::{Agent, Maker, Options, SessionHome};
 pub use error::HostError;
 pub use hub::{AgentFor, Hub, Lane};
 pub use mail::{Mail, Mailbox, Slot, mailbox};

@@ -94,3 +94,6 @@ pub const REGISTRATIONS: usize = 1_000;
 
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;
+
+/// Most sessions that the extensions of one session may have open beside it.
+pub(crate) const SUBORDINATES: usize = 16;

@@ -19,8 +19,10 @@ pub(crate) struct Environment {
     pub(crate) home: Option<PathBuf>,
     /// Settings, keys and sessions.
     pub(crate) agent_dir: PathBuf,
-    /// Working directory.
+    /// Working directory of sessions.
     pub(crate) cwd: PathBuf,
+    /// Where the process was started: what paths on the command line are relative to.
+    pub(crate) started_in: PathBuf,
     /// For logs of long outputs.
     pub(crate) tmp_dir: PathBuf,
 }
@@ -29,6 +31,7 @@ impl Environment {
     /// The same surroundings with another working directory.
     pub(crate) fn in_directory(&self, dir: &Path) -> Self {
         Self {
+            started_in: PathBuf::from("/work"),
             cwd: dir.to_path_buf(),
             ..self.clone()
         }
@@ -59,6 +62,7 @@ impl Environment {
             text: Arc::new(text),
             home,
             agent_dir,
+            started_in: cwd.clone(),
             cwd,
             tmp_dir: std::env::temp_dir(),
         })
@@ -137,9 +141,9 @@ impl Environment {
         }
     }
 
-    /// A path as a person writes it: `~` is the home directory, relative ones start at the working directory.
+    /// A path as a person writes it: `~` is the home directory, relative ones start where the process was started.
     pub(crate) fn path(&self, text: &str) -> PathBuf {
-        self.cwd.join(expand_home(text, self.home.as_deref()))
+        self.started_in.join(expand_home(text, self.home.as_deref()))
     }
 }
 
@@ -185,6 +189,7 @@ mod tests {
             home: None,
             agent_dir: PathBuf::from("/agent"),
             cwd: PathBuf::from("/work"),
+            started_in: PathBuf::from("/work"),
             tmp_dir: PathBuf::from("/tmp"),
         }
     }

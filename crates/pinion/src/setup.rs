@@ -1,13 +1,14 @@
 //! Puts the agent together from arguments, environment and settings.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::bail;
 use host::extensions::{Choice, Extensions, Launch};
-use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
+use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
-use host::{Agent, AgentFor, Options, SessionHome};
+use host::trust::Trust;
+use host::{Agent, AgentFor, Maker, Options, SessionHome};
 use llm::local::LocalSources;
 use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
 use llm::tape::{Player, Recorder, Replaying, Tape};
@@ -42,12 +43,34 @@ struct Shared {
     client: Client,
     reaper: Reaper,
     extensions: Arc<Extensions>,
+    trust: Arc<Trust>,
+}
+
+/// What every agent of this process is made from.
+struct Workshop {
+    args: Args,
+    env: Environment,
+    shared: Shared,
+}
+
+impl Maker for Workshop {
+    fn make(&self, cwd: &Path) -> Agent {
+        let workshop = Self {
+            args: self.args.clone(),
+            env: self.env.in_directory(cwd),
+            shared: self.shared.clone(),
+        };
+        let (settings, _notes) = load_settings(&workshop.args, &workshop.env, &workshop.shared.trust);
+        workshop.agent(settings)
+    }
 }
 
 /// Puts the agent together. Reads settings and the two files of the registry; asks nobody and writes nothing.
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
-    let (settings, notes) = load_settings(args, env);
-    let mut warnings: Vec<String> = notes.iter().map(ToString::to_string).collect();
+    let trust = Arc::new(Trust::new(&env.agent_dir, args.approve));
+    let (settings, notes) = load_settings(args, env, &trust);
+    let (_, missing) = packages(args, &settings, env);
+    let mut warnings: Vec<String> = notes.iter().chain(&missing).map(ToString::to_string).collect();
     let local = local_sources(args, env, &settings);
     let mut registry = load_registry(env, Arc::new(run_command::run), local);
     warnings.extend(
@@ -80,10 +103,16 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         registry: Arc::new(registry),
         extensions: Arc::new(Extensions::new(extension_launch(&settings, env), reaper.clone())),
         reaper,
+        trust,
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
+    let workshop = Workshop {
+        args: args.clone(),
+        env: env.clone(),
+        shared,
+    };
     Ok(Setup {
-        agent: Arc::new(agent(args, env, settings, &shared)),
+        agent: Arc::new(workshop.agent(settings)),
         own_session_dir,
         warnings: warnings.into_iter().map(|text| secrets.redact(text)).collect(),
         _logs: logs,
@@ -118,43 +147,59 @@ fn tape(args: &Args, env: &Environment, registry: &mut Registry) -> anyhow::Resu
 impl Setup {
     /// Agents for sessions of other working directories: with their directory's own settings and resources, and the models,
     /// keys and processes of this one. No path means this one.
-    pub(crate) fn agent_for(&self, args: &Args, env: &Environment) -> AgentFor {
+    pub(crate) fn agent_for(&self) -> AgentFor {
         let home = Arc::clone(&self.agent);
-        let (args, env) = (args.clone(), env.clone());
         Box::new(move |dir| {
-            if dir.as_os_str().is_empty() || dir == home.cwd {
-                return Ok(Arc::clone(&home));
-            }
-            let shared = Shared {
-                registry: Arc::clone(&home.registry),
-                client: home.client.clone(),
-                reaper: home.reaper.clone(),
-                extensions: Arc::clone(&home.extensions),
+            let dir = if dir.as_os_str().is_empty() {
+                &home.cwd
+            } else {
+                dir
             };
-            let env = env.in_directory(dir);
-            let (settings, _notes) = load_settings(&args, &env);
-            Ok(Arc::new(agent(&args, &env, settings, &shared)))
+            Ok(home.fitting(dir))
         })
     }
 }
 
-fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) -> Agent {
-    let toolbox = Toolbox::new(
-        tools_config(&shared.registry, &settings, env),
-        shared.reaper.clone(),
-    );
+impl Workshop {
+    fn agent(self, settings: Settings) -> Agent {
+        let Self { args, env, shared } = &self;
+        let toolbox = Toolbox::new(
+            tools_config(&shared.registry, &settings, env),
+            shared.reaper.clone(),
+        );
+        let options = options(args, env, &settings);
+        let shared = shared.clone();
+        Agent {
+            version: version::OWN.to_owned(),
+            agent_dir: env.agent_dir.clone(),
+            cwd: env.cwd.clone(),
+            settings,
+            options,
+            registry: shared.registry,
+            client: shared.client,
+            toolbox,
+            reaper: shared.reaper,
+            extensions: shared.extensions,
+            trust: shared.trust,
+            maker: Arc::new(self),
+        }
+    }
+}
+
+/// What the command line asked for, and what the settings say where it says nothing.
+fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
     let (session_dir, own) = sessions::session_dir(args, env, settings.session_dir.as_deref());
-    let options = Options {
-        start: start_request(args, &settings),
-        tools: active_tools(args, &settings),
+    Options {
+        start: start_request(args, settings),
+        tools: active_tools(args, settings),
         sessions: match (session_dir, own) {
             (None, _) => SessionHome::Memory,
             (Some(_), true) => SessionHome::ByDirectory,
             (Some(dir), false) => SessionHome::One(dir),
         },
-        named_tools: named_tools(args, &settings),
+        named_tools: named_tools(args, settings),
         excluded_tools: args.exclude_tools.clone(),
-        resources: resource_options(args, &settings, env),
+        resources: resource_options(args, settings, env),
         cache_retention: env.cache_retention(),
         permission_mode: args.permission_mode,
         only_tools: match &args.tools {
@@ -162,22 +207,14 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
             None => args.no_tools.then(Vec::new),
         },
         extensions: Choice {
-            paths: args.extensions.iter().map(|path| env.path(path)).collect(),
+            paths: {
+                let given = args.extensions.iter();
+                let paths = given.filter(|text| !PackageSpec::is_installed_by_pi(text));
+                paths.map(|path| env.path(path)).collect()
+            },
             only_named: args.no_extensions,
             flags: args.extension_flags.clone(),
         },
-    };
-    Agent {
-        version: version::OWN.to_owned(),
-        agent_dir: env.agent_dir.clone(),
-        cwd: env.cwd.clone(),
-        settings,
-        options,
-        registry: Arc::clone(&shared.registry),
-        client: shared.client.clone(),
-        toolbox,
-        reaper: shared.reaper.clone(),
-        extensions: Arc::clone(&shared.extensions),
     }
 }
 
@@ -198,12 +235,12 @@ fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
 }
 
 /// The settings of this directory, and what is wrong with them.
-pub(crate) fn load_settings(args: &Args, env: &Environment) -> (Settings, Vec<Diagnostic>) {
+pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (Settings, Vec<Diagnostic>) {
     let (mut settings, notes) = Settings::load(&SettingsSource {
         agent_dir: &env.agent_dir,
         cwd: &env.cwd,
         home: env.home.as_deref(),
-        approved: args.approve,
+        trust,
     });
     // A client of xcsh counts on todos, whatever the user's files say (dialects.md 10.5).
     if args.mode == Some(Mode::Rpc) && dialect::of(args, env).0 == Dialect::Xcsh {
@@ -357,6 +394,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
             .collect::<Vec<ExtraPath>>()
     };
     ResourceOptions {
+        packages: packages(args, settings, env).0,
         project: settings.project != ProjectAccess::None,
         context_files: !args.no_context_files,
         skills: !args.no_skills,
@@ -368,6 +406,34 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
         append_system_prompt: args.append_system_prompt.clone(),
         ..ResourceOptions::new(&env.agent_dir, &env.cwd, env.home.as_deref())
     }
+}
+
+/// The packages that are there, and what is wrong with the others: those of the command line first.
+pub(crate) fn packages(
+    args: &Args,
+    settings: &Settings,
+    env: &Environment,
+) -> (Vec<Package>, Vec<Diagnostic>) {
+    let flags = args.extensions.iter();
+    let flags = flags.filter_map(|text| {
+        let path = env.path(text);
+        let spec = PackageSpec::of_flag(text, &path)?;
+        Some(PackageSpec {
+            // Relative to where the process was started.
+            base: env.started_in.clone(),
+            ..spec
+        })
+    });
+    let specs = flags.chain(settings.packages.iter().cloned());
+    let found = specs.map(|spec| spec.find(&env.agent_dir, &env.cwd, env.home.as_deref()));
+    let (mut packages, mut notes) = (Vec::new(), Vec::new());
+    for found in found {
+        match found {
+            Ok(package) => packages.push(package),
+            Err(problem) => notes.push(problem),
+        }
+    }
+    (packages, notes)
 }
 
 fn flag_path(path: PathBuf) -> ExtraPath {

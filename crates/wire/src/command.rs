@@ -170,6 +170,17 @@ pub struct PermissionModeParams {
     pub mode: PermissionMode,
 }
 
+/// Parameters of `set_project_trust`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProjectTrustParams {
+    /// Trusted or not; null takes a decision back.
+    pub trusted: Option<bool>,
+    /// Also for other processes, in the user's agent directory.
+    #[serde(default)]
+    pub remember: bool,
+}
+
 /// Parameters of `set_auto_compaction` and `set_auto_retry`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -13,7 +13,7 @@ use crate::event::CompactionResult;
 use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
-use crate::state::{BashResult, ContextUsage, PermissionMode, SessionState, SessionStats};
+use crate::state::{BashResult, ContextUsage, PermissionMode, SessionState, SessionStats, TrustState};
 use crate::todo::TodoPhase;
 
 /// What became of a message.
@@ -361,6 +361,17 @@ pub struct PermissionModeReply {
     pub permission_mode: PermissionMode,
 }
 
+/// Answer of `get_project_trust` and `set_project_trust`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectTrust {
+    /// The project: the session's working directory.
+    pub cwd: String,
+    /// What holds for the session as it is loaded now.
+    pub project_trust: TrustState,
+}
+
 /// The `data` of a successful response.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
@@ -404,6 +415,7 @@ pub enum Reply {
     HostTools(HostToolNames),
     HostUriSchemes(HostUriSchemes),
     PermissionMode(PermissionModeReply),
+    ProjectTrust(ProjectTrust),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

@@ -133,6 +133,38 @@ pub struct SessionState {
     /// Which tool calls may run; absent when that is not limited (`off`).
     #[serde(default, skip_serializing_if = "PermissionMode::is_off")]
     pub permission_mode: PermissionMode,
+    /// Whether the project is trusted; absent when nothing of it is held back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_trust: Option<TrustState>,
+}
+
+/// How far the project is trusted, and what it brings that does not count because of that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TrustState {
+    /// Does everything count that the project brings?
+    pub trusted: bool,
+    /// Who says so: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`.
+    pub decided_by: String,
+    /// What the project brings that does not count.
+    pub held_back: Vec<HeldBack>,
+    /// Has something else been decided since? It counts from the next session or reload on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pending: bool,
+}
+
+/// Something of a project that does not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HeldBack {
+    /// `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or `system-prompt`.
+    pub kind: String,
+    /// The file or directory.
+    pub path: String,
+    /// Of settings: the keys that do not count; absent when none of the file does.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub keys: Vec<String>,
 }
 
 /// Token sums of a session.

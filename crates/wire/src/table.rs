@@ -7,9 +7,9 @@ use serde_json::value::RawValue;
 use crate::command::{
     BashParams, BranchParams, CompactParams, EditQueuedParams, EnabledParams, EntriesParams, ExportParams,
     ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams,
-    NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PermissionModeParams, PromptParams,
-    QueueModeParams, RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams, StatsParams,
-    SwitchParams, ThinkingParams, TodosParams,
+    NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PermissionModeParams, ProjectTrustParams,
+    PromptParams, QueueModeParams, RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams,
+    StatsParams, SwitchParams, ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 
@@ -123,7 +123,7 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
     ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions, OpenedSession,
-    PermissionModeReply, QueueItems, Queues, SessionTree, Sessions, ThinkingLevels, Todos,
+    PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionTree, Sessions, ThinkingLevels, Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -242,6 +242,10 @@ commands! {
     /// Chooses which tool calls may run without asking, for this session. Answers what holds from now on: what the project's
     /// settings forbid stays forbidden.
     SetPermissionMode(PermissionModeParams) = "set_permission_mode", Ordered -> PermissionModeReply;
+    /// Whether the project is trusted, and what it brings that does not count because of that.
+    GetProjectTrust(NoParams) = "get_project_trust", Ordered -> ProjectTrust;
+    /// Decides whether the project is trusted, from the next session or reload on.
+    SetProjectTrust(ProjectTrustParams) = "set_project_trust", Ordered -> ProjectTrust;
     /// What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits.
     GetProtocol(NoParams) = "get_protocol", Ordered -> Protocol;
     /// Agrees on the dialect and on what is sent on this connection. What it grants holds for everything after its answer.

@@ -77,6 +77,8 @@ function create(session) {
     createSyntheticSourceInfo: (file, { source = "extension", scope = "temporary", origin = "top-level", baseDir } = {}) => ({ path: file, source, scope, origin, baseDir }),
     getShellConfig: () => ({ shell: "/bin/bash", args: ["-c"] }),
     migrateSessionEntries() {},
+    /** What extensions share in pi; here nothing reads it, but resource loaders of extensions hand it on. */
+    createExtensionRuntime: () => ({ flagValues: new Map(), pendingProviderRegistrations: [] }),
     getLatestCompactionEntry: (entries) => entries.findLast(({ type }) => type === "compaction") ?? null,
     wrapRegisteredTool: ({ definition }) => definition,
     copyToClipboard: async () => { throw new Error("copyToClipboard of pi-coding-agent is not available headless"); },
@@ -86,6 +88,7 @@ function create(session) {
   from(made, "./messages.cjs", ["convertToLlm", "serializeConversation", "estimateTokens", "calculateContextTokens", "getLastAssistantUsage",
     "shouldCompact", "DEFAULT_COMPACTION_SETTINGS"]);
   from(made, "./text-files.cjs", ["parseFrontmatter", "stripFrontmatter", "getLanguageFromPath", "parseSkillBlock"]);
+  from(made, "./skills.cjs", ["loadSkills", "loadSkillsFromDir", "formatSkillsForPrompt"]);
   from(made, "./session-tree.cjs", ["buildSessionContext", "buildContextEntries", "buildSessionProjection"]);
   from(made, "./session-file.cjs", ["parseSessionEntries"]);
   from(made, "./session-manager.cjs", ["SessionManager"]);
@@ -94,7 +97,13 @@ function create(session) {
   const authFor = () => (auth ??= require("./settings.cjs").createAuth(session));
   lazily(made, { AuthStorage: () => authFor().AuthStorage, ModelRegistry: () => authFor().ModelRegistry });
   from(made, "./settings.cjs", ["SettingsManager"]);
+  let runtime;
+  const runtimeFor = () => (runtime ??= require("./model-runtime.cjs").create(session));
+  lazily(made, { ModelRuntime: () => runtimeFor().ModelRuntime, resolveCliModel: () => runtimeFor().resolveCliModel });
   lazily(made, { sessionEntryToContextMessages: () => require("./session-tree.cjs").entryMessages });
+  let sessions;
+  const sessionNames = ["createAgentSession", "AgentSession", "DefaultResourceLoader"];
+  lazily(made, Object.fromEntries(sessionNames.map((name) => [name, () => (sessions ??= require("./agent-session.cjs").create(session))[name]])));
   let tools;
   const toolNames = ["Read", "Bash", "Edit", "Write", "Grep", "Find", "Ls", "PowerShell"].flatMap((name) => [`create${name}Tool`, `create${name}ToolDefinition`])
     .concat(["createCodingTools", "createReadOnlyTools", "createLocalBashOperations"]);

@@ -73,8 +73,9 @@ function createStreams(session) {
 class Partial {
   #message;
 
-  constructor(model = {}) {
-    this.#message = {
+  /** @param {object} [model] who answers; @param {object} [begun] the message so far, where it is known */
+  constructor(model = {}, begun = undefined) {
+    this.#message = begun ? structuredClone(begun) : {
       role: "assistant", content: [], api: model.api, provider: model.provider, model: model.id, stopReason: "stop", timestamp: Date.now(),
       usage: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, totalTokens: 0, cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, total: 0 } },
     };
@@ -103,4 +104,4 @@ class Partial {
   }
 }
 
-module.exports = { createStreams };
+module.exports = { createStreams, Partial };

@@ -16,6 +16,8 @@ class SessionManager extends TreeReader {
   #file;
   #cwd;
   #dir;
+  /** Is it to be a file, which nobody has begun? */
+  #draft = false;
 
   constructor(file, cwd, dir, id) {
     super();
@@ -38,9 +40,20 @@ class SessionManager extends TreeReader {
     return manager;
   }
 
-  /** A new session lives in memory here: files are the agent's to make. */
+  /** A new session lives in memory here until the agent has begun its file: see `follow`. */
   static create(cwd, sessionDir, options) {
-    return SessionManager.inMemory(cwd, options);
+    const manager = SessionManager.inMemory(cwd, options);
+    manager.#draft = true;
+    return manager;
+  }
+
+  /** From now on it shows what the agent writes to this file, which may not be there yet. */
+  follow(file, id) {
+    const header = { ...this.#tree.header, id: id ?? this.#tree.header.id };
+    this.#file = new SessionFile(file);
+    this.#dir = path.dirname(file);
+    this.#tree = new SessionTree();
+    this.#tree.header = header;
   }
 
   static continueRecent(cwd, sessionDir) {
@@ -103,7 +116,7 @@ class SessionManager extends TreeReader {
     return this.#tree;
   }
 
-  isPersisted() { return this.#file !== undefined; }
+  isPersisted() { return this.#draft || this.#file !== undefined; }
   getCwd() { return this.#cwd; }
   getSessionDir() { return this.#dir; }
   getSessionId() { return this.read().header.id; }

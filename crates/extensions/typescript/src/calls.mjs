@@ -24,6 +24,7 @@ export async function runCall(session, { id, method, params = {} }, signal) {
 }
 
 const CALLS = {
+  "extensions.load": async (session, { extensions }) => ({ extensions: await session.loadMore(extensions) }),
   "tool.execute": executeTool,
   "tool.prepare": (session, { extension, name, args }) => {
     const [tool] = owner(session, extension, name, "tools", "tool");

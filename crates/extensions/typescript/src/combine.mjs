@@ -106,7 +106,8 @@ const toolResult = (event, session) => {
 
 const beforeAgentStart = (event, session) => {
   const messages = [];
-  const options = JSON.stringify(event.systemPromptOptions);
+  event.systemPromptOptions = session.promptOptions(event.systemPromptOptions);
+  const { sections: before } = structuredClone(event.systemPromptOptions);
   let prompt;
   let hookMessage = false;
   return {
@@ -126,9 +127,10 @@ const beforeAgentStart = (event, session) => {
       session.promptOverride = undefined;
     },
     value() {
-      const sections = JSON.stringify(event.systemPromptOptions) !== options;
-      if (messages.length === 0 && prompt === undefined && !sections) return undefined;
-      return { messages, systemPrompt: prompt, ...(sections ? { systemPromptOptions: event.systemPromptOptions } : {}) };
+      // Sections of the prompt that handlers set are the part of these options that the agent's own prompt has no place for.
+      const added = Object.entries(event.systemPromptOptions?.sections ?? {}).filter(([name, text]) => before[name] !== text);
+      if (added.length > 0) prompt = [event.systemPrompt ?? "", ...added.map(([name, text]) => `<${name}>\n${text}\n</${name}>`)].join("\n\n");
+      return messages.length === 0 && prompt === undefined ? undefined : { messages, systemPrompt: prompt };
     },
   };
 };

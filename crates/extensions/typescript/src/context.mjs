@@ -58,7 +58,7 @@ class HandlerContext {
   hasQueuedMessages() { return this.hasPendingMessages(); }
   getContextUsage() { return this.#live.state.contextUsage ?? undefined; }
   getSystemPrompt() { return this.#live.promptOverride ?? this.#live.state.systemPrompt ?? ""; }
-  getSystemPromptOptions() { return structuredClone(this.#live.state.systemPromptOptions ?? { cwd: this.cwd }); }
+  getSystemPromptOptions() { return this.#live.promptOptions(); }
   abort() { this.#live.tell("abort", {}); }
   shutdown() { this.#live.tell("shutdown", {}); }
 

@@ -77,6 +77,10 @@ export class Host {
 
   #event(message) {
     const session = this.#sessions.get(message.session);
+    if (message.name === "session_event") {
+      session?.agentSessions?.get(message.event.session)?.(message.event);
+      return;
+    }
     if (message.id === undefined) {
       session?.events.notify(message.name, message.event);
       return;

@@ -10,7 +10,7 @@ import { pathToFileURL, fileURLToPath } from "node:url";
 import { createApi } from "./api.mjs";
 import { Extension } from "./extension.mjs";
 import { registerCustomTools } from "./legacy.mjs";
-import { cacheDir, transformer } from "./transform.mjs";
+import { transformer, translatedDir } from "./transform.mjs";
 
 const require = createRequire(import.meta.url);
 
@@ -24,7 +24,7 @@ const LARGE = 512 * 1024;
  * @returns {Promise<object[]>} descriptions, for those that failed with `error`
  */
 export async function loadAll(session, specs) {
-  session.modules = require("../modules/index.cjs").createModules(session);
+  session.modules ??= require("../modules/index.cjs").createModules(session);
   const told = [];
   for (const spec of specs) {
     let entries;
@@ -103,7 +103,7 @@ async function importFactory(session, file) {
   const jiti = createJiti(file, {
     moduleCache: false,
     tryNative: false,
-    fsCache: cacheDir(session.host.hello) ?? false,
+    fsCache: translatedDir(session.host.hello) ?? false,
     virtualModules: session.modules.virtual,
     transform: transformer(session.host.hello),
   }, {
@@ -125,9 +125,9 @@ function isScript(file) {
  * An extension's own files are transformed even where Node could read them: only so each session has its own.
  * Packages it depends on are imported as they are, and shared, unless that fails because they want pi's packages.
  */
-function nativeImport(own, id) {
+async function nativeImport(own, id) {
   // Bun's own copy of the exports does not follow changes: see pipes.mjs, which shields children.
-  if (process.versions.bun && /^(node:)?child_process$/.test(id)) return Promise.resolve({ ...childProcess, default: childProcess });
+  if (process.versions.bun && /^(node:)?child_process$/.test(id)) return { ...childProcess, default: childProcess };
   const file = String(id).startsWith("file:") ? fileURLToPath(id) : String(id);
   const isFile = path.isAbsolute(file);
   if (isFile && own(file) && isScript(file)) {

@@ -39,6 +39,8 @@ export class Session {
     this.models = new Models(this);
     this.contexts = new ContextMaker(this);
     this.events = new Events(this);
+    /** What hears of sessions that extensions opened beside this one, by handle (modules/agent-session.cjs). */
+    this.agentSessions = undefined;
     /** The system prompt of the run being prepared, while before_agent_start handlers run. */
     this.promptOverride = undefined;
   }
@@ -49,6 +51,19 @@ export class Session {
     this.loading = false;
     this.#dirty.clear();
     return loaded;
+  }
+
+  /** More of them, once it is known that the project is trusted: they come before the user's. */
+  async loadMore(specs) {
+    const before = this.extensions;
+    this.loading = true;
+    const told = await loadAll(this, specs);
+    this.loading = false;
+    this.#dirty.clear();
+    const added = this.extensions.filter((extension) => !before.includes(extension));
+    const at = before.findIndex(({ scope }) => scope === "user");
+    this.extensions = at < 0 ? [...before, ...added] : [...before.slice(0, at), ...added, ...before.slice(at)];
+    return told;
   }
 
   /** Members of the state that changed. */
@@ -64,6 +79,17 @@ export class Session {
     if (this.state.isIdle) return undefined;
     this.#run ??= new AbortController();
     return this.#run.signal;
+  }
+
+  /** What the system prompt is made of, as far as the agent tells: at least which tools take part and what they add. */
+  promptOptions(told = this.state.systemPromptOptions) {
+    const { activeTools = [], tools = [], cwd } = this.state;
+    const known = new Map([...tools, ...this.extensions.flatMap((extension) => [...extension.tools.values()])].map((tool) => [tool.name, tool]));
+    const those = (member) => Object.fromEntries(activeTools.filter((name) => known.get(name)?.[member]).map((name) => [name, known.get(name)[member]]));
+    return structuredClone({
+      cwd, selectedTools: activeTools, hiddenTools: [], appendSystemPrompt: "", sections: {}, toolSnippets: those("promptSnippet"), toolGuidelines: those("promptGuidelines"),
+      promptGuidelines: [], contextFiles: [], skills: [], ...told,
+    });
   }
 
   abortRun() {
@@ -133,5 +159,6 @@ export class Session {
     this.#run?.abort();
     this.bus.clear();
     this.#dirty.clear();
+    for (const hear of [...(this.agentSessions?.values() ?? [])]) hear({ ended: true });
   }
 }

@@ -6,7 +6,7 @@
 /** How long after the agent's own time limit the host stops waiting, in ms: only for an agent that lost the question. */
 const LATE = 2000;
 
-/** A theme whose colours are none. */
+/** A theme whose colours are none. Extensions get copies that are theirs: some wrap what they find on `ui` in proxies. */
 export const THEME = Object.freeze({
   name: "none",
   fg: (_color, text) => text,
@@ -61,7 +61,7 @@ export function createUi(session, extension) {
   const nothing = session.generation === "hooks" ? null : undefined;
   const text = (value) => (typeof value === "string" ? value : nothing);
   const ui = {
-    theme: THEME,
+    theme: { ...THEME },
     async select(title, options, opts) {
       const labels = options.map((option) => (typeof option === "string" ? option : option?.label ?? String(option)));
       return text(await ask("ui.select", { title, options: labels }, opts));
@@ -100,7 +100,7 @@ export function hasNoUi(session, extension) {
 
 /** Answers everything as nobody would. */
 function silentUi() {
-  const silent = { theme: THEME, select: async () => null, confirm: async () => false, input: async () => null, editor: async () => undefined };
+  const silent = { theme: { ...THEME }, select: async () => null, confirm: async () => false, input: async () => null, editor: async () => undefined };
   for (const name of ["notify", "setStatus", "setTitle", "setWidget", "setEditorText", "pasteToEditor", "openUrl"]) silent[name] = () => {};
   for (const [name, , answer] of TERMINAL_ONLY) silent[name] = answer;
   return silent;

@@ -93,7 +93,7 @@ test("every module name of pi, in both scopes, with subpaths; stubs say what the
       import * as agentA from "@mariozechner/pi-coding-agent"; import * as agentB from "@earendil-works/pi-coding-agent";
       import { getOAuthProviders } from "@mariozechner/pi-ai/oauth"; import { complete, Type as T2 } from "@earendil-works/pi-ai/compat";
       import { uuidv7 } from "@earendil-works/pi-agent-core"; import { Value } from "@sinclair/typebox/value"; import { TypeCompiler } from "@sinclair/typebox/compiler";
-      import { Type } from "@sinclair/typebox"; import { Text, TUI, SomethingNew } from "@mariozechner/pi-tui"; import { AgentSession, createAgentSession } from "@mariozechner/pi-coding-agent";
+      import { Type } from "@sinclair/typebox"; import { Text, TUI, SomethingNew } from "@mariozechner/pi-tui"; import { AgentSessionRuntime, createAgentSessionRuntime } from "@mariozechner/pi-coding-agent";
       class Mine extends TUI { own() { return "own"; } }
       class Newer extends SomethingNew {}
       const caught = (f: any) => { try { f(); return "nothing"; } catch (error: any) { return error.message; } };
@@ -101,10 +101,10 @@ test("every module name of pi, in both scopes, with subpaths; stubs say what the
         const schema = Type.Object({ a: Type.Number() });
         const facts = [agentA.CONFIG_DIR_NAME === agentB.CONFIG_DIR_NAME, typeof complete, typeof getOAuthProviders, uuidv7().length, Value.Check(schema, { a: 1 }),
           TypeCompiler.Compile(schema).Check({ a: "1" }), T2.String().type, new Mine().own(), typeof new Newer(), typeof (agentA as any).somethingUnknown];
-        pi.registerCommand(JSON.stringify(facts), { description: [caught(() => createAgentSession()), caught(() => new TUI()), caught(() => AgentSession.create())].join("|"), handler() {} });
+        pi.registerCommand(JSON.stringify(facts), { description: [caught(() => createAgentSessionRuntime()), caught(() => new TUI()), caught(() => AgentSessionRuntime.create())].join("|"), handler() {} });
       };` });
     assert.equal(items[0].error, undefined);
     assert.equal(items[0].commands[0].name, '[true,"function","function",36,true,false,"string","own","object","undefined"]');
-    assert.equal(items[0].commands[0].description, "createAgentSession of pi-coding-agent is not available headless|TUI of pi-tui is not available headless|AgentSession.create of pi-coding-agent is not available headless");
+    assert.equal(items[0].commands[0].description, "createAgentSessionRuntime of pi-coding-agent is not available headless|TUI of pi-tui is not available headless|AgentSessionRuntime.create of pi-coding-agent is not available headless");
   });
 });

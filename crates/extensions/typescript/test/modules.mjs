@@ -161,3 +161,48 @@ test("one change of a file at a time", async () => {
   await Promise.all([work("a", 20), work("b", 1)]);
   assert.deepEqual(order, ["a<", "a>", "b<", "b>"]);
 });
+
+test("skills, found as the agent finds them", () => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), "skills-"));
+  const skill = (file, name, more = "") => {
+    fs.mkdirSync(path.dirname(path.join(dir, file)), { recursive: true });
+    fs.writeFileSync(path.join(dir, file), `---\nname: ${name}\ndescription: about <${name}>\n${more}---\nDo it.\n`);
+  };
+  skill("skills/one/SKILL.md", "one");
+  skill("skills/one/deep/SKILL.md", "hidden below one");
+  skill("skills/group/two/SKILL.md", "two", "disable-model-invocation: true\n");
+  skill("skills/direct.md", "direct");
+  skill("work/.pi/skills/one/SKILL.md", "one");
+  fs.mkdirSync(path.join(dir, "skills/none"));
+  fs.writeFileSync(path.join(dir, "skills/none/SKILL.md"), "---\nname: none\n---\n");
+  const { skills, diagnostics } = agent.loadSkills({ cwd: path.join(dir, "work"), agentDir: dir, skillPaths: [], includeDefaults: true });
+  assert.deepEqual(skills.map(({ name, disableModelInvocation }) => [name, disableModelInvocation]), [["direct", false], ["two", true], ["one", false]]);
+  assert.deepEqual(diagnostics.map(({ type }) => type), ["warning", "collision"]);
+  const [own] = agent.loadSkillsFromDir({ dir: path.join(dir, "work/.pi/skills"), source: "mine" }).skills;
+  assert.equal(own.sourceInfo.source, "mine");
+  assert.equal(own.baseDir, path.join(dir, "work/.pi/skills/one"));
+  const block = agent.formatSkillsForPrompt(skills);
+  assert.match(block, /<name>one<\/name>\n    <description>about &lt;one&gt;<\/description>/);
+  assert.equal(block.includes("<name>two"), false);
+  assert.equal(agent.formatSkillsForPrompt([]), "");
+});
+
+test("models for sessions of an extension's own", async () => {
+  const list = [{ provider: "a", id: "one-large" }, { provider: "b", id: "one" }, { provider: "b", id: "two:free" }];
+  const models = { getAll: () => list, getAvailable: () => list.slice(1), find: (provider, id) => list.find((one) => one.provider === provider && one.id === id), getError: () => "none" };
+  const pi = require("../modules/index.cjs").createModules({ state: {}, models }).get("@earendil-works/pi-coding-agent");
+  const modelRuntime = await pi.ModelRuntime.create();
+  assert.deepEqual(modelRuntime.getModels("b").length, 2);
+  assert.deepEqual(await modelRuntime.getAvailable("a"), []);
+  assert.equal(modelRuntime.getModel("b", "one"), list[1]);
+  assert.equal(modelRuntime.getError(), "none");
+  const resolved = (cliModel, more) => {
+    const { model, thinkingLevel, error } = pi.resolveCliModel({ cliModel, modelRuntime, ...more });
+    return [model && `${model.provider}/${model.id}`, thinkingLevel, error?.slice(0, 12)];
+  };
+  assert.deepEqual(resolved("one"), ["b/one", undefined, undefined]);
+  assert.deepEqual(resolved("a/one-large:high"), ["a/one-large", "high", undefined]);
+  assert.deepEqual(resolved("two:free"), ["b/two:free", undefined, undefined]);
+  assert.deepEqual(resolved("one", { cliProvider: "a" }), ["a/one-large", undefined, undefined]);
+  assert.deepEqual(resolved("three"), [undefined, undefined, 'Model "three']);
+});

@@ -8,7 +8,7 @@ use door::line::{Kind, Scope as ChildScope, Source};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
-use crate::resources::{Origin as SourceOrigin, Scope, SourceInfo};
+use crate::resources::{Origin as SourceOrigin, Package, Scope, SourceInfo, packages};
 use crate::settings::ProjectAccess;
 
 /// What the command line says about extensions.
@@ -45,6 +45,11 @@ pub(crate) fn find(agent: &Agent, cwd: &Path) -> Vec<Found> {
     for path in &choice.paths {
         finder.named(path, Scope::Temporary, SourceOrigin::Cli);
     }
+    let packages = &agent.options.resources.packages;
+    let (named, packages): (Vec<&Package>, Vec<&Package>) = packages
+        .iter()
+        .partition(|package| package.scope == Scope::Temporary);
+    named.into_iter().for_each(|package| finder.package(package));
     if choice.only_named {
         return finder.found;
     }
@@ -64,6 +69,7 @@ pub(crate) fn find(agent: &Agent, cwd: &Path) -> Vec<Found> {
         finder.named(&extra.path, Scope::User, SourceOrigin::Local);
     }
     finder.directory(&agent.agent_dir, Scope::User);
+    packages.into_iter().for_each(|package| finder.package(package));
     finder.found
 }
 
@@ -89,6 +95,17 @@ impl Finder {
         }
     }
 
+    fn package(&mut self, package: &Package) {
+        let before = self.found.len();
+        for path in package.paths(packages::Kind::Extensions) {
+            self.add(path, package.scope, SourceOrigin::Local, &package.root);
+        }
+        for found in self.found.iter_mut().skip(before) {
+            found.info.source.clone_from(&package.source);
+            found.info.origin = "package";
+        }
+    }
+
     fn add(&mut self, path: PathBuf, scope: Scope, origin: SourceOrigin, base: &Path) {
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         if !self.seen.insert(real) {
@@ -98,7 +115,7 @@ impl Finder {
         self.found.push(Found {
             info: SourceInfo {
                 path: path.clone(),
-                source: origin,
+                source: origin.word().to_owned(),
                 scope,
                 origin: "top-level",
                 base_dir: Some(base.to_string_lossy().into_owned()),

@@ -25,17 +25,14 @@ pub struct ContextFile {
 }
 
 /// The context files: the one of `agent_dir` first, then from the root of the file system down to `cwd`.
-/// Without `project` only the first.
 #[must_use]
-pub fn context_files(agent_dir: &Path, cwd: &Path, project: bool) -> (Vec<ContextFile>, Vec<Diagnostic>) {
+pub fn context_files(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut files: Vec<ContextFile> = Vec::new();
     let mut notes = Vec::new();
     let mut directories = vec![agent_dir];
-    if project {
-        let mut ancestors: Vec<&Path> = cwd.ancestors().take(limits::ANCESTORS).collect();
-        ancestors.reverse();
-        directories.extend(ancestors);
-    }
+    let mut ancestors: Vec<&Path> = cwd.ancestors().take(limits::ANCESTORS).collect();
+    ancestors.reverse();
+    directories.extend(ancestors);
     for directory in directories {
         if let Some(file) = context_file(directory, &mut notes)
             && !files.iter().any(|known| known.path == file.path)

@@ -9,6 +9,7 @@ mod context;
 mod diagnostic;
 mod frontmatter;
 pub mod limits;
+pub mod packages;
 mod prompt_texts;
 mod rules;
 mod skill_files;
@@ -29,6 +30,7 @@ use pinion_core::ttsr::Rules;
 pub use commands::CommandInfo;
 pub use context::{ContextFile, context_files};
 pub use diagnostic::Diagnostic;
+pub use packages::{Package, PackageSpec};
 pub use prompt_texts::{PromptTexts, prompt_texts};
 pub use skills::Skill;
 pub use source::{ExtraPath, Origin, Scope, SourceInfo, resolve_path};
@@ -44,7 +46,8 @@ pub struct ResourceOptions {
     pub cwd: PathBuf,
     /// The user's home directory, for `~` and `~/.agents`.
     pub home: Option<PathBuf>,
-    /// False leaves out everything the working directory and its parents bring (`--no-approve`).
+    /// False leaves out everything the working directory and its parents bring (`--no-approve`) but the context files, which
+    /// have nothing to do with trust (pi 1.5 security docs).
     pub project: bool,
     /// False for `--no-context-files`.
     pub context_files: bool,
@@ -58,10 +61,14 @@ pub struct ResourceOptions {
     pub skill_paths: Vec<ExtraPath>,
     /// Templates named by settings and flags.
     pub template_paths: Vec<ExtraPath>,
+    /// Packages that are there, those of the command line first.
+    pub packages: Vec<Package>,
     /// `--system-prompt`: a file or the text itself.
     pub system_prompt: Option<String>,
     /// `--append-system-prompt`, in order: files or the texts themselves.
     pub append_system_prompt: Vec<String>,
+    /// Both are texts, whatever files may be called like them.
+    pub literal: bool,
 }
 
 impl ResourceOptions {
@@ -79,8 +86,10 @@ impl ResourceOptions {
             rules: true,
             skill_paths: Vec::new(),
             template_paths: Vec::new(),
+            packages: Vec::new(),
             system_prompt: None,
             append_system_prompt: Vec::new(),
+            literal: false,
         }
     }
 }
@@ -124,7 +133,7 @@ impl Resources {
     /// The context files, outermost first.
     pub fn context_files(&self) -> &[ContextFile] {
         let load = || match &self.options {
-            o if o.context_files => context_files(&o.agent_dir, &o.cwd, o.project),
+            o if o.context_files => context_files(&o.agent_dir, &o.cwd),
             _ => Default::default(),
         };
         &self.context.get_or_init(load).0

@@ -39,7 +39,7 @@ pub fn prompt_texts(options: &ResourceOptions) -> (PromptTexts, Vec<Diagnostic>)
 
 /// The content of the file, if there is one of that name, else the text itself.
 fn file_or_text(given: &str, options: &ResourceOptions, notes: &mut Vec<Diagnostic>) -> String {
-    if given.is_empty() || given.contains(['\n', '\0']) {
+    if options.literal || given.is_empty() || given.contains(['\n', '\0']) {
         return given.to_owned();
     }
     let path = resolve_path(given, &options.cwd, options.home.as_deref());

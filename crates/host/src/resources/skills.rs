@@ -10,6 +10,7 @@ use crate::resources::ResourceOptions;
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::frontmatter::{self, Document};
 use crate::resources::limits;
+use crate::resources::packages::Kind;
 use crate::resources::skill_files::{self, Candidate};
 use crate::resources::source::{Place, Scope, SourceInfo};
 use crate::resources::text_file::read_up_to;
@@ -40,7 +41,7 @@ pub(crate) fn load(options: &ResourceOptions) -> (Vec<Skill>, Vec<Diagnostic>) {
     (loader.skills, loader.notes)
 }
 
-/// Project settings, project directories, user settings, user directories, flags.
+/// Packages of the command line, project settings, project directories, user settings, user directories, packages, flags.
 fn places(options: &ResourceOptions) -> Vec<Place> {
     let named = |scope: Scope| {
         options
@@ -49,7 +50,12 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
             .filter(move |e| e.scope == scope)
             .map(Place::named)
     };
-    let mut out = Vec::new();
+    let of_packages = |is_flag: bool| {
+        let packages = options.packages.iter();
+        let wanted = packages.filter(move |one| (one.scope == Scope::Temporary) == is_flag);
+        wanted.flat_map(|package| Place::of_package(package, Kind::Skills))
+    };
+    let mut out: Vec<Place> = of_packages(true).collect();
     if options.skills && options.project {
         out.extend(named(Scope::Project));
         let pi = options.cwd.join(".pi");
@@ -71,6 +77,7 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
                 .iter()
                 .map(|home| agents(&home.join(".agents"), Scope::User)),
         );
+        out.extend(of_packages(false));
     }
     out.extend(named(Scope::Temporary));
     out

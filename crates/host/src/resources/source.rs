@@ -5,6 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::resources::packages::{Kind, Package};
+
 /// Who brought a resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -18,8 +20,7 @@ pub enum Scope {
 }
 
 /// How a resource was found; the `source` of `sourceInfo`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// In one of the usual directories.
     Auto,
@@ -29,17 +30,29 @@ pub enum Origin {
     Cli,
 }
 
+impl Origin {
+    /// The word that clients know.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Local => "local",
+            Self::Cli => "cli",
+        }
+    }
+}
+
 /// The `sourceInfo` object of `get_commands` (dialects.md 3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceInfo {
     /// The file.
     pub path: String,
-    /// How it was found.
-    pub source: Origin,
+    /// How it was found: the word of an [`Origin`], or the package as it was named.
+    pub source: String,
     /// Who brought it.
     pub scope: Scope,
-    /// Always `top-level`: resources out of packages are not supported.
+    /// `top-level`, or `package`.
     pub origin: &'static str,
     /// The directory that holds the configuration the resource belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,6 +75,8 @@ pub(crate) struct Place {
     pub(crate) base: PathBuf,
     pub(crate) scope: Scope,
     pub(crate) source: Origin,
+    /// The package it belongs to, as it was named.
+    pub(crate) package: Option<String>,
     /// True when `*.md` files directly inside count as skills (not so in `.agents`).
     pub(crate) loose_files: bool,
 }
@@ -74,6 +89,7 @@ impl Place {
             base: base.to_path_buf(),
             scope,
             source: Origin::Auto,
+            package: None,
             loose_files: true,
         }
     }
@@ -94,17 +110,34 @@ impl Place {
             base,
             scope: extra.scope,
             source,
+            package: None,
             loose_files: true,
         }
+    }
+
+    /// What a package brings of a kind.
+    pub(crate) fn of_package(package: &Package, kind: Kind) -> Vec<Self> {
+        let paths = package.paths(kind).into_iter();
+        let place = |path| Self {
+            package: Some(package.source.clone()),
+            ..Self::auto(path, &package.root, package.scope)
+        };
+        paths.map(place).collect()
     }
 
     /// The `sourceInfo` of a file found here.
     pub(crate) fn info(&self, file: &Path) -> SourceInfo {
         SourceInfo {
             path: file.display().to_string(),
-            source: self.source,
+            source: match &self.package {
+                Some(package) => package.clone(),
+                None => self.source.word().to_owned(),
+            },
             scope: self.scope,
-            origin: "top-level",
+            origin: match &self.package {
+                Some(_) => "package",
+                None => "top-level",
+            },
             base_dir: Some(self.base.display().to_string()),
         }
     }

@@ -2,8 +2,8 @@
 
 use crate::resources::limits;
 
-/// Splits what follows `/name` at white space. Double quotes group wherever they stand; a single quote groups only where it
-/// opens a word and is closed at the end of one, so that `don't` and `'tis` are text. Empty quoted arguments count.
+/// Splits what follows `/name` at white space. A quote groups only where it opens a word and is closed; else it is text, as in
+/// `don't`; only a double quote that opens a word and is never closed groups all that follows, as recorded. In quotes a backslash before the same quote makes it text. Empty quoted arguments count (pi 1.5).
 pub(crate) fn split(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     let mut word: Option<String> = None;
@@ -16,36 +16,45 @@ pub(crate) fn split(text: &str) -> Vec<String> {
         }
         let opens_word = word.is_none();
         let current = word.get_or_insert_default();
-        match c {
-            '"' => {
-                let (inside, after) = rest.split_once('"').unwrap_or((rest, ""));
-                current.push_str(inside);
+        match quoted(c, rest).filter(|_| opens_word) {
+            Some((inside, after)) => {
+                current.push_str(&inside);
                 rest = after;
             }
-            '\'' if opens_word => match closing_apostrophe(rest) {
-                Some((inside, after)) => {
-                    current.push_str(inside);
-                    rest = after;
-                }
-                None => current.push(c),
-            },
-            other => current.push(other),
+            None => current.push(c),
         }
     }
     out.extend(word);
     out
 }
 
-/// Cuts at the first apostrophe that is not followed by a letter or digit.
-fn closing_apostrophe(text: &str) -> Option<(&str, &str)> {
-    text.match_indices('\'').find_map(|(at, _)| {
-        let (inside, after) = text.split_at_checked(at)?;
-        let after = after.strip_prefix('\'')?;
-        (!after.starts_with(char::is_alphanumeric)).then_some((inside, after))
-    })
+/// What a quote that was just opened holds, and what follows it; nothing when it is none or is never closed. An apostrophe
+/// inside a word closes nothing.
+fn quoted(quote: char, text: &str) -> Option<(String, &str)> {
+    if !matches!(quote, '"' | '\'') {
+        return None;
+    }
+    let mut inside = String::new();
+    let mut rest = text;
+    loop {
+        let Some((before, after)) = rest.split_once(quote) else {
+            inside.push_str(rest);
+            return (quote == '"').then_some((inside, ""));
+        };
+        let (plain, is_text) = match before.strip_suffix('\\') {
+            Some(plain) => (plain, true),
+            None => (before, quote == '\'' && after.starts_with(char::is_alphanumeric)),
+        };
+        inside.push_str(plain);
+        rest = after;
+        if !is_text {
+            return Some((inside, rest));
+        }
+        inside.push(quote);
+    }
 }
 
-/// Fills in `$1`, `$@`, `$ARGUMENTS`, `${1:-default}`, `${@:start}` and `${@:start:length}` in one pass: what an argument
+/// Fills in `$1`, `$@`, `$ARGUMENTS`, `${1:-default}`, `${@:-default}`, `${@:start}` and `${@:start:length}` in one pass: what an argument
 /// contains is never looked at again. Anything else after `$` is text. `None` when the result gets too long.
 pub(crate) fn substitute(template: &str, args: &[String]) -> Option<String> {
     let mut out = String::with_capacity(template.len());
@@ -90,6 +99,10 @@ fn placeholder<'t>(text: &'t str, args: &[String]) -> Option<(String, &'t str)> 
 }
 
 fn braced(inner: &str, args: &[String]) -> Option<String> {
+    if let Some(("@" | "ARGUMENTS", default)) = inner.split_once(":-") {
+        let all = args.join(" ");
+        return Some(if all.is_empty() { default.to_owned() } else { all });
+    }
     if let Some(range) = inner.strip_prefix("@:") {
         let (start, length) = match range.split_once(':') {
             Some((start, length)) => (start, Some(number(length)?)),

@@ -9,6 +9,7 @@ use crate::resources::ResourceOptions;
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::frontmatter;
 use crate::resources::limits;
+use crate::resources::packages::Kind;
 use crate::resources::source::{Place, Scope, SourceInfo};
 use crate::resources::template_args::{split, substitute};
 use crate::resources::text_file::read_up_to;
@@ -63,7 +64,12 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
             .filter(move |e| e.scope == scope)
             .map(Place::named)
     };
-    let mut out = Vec::new();
+    let of_packages = |is_flag: bool| {
+        let packages = options.packages.iter();
+        let wanted = packages.filter(move |one| (one.scope == Scope::Temporary) == is_flag);
+        wanted.flat_map(|package| Place::of_package(package, Kind::Prompts))
+    };
+    let mut out: Vec<Place> = of_packages(true).collect();
     if options.templates && options.project {
         out.extend(named(Scope::Project));
         let pi = options.cwd.join(".pi");
@@ -76,6 +82,7 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
             &options.agent_dir,
             Scope::User,
         ));
+        out.extend(of_packages(false));
     }
     out.extend(named(Scope::Temporary));
     out

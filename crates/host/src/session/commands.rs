@@ -91,6 +91,8 @@ impl Session {
             Command::NegotiateProtocol(params) => negotiate(&params),
             Command::SetTodos(params) => self.set_todos(&params),
             Command::SetPermissionMode(params) => Ok(self.set_permission_mode(params)),
+            Command::GetProjectTrust(_) => Ok(self.get_project_trust()),
+            Command::SetProjectTrust(params) => self.set_project_trust(params),
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => self.set_switch(other),
         };

@@ -58,6 +58,7 @@ impl Session {
             Opening::File(path) => open_log(path, &agent.cwd)?,
             Opening::Fork { source, id } => (forked_log(&agent, source, id.as_deref())?, agent.cwd.clone()),
         };
+        let agent = agent.fitting(&cwd);
         let context = log.context(log.leaf_id());
         let has_messages = !context.messages.is_empty();
         let start = agent.choose(&context, true)?;

@@ -29,6 +29,7 @@ mod shell;
 mod summarising;
 mod switching;
 mod todos;
+mod trusting;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -23,7 +23,8 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 66] = [
+const USED: [&str; 67] = [
+    "packages",
     "extensions",
     "extensionRuntime",
     "keepKeysInToolEnv",
@@ -97,7 +98,7 @@ const USED: [&str; 66] = [
 const NOT_YET: [&str; 0] = [];
 
 /// Keys of terminals, package managers, telemetry and transports that do not exist here.
-const NO_MEANING: [&str; 44] = [
+const NO_MEANING: [&str; 43] = [
     "autocompleteMaxVisible",
     "branchSummary.skipPrompt",
     "cacheWarming",
@@ -119,7 +120,6 @@ const NO_MEANING: [&str; 44] = [
     "mouseScroll",
     "npmCommand",
     "outputPad",
-    "packages",
     "quietStartup",
     "scrollbar",
     "selfUpdateCommand",

@@ -25,7 +25,8 @@ use serde_json::{Map, Value};
 use wire::ThinkingLevel;
 use wire::state::{InterruptMode, QueueMode};
 
-use crate::resources::{Diagnostic, ExtraPath, Scope};
+use crate::resources::{Diagnostic, ExtraPath, PackageSpec, Scope};
+use crate::trust::{DecidedBy, Trust};
 pub use keys::{KeyUse, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
@@ -45,8 +46,8 @@ pub struct SettingsSource<'a> {
     pub cwd: &'a Path,
     /// For `~` in paths.
     pub home: Option<&'a Path>,
-    /// `--approve` is true, `--no-approve` false; `None` leaves it to the global `defaultProjectTrust`.
-    pub approved: Option<bool>,
+    /// Who was asked whether the project is trusted.
+    pub trust: &'a Trust,
 }
 
 /// The settings in force.
@@ -98,6 +99,8 @@ pub struct Settings {
     pub prompts: Vec<ExtraPath>,
     /// `extensions`, likewise.
     pub extensions: Vec<ExtraPath>,
+    /// `packages`, the project's first.
+    pub packages: Vec<PackageSpec>,
     /// `extensionRuntime`: Node or Bun, when the one on `PATH` is not meant.
     pub extension_runtime: Option<String>,
     /// `todo` and `tasks.todoClearDelay`.
@@ -112,6 +115,10 @@ pub struct Settings {
     pub dialog_timeout_ms: Option<u64>,
     /// What the project may decide.
     pub project: ProjectAccess,
+    /// Who says so.
+    pub decided_by: DecidedBy,
+    /// `defaultProjectTrust`, which only the user's own file can set.
+    pub default_trust: Option<ProjectTrust>,
     /// The files that were looked at, the user's first.
     pub files: Vec<SettingsFile>,
     /// Both files merged, with every key, also those unknown to us.
@@ -124,7 +131,9 @@ impl Settings {
     pub fn load(source: &SettingsSource<'_>) -> (Self, Vec<Diagnostic>) {
         let mut notes = Vec::new();
         let global = layers::read(source.agent_dir.join("settings.json"), Scope::User, &mut notes);
-        let project = access(&global, source.approved, &mut notes);
+        let default = default_trust(&global, &mut notes);
+        let decision = source.trust.decide(source.cwd, default, &mut notes);
+        let project = decision.access;
         let mut stack = Vec::new();
         let mut files = vec![global.found.clone()];
         let file = source.cwd.join(".pi").join("settings.json");
@@ -148,6 +157,8 @@ impl Settings {
         };
         let mut settings = typed::typed(&mut reader, source, project);
         settings.files = files;
+        settings.decided_by = decision.by;
+        settings.default_trust = default;
         (settings, reader.notes)
     }
 
@@ -169,16 +180,12 @@ impl Settings {
     }
 }
 
-fn access(global: &Layer, approved: Option<bool>, notes: &mut Vec<Diagnostic>) -> ProjectAccess {
+fn default_trust(global: &Layer, notes: &mut Vec<Diagnostic>) -> Option<ProjectTrust> {
     let mut reader = Reader {
         layers: std::slice::from_ref(global),
         notes: Vec::new(),
     };
     let default = reader.word("defaultProjectTrust", "ask, always or never", ProjectTrust::parse);
     notes.append(&mut reader.notes);
-    match (approved, default.unwrap_or_default()) {
-        (Some(true), _) | (None, ProjectTrust::Always) => ProjectAccess::Full,
-        (Some(false), _) | (None, ProjectTrust::Never) => ProjectAccess::None,
-        (None, ProjectTrust::Ask) => ProjectAccess::Data,
-    }
+    default
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use wire::ThinkingLevel;
 use wire::state::{InterruptMode, QueueMode};
 
-use crate::resources::{ExtraPath, resolve_path};
+use crate::resources::{Diagnostic, ExtraPath, PackageSpec, resolve_path};
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
@@ -60,6 +60,7 @@ pub(super) fn typed(
         skills: paths(reader, "skills", source),
         prompts: paths(reader, "prompts", source),
         extensions: paths(reader, "extensions", source),
+        packages: packages(reader, source),
         extension_runtime: reader.text("extensionRuntime"),
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),
@@ -67,6 +68,8 @@ pub(super) fn typed(
         permissions: permissions::permissions(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         project,
+        decided_by: crate::trust::DecidedBy::Nobody,
+        default_trust: None,
         files: Vec::new(),
         raw,
     }
@@ -237,4 +240,41 @@ fn paths(reader: &mut Reader<'_>, key: &str, source: &SettingsSource<'_>) -> Vec
         }
     }
     out
+}
+
+/// The packages of both files. One that both name counts as the project names it.
+fn packages(reader: &mut Reader<'_>, source: &SettingsSource<'_>) -> Vec<PackageSpec> {
+    let mut out: Vec<PackageSpec> = Vec::new();
+    for layer in reader.layers {
+        let Some(value) = layer.get("packages") else {
+            continue;
+        };
+        let base = layer.path.parent().unwrap_or(source.agent_dir);
+        let entries = value.as_array().map(Vec::as_slice);
+        let read = entries.map(|entries| {
+            let read = entries
+                .iter()
+                .map(|entry| PackageSpec::parse(entry, layer.scope, base));
+            read.collect::<Vec<_>>()
+        });
+        let read = read.unwrap_or_else(|| vec![None]);
+        if read.contains(&None) {
+            let message = "\"packages\" should be a list of sources, or objects with a \"source\"; what is not is ignored";
+            reader.notes.push(Diagnostic::new(&layer.path, message));
+        }
+        for spec in read.into_iter().flatten() {
+            if !out
+                .iter()
+                .any(|known| known.source == spec.source && installed_alike(known, &spec))
+            {
+                out.push(spec);
+            }
+        }
+    }
+    out
+}
+
+/// Do both mean the same thing? A relative path means what lies beside its file.
+fn installed_alike(a: &PackageSpec, b: &PackageSpec) -> bool {
+    a.base == b.base || !a.source.starts_with('.')
 }

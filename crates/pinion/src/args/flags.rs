@@ -40,6 +40,7 @@ pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static F
         Command::Schema => SCHEMA,
         Command::Auth => AUTH,
         Command::Models => MODELS,
+        Command::Trust => TRUST,
     };
     flags.iter().find(|flag| flag.names.contains(&name))
 }
@@ -50,7 +51,7 @@ pub(crate) fn find_of_list(name: &str) -> Option<&'static Flag> {
 }
 
 /// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 7] = [
+pub(crate) const COMMANDS: [(&str, &str); 9] = [
     (
         "doctor [--json]",
         "Say what was found where: settings, keys, models, sessions",
@@ -73,6 +74,11 @@ pub(crate) const COMMANDS: [(&str, &str); 7] = [
         "models status [--json]",
         "Say which list of known models is in use",
     ),
+    (
+        "trust [DIR] [--deny|--remove]",
+        "Let a project bring code and settings that run code; --deny forbids, --remove forgets",
+    ),
+    ("trust --list [--json]", "The decisions that are stored"),
 ];
 
 /// A setter that cannot fail.
@@ -106,6 +112,16 @@ const MODELS: &[Flag] = &[
         set!(from),
         "A list as models.dev or pi-ai have it; also a directory of lists",
     ),
+];
+const TRUST: &[Flag] = &[
+    switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
+    switch(
+        &["--remove"],
+        |a| a.trust.remove = true,
+        "Forget what was decided",
+    ),
+    switch(&["--deny"], |a| a.trust.deny = true, "Decide against it"),
+    switch(&["--list"], |a| a.trust.list = true, "What is stored"),
 ];
 const SCHEMA: &[Flag] = &[
     switch(

@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Auth,
     /// The list of known models.
     Models,
+    /// Stored decisions about projects.
+    Trust,
 }
 
 impl Command {
@@ -69,6 +71,7 @@ impl Command {
             Self::Schema => "schema",
             Self::Auth => "auth",
             Self::Models => "models",
+            Self::Trust => "trust",
         }
     }
 
@@ -76,16 +79,26 @@ impl Command {
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
             // The words of `auth` are its own business: one may be a key by mistake.
-            Self::Doctor | Self::Schema | Self::Auth => &[],
+            Self::Doctor | Self::Schema | Self::Auth | Self::Trust => &[],
             Self::Models => &["update", "status"],
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Doctor, Self::Schema, Self::Auth, Self::Models]
-            .into_iter()
-            .find(|command| command.name() == word)
+        let all = [Self::Doctor, Self::Schema, Self::Auth, Self::Models, Self::Trust];
+        all.into_iter().find(|command| command.name() == word)
     }
+}
+
+/// What `trust` is to do, other than to trust.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TrustWish {
+    /// `--remove`: take the decision back.
+    pub(crate) remove: bool,
+    /// `--deny`: decide against it.
+    pub(crate) deny: bool,
+    /// `--list`.
+    pub(crate) list: bool,
 }
 
 /// A command line, taken apart. What was not given is `None`, empty or false.
@@ -93,7 +106,7 @@ impl Command {
 pub(crate) struct Args {
     /// The command: the first word, if it is one.
     pub(crate) command: Option<Command>,
-    /// `--json` of `doctor`, `auth` and `models`, and of `--list-models`.
+    /// `--json` of `doctor`, `auth`, `models` and `trust`, and of `--list-models`.
     pub(crate) json: bool,
     /// `--api-key` of `auth`: the key comes from stdin.
     pub(crate) key_from_stdin: bool,
@@ -101,6 +114,8 @@ pub(crate) struct Args {
     pub(crate) domain: Option<String>,
     /// `--from` of `models update`.
     pub(crate) from: Option<String>,
+    /// Options of `trust`.
+    pub(crate) trust: TrustWish,
     /// `--ts` of `schema`.
     pub(crate) typescript: bool,
     /// `--dialect` of `schema`.

@@ -135,7 +135,10 @@ fn is_value(text: &str) -> bool {
 /// The first word that a command has no use for.
 fn superfluous(command: Command, args: &Args) -> Option<&String> {
     let known = |word: &&String| command.words().contains(&word.as_str());
-    let own = usize::from(args.messages.first().as_ref().is_some_and(known));
+    // `trust` takes a directory.
+    let takes_any = command == Command::Trust && !args.trust.list;
+    let own = args.messages.first().as_ref().is_some_and(known) || takes_any;
+    let own = usize::from(own);
     args.messages.iter().skip(own).chain(&args.files).next()
 }
 

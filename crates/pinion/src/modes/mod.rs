@@ -12,6 +12,7 @@ mod prompts;
 mod rpc;
 mod schema;
 mod text;
+mod trust;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         Some(Command::Schema) => return schema::run(&args),
         Some(Command::Auth) => return auth::run(&args, env),
         Some(Command::Models) => return models::run(&args, env),
+        Some(Command::Trust) => return trust::run(&args, env),
         None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {

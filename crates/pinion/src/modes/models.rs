@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use host::trust::Trust;
 use jiff::Timestamp;
 use llm::limits::MAX_DOCUMENT_BYTES;
 use llm::registry::snapshot::{self, Built};
@@ -66,7 +67,8 @@ fn make(args: &Args, env: &Environment, from: &str) -> anyhow::Result<Built> {
         if args.offline || (env.is_offline() && args.from.is_none()) {
             bail!("--offline (or PI_OFFLINE) forbids asking the network");
         }
-        let (settings, _) = setup::load_settings(args, env);
+        let trust = Trust::new(&env.agent_dir, args.approve);
+        let (settings, _) = setup::load_settings(args, env, &trust);
         let config = setup::client_config(args, env, &settings);
         let fetched = runtime()?.block_on(llm::fetch(config, from));
         vec![parse(&fetched.map_err(anyhow::Error::msg)?)?]

@@ -7,6 +7,7 @@ use anyhow::bail;
 use host::{Mail, Mailbox, Origin, Outgoing, Session, Slot};
 use serve::{Encoder, Form, Sink, StdoutWriter};
 use tokio::sync::mpsc::Receiver;
+use tokio::task::LocalSet;
 use wire::command::PromptParams;
 use wire::{Command, Event, StopReason};
 
@@ -27,7 +28,9 @@ pub(crate) fn run(
     stdout: File,
 ) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
-    let code = runtime.block_on(async {
+    // Extensions may open sessions beside it.
+    let sessions = LocalSet::new();
+    let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup)?;
         outbox.render_nothing();
         drop(outbox);

@@ -43,7 +43,7 @@ pub(crate) fn run(
         let (slot, mailbox) = host::mailbox();
         serve::stdin::spawn(serve::stdio::open_stdin()?, slot, spoken, StdinOptions::default())?;
         let mut signals = Signals::listen()?;
-        let hub = Hub::new(session, outbox, lanes, setup.agent_for(&args, env));
+        let hub = Hub::new(session, outbox, lanes, setup.agent_for());
         let code = tokio::select! {
             () = hub.run(mailbox) => 0,
             code = signals.next() => code,

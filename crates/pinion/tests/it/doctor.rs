@@ -403,7 +403,7 @@ fn the_projects_part_depends_on_trust() {
             &report["program"]["project"],
             &report["resources"]["contextFiles"]
         ),
-        (&json!("ignored"), &json!([]))
+        (&json!("ignored"), &json!([world.dir.cwd().join("AGENTS.md")]))
     );
     assert_eq!(report["settings"]["files"][1]["state"], "not-read");
 }

@@ -12,7 +12,7 @@ use crate::permissions::ends;
 
 /// Is everything here that extensions need? Says what is missing.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn can_run() -> bool {
+pub(crate) fn can_run() -> bool {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../extensions/typescript/main.mjs");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let missing = if !host.is_file() {
@@ -27,7 +27,7 @@ fn can_run() -> bool {
 }
 
 /// A world with one extension of the user's, whose body this is.
-fn extended(replies: impl IntoIterator<Item = Reply>, body: &str) -> World {
+pub(crate) fn extended(replies: impl IntoIterator<Item = Reply>, body: &str) -> World {
     let world = World::new(replies);
     put(&world, "kit.ts", body);
     world

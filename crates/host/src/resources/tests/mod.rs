@@ -1,6 +1,7 @@
 //! Resources are tested on real directories: files in, texts out.
 
 mod context;
+mod packages;
 mod prompt;
 mod skills;
 mod templates;
@@ -145,7 +146,8 @@ fn a_project_can_be_left_out() {
     let resources = place.resources();
     let names: Vec<String> = resources.commands().into_iter().map(|c| c.name).collect();
     assert_eq!(names, ["fix", "plain", "skill:deploy"]);
-    assert!(resources.context_files().is_empty());
+    // Context files have nothing to do with trust.
+    assert_eq!(resources.context_files().len(), 1);
     assert_eq!(resources.prompt_texts().custom, None);
 }
 

@@ -46,8 +46,13 @@ fn arguments_are_split_as_people_mean_them() {
         ("'tis John's", &["'tis", "John's"]),
         ("'it's here' x", &["it's here", "x"]),
         ("\"\" '' x", &["", "", "x"]),
-        ("a\"b c\"d", &["ab cd"]),
-        ("--m=\"a b\"", &["--m=a b"]),
+        ("a\"b c\"d", &["a\"b", "c\"d"]),
+        ("\"a b\"c d", &["a bc", "d"]),
+        (
+            "\"the \\\"fast\\\" path\" 'it\\'s so'",
+            &["the \"fast\" path", "it's so"],
+        ),
+        ("\"C:\\dir\" x", &["C:\\dir", "x"]),
         ("\"it's\"", &["it's"]),
         ("'say \"hi\"'", &["say \"hi\""]),
         ("\"open end", &["open end"]),
@@ -75,6 +80,10 @@ fn placeholders_are_filled_in_one_pass() {
         ("${@:4:9}|${@:9}|${@:2:0}", "four||".to_owned()),
         ("${1:-x} ${3:-x} ${9:-a b} ${0:-z}", "one x a b z".to_owned()),
         ("${9:-$1}", "$1".to_owned()),
+        (
+            "${@:-none}|${ARGUMENTS:-none}",
+            "one $2 $@  four|one $2 $@  four".to_owned(),
+        ),
         ("$10 $99999999999999999999", " ".to_owned()),
         (
             "${1} ${HOME} $HOME ${@:x} $ $$1 ${1:-open",

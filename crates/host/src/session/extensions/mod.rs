@@ -3,7 +3,7 @@
 //!
 //! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
 //! `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls), `tools` (theirs), `changing`
-//! (what they may refuse), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
+//! (what they may refuse), `trusting` (what they say of the project), `subordinate` (sessions of their own), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
 //! business.
 
 mod changing;
@@ -13,9 +13,11 @@ mod opening;
 mod requests;
 mod saying;
 mod state;
+mod subordinate;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod trusting;
 mod wishes;
 
 use std::collections::HashMap;
@@ -77,6 +79,10 @@ pub(super) struct Extended {
     next_turn: Vec<std::sync::Arc<wire::Message>>,
     /// An extension wants the agent to end.
     shutdown: bool,
+    /// Whether they are to decide on the project.
+    trusting: trusting::Trusting,
+    /// Sessions that they opened beside this one.
+    subordinates: subordinate::Subordinates,
     /// The call of an extension that is answered when the session it asked for has begun for its extensions.
     owed: Option<u64>,
     /// How long a run that a command began waits for the command's answer to be told first.
@@ -106,6 +112,10 @@ pub(super) enum Then {
     Door,
     /// The extensions were loaded.
     Opened,
+    /// They may decide whether the project is trusted.
+    Trust,
+    /// Those of the project were loaded, too.
+    Loaded,
     /// They know that the session has begun.
     Started,
     /// An event may be told.
@@ -179,6 +189,8 @@ impl Extended {
             prompt: None,
             next_turn: Vec::new(),
             shutdown: false,
+            trusting: trusting::Trusting::default(),
+            subordinates: subordinate::Subordinates::default(),
             answer_first: None,
             owed: None,
         }
@@ -365,6 +377,8 @@ impl Session {
         match then {
             Then::Door | Then::Farewell => {}
             Then::Opened => self.on_opened(answer).await,
+            Then::Trust => self.on_trust(answer.unwrap_or_default()).await,
+            Then::Loaded => self.on_loaded(answer).await,
             Then::Started => self.extensions_are_open().await,
             Then::Tell(event) => {
                 self.outbox.tell(event).await;

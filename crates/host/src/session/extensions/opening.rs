@@ -44,6 +44,8 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
             | Command::AbortAndPrompt(_)
             | Command::Continue(_)
             | Command::GetCommands(_)
+            | Command::GetProjectTrust(_)
+            | Command::SetProjectTrust(_)
             | Command::Compact(_)
             | Command::Bash(_)
             | Command::Reset(_)
@@ -62,6 +64,7 @@ impl Session {
         if self.extensions.found.is_empty() {
             return;
         }
+        self.withhold();
         self.extensions.stage = Stage::Opening;
         self.extensions.late = Some(Box::pin(tokio::time::sleep(limits::OPEN_WAIT)));
         self.find_door();
@@ -127,14 +130,26 @@ impl Session {
             Err(DoorError::Gone(_)) if self.extensions.is_starting() => return,
             Err(error) => return self.without_extensions(&error.to_string()).await,
         };
+        self.report_unloaded(&opened).await;
+        self.extensions.registered = opened.extensions;
+        self.take_registrations(&[]);
+        if !self.ask_trust() {
+            self.begin_for_extensions().await;
+        }
+    }
+
+    /// Names those that could not be loaded.
+    pub(super) async fn report_unloaded(&self, opened: &Opened) {
         for extension in &opened.extensions {
             if let Some(error) = &extension.error {
                 self.extension_failed(failure(&extension.path, "load", error))
                     .await;
             }
         }
-        self.extensions.registered = opened.extensions;
-        self.take_registrations(&[]);
+    }
+
+    /// All are loaded: the session begins for them.
+    pub(super) async fn begin_for_extensions(&mut self) {
         if self.extensions.hear("session_start") {
             let reason = self.extensions.state.reason();
             self.ask_extensions("session_start", &reason, Then::Started);
@@ -191,6 +206,7 @@ impl Session {
         let old = self.extensions.tools.names();
         let extended = &mut self.extensions;
         (extended.door, extended.said) = (None, None);
+        extended.subordinates.dispose();
         extended.registered.clear();
         for (_, dialog) in extended.dialogs.drain() {
             dialog.abort();
@@ -211,13 +227,19 @@ impl Session {
     pub(in crate::session) fn leave_extensions(&mut self, reason: &str) {
         let old = self.extensions.tools.names();
         let extended = &mut self.extensions;
+        extended.subordinates.dispose();
         if let Some(door) = extended.door.take() {
             let closing = door.close_session(&extended.handle, reason);
             extended.wait_for(Then::Farewell, Ok(closing));
         }
         extended.said = None;
         extended.registered.clear();
-        extended.give_up(|then| matches!(then, Then::Opened | Then::Started | Then::Door));
+        extended.give_up(|then| {
+            matches!(
+                then,
+                Then::Opened | Then::Trust | Then::Loaded | Then::Started | Then::Door
+            )
+        });
         self.take_registrations(&old);
     }
 
@@ -242,7 +264,7 @@ impl Session {
             self.extensions.owe(id);
         }
         self.leave_extensions("reload");
-        self.resources = self.agent.load_resources(&self.cwd);
+        self.load_anew();
         self.reopen_extensions("reload", None).await;
     }
 
@@ -272,6 +294,7 @@ impl Session {
             let _in_time = tokio::time::timeout(limits::FAREWELL, goodbye).await;
         }
         let extended = &mut self.extensions;
+        extended.subordinates.dispose();
         if let Some(door) = extended.door.take() {
             let closed = door.close_session(&extended.handle, "quit");
             let _in_time = tokio::time::timeout(Duration::from_millis(200), closed).await;

@@ -64,6 +64,9 @@ impl Session {
                 None => self.show_for(what, &params).await.map(|()| Some(Value::Null)),
             };
         }
+        if method.starts_with("session.") {
+            return self.subordinate(id, method, params);
+        }
         match method {
             "sendMessage" => self.send_message(&params).await?,
             "sendUserMessage" => self.send_user_message(params).await?,

@@ -31,7 +31,7 @@ fn load(global: &str, project: &str, approved: Option<bool>) -> (Settings, Vec<S
         agent_dir: &agent,
         cwd: &cwd,
         home: Some(&home),
-        approved,
+        trust: &crate::trust::Trust::new(&agent, approved),
     };
     let (mut settings, notes) = Settings::load(&source);
     for list in [

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use host::settings::Settings;
+use host::trust::Trust;
 use llm::registry::{Registry, StartRequest};
 
 use crate::args::Args;
@@ -69,7 +70,8 @@ pub(crate) fn run(args: &Args, env: &Environment) -> ExitCode {
 }
 
 fn examine(args: &Args, env: &Environment) -> Report {
-    let (settings, notes) = setup::load_settings(args, env);
+    let trust = Trust::new(&env.agent_dir, args.approve);
+    let (settings, notes) = setup::load_settings(args, env, &trust);
     // Commands that give keys may ask people or cost time: here nobody runs them.
     let local = setup::local_sources(args, env, &settings);
     let mut registry = setup::load_registry(env, Arc::new(|_| None), local);
@@ -89,6 +91,8 @@ fn examine(args: &Args, env: &Environment) -> Report {
             .flatten()
             .map(|error| Problem::warning(file_error(error))),
     );
+    let (_, missing) = setup::packages(args, &settings, env);
+    problems.extend(missing.iter().map(|note| Problem::warning(note.to_string())));
     if let Err(error) = setup::use_api_key(args, &start, &mut registry) {
         problems.push(Problem::warning(format!("{error:#}")));
     }

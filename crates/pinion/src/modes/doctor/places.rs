@@ -1,10 +1,12 @@
 //! Section: the directories, the version, and how far the project is trusted.
 
 use host::settings::ProjectAccess;
+use host::trust::{DecidedBy, Project, held_back};
 use serde_json::json;
 
 use super::Patient;
 use super::report::{Mark, Section};
+use crate::modes::trust::described;
 use crate::version;
 
 pub(super) fn section(patient: &Patient<'_>) -> Section {
@@ -18,6 +20,15 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
     let (mark, meaning) = meaning(access);
     let by = trust_by(patient);
     section.marked(mark, "project", format!("{meaning} ({by})"));
+    let project = Project {
+        cwd: &env.cwd,
+        agent_dir: &env.agent_dir,
+        home: env.home.as_deref(),
+    };
+    let held = held_back(&project, &patient.settings);
+    for (at, held) in held.iter().enumerate() {
+        section.row(if at == 0 { "held back" } else { "" }, described(held));
+    }
     let named = env.get("PI_CODING_AGENT_DIR").is_some();
     let by_dir = if named {
         "PI_CODING_AGENT_DIR"
@@ -46,6 +57,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         "cwd": env.cwd,
         "project": access.word(),
         "projectDecidedBy": by,
+        "heldBack": held,
         "agentDir": env.agent_dir,
         "agentDirFrom": if named { "PI_CODING_AGENT_DIR" } else { "default" },
         "agentDirExists": exists,
@@ -58,20 +70,24 @@ fn meaning(access: ProjectAccess) -> (Mark, &'static str) {
         ProjectAccess::Full => (Mark::Good, "trusted: everything it brings counts"),
         ProjectAccess::Data => (
             Mark::None,
-            "limited: its texts and harmless settings count, nothing of it runs code; --approve trusts it",
+            "limited: its texts and harmless settings count, nothing of it runs code; `pinion trust` or --approve trusts it",
         ),
-        ProjectAccess::None => (Mark::None, "ignored: nothing it brings counts"),
+        ProjectAccess::None => (Mark::None, "not trusted: only its context files count"),
     }
 }
 
-fn trust_by(patient: &Patient<'_>) -> &'static str {
-    match patient.args.approve {
-        Some(true) => "--approve",
-        Some(false) => "--no-approve",
-        None => match patient.settings.project {
-            ProjectAccess::Full => "defaultProjectTrust: always",
-            ProjectAccess::Data => "default",
-            ProjectAccess::None => "defaultProjectTrust: never",
-        },
+fn trust_by(patient: &Patient<'_>) -> String {
+    let settings = &patient.settings;
+    let default = match settings.project {
+        ProjectAccess::Full => "always",
+        ProjectAccess::Data => "ask",
+        ProjectAccess::None => "never",
+    };
+    match &settings.decided_by {
+        DecidedBy::CommandLine if settings.project == ProjectAccess::Full => "--approve".to_owned(),
+        DecidedBy::CommandLine => "--no-approve".to_owned(),
+        DecidedBy::Stored(dir) => format!("stored for {}", patient.short(dir)),
+        DecidedBy::Setting => format!("defaultProjectTrust: {default}"),
+        DecidedBy::Nobody | DecidedBy::Client | DecidedBy::Extension => "default".to_owned(),
     }
 }

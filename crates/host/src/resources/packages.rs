@@ -1,0 +1,299 @@
+//! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Those that pi
+//! installed from npm or git are used where they lie; nothing is installed or renewed here.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use serde_json::Value;
+
+use crate::resources::diagnostic::Diagnostic;
+use crate::resources::limits;
+use crate::resources::skill_files;
+use crate::resources::source::{Scope, resolve_path};
+
+/// A package as somebody named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageSpec {
+    /// `npm:name`, `git:host/path`, an address, or a path.
+    pub source: String,
+    /// Who named it.
+    pub scope: Scope,
+    /// What a relative path starts from.
+    pub base: PathBuf,
+    /// What is wanted of it, by kind; all of a kind that is not here.
+    pub only: Vec<(Kind, Vec<String>)>,
+}
+
+/// What a package can bring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Files of code.
+    Extensions,
+    /// Skills.
+    Skills,
+    /// Prompt templates.
+    Prompts,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Extensions, Self::Skills, Self::Prompts];
+
+    /// The key of settings and manifests, and the usual directory.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Extensions => "extensions",
+            Self::Skills => "skills",
+            Self::Prompts => "prompts",
+        }
+    }
+}
+
+/// A package that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// What it was named.
+    pub source: String,
+    /// Who named it.
+    pub scope: Scope,
+    /// Its directory, or its only file.
+    pub root: PathBuf,
+    only: Vec<(Kind, Vec<String>)>,
+}
+
+impl PackageSpec {
+    /// Reads an entry of the setting `packages`. Nothing when it is none.
+    pub(crate) fn parse(entry: &Value, scope: Scope, base: &Path) -> Option<Self> {
+        let source = match entry {
+            Value::Object(members) => members.get("source")?.as_str()?,
+            other => other.as_str()?,
+        };
+        let list = |kind: Kind| {
+            let list = entry.get(kind.word())?.as_array()?;
+            let texts = list.iter().filter_map(Value::as_str).map(str::to_owned);
+            Some((kind, texts.collect()))
+        };
+        Some(Self {
+            source: source.to_owned(),
+            scope,
+            base: base.to_path_buf(),
+            only: Kind::ALL.into_iter().filter_map(list).collect(),
+        })
+    }
+
+    /// Does this name something from npm or git, which pi installs?
+    #[must_use]
+    pub fn is_installed_by_pi(source: &str) -> bool {
+        installed(source).is_some()
+    }
+
+    /// A path or package of the command line; none when it is a plain file.
+    #[must_use]
+    pub fn of_flag(text: &str, path: &Path) -> Option<Self> {
+        (installed(text).is_some() || path.is_dir()).then(|| Self {
+            source: text.to_owned(),
+            scope: Scope::Temporary,
+            base: path.parent().unwrap_or(path).to_path_buf(),
+            only: Vec::new(),
+        })
+    }
+
+    /// Looks for it.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn find(&self, agent_dir: &Path, cwd: &Path, home: Option<&Path>) -> Result<Package, Diagnostic> {
+        let root = match installed(&self.source) {
+            Some(below) if self.scope == Scope::Project => cwd.join(".pi").join(below),
+            Some(below) => agent_dir.join(below),
+            None => resolve_path(&self.source, &self.base, home),
+        };
+        let looks_installed = ["npm:", "git:"]
+            .iter()
+            .any(|prefix| self.source.starts_with(prefix));
+        if looks_installed && installed(&self.source).is_none() {
+            let message = format!("{} names no package", self.source);
+            return Err(Diagnostic::new(&self.base, message));
+        }
+        if !root.exists() {
+            let how = match installed(&self.source) {
+                Some(_) => "is not installed (`pi install` does that)",
+                None => "is not there",
+            };
+            return Err(Diagnostic::new(&root, format!("package {} {how}", self.source)));
+        }
+        Ok(Package {
+            source: self.source.clone(),
+            scope: self.scope,
+            root,
+            only: self.only.clone(),
+        })
+    }
+}
+
+/// Where pi puts a package from npm or git, below the agent directory or the project's `.pi`. None for paths.
+fn installed(source: &str) -> Option<PathBuf> {
+    let below = if let Some(spec) = source.strip_prefix("npm:") {
+        let (scope, rest) = match spec.strip_prefix('@') {
+            Some(scoped) => ("@", scoped),
+            None => ("", spec),
+        };
+        let name = rest.split('@').next().unwrap_or(rest);
+        format!("npm/node_modules/{scope}{name}")
+    } else {
+        let git = source.strip_prefix("git:");
+        let schemes = ["https://", "http://", "ssh://", "git://"];
+        let spec = git.unwrap_or(source);
+        let plain = schemes.iter().find_map(|scheme| spec.strip_prefix(scheme));
+        if git.is_none() && plain.is_none() && !spec.starts_with("git@") {
+            return None;
+        }
+        let spec = plain.unwrap_or(spec);
+        let spec = spec
+            .split_once('@')
+            .filter(|(user, _)| !user.contains('/'))
+            .map_or(spec, |(_, host)| host);
+        let spec = spec.split(['@', '#']).next().unwrap_or(spec);
+        let path = spec.replacen(':', "/", 1);
+        format!("git/{}", path.trim_end_matches('/').trim_end_matches(".git"))
+    };
+    let path = PathBuf::from(below);
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    is_plain.then_some(path)
+}
+
+impl Package {
+    /// Files and directories that it brings of a kind, in its own order.
+    #[must_use]
+    pub fn paths(&self, kind: Kind) -> Vec<PathBuf> {
+        if self.root.is_file() {
+            let is_one = kind == Kind::Extensions;
+            return is_one.then(|| self.root.clone()).into_iter().collect();
+        }
+        let found = match self.manifest(kind) {
+            Some(entries) => self.listed(kind, &entries),
+            None => self.usual(kind),
+        };
+        match self.only.iter().find(|(of, _)| *of == kind) {
+            None => found,
+            Some((_, only)) if only.is_empty() => Vec::new(),
+            Some((_, only)) => self.chosen(kind, &found, only),
+        }
+    }
+
+    fn manifest(&self, kind: Kind) -> Option<Vec<String>> {
+        let text = fs::read_to_string(self.root.join("package.json")).ok()?;
+        let manifest: Value = serde_json::from_str(&text).ok()?;
+        let list = manifest.get("pi")?.get(kind.word())?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    /// The usual directory; for extensions also what the directory is by itself.
+    fn usual(&self, kind: Kind) -> Vec<PathBuf> {
+        let dir = self.root.join(kind.word());
+        match kind {
+            Kind::Extensions if dir.is_dir() => door::find::in_directory(&dir),
+            Kind::Extensions => door::find::at(&self.root),
+            _ if dir.is_dir() => vec![dir],
+            _ => Vec::new(),
+        }
+    }
+
+    fn listed(&self, kind: Kind, entries: &[String]) -> Vec<PathBuf> {
+        let is_change = |entry: &String| entry.starts_with(['!', '+', '-']);
+        let is_pattern = |entry: &String| entry.contains(['*', '?', '[', '{']);
+        let (changes, entries): (Vec<String>, Vec<String>) = entries.iter().cloned().partition(is_change);
+        let (patterns, plain): (Vec<String>, Vec<String>) = entries.into_iter().partition(is_pattern);
+        let mut found: Vec<PathBuf> = Vec::new();
+        for entry in plain {
+            let path = resolve_path(&entry, &self.root, None);
+            match kind {
+                Kind::Extensions if path.exists() => found.extend(door::find::at(&path)),
+                _ => found.push(path),
+            }
+        }
+        if !patterns.is_empty() {
+            let mut files = Vec::new();
+            below(&self.root, 0, &mut files);
+            let rules = rules(&self.root, &patterns);
+            found.extend(
+                files
+                    .into_iter()
+                    .filter(|file| says(&rules, &self.root, file) == Some(true)),
+            );
+        }
+        // What leads out of the package is not the package's.
+        found.retain(|path| path.starts_with(&self.root) && path.exists());
+        if changes.is_empty() {
+            found
+        } else {
+            self.chosen(kind, &found, &changes)
+        }
+    }
+
+    /// What a list of paths and patterns leaves of it.
+    fn chosen(&self, kind: Kind, found: &[PathBuf], list: &[String]) -> Vec<PathBuf> {
+        let rules = rules(&self.root, list);
+        let by_default = list.iter().all(|item| item.starts_with(['!', '+', '-']));
+        let mut files: Vec<PathBuf> = Vec::new();
+        for path in found {
+            match kind {
+                _ if path.is_file() => files.push(path.clone()),
+                Kind::Skills => {
+                    let candidates = skill_files::find(path, true, &mut Vec::new());
+                    files.extend(candidates.into_iter().map(|candidate| candidate.path));
+                }
+                _ => below(path, 0, &mut files),
+            }
+        }
+        files.retain(|file| says(&rules, &self.root, file).unwrap_or(by_default));
+        files
+    }
+}
+
+/// Rules for paths below a directory: plain and `+` choose, `!` and `-` leave out, the last one that fits counts.
+fn rules(root: &Path, list: &[String]) -> Gitignore {
+    let mut builder = GitignoreBuilder::new(root);
+    for item in list {
+        let (sign, path) = match item.split_at_checked(1) {
+            Some(("!" | "-", rest)) => ("!", rest),
+            Some(("+", rest)) => ("", rest),
+            _ => ("", item.as_str()),
+        };
+        let path = path.trim_start_matches("./").trim_start_matches('/');
+        // One that cannot be understood fits nothing.
+        let _added = builder.add_line(None, &format!("{sign}/{path}"));
+    }
+    builder.build().unwrap_or_else(|_| Gitignore::empty())
+}
+
+fn says(rules: &Gitignore, root: &Path, file: &Path) -> Option<bool> {
+    let path = file.strip_prefix(root).ok()?;
+    match rules.matched_path_or_any_parents(path, false) {
+        Match::None => None,
+        Match::Ignore(_) => Some(true),
+        Match::Whitelist(_) => Some(false),
+    }
+}
+
+/// The files below a directory, by name, without what was installed into it.
+fn below(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
+    if depth > limits::SKILL_DEPTH || out.len() > limits::SKILL_ENTRIES {
+        return;
+    }
+    let mut entries: Vec<_> = fs::read_dir(dir).into_iter().flatten().flatten().collect();
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name();
+        let is_hidden = name.to_string_lossy().starts_with('.') || name == "node_modules";
+        // Links are not followed: they may form circles.
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && !is_hidden => below(&entry.path(), depth + 1, out),
+            Ok(kind) if kind.is_file() && !is_hidden => out.push(entry.path()),
+            _ => {}
+        }
+    }
+}

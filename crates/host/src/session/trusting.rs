@@ -1,0 +1,79 @@
+//! Whether the session's project is trusted: what a client is told of it and may decide, and the session's settings after a
+//! decision. Who decided what is in `crate::trust`; the question to extensions is beside their other questions.
+
+use std::path::Path;
+
+use wire::Reply;
+use wire::command::ProjectTrustParams;
+use wire::reply::ProjectTrust;
+use wire::state::{HeldBack, TrustState};
+
+use crate::settings::ProjectAccess;
+use crate::trust::{DecidedBy, held_back};
+
+use super::Session;
+
+impl Session {
+    /// What of the project is held back; none when nothing is.
+    pub(super) fn trust_state(&self) -> Option<TrustState> {
+        let agent = &self.agent;
+        let held = held_back(&agent.project(), &agent.settings);
+        let pending = agent.decision().access != agent.settings.project;
+        (!held.is_empty() || pending).then(|| TrustState {
+            trusted: agent.settings.project == ProjectAccess::Full,
+            decided_by: agent.settings.decided_by.word().to_owned(),
+            held_back: held
+                .into_iter()
+                .map(|held| HeldBack {
+                    kind: held.kind.to_owned(),
+                    path: held.path.to_string_lossy().into_owned(),
+                    keys: held.keys,
+                })
+                .collect(),
+            pending,
+        })
+    }
+
+    pub(super) fn get_project_trust(&self) -> Reply {
+        let state = self.trust_state();
+        Reply::ProjectTrust(ProjectTrust {
+            cwd: self.agent.cwd.to_string_lossy().into_owned(),
+            project_trust: state.unwrap_or_else(|| TrustState {
+                trusted: self.agent.settings.project == ProjectAccess::Full,
+                decided_by: self.agent.settings.decided_by.word().to_owned(),
+                held_back: Vec::new(),
+                pending: false,
+            }),
+        })
+    }
+
+    /// The client decides. What is loaded stays as it is until the next session or reload.
+    pub(super) fn set_project_trust(&mut self, params: ProjectTrustParams) -> Result<Reply, String> {
+        let trust = &self.agent.trust;
+        if params.remember {
+            let stored = trust.file().set(&self.agent.cwd, params.trusted);
+            stored.map_err(|problem| problem.to_string())?;
+        }
+        trust.set(&self.agent.cwd, params.trusted, DecidedBy::Client);
+        Ok(self.get_project_trust())
+    }
+
+    /// The settings of the directory that the session goes on in, as decisions on trust are by now.
+    pub(super) fn fit_agent(&mut self, cwd: &Path) {
+        let fitting = self.agent.fitting(cwd);
+        // What the client or an extension switched on or off stays so.
+        if self.active_tools == self.agent.options.tools {
+            self.active_tools.clone_from(&fitting.options.tools);
+        }
+        self.agent = fitting;
+    }
+
+    /// Everything that files say about this session, read again.
+    pub(super) fn load_anew(&mut self) {
+        let cwd = self.cwd.clone();
+        self.fit_agent(&cwd);
+        self.permitting = self.permitting.anew(&self.agent, &self.cwd);
+        self.resources = self.agent.load_resources(&self.cwd);
+        self.system_prompt = None;
+    }
+}
