@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
-use host::extensions::{Choice, Extensions, Launch};
+use host::extensions::{Choice, Extensions, Generation, Launch};
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
@@ -161,11 +161,7 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
             Some(list) => Some(list.clone()),
             None => args.no_tools.then(Vec::new),
         },
-        extensions: Choice {
-            paths: args.extensions.iter().map(|path| env.path(path)).collect(),
-            only_named: args.no_extensions,
-            flags: args.extension_flags.clone(),
-        },
+        extensions: extension_choice(args, env),
     };
     Agent {
         version: version::OWN.to_owned(),
@@ -178,6 +174,26 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         toolbox,
         reaper: shared.reaper.clone(),
         extensions: Arc::clone(&shared.extensions),
+    }
+}
+
+/// What the command line says about extensions.
+pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
+    let paths = |paths: &[String]| paths.iter().map(|path| env.path(path)).collect();
+    let dialect = dialect::of(args, env).0;
+    Choice {
+        paths: paths(&args.extensions),
+        hooks: paths(&args.hooks),
+        tools: paths(&args.custom_tools),
+        only_named: args.no_extensions,
+        no_hooks: args.no_hooks,
+        generation: match dialect {
+            Dialect::Hooks => Generation::Hooks,
+            Dialect::Omp | Dialect::OmpNow | Dialect::Xcsh => Generation::Omp,
+            _ => Generation::Pi,
+        },
+        has_ui: !matches!(dialect, Dialect::Hooks | Dialect::Omp),
+        flags: args.extension_flags.clone(),
     }
 }
 

@@ -23,8 +23,11 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 66] = [
+const USED: [&str; 69] = [
     "extensions",
+    "hooks",
+    "hookTimeout",
+    "customTools",
     "extensionRuntime",
     "keepKeysInToolEnv",
     "modelThinkingLevels",
@@ -97,13 +100,12 @@ const USED: [&str; 66] = [
 const NOT_YET: [&str; 0] = [];
 
 /// Keys of terminals, package managers, telemetry and transports that do not exist here.
-const NO_MEANING: [&str; 44] = [
+const NO_MEANING: [&str; 42] = [
     "autocompleteMaxVisible",
     "branchSummary.skipPrompt",
     "cacheWarming",
     "codemode",
     "collapseChangelog",
-    "customTools",
     "doubleEscapeAction",
     "editorPaddingX",
     "enableAnalytics",
@@ -111,7 +113,6 @@ const NO_MEANING: [&str; 44] = [
     "enableSkillCommands",
     "fullscreenExitOutput",
     "hideThinkingBlock",
-    "hooks",
     "lastChangelogVersion",
     "markdown",
     "mcp",
