@@ -1,9 +1,11 @@
 //! What a session would load, for people: extensions, hooks and custom tools with where they are, and why one of them is not
 //! loaded. Nothing is started for it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use door::line::{Kind, Scope as ChildScope};
+use door::runtime::Runtime;
 
 use crate::hooks::{self, Hook};
 use crate::resources::Scope;
@@ -62,6 +64,12 @@ pub fn list(places: &Places<'_>) -> Vec<Listed> {
     }));
     listed.extend(untrusted(places));
     listed
+}
+
+/// What runs extensions in TypeScript, if it is on this `PATH`.
+#[must_use]
+pub fn runtime(path: &OsStr) -> Option<PathBuf> {
+    Runtime::find(path).map(|runtime| runtime.program)
 }
 
 fn executable(hook: Hook) -> Listed {

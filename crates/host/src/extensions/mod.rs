@@ -23,7 +23,7 @@ use tools::Reaper;
 
 use crate::limits;
 
-pub use self::listing::{Listed, list};
+pub use self::listing::{Listed, list, runtime};
 pub use self::sources::{Choice, Places};
 pub(crate) use self::sources::{Found, find};
 pub use door::line::Generation;

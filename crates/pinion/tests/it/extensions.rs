@@ -12,7 +12,7 @@ use crate::permissions::ends;
 
 /// Is everything here that extensions need? Says what is missing.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn can_run() -> bool {
+pub(crate) fn can_run() -> bool {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../extensions/typescript/main.mjs");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let missing = if !host.is_file() {

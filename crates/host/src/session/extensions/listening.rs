@@ -6,12 +6,14 @@ use std::sync::Arc;
 use door::{Answer, Door, DoorError};
 use serde_json::{Value, json};
 use tools::Reaper;
+use wire::ui::NotifyType;
 
 use crate::agent::Agent;
 use crate::hooks::{self, Facts, Hook};
 
 use super::super::Session;
-use super::{Extended, Outcome, Then};
+use super::super::dialogs::Show;
+use super::{Extended, Outcome, Then, cancels};
 
 /// Those who are asked about an event.
 #[derive(Clone)]
@@ -134,6 +136,19 @@ impl Session {
         }
         let start = self.extensions.state.reason();
         self.tell_hooks("session_start", &start);
+    }
+
+    /// Why something was refused is said to the person, where the answer to the client cannot hold it.
+    pub(super) async fn tell_reason(&mut self, answer: &Value) {
+        let refuses = cancels(answer) || answer.get("action") == Some(&json!("handled"));
+        let reason = answer.get("reason").and_then(Value::as_str);
+        if let Some(reason) = reason.filter(|reason| refuses && !reason.is_empty()) {
+            let show = Show::Notify {
+                message: reason.to_owned(),
+                kind: Some(NotifyType::Warning),
+            };
+            self.dialogs.show_now(show, &self.outbox).await;
+        }
     }
 
     /// What executables are told of the session.

@@ -342,6 +342,7 @@ impl Session {
                 for failure in answer.errors {
                     self.extension_failed(failure).await;
                 }
+                self.tell_reason(&answer.value).await;
                 Ok(answer.value)
             }
             Outcome::Answer(Err(error)) => Err(error),
