@@ -113,7 +113,7 @@ pub const HOOK_CHUNK: usize = 16 << 10;
 /// How long the outputs of a hook executable are read when it has ended and something of its own holds them open.
 pub const HOOK_DRAIN: Duration = Duration::from_millis(250);
 
-/// Hook executables of one session that are told of something at the same time.
+/// Hook executables of one session that run at the same time: so many that are asked, and so many that are only told.
 pub const HOOKS_AT_ONCE: usize = 4;
 
 /// Runs of one hook executable that wait because it has not dealt with what it was told before; more are left out.

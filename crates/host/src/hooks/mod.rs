@@ -20,11 +20,12 @@ use std::time::Duration;
 use door::Answer;
 use door::line::Failure;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tools::Reaper;
 use tools::pattern::fits;
 
 use crate::extensions::combining::{Combining, Flow, Rule, rule};
+use crate::limits;
 use crate::resources::Scope;
 
 pub(crate) use self::finding::{Finding, find, is_script};
@@ -118,6 +119,8 @@ pub(crate) struct Hooks {
     hooks: Vec<Arc<Hook>>,
     refused: Vec<Refused>,
     telling: Telling,
+    /// How many may be asked at the same time; those that are only told do not count.
+    at_once: Arc<Semaphore>,
     /// Nobody is asked any more.
     muted: bool,
 }
@@ -129,6 +132,7 @@ impl Hooks {
             hooks: found.hooks.into_iter().map(Arc::new).collect(),
             refused: found.refused,
             telling: Telling::default(),
+            at_once: Arc::new(Semaphore::new(limits::HOOKS_AT_ONCE)),
             muted: false,
         }
     }
@@ -143,7 +147,8 @@ impl Hooks {
 
     /// Is one of them run for this event?
     pub(crate) fn hear(&self, name: &str) -> bool {
-        !self.muted && self.hooks.iter().any(|hook| hook.event == name)
+        let silent = self.muted && rule(name) != Rule::Observe;
+        !silent && self.hooks.iter().any(|hook| hook.event == name)
     }
 
     /// Is one of them asked about this event, and not only told?
@@ -151,18 +156,22 @@ impl Hooks {
         rule(name) != Rule::Observe && self.hear(name)
     }
 
-    /// Nobody is asked or told any more; what is on its way goes on.
+    /// Nobody is asked any more. Those that are only told still are.
     pub(crate) fn mute(&mut self) {
         self.muted = true;
     }
 
-    /// Those that are to be asked about an event, in their order. Events without an answer are told instead.
-    pub(crate) fn asked(&self, name: &str, event: &Value) -> Vec<Arc<Hook>> {
-        if self.muted || rule(name) == Rule::Observe {
-            return Vec::new();
+    /// Those that are to be asked about an event; none when it is only told.
+    pub(crate) fn asked(&self, name: &str, event: &Value) -> Option<Asked> {
+        if !self.answers(name) {
+            return None;
         }
         let asked = self.hooks.iter().filter(|hook| hook.wants(name, event));
-        asked.cloned().collect()
+        let hooks: Vec<Arc<Hook>> = asked.cloned().collect();
+        (!hooks.is_empty()).then(|| Asked {
+            hooks,
+            at_once: Arc::clone(&self.at_once),
+        })
     }
 
     /// Tells those who want to know, beside the session. Failures come out of `failures`.
@@ -170,7 +179,7 @@ impl Hooks {
         &mut self,
         name: &str,
         event: &Value,
-        facts: Facts,
+        facts: &Facts,
         reaper: &Reaper,
         failures: &mpsc::Sender<Failure>,
     ) {
@@ -188,45 +197,60 @@ impl Hooks {
     }
 }
 
-/// Asks hooks one after the other; `first` is what was answered before them. A check that cannot be made is failed.
-pub(crate) async fn ask(
+/// Hooks that are to be asked about one event, in their order.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
     hooks: Vec<Arc<Hook>>,
-    facts: Facts,
-    reaper: Reaper,
-    name: String,
-    event: Value,
-    first: Answer,
-) -> Answer {
-    let mut errors = first.errors;
-    let mut combining = Combining::new(&name, event);
-    let mut flow = note(combining.take(first.value, ""), "<runtime>", &name, &mut errors);
-    for hook in hooks {
-        if flow == Flow::Stop {
-            break;
-        }
-        let job = facts.job(&name, combining.event());
-        let said = running::run(&reaper, &hook, job)
-            .await
-            .and_then(|exit| answering::answer(&name, exit));
-        let label = hook.label();
-        flow = match said {
-            Ok(value) => note(combining.take(value, &label), &label, &name, &mut errors),
-            Err(error) => {
-                errors.push(failed(&label, &name, &error));
-                if rule(&name) == Rule::Block {
-                    let reason = format!("Hook {label} failed: {error}");
-                    let blocked = json!({"block": true, "reason": reason});
-                    note(combining.take(blocked, &label), &label, &name, &mut errors)
-                } else {
-                    Flow::On
-                }
+    at_once: Arc<Semaphore>,
+}
+
+impl Asked {
+    /// Asks them one after the other; `first` is what was answered before them. A check that cannot be made is failed.
+    pub(crate) async fn ask(
+        self,
+        facts: Facts,
+        reaper: Reaper,
+        name: String,
+        event: Value,
+        first: Answer,
+    ) -> Answer {
+        let mut errors = first.errors;
+        let mut combining = Combining::new(&name, event);
+        let mut flow = note(combining.take(first.value, ""), "<runtime>", &name, &mut errors);
+        for hook in self.hooks {
+            if flow == Flow::Stop {
+                break;
             }
-        };
+            let label = hook.label();
+            let job = facts.job(&name, combining.event());
+            flow = match run_one(&self.at_once, &reaper, &hook, job).await {
+                Ok(value) => note(combining.take(value, &label), &label, &name, &mut errors),
+                Err(error) => {
+                    errors.push(failed(&label, &name, &error));
+                    if rule(&name) == Rule::Block {
+                        let reason = format!("Hook {label} failed: {error}");
+                        let blocked = json!({"block": true, "reason": reason});
+                        note(combining.take(blocked, &label), &label, &name, &mut errors)
+                    } else {
+                        Flow::On
+                    }
+                }
+            };
+        }
+        Answer {
+            value: combining.into_value(),
+            errors,
+        }
     }
-    Answer {
-        value: combining.into_value(),
-        errors,
-    }
+}
+
+/// Runs one when it is its turn, and understands it.
+async fn run_one(at_once: &Semaphore, reaper: &Reaper, hook: &Hook, job: Job) -> Result<Value, String> {
+    // Never closed.
+    let _turn = at_once.acquire().await;
+    let name = job.name.clone();
+    let exit = running::run(reaper, hook, job).await?;
+    answering::answer(&name, exit)
 }
 
 fn note(taken: Result<Flow, String>, label: &str, name: &str, errors: &mut Vec<Failure>) -> Flow {

@@ -11,7 +11,7 @@ use tools::Reaper;
 
 use crate::limits;
 
-use super::{Hook, Job, answering, failed, running};
+use super::{Hook, Job, failed, run_one};
 
 /// Those who are being told.
 #[derive(Debug)]
@@ -88,12 +88,8 @@ struct Worker {
 impl Worker {
     async fn work(self, mut jobs: mpsc::Receiver<Job>) {
         while let Some(job) = jobs.recv().await {
-            let Ok(_one) = self.at_once.acquire().await else {
-                return;
-            };
             let name = job.name.clone();
-            let ended = running::run(&self.reaper, &self.hook, job).await;
-            if let Err(error) = ended.and_then(|exit| answering::answer(&name, exit)) {
+            if let Err(error) = run_one(&self.at_once, &self.reaper, &self.hook, job).await {
                 // More than there is room for is the same again.
                 let _told = self.failures.try_send(failed(&self.hook.label(), &name, error));
             }

@@ -12,8 +12,8 @@ use tools::Reaper;
 use tools::reaper::Ended;
 
 use super::running::Exit;
-use super::{Answer, Facts, Hook, Hooks, answering, ask, find};
-use crate::extensions::{Choice, Places};
+use super::{Answer, Facts, Hook, Hooks, answering, find};
+use crate::extensions::{Choice, Generation, Places};
 use crate::resources::Scope;
 use crate::settings::{Settings, SettingsSource};
 
@@ -116,6 +116,20 @@ fn names_say_which_event_a_file_is_for() {
             "{approved:?}"
         );
     }
+    let omp = Home::new(&[
+        ("cwd/.omp/hooks/input.sh", SH, 0o755),
+        ("cwd/.xcsh/hooks/input-x.sh", SH, 0o755),
+    ]);
+    assert!(omp.found(&Choice::default(), Some(true)).0.is_empty());
+    let choice = Choice {
+        generation: Generation::Omp,
+        ..Choice::default()
+    };
+    assert_eq!(
+        omp.found(&choice, Some(true)).0,
+        ["input input.sh", "input input-x.sh"]
+    );
+    assert!(omp.found(&choice, None).0.is_empty());
     let none = Choice {
         no_hooks: true,
         hooks: vec![
@@ -223,8 +237,16 @@ fn facts() -> Facts {
 }
 
 async fn asked(event: &str, given: Value, hooks: Vec<std::sync::Arc<Hook>>) -> Answer {
+    let hooks = hooks.into_iter().map(|hook| (*hook).clone()).collect();
+    let hooks = Hooks::new(super::Finding {
+        hooks,
+        refused: Vec::new(),
+    });
+    let asked = hooks.asked(event, &given).unwrap();
     let name = event.to_owned();
-    ask(hooks, facts(), Reaper::direct(), name, given, Answer::default()).await
+    asked
+        .ask(facts(), Reaper::direct(), name, given, Answer::default())
+        .await
 }
 
 #[tokio::test]
@@ -318,7 +340,7 @@ async fn those_who_are_told_hear_in_order_and_are_waited_for_at_the_end() {
         hooks.tell(
             "turn_end",
             &json!({"turnIndex": turn}),
-            facts(),
+            &facts(),
             &reaper,
             &failures,
         );
@@ -336,5 +358,5 @@ async fn those_who_are_told_hear_in_order_and_are_waited_for_at_the_end() {
     assert_eq!(turns, [0, 1, 2, 3, 4]);
     assert_eq!(failed.recv().await.unwrap().error, "It exited with code 1");
     hooks.mute();
-    assert!(!hooks.hear("turn_end"));
+    assert!(hooks.hear("turn_end"));
 }

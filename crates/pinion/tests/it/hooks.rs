@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{Pi, World, bash, of_type, text, until};
+use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
 use crate::permissions::ends;
 use crate::rows_output::speaking;
 
@@ -398,4 +398,91 @@ fn other_sessions_of_the_process_have_their_own() {
     };
     assert_eq!(reasons("starts.log"), r#""new" "startup" "startup""#);
     assert_eq!(reasons("ends.log"), r#""new" "quit" "quit""#);
+}
+
+#[test]
+fn the_end_is_told_although_the_client_went_in_the_middle_of_a_run() {
+    let world = World::new([bash("c1", "sleep 60"), Reply::text(["done"])]);
+    hook(&world, "agent_end.sh", "cat >> ends.log");
+    hook(&world, "session_shutdown.sh", "cat >> ends.log");
+    let pi = world.start();
+    pi.prompt("Go");
+    pi.wait("tool_execution_start");
+    pi.agent.close_stdin();
+    pi.agent.wait_exit(LONG).unwrap();
+    let mut told: Vec<String> = written(&world, "ends.log")
+        .iter()
+        .map(|line| line["event"]["type"].to_string())
+        .collect();
+    told.sort();
+    assert_eq!(told, [r#""agent_end""#, r#""session_shutdown""#]);
+}
+
+#[test]
+fn many_calls_at_once_are_checked_a_few_at_a_time() {
+    let calls = (0..12).map(|n| (format!("c{n}"), "bash", json!({"command": "true"})));
+    let batch = calls.fold(Reply::new(), |reply, (id, name, args)| {
+        reply.then_tool(&id, name, args)
+    });
+    let world = World::new([batch, Reply::text(["done"])]);
+    hook(
+        &world,
+        "tool_call.sh",
+        r#"mkdir -p running; touch running/$$; ls running | wc -l >> counts.log; sleep 0.05; rm running/$$"#,
+    );
+    let pi = world.start();
+    pi.say("Go");
+    assert_eq!(ends(&pi).iter().filter(|(is_error, _)| !is_error).count(), 12);
+    let counts = written(&world, "counts.log");
+    assert_eq!(counts.len(), 12);
+    assert!(
+        counts.iter().all(|count| count.as_u64().unwrap() <= 4),
+        "{counts:?}"
+    );
+    pi.finish();
+}
+
+#[test]
+fn an_executable_is_asked_after_the_extensions_and_makes_up_for_none_that_died() {
+    if !crate::extensions::can_run() {
+        return;
+    }
+    let world = World::new([
+        bash("c1", "echo first"),
+        bash("c2", "echo no"),
+        bash("c3", "echo die"),
+        Reply::text(["done"]),
+    ]);
+    let extension = world.dir.agent_dir().join("extensions/kit.ts");
+    fs::create_dir_all(extension.parent().unwrap()).unwrap();
+    let body = r#"export default (pi) => {
+      pi.on("tool_call", async (event) => {
+        if (event.input.command === "echo no") return { block: true, reason: "by the extension" };
+        if (event.input.command === "echo die") { process.kill(process.pid, "SIGKILL"); await new Promise(() => {}); }
+        event.input.command = "echo changed";
+      });
+      pi.on("tool_result", async (event) => ({ content: [{ type: "text", text: event.content[0].text.trim() + " patched" }] }));
+    };"#;
+    fs::write(&extension, body).unwrap();
+    hook(
+        &world,
+        "tool_call.sh",
+        r#"cat > seen; cat seen >> calls.log; ! grep -q changed seen || echo '{"input": {"command": "echo again"}}'"#,
+    );
+    hook(
+        &world,
+        "tool_result.sh",
+        r#"! grep -q '"again patched"' || echo '{"content": [{"type": "text", "text": "twice"}]}'"#,
+    );
+    let pi = world.start();
+    pi.say("Go");
+    let ends = ends(&pi);
+    assert_eq!(ends[0], (false, "twice".to_owned()));
+    assert_eq!(ends[1], (true, "by the extension".to_owned()));
+    assert!(ends[2].0 && ends[2].1.contains("gave no answer"), "{ends:?}");
+    // Neither the blocked call nor the one that could not be checked came as far as the hook.
+    let seen = written(&world, "calls.log");
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    assert_eq!(seen[0]["event"]["input"]["command"], "echo changed");
+    pi.finish();
 }

@@ -1,15 +1,13 @@
 //! Who listens to events: the process with the session's extensions, and after it the hook executables. One place asks and
 //! tells both, so that nobody else knows who answered. The executables come last: what they let through is what happens.
 
-use std::sync::Arc;
-
 use door::{Answer, Door, DoorError};
 use serde_json::{Value, json};
 use tools::Reaper;
 use wire::ui::NotifyType;
 
 use crate::agent::Agent;
-use crate::hooks::{self, Facts, Hook};
+use crate::hooks::{Asked, Facts};
 
 use super::super::Session;
 use super::super::dialogs::Show;
@@ -20,8 +18,8 @@ use super::{Extended, Outcome, Then, cancels};
 pub(super) struct Listeners {
     /// The process, when an extension in it listens, and what it calls the session.
     process: Option<(Door, String)>,
-    hooks: Vec<Arc<Hook>>,
-    facts: Option<Facts>,
+    /// Executables, and what they are told of the session.
+    hooks: Option<(Asked, Facts)>,
     reaper: Reaper,
 }
 
@@ -35,15 +33,14 @@ impl Listeners {
         let process = self.process.as_ref();
         let asking = process.map(|(door, handle)| door.event(handle, name, event));
         let after = self
-            .facts
-            .filter(|_| !self.hooks.is_empty())
-            .map(|facts| (facts, event.clone(), name.to_owned()));
+            .hooks
+            .map(|(hooks, facts)| (hooks, facts, event.clone(), name.to_owned()));
         async move {
             let first = match asking {
                 Some(asking) => asking?.await,
                 None => Ok(Answer::default()),
             };
-            let Some((facts, event, name)) = after else {
+            let Some((hooks, facts, event, name)) = after else {
                 return first;
             };
             let first = match first {
@@ -55,7 +52,7 @@ impl Listeners {
                     errors: vec![super::failure("<runtime>", &name, error)],
                 },
             };
-            Ok(hooks::ask(self.hooks, facts, self.reaper, name, event, first).await)
+            Ok(hooks.ask(facts, self.reaper, name, event, first).await)
         }
     }
 }
@@ -79,14 +76,13 @@ impl Extended {
 impl Session {
     /// Those who are asked about an event.
     pub(super) fn listeners(&self, name: &str, event: &Value) -> Listeners {
-        let hooks = self.extensions.hooks.asked(name, event);
-        let facts = (!hooks.is_empty()).then(|| self.hook_facts());
+        let asked = self.extensions.hooks.asked(name, event);
+        let hooks = asked.map(|asked| (asked, self.hook_facts()));
         let extended = &self.extensions;
         let door = extended.door.as_ref().filter(|_| extended.process_hears(name));
         Listeners {
             process: door.map(|door| (door.clone(), extended.handle.clone())),
             hooks,
-            facts,
             reaper: self.agent.reaper.clone(),
         }
     }
@@ -124,7 +120,7 @@ impl Session {
         let failures = &extended.failures.0;
         extended
             .hooks
-            .tell(name, event, facts, &self.agent.reaper, failures);
+            .tell(name, event, &facts, &self.agent.reaper, failures);
     }
 
     /// What could not be loaded is said, and those who listen hear that the session has begun.
