@@ -145,7 +145,9 @@ impl Finder {
             for extra in of(Scope::Project) {
                 self.named(kind, &extra.path, Scope::Project, SourceOrigin::Local);
             }
-            self.folder(kind, &places.cwd.join(".pi"), Scope::Project);
+            for dir in places.project_dirs() {
+                self.folder(kind, &dir, Scope::Project);
+            }
         }
         for extra in of(Scope::User) {
             self.named(kind, &extra.path, Scope::User, SourceOrigin::Local);

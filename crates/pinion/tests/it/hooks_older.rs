@@ -142,6 +142,103 @@ fn what_a_hook_cancels_does_not_happen() {
     }
 }
 
+/// `skipConversationRestore`: another file, but the model goes on with what it knew.
+#[test]
+fn a_branch_may_leave_the_conversation_as_it_is() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([Reply::text(["a"]), Reply::text(["b"]), Reply::text(["c"])]);
+    hook(
+        &world,
+        r#"pi.on("session_before_branch", async () => ({ skipConversationRestore: true }));"#,
+    );
+    let pi = speaking(&world, "omp");
+    pi.say("First");
+    pi.say("Second");
+    let file = pi.file();
+    let messages = pi.get("get_branch_messages")["messages"].clone();
+    let branched = pi.data(json!({"type": "branch", "entryId": messages[1]["entryId"]}));
+    assert_eq!(branched, json!({"text": "Second", "cancelled": false}));
+    assert_ne!(pi.file(), file);
+    assert_eq!(pi.roles(), ["user", "assistant", "user", "assistant"]);
+    pi.say("Third");
+    assert!(world.server.requests()[2].body.to_string().contains("Second"));
+    let written = fs::read_to_string(pi.file()).unwrap();
+    assert!(written.contains("First") && written.contains("Third") && !written.contains("Second"));
+    end(&pi);
+}
+
+/// `before_compact` and `session_before_compact`: cancelled, or done by the hook.
+#[test]
+fn a_hook_refuses_a_compaction_or_makes_it() {
+    if !can_run() {
+        return;
+    }
+    let makes = r#"{ compaction: { summary: "made by a hook", firstKeptEntryId: preparation.firstKeptEntryId, tokensBefore: preparation.tokensBefore, details: { n: 1 } } }"#;
+    let later = format!(
+        r#"let asked = 0; pi.on("session_before_compact", async ({{ preparation }}) => asked++ === 0 ? {{ cancel: true }} : {makes});"#
+    );
+    let first = format!(
+        r#"let asked = 0; pi.on("session", async ({{ reason, ...preparation }}) => reason !== "before_compact" ? undefined : asked++ === 0 ? {{ cancel: true }} : {makes});"#
+    );
+    for (dialect, body) in [("hooks", &first), ("omp", &later)] {
+        let world = World::new([Reply::text(["a"]), Reply::text(["b"])]);
+        world.settings(json!({"compaction": {"keepRecentTokens": 5}}));
+        hook(&world, body);
+        let pi = speaking(&world, dialect);
+        pi.say("A question that is long enough to be compacted away");
+        pi.say("Another question that is long enough to stay here");
+        assert_eq!(
+            pi.error(json!({"type": "compact"})),
+            "Compaction cancelled",
+            "{dialect}"
+        );
+        let made = pi.data(json!({"type": "compact"}));
+        assert_eq!(made["summary"], "made by a hook", "{dialect}");
+        // No model was asked for it.
+        assert_eq!(world.server.requests().len(), 2);
+        let written = fs::read_to_string(pi.file()).unwrap();
+        assert!(written.contains(r#""fromHook":true"#));
+        end(&pi);
+    }
+}
+
+/// The later hooks: commands, whose failures have a path of their own; messages that begin a turn; entries.
+#[test]
+fn the_later_hooks_have_commands_messages_and_entries() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([Reply::text(["a"]), Reply::text(["b"])]);
+    hook(
+        &world,
+        r#"pi.registerCommand("note", { description: "Notes", handler: async (args, ctx) => {
+            pi.appendEntry("kit", { args });
+            pi.sendMessage({ customType: "kit", content: "look at " + args, display: true }, true);
+          } });
+        pi.registerCommand("bad", { description: "Fails", handler: async () => { throw new Error("no idea"); } });"#,
+    );
+    let pi = speaking(&world, "omp");
+    let told = |line: &str| pi.data(json!({"type": "prompt", "message": line}));
+    told("/note this");
+    pi.settled();
+    assert_eq!(pi.messages()[0]["content"], "look at this");
+    assert_eq!(world.server.requests().len(), 1);
+    told("/bad");
+    let lines = pi.lines();
+    assert_eq!(
+        *of_type(&lines, "hook_error")[0],
+        json!({"type": "hook_error", "hookPath": "command:bad", "event": "command", "error": "no idea"})
+    );
+    let written = fs::read_to_string(pi.file()).unwrap_or_default();
+    assert!(
+        written.contains(r#""customType":"kit","data":{"args":"this"}"#),
+        "{written}"
+    );
+    end(&pi);
+}
+
 /// The frames of seeds 002: `hook_ui_request`, answered with `hook_ui_response`; nothing chosen is null.
 #[test]
 fn hooks_ask_in_the_words_of_their_time() {
@@ -496,6 +593,16 @@ fn hooks_and_tools_are_found_in_every_place_and_in_order() {
     let only = ("named".to_owned(), "named_tool".to_owned());
     assert_eq!(heard(&["--approve", "--no-extensions"]), only);
     assert_eq!(heard(&["--approve", "--no-hooks"]).0, "named");
+    // The directories of other agents are theirs.
+    place(&world.dir.cwd().join(".omp"), "omp");
+    module(
+        world.dir.cwd().join(".xcsh/extensions/x.ts"),
+        r#"pi.on("agent_start", (event, ctx) => ctx.ui.notify("xcsh"));"#,
+    );
+    let pi = world.start_with(&["--rpc-dialect", "xcsh", "--approve"]);
+    pi.say("Go");
+    assert_eq!(notes(&pi), ["xcsh", "user", "project", "omp", "listed"]);
+    end(&pi);
     // Nothing of it needs that dialect: today's clients get the same files.
     let pi = world.start();
     pi.say("Go");

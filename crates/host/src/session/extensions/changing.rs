@@ -32,7 +32,10 @@ impl Session {
         self.change_now(asker, change).await;
     }
 
-    pub(super) async fn on_change(&mut self, asker: Asker, change: Change, answer: Value) {
+    pub(super) async fn on_change(&mut self, asker: Asker, mut change: Change, answer: Value) {
+        if let Change::Fork { keeps_messages, .. } = &mut change {
+            *keeps_messages = answer.get("skipConversationRestore") == Some(&json!(true));
+        }
         if !cancels(&answer) {
             return self.change_now(asker, change).await;
         }
