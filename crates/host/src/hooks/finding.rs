@@ -177,7 +177,6 @@ impl Finder {
     }
 
     fn refuse(&mut self, path: PathBuf, scope: Scope, why: String) {
-        let why = format!("The hook was not loaded: {why}");
         self.finding.refused.push(Refused { path, scope, why });
     }
 }

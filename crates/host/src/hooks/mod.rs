@@ -140,8 +140,9 @@ impl Hooks {
     /// What could not be loaded, once.
     pub(crate) fn take_refused(&mut self) -> Vec<Failure> {
         let refused = std::mem::take(&mut self.refused).into_iter();
+        let why = |why: String| format!("The hook was not loaded: {why}");
         refused
-            .map(|refused| failed(&refused.path.to_string_lossy(), "load", refused.why))
+            .map(|refused| failed(&refused.path.to_string_lossy(), "load", why(refused.why)))
             .collect()
     }
 

@@ -359,4 +359,11 @@ async fn those_who_are_told_hear_in_order_and_are_waited_for_at_the_end() {
     assert_eq!(failed.recv().await.unwrap().error, "It exited with code 1");
     hooks.mute();
     assert!(hooks.hear("turn_end"));
+    let mut asked = Hooks::new(super::Finding {
+        hooks: vec![(*hook("input", "exit 0")).clone()],
+        refused: Vec::new(),
+    });
+    assert!(asked.answers("input") && asked.asked("input", &json!({})).is_some());
+    asked.mute();
+    assert!(!asked.hear("input") && asked.asked("input", &json!({})).is_none());
 }

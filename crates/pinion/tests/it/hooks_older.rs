@@ -686,3 +686,48 @@ fn a_file_that_does_not_load_is_named() {
     assert_eq!(notes(&pi), ["here"]);
     end(&pi);
 }
+
+/// What the process with the extensions is told of generations and time limits, by dialect and setting.
+#[test]
+fn generation_and_time_limit_follow_the_dialect() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([]);
+    hook(&world, "");
+    let (host, log) = (
+        world.dir.root().join("host.mjs"),
+        world.dir.root().join("lines.log"),
+    );
+    let body = format!(
+        r#"import readline from "node:readline"; import fs from "node:fs";
+        const say = (line) => process.stdout.write(JSON.stringify(line) + "\n");
+        readline.createInterface({{ input: process.stdin }}).on("line", (line) => {{
+          const {{ type, id }} = JSON.parse(line);
+          if (type === "open") fs.appendFileSync({:?}, line + "\n");
+          if (type === "hello") say({{ type: "ready", protocol: 1, runtime: "node 22.0.0" }});
+          else if (id) say({{ type: "result", id, value: {{ extensions: [] }} }});
+        }});"#,
+        log.display().to_string()
+    );
+    fs::write(&host, body).unwrap();
+    let opened = |dialect: &str| {
+        let _no_matter = fs::remove_file(&log);
+        let config = world.config().args(["--rpc-dialect", dialect]);
+        let pi = Pi::spawn(config.env("PINION_EXTENSION_HOST", &host));
+        until("it was opened", || log.exists());
+        pi.get("get_commands");
+        end(&pi);
+        let line = fs::read_to_string(&log).unwrap();
+        let line: Value = serde_json::from_str(line.trim()).unwrap();
+        assert_eq!(line["extensions"][0]["kind"], "hook");
+        json!([line["generation"], line["hookTimeout"], line["state"]["hasUI"]])
+    };
+    assert_eq!(opened("auto"), json!(["pi", null, true]));
+    assert_eq!(opened("hooks"), json!(["hooks", 30_000, false]));
+    assert_eq!(opened("omp"), json!(["omp", null, false]));
+    assert_eq!(opened("xcsh"), json!(["omp", null, true]));
+    world.settings(json!({"hookTimeout": 700}));
+    assert_eq!(opened("hooks"), json!(["hooks", 700, false]));
+    assert_eq!(opened("pi"), json!(["pi", 700, true]));
+}

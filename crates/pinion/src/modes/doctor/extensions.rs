@@ -34,7 +34,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
     }
     for one in &listed {
         if let Some(problem) = &one.problem {
-            section.warn(format!("{}: {problem}", one.path.display()));
+            section.warn(format!("{} is not loaded: {problem}", one.path.display()));
         }
     }
     let needs_runtime = listed.iter().any(|one| one.needs_runtime);
