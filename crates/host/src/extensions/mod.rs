@@ -3,7 +3,6 @@
 //! the lines are the crate `extensions`' business.
 
 mod child;
-pub(crate) mod combining;
 mod listing;
 mod sources;
 

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use tools::reaper::Ended;
 
-use crate::extensions::combining::{Rule, rule};
 use crate::limits;
+use door::combining::{Rule, rule};
 
 use super::running::Exit;
 

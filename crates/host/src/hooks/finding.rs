@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::extensions::Places;
-use crate::extensions::combining::names;
 use crate::limits;
 use crate::resources::Scope;
 use crate::settings::HookCommand;
+use door::combining::names;
 
 use super::{Hook, Refused};
 

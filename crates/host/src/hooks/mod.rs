@@ -3,7 +3,7 @@
 //!
 //! What lives here: what a hook is and which there are (`finding`), one run of one (`running`), what its exit means
 //! (`answering`), those that are only told of something (`telling`). What does not: how answers combine
-//! (`extensions::combining`), what a session does with them (`session::extensions`), hooks in TypeScript (`extensions`).
+//! (`door::combining`), what a session does with them (`session::extensions`), hooks in TypeScript (`extensions`).
 
 mod answering;
 mod finding;
@@ -24,9 +24,9 @@ use tokio::sync::{Semaphore, mpsc};
 use tools::Reaper;
 use tools::pattern::fits;
 
-use crate::extensions::combining::{Combining, Flow, Rule, rule};
 use crate::limits;
 use crate::resources::Scope;
+use door::combining::{Combining, Flow, Rule, rule};
 
 pub(crate) use self::finding::{Finding, find, is_script};
 use self::telling::Telling;

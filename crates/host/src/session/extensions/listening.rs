@@ -1,6 +1,7 @@
 //! Who listens to events: the process with the session's extensions, and after it the hook executables. One place asks and
 //! tells both, so that nobody else knows who answered. The executables come last: what they let through is what happens.
 
+use door::combining::{Rule, rule};
 use door::{Answer, Door, DoorError};
 use serde_json::{Value, json};
 use tools::Reaper;
@@ -46,7 +47,7 @@ impl Listeners {
             let first = match first {
                 Ok(first) => first,
                 // What was to check a call and cannot answer is not made up for by somebody else.
-                Err(error) if name == "tool_call" => return Err(error),
+                Err(error) if is_gate(&name) => return Err(error),
                 Err(error) => Answer {
                     value: Value::Null,
                     errors: vec![super::failure("<runtime>", &name, error)],
@@ -173,4 +174,9 @@ impl Session {
             cwd: self.cwd.clone(),
         }
     }
+}
+
+/// Does somebody decide here whether something may be done?
+fn is_gate(event: &str) -> bool {
+    matches!(rule(event), Rule::Block | Rule::First(_))
 }

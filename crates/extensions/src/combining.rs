@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 /// How answers combine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// Nothing is answered: it is only told.
     Observe,
     /// The first that cancels is the last that is asked; otherwise the last answer counts.
@@ -15,8 +15,8 @@ pub(crate) enum Rule {
     Block,
     /// The first answer with this member is the last that is asked for.
     First(&'static str),
-    /// This member takes the place of the event's, for the next one as well.
-    Chain(&'static str),
+    /// These members take the place of the event's, for the next one as well.
+    Chain(&'static [&'static str]),
     /// Members of a tool's result, one by one, for the next one as well.
     Patch,
     /// Messages of all, in order; the system prompt is handed on.
@@ -30,7 +30,7 @@ pub(crate) enum Rule {
 }
 
 /// The events, and how answers to them combine.
-const EVENTS: [(&str, Rule); 36] = [
+const EVENTS: [(&str, Rule); 43] = [
     ("session_start", Rule::Observe),
     ("session_shutdown", Rule::Observe),
     ("session_before_switch", Rule::Cancel),
@@ -44,6 +44,7 @@ const EVENTS: [(&str, Rule); 36] = [
     ("entry_appended", Rule::Observe),
     ("agent_start", Rule::Observe),
     ("agent_end", Rule::Observe),
+    ("agent_before_settle", Rule::Chain(&["entries", "continue"])),
     ("agent_settled", Rule::Observe),
     ("turn_start", Rule::Observe),
     ("turn_end", Rule::Observe),
@@ -53,16 +54,22 @@ const EVENTS: [(&str, Rule); 36] = [
     ("tool_execution_end", Rule::Observe),
     ("tool_call", Rule::Block),
     ("tool_result", Rule::Patch),
-    ("context", Rule::Chain("messages")),
+    ("context_with_system", Rule::Chain(&["messages", "systemPrompt"])),
+    ("context", Rule::Chain(&["messages"])),
     ("before_agent_start", Rule::Begin),
-    ("before_provider_request", Rule::Chain("payload")),
-    ("before_provider_headers", Rule::Chain("headers")),
+    ("before_provider_request", Rule::Chain(&["payload"])),
+    ("before_provider_headers", Rule::Chain(&["headers"])),
     ("after_provider_response", Rule::Observe),
     ("input", Rule::Input),
     ("user_bash", Rule::First("result")),
     ("model_select", Rule::Observe),
     ("thinking_level_select", Rule::Observe),
     ("resources_discover", Rule::Collect),
+    ("ui_prompt_start", Rule::Observe),
+    ("ui_prompt_end", Rule::Observe),
+    ("queue_update", Rule::Observe),
+    ("compaction_start", Rule::Observe),
+    ("compaction_end", Rule::Observe),
     ("auto_retry_start", Rule::Observe),
     ("auto_retry_end", Rule::Observe),
     ("ttsr_triggered", Rule::Observe),
@@ -83,19 +90,19 @@ const RESULT: [&str; 6] = [
 const LISTS: [&str; 3] = ["skillPaths", "promptPaths", "themePaths"];
 
 /// The names of all events.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     EVENTS.iter().map(|(name, _)| *name)
 }
 
 /// How answers to an event combine; of events that nobody knows nothing is answered.
-pub(crate) fn rule(event: &str) -> Rule {
+pub fn rule(event: &str) -> Rule {
     let known = EVENTS.iter().find(|(name, _)| *name == event);
     known.map_or(Rule::Observe, |(_, rule)| *rule)
 }
 
 /// Is somebody else to be asked?
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
+pub enum Flow {
     /// The next one.
     On,
     /// Nobody: the answer is there.
@@ -104,7 +111,7 @@ pub(crate) enum Flow {
 
 /// Answers to one event on their way to become one.
 #[derive(Debug)]
-pub(crate) struct Combining {
+pub struct Combining {
     rule: Rule,
     event: Value,
     value: Map<String, Value>,
@@ -112,7 +119,7 @@ pub(crate) struct Combining {
 
 impl Combining {
     /// Nobody has answered yet.
-    pub(crate) fn new(name: &str, event: Value) -> Self {
+    pub fn new(name: &str, event: Value) -> Self {
         Self {
             rule: rule(name),
             event,
@@ -121,12 +128,12 @@ impl Combining {
     }
 
     /// What the next one sees.
-    pub(crate) fn event(&self) -> &Value {
+    pub fn event(&self) -> &Value {
         &self.event
     }
 
     /// All answers in one; null when nobody had anything to say.
-    pub(crate) fn into_value(self) -> Value {
+    pub fn into_value(self) -> Value {
         if self.value.is_empty() {
             Value::Null
         } else {
@@ -138,7 +145,7 @@ impl Combining {
     ///
     /// # Errors
     /// When it is none that this event takes; what was said before stays.
-    pub(crate) fn take(&mut self, answer: Value, from: &str) -> Result<Flow, String> {
+    pub fn take(&mut self, answer: Value, from: &str) -> Result<Flow, String> {
         let Value::Object(mut answer) = answer else {
             return Ok(Flow::On);
         };
@@ -157,9 +164,11 @@ impl Combining {
                 }
                 return Ok(flow(decides));
             }
-            Rule::Chain(member) => {
-                if let Some(changed) = answer.remove(member) {
-                    self.hand_on(member, changed);
+            Rule::Chain(members) => {
+                for member in members {
+                    if let Some(changed) = answer.remove(*member) {
+                        self.hand_on(member, changed);
+                    }
                 }
             }
             Rule::Patch => self.patch(answer),
