@@ -1,10 +1,11 @@
 //! The door: how the agent speaks with extensions. One child process for all TypeScript extensions, one for each other
 //! program; JSON lines over pipes of their own, in both directions (`line`).
 //!
-//! What lives here: the lines, pairing questions with answers, noticing that a child has died or hangs. What does not: what an
-//! extension's wish means for a session (`host`), who starts and kills processes (the reaper, handed in as a
-//! [`Child`]), where extensions are found.
+//! What lives here: the lines, how answers to one event combine (`combining`), pairing questions with answers, noticing that a
+//! child has died or hangs. What does not: what an extension's wish means for a session (`host`), who starts and kills
+//! processes (the reaper, handed in as a [`Child`]), where extensions are found.
 
+pub mod combining;
 mod door;
 mod embedded;
 mod error;

@@ -38,6 +38,9 @@ pub enum ToChild<'a> {
         flags: &'a Map<String, Value>,
         /// Whole; later only what changed.
         state: &'a RawValue,
+        /// How older ones are treated.
+        #[serde(flatten)]
+        era: Era,
     },
     /// What changed of a session, ahead of a line that needs it.
     State {
@@ -132,6 +135,29 @@ pub struct Source {
     pub scope: Scope,
     /// Which generation it was written for.
     pub kind: Kind,
+}
+
+/// How the extensions of a session are treated that were written for other agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Era {
+    /// Which agent the client takes us for.
+    pub generation: Generation,
+    /// Milliseconds that handlers of kind `hook` may take, `tool_call` left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hook_timeout: Option<u64>,
+}
+
+/// The agent that extensions of a session were written for, as far as it decides how they are treated (dialects.md 10).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Generation {
+    /// pi since 0.35.
+    Pi,
+    /// pi in the days of hooks.
+    Hooks,
+    /// oh-my-pi and xcsh.
+    Omp,
 }
 
 /// Where an extension was found.

@@ -10,7 +10,7 @@ use tokio::io::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-use crate::line::{Kind, Scope, Source};
+use crate::line::{Era, Generation, Kind, Scope, Source};
 use crate::{Child, Door, DoorError, Greeting, Pipes, Said, limits};
 
 const GREETING: Greeting<'_> = Greeting {
@@ -151,13 +151,21 @@ async fn what_a_session_is_told_comes_before_the_answer_after_it() {
         scope: Scope::User,
         kind: Kind::Extension,
     };
+    let era = Era {
+        generation: Generation::Hooks,
+        hook_timeout: Some(30_000),
+    };
     let opening = door
-        .open_session("s", &[source], &Map::new(), &json!({"cwd": "/"}))
+        .open_session("s", &[source], &Map::new(), &json!({"cwd": "/"}), era)
         .unwrap();
     let open = played.next().await;
     assert_eq!(
         open["extensions"],
         json!([{"path": "x.ts", "scope": "user", "kind": "extension"}])
+    );
+    assert_eq!(
+        (&open["generation"], &open["hookTimeout"]),
+        (&json!("hooks"), &json!(30_000))
     );
     let call = |method: &str| json!({"type": "call", "session": "s", "method": method, "params": {}});
     played.say(&call("ui.setStatus")).await;

@@ -5,6 +5,7 @@
 mod agent;
 mod error;
 pub mod extensions;
+mod hooks;
 mod hub;
 pub mod limits;
 mod mail;

@@ -97,3 +97,32 @@ pub const BASH_RUNNING: usize = 64;
 
 /// Most sessions that the extensions of one session may have open beside it.
 pub(crate) const SUBORDINATES: usize = 16;
+/// How long a hook may run that does not say otherwise (dialects.md 10.3).
+pub const HOOK_WAIT: Duration = Duration::from_secs(30);
+
+/// Bytes that a hook executable may answer.
+pub const HOOK_OUTPUT: usize = 16 << 20;
+
+/// Bytes of a hook executable's standard error that are kept.
+pub const HOOK_ERRORS: usize = 64 << 10;
+
+/// Letters of them that people and models get to see.
+pub const HOOK_WORDS: usize = 4 << 10;
+
+/// Bytes read from a hook executable at once.
+pub const HOOK_CHUNK: usize = 16 << 10;
+
+/// How long the outputs of a hook executable are read when it has ended and something of its own holds them open.
+pub const HOOK_DRAIN: Duration = Duration::from_millis(250);
+
+/// Hook executables of one session that run at the same time: so many that are asked, and so many that are only told.
+pub const HOOKS_AT_ONCE: usize = 4;
+
+/// Runs of one hook executable that wait because it has not dealt with what it was told before; more are left out.
+pub const HOOK_LANE: usize = 256;
+
+/// Bytes of a file that are looked at for its `#!` line.
+pub const SHEBANG: usize = 512;
+
+/// Hook executables of one session; more are refused.
+pub const HOOKS: usize = 256;

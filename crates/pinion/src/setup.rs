@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::bail;
-use host::extensions::{Choice, Extensions, Launch};
+use host::extensions::{Choice, Extensions, Generation, Launch};
 use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::trust::Trust;
@@ -206,15 +206,29 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
             Some(list) => Some(list.clone()),
             None => args.no_tools.then(Vec::new),
         },
-        extensions: Choice {
-            paths: {
-                let given = args.extensions.iter();
-                let paths = given.filter(|text| !PackageSpec::is_installed_by_pi(text));
-                paths.map(|path| env.path(path)).collect()
-            },
-            only_named: args.no_extensions,
-            flags: args.extension_flags.clone(),
+        extensions: extension_choice(args, env),
+    }
+}
+
+/// What the command line says about extensions.
+pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
+    let paths = |paths: &[String]| paths.iter().map(|path| env.path(path)).collect();
+    let dialect = dialect::of(args, env).0;
+    let given = args.extensions.iter();
+    let own = given.filter(|text| !PackageSpec::is_installed_by_pi(text));
+    Choice {
+        paths: own.map(|path| env.path(path)).collect(),
+        hooks: paths(&args.hooks),
+        tools: paths(&args.custom_tools),
+        only_named: args.no_extensions,
+        no_hooks: args.no_hooks,
+        generation: match dialect {
+            Dialect::Hooks => Generation::Hooks,
+            Dialect::Omp | Dialect::OmpNow | Dialect::Xcsh => Generation::Omp,
+            _ => Generation::Pi,
         },
+        has_ui: !matches!(dialect, Dialect::Hooks | Dialect::Omp),
+        flags: args.extension_flags.clone(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The toolbox: one entry for all tools. Repairs and validates arguments, then hands them to the tool.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,6 +57,12 @@ impl Toolbox {
     #[must_use]
     pub fn infos() -> &'static [ToolInfo] {
         infos()
+    }
+
+    /// The environment that commands get, without what is said of a session.
+    #[must_use]
+    pub fn env(&self) -> &[(OsString, OsString)] {
+        &self.shared.config.env
     }
 
     /// The part of argument repair that shows in `tool_execution_start` and in the message: `edits` as JSON text.

@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::DoorError;
 use crate::limits;
-use crate::line::{Failure, PROTOCOL, Registered, Source, ToChild};
+use crate::line::{Era, Failure, PROTOCOL, Registered, Source, ToChild};
 use crate::runtime;
 
 use self::pending::Pending;
@@ -200,6 +200,7 @@ impl Door {
         extensions: &[Source],
         flags: &serde_json::Map<String, Value>,
         state: &impl Serialize,
+        era: Era,
     ) -> Result<Asking, DoorError> {
         let state = raw(state)?;
         Ok(self.ask(None, |id| ToChild::Open {
@@ -208,6 +209,7 @@ impl Door {
             extensions,
             flags,
             state: &state,
+            era,
         }))
     }
 

@@ -6,6 +6,8 @@
  * `threw(message, extension)`, which says whether a throwing handler is part of the result, and `done()`.
  */
 
+import { isHookEra } from "./legacy.mjs";
+
 /** Events without a result. */
 export const observe = (event) => ({ event: () => event, take() {}, value() {} });
 
@@ -60,7 +62,7 @@ const chained = (member, wrap = (value) => ({ [member]: value }), unwrap = (resu
 
 const toolCall = (event, session) => {
   const before = JSON.stringify(event.input);
-  const who = session.generation === "hooks" ? "a hook" : "an extension";
+  const who = isHookEra(session) ? "a hook" : "an extension";
   let block;
   return {
     event: () => event,
@@ -84,13 +86,17 @@ const RESULT_MEMBERS = ["content", "details", "isError", "usage", "structuredCon
 
 const toolResult = (event, session) => {
   const patch = {};
-  const failed = event.isError;
+  const given = { ...event };
+  // Hooks only saw results that were none of errors, as they were, and the last of them counted.
+  const isOld = (extension) => extension.kind === "hook" && isHookEra(session);
+  const seenByOld = given.isError ? undefined : given;
   return {
-    event: (extension) => (failed && extension.kind === "hook" && session.generation === "hooks" ? undefined : event),
+    event: (extension) => (isOld(extension) ? seenByOld : event),
     take(result, extension) {
       if (!result || typeof result !== "object") return;
       // The first hooks returned bare text.
       if (typeof result.result === "string" && extension.kind === "hook") result = { content: [{ type: "text", text: result.result }] };
+      if (isOld(extension)) for (const name of Object.keys(patch)) delete patch[name];
       const dropsStructure = result.content !== undefined && result.structuredContent === undefined;
       for (const name of RESULT_MEMBERS) {
         if (result[name] !== undefined) patch[name] = event[name] = result[name];
@@ -115,7 +121,7 @@ const beforeAgentStart = (event, session) => {
     take(result, extension) {
       if (!result) return;
       const added = [].concat(result.message ?? [], result.messages ?? []);
-      if (added.length > 0 && !(extension.kind === "hook" && session.generation === "hooks" && hookMessage)) {
+      if (added.length > 0 && !(extension.kind === "hook" && isHookEra(session) && hookMessage)) {
         messages.push(...added);
         hookMessage = true;
       }

@@ -34,6 +34,11 @@ const RENAMED = [
   ["session_before_fork", "session_before_branch", always],
 ];
 
+/** Whether the client is of the days of hooks: pi before 0.35, the first oh-my-pi, whose hooks had nobody to ask. */
+export function isHookEra({ generation, state }) {
+  return generation === "hooks" || (generation === "omp" && state.hasUI === false);
+}
+
 /** Whether a file of this kind hears older names. */
 export function hearsOldNames(session, extension) {
   return session.generation !== "pi" || extension.kind !== "extension";

@@ -30,7 +30,7 @@ test("hooks of the first generation: the session event and its reasons", async (
     assert.ok(notices(agent).every((text) => /:\/f:[03]$/.test(text)));
     assert.equal((await agent.event("tool_result", { isError: true, content: [] })).value, null);
     assert.deepEqual((await agent.event("tool_result", { isError: false, content: [] })).value, { isError: true });
-    assert.deepEqual((await agent.event("tool_result", { old: true, content: [] })).value, { isError: true, content: [{ type: "text", text: "bare text" }] });
+    assert.deepEqual((await agent.event("tool_result", { old: true, content: [] })).value, { content: [{ type: "text", text: "bare text" }] });
     await agent.event("agent_start", {});
     assert.deepEqual((await agent.call("sendUserMessage")).params,
       { content: [{ type: "text", text: "more" }, { type: "image", data: "AA", mimeType: "image/png" }], options: { deliverAs: "steer" } });
@@ -55,6 +55,17 @@ test("hooks between: renamed events, a bare trigger, the first message only", as
     assert.deepEqual((await agent.event("before_agent_start", { systemPrompt: "" })).value.messages, [{ customType: "one" }]);
     await agent.event("turn_start", {});
     assert.deepEqual((await agent.call("sendMessage")).params.options, { triggerTurn: true });
+  });
+});
+
+test("the first oh-my-pi: its clients had nobody to ask", async () => {
+  await withAgent(async (agent) => {
+    await agent.open({ "h.ts": `export default function (pi) {
+      pi.on("tool_call", () => ({ block: true })); pi.on("tool_result", () => ({ isError: true })); pi.on("tool_result", (e, ctx) => ({ details: [e.isError, ctx.hasUI] }));
+    }` }, { kind: "hook", generation: "omp", state: { hasUI: false } });
+    assert.equal((await agent.event("tool_call", { input: {} })).value.reason, "Tool execution was blocked by a hook");
+    assert.equal((await agent.event("tool_result", { isError: true, content: [] })).value, null);
+    assert.deepEqual((await agent.event("tool_result", { isError: false, content: [] })).value, { details: [false, false] });
   });
 });
 

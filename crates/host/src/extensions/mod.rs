@@ -3,6 +3,7 @@
 //! the lines are the crate `extensions`' business.
 
 mod child;
+mod listing;
 mod sources;
 
 use std::collections::VecDeque;
@@ -21,8 +22,10 @@ use tools::Reaper;
 
 use crate::limits;
 
-pub use self::sources::Choice;
+pub use self::listing::{Listed, list, runtime};
+pub use self::sources::{Choice, Places};
 pub(crate) use self::sources::{Found, find};
+pub use door::line::Generation;
 
 /// Where a line goes that an extension printed.
 pub type Print = Arc<dyn Fn(&str) + Send + Sync>;

@@ -1,25 +1,52 @@
 //! Which extensions a session has: those named on the command line, those of the project where it is trusted, those of the
-//! user (pi-core.md 6.3 has the order, which is that of skills).
+//! user (pi-core.md 6.3 has the order, which is that of skills). After them the hooks and custom tools of the older generations,
+//! in the order of those: user, project, settings, command line (dialects.md 10.3). Hook executables are found in `hooks`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use door::line::{Kind, Scope as ChildScope, Source};
+use door::line::{Generation, Kind, Scope as ChildScope, Source};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
-use crate::resources::{Origin as SourceOrigin, Package, Scope, SourceInfo, packages};
-use crate::settings::ProjectAccess;
+use crate::hooks::is_script;
+use crate::resources::{ExtraPath, Origin as SourceOrigin, Package, Scope, SourceInfo, packages};
+use crate::settings::{ProjectAccess, Settings};
 
 /// What the command line says about extensions.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Choice {
     /// `--extension`: files and directories, absolute.
     pub paths: Vec<PathBuf>,
+    /// `--hook`, likewise: hooks of the older generations, and hook executables.
+    pub hooks: Vec<PathBuf>,
+    /// `--tool`, likewise: tool files of the older generations.
+    pub tools: Vec<PathBuf>,
     /// Only those (`--no-extensions`).
     pub only_named: bool,
+    /// Of hooks only those (`--no-hooks`).
+    pub no_hooks: bool,
+    /// The generation that the client belongs to.
+    pub generation: Generation,
+    /// Are extensions told that there is somebody to ask? Not in the days of hooks (dialects.md 10.3).
+    pub has_ui: bool,
     /// Options that only an extension can know, by name; no value means it was only named.
     pub flags: BTreeMap<String, Option<String>>,
+}
+
+impl Default for Choice {
+    fn default() -> Self {
+        Self {
+            paths: Vec::new(),
+            hooks: Vec::new(),
+            tools: Vec::new(),
+            only_named: false,
+            no_hooks: false,
+            generation: Generation::Pi,
+            has_ui: true,
+            flags: BTreeMap::new(),
+        }
+    }
 }
 
 impl Choice {
@@ -38,38 +65,62 @@ pub(crate) struct Found {
     pub(crate) info: SourceInfo,
 }
 
+/// Where is looked.
+#[derive(Debug, Clone, Copy)]
+pub struct Places<'a> {
+    /// The command line.
+    pub choice: &'a Choice,
+    /// The settings of the agent's own directory.
+    pub settings: &'a Settings,
+    /// Packages that bring extensions.
+    pub packages: &'a [Package],
+    /// Directory of settings, keys and sessions.
+    pub agent_dir: &'a Path,
+    /// The agent's own working directory.
+    pub home: &'a Path,
+    /// The session's.
+    pub cwd: &'a Path,
+}
+
+impl<'a> Places<'a> {
+    pub(crate) fn of(agent: &'a Agent, cwd: &'a Path) -> Self {
+        Self {
+            choice: &agent.options.extensions,
+            settings: &agent.settings,
+            packages: &agent.options.resources.packages,
+            agent_dir: &agent.agent_dir,
+            home: &agent.cwd,
+            cwd,
+        }
+    }
+
+    /// May the project bring code? That was decided for the agent's own directory.
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.settings.project == ProjectAccess::Full && self.cwd == self.home
+    }
+
+    /// The project's directories of configuration that hold code; none when it may bring none.
+    pub(crate) fn project_dirs(&self) -> Vec<PathBuf> {
+        let names: &[&str] = match self.choice.generation {
+            _ if !self.is_trusted() => &[],
+            Generation::Omp => &[".pi", ".omp", ".xcsh"],
+            _ => &[".pi"],
+        };
+        names.iter().map(|name| self.cwd.join(name)).collect()
+    }
+}
+
 /// The extensions of a session that works in `cwd`, in the order in which their handlers run.
 pub(crate) fn find(agent: &Agent, cwd: &Path) -> Vec<Found> {
-    let choice = &agent.options.extensions;
+    find_at(&Places::of(agent, cwd))
+}
+
+/// The same, in these places.
+pub(super) fn find_at(places: &Places<'_>) -> Vec<Found> {
     let mut finder = Finder::default();
-    for path in &choice.paths {
-        finder.named(path, Scope::Temporary, SourceOrigin::Cli);
-    }
-    let packages = &agent.options.resources.packages;
-    let (named, packages): (Vec<&Package>, Vec<&Package>) = packages
-        .iter()
-        .partition(|package| package.scope == Scope::Temporary);
-    named.into_iter().for_each(|package| finder.package(package));
-    if choice.only_named {
-        return finder.found;
-    }
-    let settings = &agent.settings;
-    let of = |scope: Scope| {
-        let named = settings.extensions.iter();
-        named.filter(move |extra| extra.scope == scope)
-    };
-    // Whether a project may bring code was decided for the agent's own directory.
-    if settings.project == ProjectAccess::Full && cwd == agent.cwd {
-        for extra in of(Scope::Project) {
-            finder.named(&extra.path, Scope::Project, SourceOrigin::Local);
-        }
-        finder.directory(&cwd.join(".pi"), Scope::Project);
-    }
-    for extra in of(Scope::User) {
-        finder.named(&extra.path, Scope::User, SourceOrigin::Local);
-    }
-    finder.directory(&agent.agent_dir, Scope::User);
-    packages.into_iter().for_each(|package| finder.package(package));
+    finder.extensions(places);
+    finder.hooks(places);
+    finder.tools(places);
     finder.found
 }
 
@@ -81,24 +132,105 @@ struct Finder {
 }
 
 impl Finder {
-    fn named(&mut self, path: &Path, scope: Scope, origin: SourceOrigin) {
-        let base = path.parent().unwrap_or(path).to_path_buf();
-        for path in door::find::at(path) {
-            self.add(path, scope, origin, &base);
+    fn extensions(&mut self, places: &Places<'_>) {
+        let (choice, settings, kind) = (places.choice, places.settings, Kind::Extension);
+        for path in &choice.paths {
+            self.named(kind, path, Scope::Temporary, SourceOrigin::Cli);
+        }
+        let (named, packages): (Vec<&Package>, Vec<&Package>) = places
+            .packages
+            .iter()
+            .partition(|package| package.scope == Scope::Temporary);
+        named.into_iter().for_each(|package| self.package(package));
+        if choice.only_named {
+            return;
+        }
+        let of = |scope: Scope| {
+            let named = settings.extensions.iter();
+            named.filter(move |extra| extra.scope == scope)
+        };
+        if places.is_trusted() {
+            for extra in of(Scope::Project) {
+                self.named(kind, &extra.path, Scope::Project, SourceOrigin::Local);
+            }
+            for dir in places.project_dirs() {
+                self.folder(kind, &dir, Scope::Project);
+            }
+        }
+        for extra in of(Scope::User) {
+            self.named(kind, &extra.path, Scope::User, SourceOrigin::Local);
+        }
+        self.folder(kind, places.agent_dir, Scope::User);
+        packages.into_iter().for_each(|package| self.package(package));
+    }
+
+    fn hooks(&mut self, places: &Places<'_>) {
+        let choice = places.choice;
+        let only_named = choice.only_named || choice.no_hooks;
+        self.older(
+            Kind::Hook,
+            places,
+            &places.settings.hooks,
+            &choice.hooks,
+            only_named,
+        );
+    }
+
+    fn tools(&mut self, places: &Places<'_>) {
+        let choice = places.choice;
+        let listed = &places.settings.custom_tools;
+        self.older(Kind::Tool, places, listed, &choice.tools, choice.only_named);
+    }
+
+    /// What the older generations had: folders of the user and of the project, settings, the command line.
+    fn older(
+        &mut self,
+        kind: Kind,
+        places: &Places<'_>,
+        listed: &[ExtraPath],
+        named: &[PathBuf],
+        only_named: bool,
+    ) {
+        if !only_named {
+            self.folder(kind, places.agent_dir, Scope::User);
+            for dir in places.project_dirs() {
+                self.folder(kind, &dir, Scope::Project);
+            }
+            for scope in [Scope::User, Scope::Project] {
+                let may = scope == Scope::User || places.is_trusted();
+                for extra in listed.iter().filter(|extra| may && extra.scope == scope) {
+                    self.named(kind, &extra.path, scope, SourceOrigin::Local);
+                }
+            }
+        }
+        for path in named {
+            self.named(kind, path, Scope::Temporary, SourceOrigin::Cli);
         }
     }
 
-    /// The folder `extensions` of a directory of configuration.
-    fn directory(&mut self, base: &Path, scope: Scope) {
-        for path in door::find::in_directory(&base.join("extensions")) {
-            self.add(path, scope, SourceOrigin::Auto, base);
+    fn named(&mut self, kind: Kind, path: &Path, scope: Scope, origin: SourceOrigin) {
+        let base = path.parent().unwrap_or(path).to_path_buf();
+        for path in door::find::at(path) {
+            self.add(kind, path, scope, origin, &base);
+        }
+    }
+
+    /// The folder of a kind in a directory of configuration.
+    fn folder(&mut self, kind: Kind, base: &Path, scope: Scope) {
+        let name = match kind {
+            Kind::Extension => "extensions",
+            Kind::Hook => "hooks",
+            Kind::Tool => "tools",
+        };
+        for path in door::find::in_directory(&base.join(name)) {
+            self.add(kind, path, scope, SourceOrigin::Auto, base);
         }
     }
 
     fn package(&mut self, package: &Package) {
         let before = self.found.len();
         for path in package.paths(packages::Kind::Extensions) {
-            self.add(path, package.scope, SourceOrigin::Local, &package.root);
+            self.add(Kind::Extension, path, package.scope, SourceOrigin::Local, &package.root);
         }
         for found in self.found.iter_mut().skip(before) {
             found.info.source.clone_from(&package.source);
@@ -106,7 +238,11 @@ impl Finder {
         }
     }
 
-    fn add(&mut self, path: PathBuf, scope: Scope, origin: SourceOrigin, base: &Path) {
+    fn add(&mut self, kind: Kind, path: PathBuf, scope: Scope, origin: SourceOrigin, base: &Path) {
+        // Of hooks, what is no script runs by itself.
+        if kind == Kind::Hook && !is_script(&path) {
+            return;
+        }
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         if !self.seen.insert(real) {
             return;
@@ -127,7 +263,7 @@ impl Finder {
                     Scope::Project => ChildScope::Project,
                     Scope::Temporary => ChildScope::Temporary,
                 },
-                kind: Kind::Extension,
+                kind,
             },
         });
     }

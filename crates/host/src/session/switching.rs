@@ -35,6 +35,8 @@ pub(super) enum Change {
         entry: String,
         before: Option<String>,
         text: String,
+        /// The conversation stays as it is; only the file begins anew (dialects.md 12).
+        keeps_messages: bool,
     },
     /// A copy of the branch that ends here.
     Clone(String),
@@ -51,6 +53,7 @@ impl Change {
                 entry: entry.id.clone(),
                 before: entry.parent_id.clone(),
                 text: user.content.text(),
+                keeps_messages: false,
             }),
             _ => None,
         }
@@ -142,11 +145,13 @@ impl Session {
                 self.begin_anew(parent.as_deref()).map(|()| NOT_CANCELLED)
             }
             Change::Switch(path) => self.switch_to(&path).map(|()| NOT_CANCELLED),
-            Change::Fork { before, text, .. } => {
-                let forked = match before {
-                    Some(before) => self.branch_off(&before),
-                    None => self.begin_anew(self.file_text().as_deref()),
-                };
+            Change::Fork {
+                before,
+                text,
+                keeps_messages,
+                ..
+            } => {
+                let forked = self.fork_off(before, keeps_messages);
                 forked.map(|()| {
                     Reply::Forked(Forked {
                         text,
@@ -197,6 +202,19 @@ impl Session {
         let log = new_log(&self.agent, &self.cwd, parent, None)?;
         self.replace(log, self.cwd.clone(), true)?;
         self.note_start(false)
+    }
+
+    fn fork_off(&mut self, before: Option<String>, keeps_messages: bool) -> Result<(), HostError> {
+        let old = keeps_messages.then(|| (self.machine.messages().to_vec(), self.kept));
+        match before {
+            Some(before) => self.branch_off(&before)?,
+            None => self.begin_anew(self.file_text().as_deref())?,
+        }
+        if let Some((messages, kept)) = old {
+            self.machine = Machine::new(self.machine.settings, messages);
+            self.kept = kept;
+        }
+        Ok(())
     }
 
     fn branch_off(&mut self, leaf: &str) -> Result<(), HostError> {

@@ -23,9 +23,12 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 67] = [
+const USED: [&str; 70] = [
     "packages",
     "extensions",
+    "hooks",
+    "hookTimeout",
+    "customTools",
     "extensionRuntime",
     "keepKeysInToolEnv",
     "modelThinkingLevels",
@@ -98,13 +101,12 @@ const USED: [&str; 67] = [
 const NOT_YET: [&str; 0] = [];
 
 /// Keys of terminals, package managers, telemetry and transports that do not exist here.
-const NO_MEANING: [&str; 43] = [
+const NO_MEANING: [&str; 41] = [
     "autocompleteMaxVisible",
     "branchSummary.skipPrompt",
     "cacheWarming",
     "codemode",
     "collapseChangelog",
-    "customTools",
     "doubleEscapeAction",
     "editorPaddingX",
     "enableAnalytics",
@@ -112,7 +114,6 @@ const NO_MEANING: [&str; 43] = [
     "enableSkillCommands",
     "fullscreenExitOutput",
     "hideThinkingBlock",
-    "hooks",
     "lastChangelogVersion",
     "markdown",
     "mcp",

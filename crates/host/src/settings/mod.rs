@@ -4,6 +4,7 @@
 //! What lives here: the typed view of every key that means something without a terminal. Unknown keys are kept in
 //! [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through settings (`resources`).
 
+mod hooks;
 pub mod jsonc;
 mod keys;
 mod layers;
@@ -27,6 +28,7 @@ use wire::state::{InterruptMode, QueueMode};
 
 use crate::resources::{Diagnostic, ExtraPath, PackageSpec, Scope};
 use crate::trust::{DecidedBy, Trust};
+pub use hooks::HookCommand;
 pub use keys::{KeyUse, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
@@ -101,6 +103,14 @@ pub struct Settings {
     pub extensions: Vec<ExtraPath>,
     /// `packages`, the project's first.
     pub packages: Vec<PackageSpec>,
+    /// Paths in `hooks`: hooks of the older generations, and hook executables.
+    pub hooks: Vec<ExtraPath>,
+    /// Commands in `hooks`.
+    pub hook_commands: Vec<HookCommand>,
+    /// `hookTimeout`: how long a hook may take, in milliseconds.
+    pub hook_timeout_ms: Option<u64>,
+    /// `customTools`: tool files of the older generations.
+    pub custom_tools: Vec<ExtraPath>,
     /// `extensionRuntime`: Node or Bun, when the one on `PATH` is not meant.
     pub extension_runtime: Option<String>,
     /// `todo` and `tasks.todoClearDelay`.

@@ -10,7 +10,7 @@ use crate::settings::keys::KeyUse;
 use crate::settings::layers::Layer;
 
 /// Keys that can run code, switch on tools that the user switched off, send data elsewhere or write elsewhere.
-const TRUSTED_ONLY: [&str; 20] = [
+const TRUSTED_ONLY: [&str; 21] = [
     "extensionRuntime",
     "shellPath",
     "shellCommandPrefix",
@@ -18,6 +18,7 @@ const TRUSTED_ONLY: [&str; 20] = [
     "packages",
     "extensions",
     "hooks",
+    "hookTimeout",
     "customTools",
     "mcp",
     "mcpServers",

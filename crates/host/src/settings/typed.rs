@@ -12,7 +12,7 @@ use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
     ProjectAccess, ProviderRetrySettings, RetrySettings,
 };
-use crate::settings::{Settings, SettingsSource, layers, limits, nudges, permissions};
+use crate::settings::{Settings, SettingsSource, hooks, layers, limits, nudges, permissions};
 
 /// Reads every key that has a meaning for us; all others stay in `raw`.
 pub(super) fn typed(
@@ -32,6 +32,7 @@ pub(super) fn typed(
         "ttsr",
         "localServers",
     ]);
+    let (hooks, hook_commands) = hooks::hooks(reader, source);
     let mut raw = Map::new();
     for layer in reader.layers.iter().rev() {
         layers::merge(&mut raw, &layer.keys);
@@ -61,6 +62,10 @@ pub(super) fn typed(
         prompts: paths(reader, "prompts", source),
         extensions: paths(reader, "extensions", source),
         packages: packages(reader, source),
+        hooks,
+        hook_commands,
+        hook_timeout_ms: reader.count("hookTimeout").filter(|ms| *ms > 0),
+        custom_tools: paths(reader, "customTools", source),
         extension_runtime: reader.text("extensionRuntime"),
         todo: nudges::todo(reader),
         ttsr: nudges::ttsr(reader),

@@ -381,7 +381,7 @@ const RESOURCES: &[Flag] = &[
         "Only templates named by --prompt-template",
     ),
     value(
-        &["--extension", "-e", "--hook"],
+        &["--extension", "-e"],
         "PATH",
         set!(push extensions),
         "An extension; repeatable",
@@ -389,13 +389,24 @@ const RESOURCES: &[Flag] = &[
     switch(
         &["--no-extensions", "-ne"],
         |a| a.no_extensions = true,
-        "Only extensions named by --extension",
+        "Only extensions, hooks and tools named on the command line",
+    ),
+    value(
+        &["--hook"],
+        "PATH",
+        set!(push hooks),
+        "A hook: an executable, or a file of older pi; repeatable",
+    ),
+    switch(
+        &["--no-hooks"],
+        |a| a.no_hooks = true,
+        "Only hooks named by --hook",
     ),
     value(
         &["--tool"],
         "PATH",
-        set::set_custom_tool,
-        "A tool file of older pi; not there yet",
+        set!(push custom_tools),
+        "A tool file of older pi; repeatable",
     ),
 ];
 

@@ -196,8 +196,12 @@ pub(crate) struct Args {
     pub(crate) prompt_templates: Vec<String>,
     /// `--no-prompt-templates`.
     pub(crate) no_prompt_templates: bool,
-    /// `--extension` and `--hook`.
+    /// `--extension`.
     pub(crate) extensions: Vec<String>,
+    /// `--hook`.
+    pub(crate) hooks: Vec<String>,
+    /// `--no-hooks`.
+    pub(crate) no_hooks: bool,
     /// `--no-extensions`.
     pub(crate) no_extensions: bool,
     /// `--tool`.

@@ -46,15 +46,6 @@ fn dialect(flag: &'static str, value: String) -> Result<Dialect, UsageError> {
     })
 }
 
-/// Accepted, so that hosts of older pi start; said, so that nobody waits for the tool.
-pub(super) fn set_custom_tool(args: &mut Args, value: String) -> Result<(), UsageError> {
-    args.warnings.push(format!(
-        "--tool {value} is ignored: tool files of older pi are not there yet"
-    ));
-    args.custom_tools.push(value);
-    Ok(())
-}
-
 /// An option of omp and xcsh. xcsh's client is the one known to give such options by itself.
 pub(super) fn set_vendor(args: &mut Args) {
     args.vendor.get_or_insert(Dialect::Xcsh);

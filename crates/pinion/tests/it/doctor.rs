@@ -505,3 +505,46 @@ fn the_setting_for_a_proxy_leads_requests_there() {
         "{line}"
     );
 }
+
+#[test]
+fn hooks_are_listed_with_the_reason_why_one_is_not_loaded() {
+    let world = World::new([]);
+    let (hooks, project) = (
+        world.dir.agent_dir().join("hooks"),
+        world.dir.cwd().join(".pi/hooks"),
+    );
+    crate::hooks::script(hooks.join("tool_call-guard.sh"), "exit 0");
+    crate::hooks::script(hooks.join("message_update.sh"), "exit 0");
+    crate::hooks::script(project.join("agent_end.sh"), "exit 0");
+    std::fs::write(hooks.join("older.ts"), "export default () => {}").unwrap();
+    let find = |report: &Value, name: &str| {
+        let loaded = report["extensions"]["loaded"].as_array().unwrap().clone();
+        let mut found = loaded.into_iter();
+        found
+            .find(|one| one["path"].as_str().unwrap().ends_with(name))
+            .unwrap()
+    };
+    let (_, report) = examine(&world, &[], &[]);
+    let guard = find(&report, "tool_call-guard.sh");
+    assert_eq!(
+        (&guard["kind"], &guard["event"], &guard["problem"]),
+        (&json!("executable"), &json!("tool_call"), &Value::Null)
+    );
+    assert_eq!(find(&report, "older.ts")["kind"], "hook");
+    let why = |name: &str| find(&report, name)["problem"].as_str().unwrap().to_owned();
+    assert!(why("message_update.sh").contains("message_end"));
+    assert!(why("agent_end.sh").contains("not trusted"));
+    assert!(
+        messages(&report)
+            .iter()
+            .any(|message| message.contains("agent_end.sh"))
+    );
+    let (_, report) = examine(&world, &["--approve"], &[]);
+    assert_eq!(find(&report, "agent_end.sh")["event"], "agent_end");
+    let shown = visit(&world, &[], &[("PATH", "/nonexistent")]).out;
+    assert!(
+        shown.contains("for tool_call") && shown.contains("not loaded"),
+        "{shown}"
+    );
+    assert!(shown.contains("Node 20"), "{shown}");
+}

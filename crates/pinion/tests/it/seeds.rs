@@ -76,6 +76,7 @@ fn written(dialect: &str) -> Vec<Value> {
     lines.extend(pressure(dialect));
     if dialect != "early" {
         lines.extend(commands(dialect));
+        lines.extend(refused(dialect));
     }
     lines
 }
@@ -187,6 +188,26 @@ fn commands(dialect: &str) -> Vec<Value> {
     pi.data(json!({"type": "set_auto_compaction", "enabled": true}));
     pi.data(json!({"type": "set_auto_retry", "enabled": true}));
     let file = pi.file();
+    pi.data(json!({"type": "branch", "entryId": messages[0]["entryId"]}));
+    pi.get("reset");
+    pi.get("new_session");
+    pi.data(json!({"type": "switch_session", "sessionPath": file}));
+    end(&pi)
+}
+
+/// What a hook refuses, and one that fails.
+fn refused(dialect: &str) -> Vec<Value> {
+    let world = World::new([Reply::text(["Hi."])]);
+    let hook = |name: &str, body: &str| {
+        crate::hooks::script(world.dir.agent_dir().join("hooks").join(name), body);
+    };
+    hook("session_before_switch.sh", "exit 2");
+    hook("session_before_fork.sh", "exit 2");
+    hook("input.sh", "echo 'Error message...' >&2; exit 1");
+    let pi = speaking(&world, dialect);
+    say(&pi, "First");
+    let file = pi.file();
+    let messages = pi.get("get_branch_messages")["messages"].clone();
     pi.data(json!({"type": "branch", "entryId": messages[0]["entryId"]}));
     pi.get("reset");
     pi.get("new_session");

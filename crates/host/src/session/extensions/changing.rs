@@ -1,7 +1,6 @@
 //! What extensions may refuse: another session, a compaction, another place of the tree (dialects.md 10.2); and commands of
 //! the user that they may run themselves.
 
-use door::DoorError;
 use pinion_core::compaction::{Finished, Plan, Refusal};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -33,7 +32,10 @@ impl Session {
         self.change_now(asker, change).await;
     }
 
-    pub(super) async fn on_change(&mut self, asker: Asker, change: Change, answer: Value) {
+    pub(super) async fn on_change(&mut self, asker: Asker, mut change: Change, answer: Value) {
+        if let Change::Fork { keeps_messages, .. } = &mut change {
+            *keeps_messages = answer.get("skipConversationRestore") == Some(&json!(true));
+        }
         if !cancels(&answer) {
             return self.change_now(asker, change).await;
         }
@@ -108,16 +110,12 @@ impl Session {
             put(&mut event, "targetSessionFile", json!(path));
         }
         self.sync_state();
-        let extended = &mut self.extensions;
-        let asking = match &extended.door {
-            Some(door) => door.event(&extended.handle, "session_shutdown", &event),
-            None => Err(DoorError::Gone(String::new())),
-        };
-        extended.wait(Then::Leave(asker, change), async move {
-            let answer = match asking {
-                Ok(asking) => tokio::time::timeout(limits::FAREWELL, asking).await,
-                Err(error) => Ok(Err(error)),
-            };
+        self.tell_hooks("session_shutdown", &event);
+        let answer = self
+            .listeners("session_shutdown", &event)
+            .ask("session_shutdown", &event);
+        self.extensions.wait(Then::Leave(asker, change), async move {
+            let answer = tokio::time::timeout(limits::FAREWELL, answer).await;
             Outcome::Answer(answer.unwrap_or_else(|_| Ok(door::Answer::default())))
         });
     }

@@ -26,10 +26,11 @@ impl Session {
         if matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
         }
+        let is_checked = self.extensions.process_hears("tool_call");
+        if !is_checked && self.extensions.tools.is_guarded() {
+            return Some(Prepared::Refused(ToolResult::error(strings::GUARD_GONE)));
+        }
         if !self.extensions.hear("tool_call") {
-            if self.extensions.tools.is_guarded() {
-                return Some(Prepared::Refused(ToolResult::error(strings::GUARD_GONE)));
-            }
             return Some(prepared);
         }
         let input = self.prepared_args(slot).unwrap_or_else(|| call.arguments.clone());

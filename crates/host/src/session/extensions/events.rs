@@ -13,6 +13,11 @@ use super::super::drive::now_ms;
 use super::{Extended, Then, put};
 
 impl Extended {
+    /// Is there somebody who is not only told?
+    fn waits_for(&self, name: &str) -> bool {
+        self.process_hears(name) || self.hooks.answers(name)
+    }
+
     /// Does an event wait for its handlers?
     pub(in crate::session) fn is_telling(&self) -> bool {
         self.waits.values().any(|wait| matches!(wait.then, Then::Tell(_)))
@@ -46,21 +51,12 @@ impl Session {
             return Some(event);
         }
         let told = self.shown(&event);
-        if is_awaited(&event) {
+        if is_awaited(&event) && self.extensions.waits_for(name) {
             self.ask_extensions(name, &told, Then::Tell(event));
             return None;
         }
         self.tell_only(name, &told);
         Some(event)
-    }
-
-    /// Tells something that no answer is awaited to.
-    pub(super) fn tell_only(&mut self, name: &str, event: &Value) {
-        self.sync_state();
-        if let Some(door) = &self.extensions.door {
-            // What is no JSON cannot be told.
-            let _told = door.tell(&self.extensions.handle, name, event);
-        }
     }
 
     /// The run is aborted: nothing waits for handlers any more.
@@ -79,6 +75,7 @@ impl Session {
     pub(in crate::session) async fn cut_off(&mut self) {
         self.stop_waiting().await;
         self.extensions.registered.clear();
+        self.extensions.hooks.mute();
         self.carry_on().await;
         for then in self.extensions.give_up(|_| true) {
             self.refuse(then).await;

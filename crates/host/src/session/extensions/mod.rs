@@ -2,13 +2,15 @@
 //! is asked answers later, as a happening, and what is to be done then travels with the question ([`Then`]).
 //!
 //! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
-//! `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls), `tools` (theirs), `changing`
-//! (what they may refuse), `trusting` (what they say of the project), `subordinate` (sessions of their own), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
+//! `listening` (who is asked), `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls),
+//! `tools` (theirs), `changing` (what they may refuse), `trusting` (what they say of the project), `subordinate` (sessions of
+//! their own), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
 //! business.
 
 mod changing;
 mod checking;
 mod events;
+mod listening;
 mod opening;
 mod requests;
 mod saying;
@@ -35,6 +37,7 @@ use wire::command::{BashParams, NavigateParams};
 use wire::event::CompactionReason;
 
 use crate::extensions::Found;
+use crate::hooks::Hooks;
 use crate::limits;
 use crate::outbox::Origin;
 
@@ -52,6 +55,8 @@ pub(super) use self::tools::Theirs;
 pub(super) struct Extended {
     /// What is loaded, in the order in which handlers run.
     found: Vec<Found>,
+    /// Programs that are run for events.
+    hooks: Hooks,
     /// What the process calls the session.
     handle: String,
     stage: Stage,
@@ -169,9 +174,10 @@ pub(super) enum News {
 
 impl Extended {
     /// Nothing is loaded yet.
-    pub(super) fn new(found: Vec<Found>) -> Self {
+    pub(super) fn new(found: Vec<Found>, hooks: Hooks) -> Self {
         Self {
             found,
+            hooks,
             handle: String::new(),
             stage: Stage::Absent,
             door: None,
@@ -211,15 +217,6 @@ impl Extended {
                 () = due(&mut self.answer_first) => return News::Waited,
             }
         }
-    }
-
-    /// Does an extension listen to this event?
-    pub(super) fn hear(&self, event: &str) -> bool {
-        self.door.is_some()
-            && self
-                .registered
-                .iter()
-                .any(|extension| extension.events.iter().any(|name| name == event))
     }
 
     /// Must ordered mail wait, since what it may depend on is being asked?
@@ -335,18 +332,6 @@ impl Extended {
 }
 
 impl Session {
-    /// Asks all who listen to an event; the answer comes as a happening. Only to be called when somebody
-    /// [hears](Extended::hear) it.
-    pub(super) fn ask_extensions(&mut self, name: &str, event: &Value, then: Then) {
-        self.sync_state();
-        let extended = &mut self.extensions;
-        let asking = match &extended.door {
-            Some(door) => door.event(&extended.handle, name, event),
-            None => Err(DoorError::Gone("there is none".to_owned())),
-        };
-        extended.wait_for(then, asking);
-    }
-
     pub(super) async fn on_extension(&mut self, news: News) {
         match news {
             News::Said(said) => self.on_said(said).await,
@@ -370,6 +355,7 @@ impl Session {
                 for failure in answer.errors {
                     self.extension_failed(failure).await;
                 }
+                self.tell_reason(&answer.value).await;
                 Ok(answer.value)
             }
             Outcome::Answer(Err(error)) => Err(error),

@@ -4,13 +4,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use door::line::{Opened, Registered, Source};
+use door::line::{Era, Opened, Registered, Source};
 use door::{Door, DoorError, Said};
 use serde_json::{Value, json};
 use uuid::Uuid;
 use wire::Command;
 
-use crate::extensions::find;
+use crate::agent::Agent;
+use crate::extensions::{Generation, Places, find};
+use crate::hooks::{self, Hooks};
 use crate::limits;
 
 use super::super::Session;
@@ -19,7 +21,7 @@ use super::{Extended, News, Outcome, Stage, Then, failure, members};
 impl Extended {
     /// Loads what a session that works in `cwd` has.
     pub(in crate::session) fn of(agent: &crate::agent::Agent, cwd: &Path) -> Self {
-        Self::new(find(agent, cwd))
+        Self::new(find(agent, cwd), Hooks::new(hooks::find(&Places::of(agent, cwd))))
     }
 
     /// A call is answered when the session has begun for its extensions.
@@ -58,9 +60,25 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
     )
 }
 
+/// How older extensions are treated. Only the first hooks had a time limit by themselves (dialects.md 10.3).
+fn era(agent: &Agent) -> Era {
+    let generation = agent.options.extensions.generation;
+    let wait = u64::try_from(limits::HOOK_WAIT.as_millis()).ok();
+    let by_default = wait.filter(|_| generation == Generation::Hooks);
+    Era {
+        generation,
+        hook_timeout: agent.settings.hook_timeout_ms.or(by_default),
+    }
+}
+
 impl Session {
     /// Loads the extensions, if there are any. Commands that depend on them wait, but not for ever.
     pub(in crate::session) fn begin_extensions(&mut self) {
+        self.begin_hooks();
+        self.load_extensions();
+    }
+
+    fn load_extensions(&mut self) {
         if self.extensions.found.is_empty() {
             return;
         }
@@ -99,7 +117,8 @@ impl Session {
         let extended = &mut self.extensions;
         let sources: Vec<Source> = extended.found.iter().map(|found| found.source.clone()).collect();
         if let Some(door) = &extended.door {
-            let asking = door.open_session(&extended.handle, &sources, &flags, &state);
+            let era = era(&self.agent);
+            let asking = door.open_session(&extended.handle, &sources, &flags, &state, era);
             extended.wait_for(Then::Opened, asking);
         }
     }
@@ -150,11 +169,21 @@ impl Session {
 
     /// All are loaded: the session begins for them.
     pub(super) async fn begin_for_extensions(&mut self) {
-        if self.extensions.hear("session_start") {
-            let reason = self.extensions.state.reason();
-            self.ask_extensions("session_start", &reason, Then::Started);
+        if self.extensions.process_hears("session_start") {
+            self.ask_process_to_start();
         } else {
             self.extensions_are_open().await;
+        }
+    }
+
+    /// Hooks have heard of it already.
+    fn ask_process_to_start(&mut self) {
+        self.sync_state();
+        let extended = &mut self.extensions;
+        let start = extended.state.reason();
+        if let Some(door) = &extended.door {
+            let asking = door.event(&extended.handle, "session_start", &start);
+            extended.wait_for(Then::Started, asking);
         }
     }
 
@@ -219,7 +248,7 @@ impl Session {
         self.extension_failed(failure("<runtime>", "process", error))
             .await;
         if !self.extensions.found.is_empty() {
-            self.begin_extensions();
+            self.load_extensions();
         }
     }
 
@@ -245,8 +274,8 @@ impl Session {
 
     /// The same extensions for the session that took the place of the old one.
     pub(in crate::session) async fn reopen_extensions(&mut self, reason: &str, previous: Option<String>) {
-        let found = find(&self.agent, &self.cwd);
-        self.extensions.found = found;
+        self.extensions.found = find(&self.agent, &self.cwd);
+        self.extensions.hooks = Hooks::new(hooks::find(&Places::of(&self.agent, &self.cwd)));
         let mut start = members(json!({"type": "session_start", "reason": reason}));
         if let Some(previous) = previous {
             start.insert("previousSessionFile".to_owned(), previous.into());
@@ -295,6 +324,7 @@ impl Session {
         }
         let extended = &mut self.extensions;
         extended.subordinates.dispose();
+        let _in_time = tokio::time::timeout(limits::FAREWELL, extended.hooks.finish()).await;
         if let Some(door) = extended.door.take() {
             let closed = door.close_session(&extended.handle, "quit");
             let _in_time = tokio::time::timeout(Duration::from_millis(200), closed).await;

@@ -1,10 +1,11 @@
 //! What extensions make of a request to the model: other messages (`context`), another body (`before_provider_request`). Both
 //! are asked inside the future that the request begins with, so that an abort ends them and the session waits for neither.
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use door::line::Failure;
-use door::{Answer, Asking, DoorError};
+use door::{Answer, DoorError};
 use llm::{Rewrite, Rewritten};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -15,17 +16,14 @@ use super::failure;
 
 /// The question what the model is to see.
 pub(in crate::session) struct Context {
-    asking: Result<Asking, DoorError>,
+    asking: Pin<Box<dyn Future<Output = Result<Answer, DoorError>> + Send>>,
     failures: mpsc::Sender<Failure>,
 }
 
 impl Context {
     /// The messages as extensions want them; as they are when nobody changed them.
     pub(in crate::session) async fn messages(self, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-        let value = match self.asking {
-            Ok(asking) => settle(asking.await, "context", &self.failures),
-            Err(_) => Value::Null,
-        };
+        let value = settle(self.asking.await, "context", &self.failures);
         let Some(changed) = value.get("messages") else {
             return messages;
         };
@@ -47,11 +45,10 @@ impl Session {
         }
         self.sync_state();
         let event = json!({"type": "context", "messages": self.machine.messages()});
-        let extended = &self.extensions;
-        let door = extended.door.as_ref()?;
+        let asking = self.listeners("context", &event).ask("context", &event);
         Some(Context {
-            asking: door.event(&extended.handle, "context", &event),
-            failures: extended.failures.0.clone(),
+            asking: Box::pin(asking),
+            failures: self.extensions.failures.0.clone(),
         })
     }
 
@@ -61,18 +58,14 @@ impl Session {
         if !self.extensions.hear(name) {
             return None;
         }
-        let (door, handle) = (self.extensions.door.clone()?, self.extensions.handle.clone());
+        let listeners = self.listeners(name, &Value::Null);
         let failures = self.extensions.failures.0.clone();
         Some(Rewrite::new(move |payload: Value| -> Rewritten {
             let event = json!({"type": name, "payload": payload});
-            let asking = door.event(&handle, name, &event);
+            let asking = listeners.clone().ask(name, &event);
             let failures = failures.clone();
             Box::pin(async move {
-                let value = match asking {
-                    Ok(asking) => settle(asking.await, name, &failures),
-                    Err(_) => Value::Null,
-                };
-                match value {
+                match settle(asking.await, name, &failures) {
                     Value::Object(mut answer) => answer.remove("payload").unwrap_or(payload),
                     _ => payload,
                 }

@@ -108,7 +108,7 @@ impl Session {
             "isIdle": self.machine.is_idle(),
             "hasPending": self.machine.queued() > 0,
             "isTrusted": agent.settings.project == crate::settings::ProjectAccess::Full,
-            "hasUI": true,
+            "hasUI": agent.options.extensions.has_ui,
             "mode": "rpc",
             "activeTools": self.active_tools,
             "contextUsage": self.context_usage(),

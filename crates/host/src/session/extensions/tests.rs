@@ -19,6 +19,13 @@ fn origin() -> Origin {
     }
 }
 
+fn none() -> Extended {
+    Extended::new(
+        Vec::new(),
+        crate::hooks::Hooks::new(crate::hooks::Finding::default()),
+    )
+}
+
 fn answer(value: Value) -> Outcome {
     let errors = Vec::new();
     Outcome::Answer(Ok(Answer { value, errors }))
@@ -49,7 +56,7 @@ fn commands(path: &str, names: &[&str]) -> Registered {
 
 #[tokio::test]
 async fn nothing_is_waited_for_when_there_is_nothing() {
-    let mut extended = Extended::new(Vec::new());
+    let mut extended = none();
     let nothing = tokio::time::timeout(Duration::from_millis(5), extended.next()).await;
     assert!(nothing.is_err());
     assert!(!extended.hear("tool_call") && !extended.holds_mail() && !extended.owes());
@@ -58,7 +65,7 @@ async fn nothing_is_waited_for_when_there_is_nothing() {
 
 #[tokio::test]
 async fn answers_come_with_the_number_of_their_question() {
-    let mut extended = Extended::new(Vec::new());
+    let mut extended = none();
     extended.wait(Then::Check(0), std::future::pending());
     extended.wait(Then::Check(1), async { answer(json!("second")) });
     assert_eq!(told(&mut extended).await, (2, json!("second")));
@@ -67,7 +74,7 @@ async fn answers_come_with_the_number_of_their_question() {
 
 #[tokio::test]
 async fn who_gives_up_has_back_what_was_to_be_done_in_the_order_it_was_asked() {
-    let mut extended = Extended::new(Vec::new());
+    let mut extended = none();
     for slot in 0..5 {
         extended.wait(Then::Check(slot), std::future::pending());
     }
@@ -88,7 +95,7 @@ async fn who_gives_up_has_back_what_was_to_be_done_in_the_order_it_was_asked() {
 
 #[tokio::test]
 async fn mail_waits_for_changes_and_not_for_commands() {
-    let mut extended = Extended::new(Vec::new());
+    let mut extended = none();
     extended.wait(Then::Command(origin(), "x".to_owned()), std::future::pending());
     assert!(extended.owes() && !extended.holds_mail());
     let params = wire::command::NavigateParams::default();
@@ -100,7 +107,7 @@ async fn mail_waits_for_changes_and_not_for_commands() {
 
 #[tokio::test]
 async fn a_failed_question_is_an_answer() {
-    let mut extended = Extended::new(Vec::new());
+    let mut extended = none();
     extended.wait_for(Then::Check(0), Err(DoorError::Gone("x".to_owned())));
     match extended.next().await {
         News::Told(told) => assert!(matches!(told.outcome, Outcome::Answer(Err(DoorError::Gone(_))))),
@@ -110,7 +117,7 @@ async fn a_failed_question_is_an_answer() {
 
 #[test]
 fn a_slash_command_is_that_of_the_first_extension_that_has_it() {
-    let mut extended = Extended::new(Vec::new());
+    let mut extended = none();
     extended.registered = vec![commands("a.ts", &["one"]), commands("b.ts", &["one", "two"])];
     let found = |text: &str| {
         extended

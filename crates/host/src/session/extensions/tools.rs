@@ -159,7 +159,7 @@ impl Session {
         extended.tools.tools = tools;
         // When the process died nothing is registered, and what was guarded stays so.
         if !extended.registered.is_empty() {
-            extended.tools.guarded = extended.hear("tool_call");
+            extended.tools.guarded = extended.process_hears("tool_call");
         }
         extended.state.mark_stale();
         self.system_prompt = None;

@@ -60,7 +60,7 @@ fn clients_command_lines_are_understood() {
     assert_eq!(xcsh.vendor, Some(wire::Dialect::Xcsh));
     assert_eq!(xcsh.provider_session_id, some("s1"));
     assert_eq!(
-        (xcsh.extensions, xcsh.custom_tools),
+        (xcsh.hooks, xcsh.custom_tools),
         (vec!["h.ts".to_owned()], vec!["t.ts".to_owned()])
     );
 

@@ -3,6 +3,7 @@
 //! server at most which models it has), runs no command of the configuration, opens no session and
 //! writes nothing but its report.
 
+mod extensions;
 pub(super) mod keys;
 mod mask;
 mod model;
@@ -113,6 +114,7 @@ fn examine(args: &Args, env: &Environment) -> Report {
         model,
         sessions::section(&patient),
         resources::section(&patient),
+        extensions::section(&patient),
         tools::section(&patient),
     ];
     problems.extend(

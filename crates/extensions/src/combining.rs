@@ -1,0 +1,468 @@
+//! How the answers of several listeners to one event become one answer (dialects.md 10.2), as a table: which events there are,
+//! and by which rule each combines. The process of TypeScript extensions does the same for its own handlers; here its answer is
+//! one among several.
+
+use serde_json::{Map, Value, json};
+
+/// How answers combine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Nothing is answered: it is only told.
+    Observe,
+    /// The first that cancels is the last that is asked; otherwise the last answer counts.
+    Cancel,
+    /// The first that blocks is the last that is asked; a changed `input` is what the next one sees.
+    Block,
+    /// The first answer with this member is the last that is asked for.
+    First(&'static str),
+    /// These members take the place of the event's, for the next one as well.
+    Chain(&'static [&'static str]),
+    /// Members of a tool's result, one by one, for the next one as well.
+    Patch,
+    /// Messages of all, in order; the system prompt is handed on.
+    Begin,
+    /// Text and images are handed on; who deals with it is the last that is asked.
+    Input,
+    /// Another message of the same role.
+    Message,
+    /// Lists of paths are joined.
+    Collect,
+}
+
+/// The events, and how answers to them combine.
+const EVENTS: [(&str, Rule); 43] = [
+    ("session_start", Rule::Observe),
+    ("session_shutdown", Rule::Observe),
+    ("session_before_switch", Rule::Cancel),
+    ("session_before_fork", Rule::Cancel),
+    ("session_before_compact", Rule::Cancel),
+    ("session_compact", Rule::Observe),
+    ("session_compact_failed", Rule::Observe),
+    ("session_before_tree", Rule::Cancel),
+    ("session_tree", Rule::Observe),
+    ("session_info_changed", Rule::Observe),
+    ("entry_appended", Rule::Observe),
+    ("agent_start", Rule::Observe),
+    ("agent_end", Rule::Observe),
+    ("agent_before_settle", Rule::Chain(&["entries", "continue"])),
+    ("agent_settled", Rule::Observe),
+    ("turn_start", Rule::Observe),
+    ("turn_end", Rule::Observe),
+    ("message_start", Rule::Observe),
+    ("message_end", Rule::Message),
+    ("tool_execution_start", Rule::Observe),
+    ("tool_execution_end", Rule::Observe),
+    ("tool_call", Rule::Block),
+    ("tool_result", Rule::Patch),
+    ("context_with_system", Rule::Chain(&["messages", "systemPrompt"])),
+    ("context", Rule::Chain(&["messages"])),
+    ("before_agent_start", Rule::Begin),
+    ("before_provider_request", Rule::Chain(&["payload"])),
+    ("before_provider_headers", Rule::Chain(&["headers"])),
+    ("after_provider_response", Rule::Observe),
+    ("input", Rule::Input),
+    ("user_bash", Rule::First("result")),
+    ("model_select", Rule::Observe),
+    ("thinking_level_select", Rule::Observe),
+    ("resources_discover", Rule::Collect),
+    ("ui_prompt_start", Rule::Observe),
+    ("ui_prompt_end", Rule::Observe),
+    ("queue_update", Rule::Observe),
+    ("compaction_start", Rule::Observe),
+    ("compaction_end", Rule::Observe),
+    ("auto_retry_start", Rule::Observe),
+    ("auto_retry_end", Rule::Observe),
+    ("ttsr_triggered", Rule::Observe),
+    ("todo_reminder", Rule::Observe),
+];
+
+/// What can be patched in a result (dialects.md 10.2, `tool_result`).
+const RESULT: [&str; 6] = [
+    "content",
+    "details",
+    "isError",
+    "usage",
+    "structuredContent",
+    "terminate",
+];
+
+/// Lists of `resources_discover`.
+const LISTS: [&str; 3] = ["skillPaths", "promptPaths", "themePaths"];
+
+/// The names of all events.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    EVENTS.iter().map(|(name, _)| *name)
+}
+
+/// How answers to an event combine; of events that nobody knows nothing is answered.
+pub fn rule(event: &str) -> Rule {
+    let known = EVENTS.iter().find(|(name, _)| *name == event);
+    known.map_or(Rule::Observe, |(_, rule)| *rule)
+}
+
+/// Is somebody else to be asked?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The next one.
+    On,
+    /// Nobody: the answer is there.
+    Stop,
+}
+
+/// Answers to one event on their way to become one.
+#[derive(Debug)]
+pub struct Combining {
+    rule: Rule,
+    event: Value,
+    value: Map<String, Value>,
+}
+
+impl Combining {
+    /// Nobody has answered yet.
+    pub fn new(name: &str, event: Value) -> Self {
+        Self {
+            rule: rule(name),
+            event,
+            value: Map::new(),
+        }
+    }
+
+    /// What the next one sees.
+    pub fn event(&self) -> &Value {
+        &self.event
+    }
+
+    /// All answers in one; null when nobody had anything to say.
+    pub fn into_value(self) -> Value {
+        if self.value.is_empty() {
+            Value::Null
+        } else {
+            Value::Object(self.value)
+        }
+    }
+
+    /// The next answer, and who gave it.
+    ///
+    /// # Errors
+    /// When it is none that this event takes; what was said before stays.
+    pub fn take(&mut self, answer: Value, from: &str) -> Result<Flow, String> {
+        let Value::Object(mut answer) = answer else {
+            return Ok(Flow::On);
+        };
+        match self.rule {
+            Rule::Observe => {}
+            Rule::Cancel => {
+                let cancels = is(&answer, "cancel");
+                self.value = answer;
+                return Ok(flow(cancels));
+            }
+            Rule::Block => return Ok(self.block(answer)),
+            Rule::First(member) => {
+                let decides = answer.contains_key(member);
+                if decides {
+                    self.value = answer;
+                }
+                return Ok(flow(decides));
+            }
+            Rule::Chain(members) => {
+                for member in members {
+                    if let Some(changed) = answer.remove(*member) {
+                        self.hand_on(member, changed);
+                    }
+                }
+            }
+            Rule::Patch => self.patch(answer),
+            Rule::Begin => self.begin(answer),
+            Rule::Input => return Ok(self.input(answer)),
+            Rule::Message => return self.message(answer),
+            Rule::Collect => self.collect(answer, from),
+        }
+        Ok(Flow::On)
+    }
+
+    /// A changed member, for the answer and for the next one.
+    fn hand_on(&mut self, member: &str, changed: Value) {
+        if let Value::Object(event) = &mut self.event {
+            event.insert(member.to_owned(), changed.clone());
+        }
+        self.value.insert(member.to_owned(), changed);
+    }
+
+    fn block(&mut self, mut answer: Map<String, Value>) -> Flow {
+        if let Some(input) = answer.remove("input").filter(Value::is_object) {
+            self.hand_on("input", input);
+        }
+        let blocks = is(&answer, "block");
+        if blocks {
+            self.value.extend(answer);
+        }
+        flow(blocks)
+    }
+
+    fn patch(&mut self, mut answer: Map<String, Value>) {
+        let has_structure = self
+            .event
+            .get("structuredContent")
+            .is_some_and(|value| !value.is_null());
+        let outdated = answer.contains_key("content") && !answer.contains_key("structuredContent");
+        for member in RESULT {
+            if let Some(changed) = answer.remove(member) {
+                self.hand_on(member, changed);
+            }
+        }
+        if outdated && has_structure {
+            self.hand_on("structuredContent", Value::Null);
+        }
+    }
+
+    fn begin(&mut self, mut answer: Map<String, Value>) {
+        let mut added = Vec::new();
+        for member in ["message", "messages"] {
+            match answer.remove(member) {
+                None | Some(Value::Null) => {}
+                Some(Value::Array(several)) => added.extend(several),
+                Some(one) => added.push(one),
+            }
+        }
+        if !added.is_empty() {
+            let messages = self.value.entry("messages").or_insert_with(|| json!([]));
+            if let Value::Array(messages) = messages {
+                messages.append(&mut added);
+            }
+        }
+        for member in ["systemPrompt", "systemPromptOptions"] {
+            if let Some(changed) = answer.remove(member).filter(|changed| !changed.is_null()) {
+                self.hand_on(member, changed);
+            }
+        }
+    }
+
+    fn input(&mut self, mut answer: Map<String, Value>) -> Flow {
+        let action = answer.get("action").and_then(Value::as_str).map(str::to_owned);
+        if action.as_deref() == Some("handled") || is(&answer, "handled") {
+            answer.insert("action".to_owned(), json!("handled"));
+            self.value = answer;
+            return Flow::Stop;
+        }
+        let changes = match action.as_deref() {
+            Some(action) => action == "transform",
+            None => answer.contains_key("text"),
+        };
+        if changes {
+            self.value.insert("action".to_owned(), json!("transform"));
+            for member in ["text", "images"] {
+                if let Some(changed) = answer.remove(member).filter(|changed| !changed.is_null()) {
+                    self.hand_on(member, changed);
+                }
+            }
+        }
+        Flow::On
+    }
+
+    fn message(&mut self, mut answer: Map<String, Value>) -> Result<Flow, String> {
+        let Some(message) = answer.remove("message").filter(Value::is_object) else {
+            return Ok(Flow::On);
+        };
+        let role = |message: &Value| {
+            message
+                .get("role")
+                .and_then(Value::as_str)
+                .unwrap_or("none")
+                .to_owned()
+        };
+        let (is, becomes) = (
+            self.event.get("message").map(&role).unwrap_or_default(),
+            role(&message),
+        );
+        if is != becomes {
+            return Err(format!(
+                "message_end must keep the role {is}, not make it {becomes}"
+            ));
+        }
+        self.hand_on("message", message);
+        Ok(Flow::On)
+    }
+
+    fn collect(&mut self, mut answer: Map<String, Value>, from: &str) {
+        for list in LISTS {
+            let Some(Value::Array(paths)) = answer.remove(list) else {
+                continue;
+            };
+            let named = |path: Value| match path {
+                Value::String(path) => json!({"path": path, "extensionPath": from}),
+                named => named,
+            };
+            let all = self.value.entry(list).or_insert_with(|| json!([]));
+            if let Value::Array(all) = all {
+                all.extend(paths.into_iter().map(named));
+            }
+        }
+    }
+}
+
+fn is(answer: &Map<String, Value>, member: &str) -> bool {
+    answer.get(member) == Some(&Value::Bool(true))
+}
+
+fn flow(stops: bool) -> Flow {
+    if stops { Flow::Stop } else { Flow::On }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Combining, Flow, Rule, names, rule};
+
+    /// What becomes of answers to an event, how many were asked for, and what one more would see.
+    fn combined(name: &str, event: Value, answers: &[Value]) -> (Value, usize, Value) {
+        let mut combining = Combining::new(name, event);
+        let mut asked = 0;
+        for answer in answers {
+            asked += 1;
+            if combining.take(answer.clone(), "me") == Ok(Flow::Stop) {
+                break;
+            }
+        }
+        let seen = combining.event().clone();
+        (combining.into_value(), asked, seen)
+    }
+
+    #[test]
+    fn the_first_refusal_ends_the_asking_and_else_the_last_answer_counts() {
+        let event = json!({"type": "session_before_switch"});
+        let (value, asked, _) = combined(
+            "session_before_switch",
+            event.clone(),
+            &[json!({"a": 1}), json!({"cancel": true}), json!({"b": 2})],
+        );
+        assert_eq!((value, asked), (json!({"cancel": true}), 2));
+        let (value, asked, _) = combined(
+            "session_before_fork",
+            event.clone(),
+            &[json!({"a": 1}), Value::Null, json!({"b": 2}), Value::Null],
+        );
+        assert_eq!((value, asked), (json!({"b": 2}), 4));
+        assert_eq!(
+            combined("session_before_tree", event, &[Value::Null]).0,
+            Value::Null
+        );
+    }
+
+    #[test]
+    fn a_block_ends_the_asking_and_a_changed_input_is_handed_on() {
+        let event = json!({"type": "tool_call", "input": {"command": "a"}});
+        let (value, asked, seen) = combined(
+            "tool_call",
+            event,
+            &[
+                json!({"input": {"command": "b"}}),
+                json!({"block": true, "reason": "no"}),
+                json!({"block": false}),
+            ],
+        );
+        assert_eq!(asked, 2);
+        assert_eq!(
+            value,
+            json!({"block": true, "reason": "no", "input": {"command": "b"}})
+        );
+        assert_eq!(seen["input"]["command"], "b");
+    }
+
+    #[test]
+    fn members_are_handed_on_and_patches_add_up() {
+        let (value, _, seen) = combined(
+            "context",
+            json!({"messages": [1]}),
+            &[json!({"messages": [1, 2]}), json!({"other": 1})],
+        );
+        assert_eq!(
+            (value, seen),
+            (json!({"messages": [1, 2]}), json!({"messages": [1, 2]}))
+        );
+        let event = json!({"content": [], "isError": false, "structuredContent": {"x": 1}});
+        let (value, _, seen) = combined(
+            "tool_result",
+            event,
+            &[json!({"isError": true}), json!({"content": ["y"]})],
+        );
+        assert_eq!(
+            value,
+            json!({"isError": true, "content": ["y"], "structuredContent": null})
+        );
+        assert_eq!(seen["isError"], true);
+    }
+
+    #[test]
+    fn a_run_gets_all_messages_and_the_last_prompt() {
+        let (value, _, seen) = combined(
+            "before_agent_start",
+            json!({"systemPrompt": "a"}),
+            &[
+                json!({"message": {"n": 1}, "systemPrompt": "b"}),
+                json!({"messages": [{"n": 2}]}),
+            ],
+        );
+        assert_eq!(
+            value,
+            json!({"messages": [{"n": 1}, {"n": 2}], "systemPrompt": "b"})
+        );
+        assert_eq!(seen["systemPrompt"], "b");
+    }
+
+    #[test]
+    fn input_is_changed_until_somebody_deals_with_it() {
+        let event = json!({"text": "a"});
+        let changes = [json!({"text": "b"}), json!({"action": "continue", "text": "c"})];
+        let (value, _, seen) = combined("input", event.clone(), &changes);
+        assert_eq!(value, json!({"action": "transform", "text": "b"}));
+        assert_eq!(seen["text"], "b");
+        let handled = [
+            json!({"text": "b"}),
+            json!({"handled": true}),
+            json!({"text": "c"}),
+        ];
+        let (value, asked, _) = combined("input", event, &handled);
+        assert_eq!((value["action"].as_str(), asked), (Some("handled"), 2));
+    }
+
+    #[test]
+    fn messages_keep_their_role_and_lists_are_joined() {
+        let mut combining = Combining::new("message_end", json!({"message": {"role": "user"}}));
+        assert!(
+            combining
+                .take(json!({"message": {"role": "assistant"}}), "me")
+                .is_err()
+        );
+        assert!(
+            combining
+                .take(json!({"message": {"role": "user", "n": 1}}), "me")
+                .is_ok()
+        );
+        assert_eq!(combining.into_value()["message"]["n"], 1);
+        let lists = [
+            json!({"skillPaths": ["/a"]}),
+            json!({"skillPaths": [{"path": "/b"}]}),
+        ];
+        let (value, _, _) = combined("resources_discover", json!({}), &lists);
+        assert_eq!(
+            value,
+            json!({"skillPaths": [{"path": "/a", "extensionPath": "me"}, {"path": "/b"}]})
+        );
+        let ran = [
+            json!({}),
+            json!({"result": {"output": "x"}}),
+            json!({"result": {}}),
+        ];
+        let (value, asked, _) = combined("user_bash", json!({}), &ran);
+        assert_eq!((value, asked), (json!({"result": {"output": "x"}}), 2));
+    }
+
+    #[test]
+    fn what_is_only_told_has_no_answer() {
+        let (value, _, _) = combined("agent_end", json!({}), &[json!({"cancel": true, "block": true})]);
+        assert_eq!(value, Value::Null);
+        assert_eq!(rule("message_update"), Rule::Observe);
+        assert!(!names().any(|name| name == "message_update" || name == "tool_execution_update"));
+    }
+}

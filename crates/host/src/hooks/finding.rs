@@ -1,0 +1,246 @@
+//! Which hook executables a session has: files whose names begin with an event's name, and commands in settings. Whether a
+//! project may bring any is decided by [`Places`].
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::extensions::Places;
+use crate::limits;
+use crate::resources::Scope;
+use crate::settings::HookCommand;
+use door::combining::names;
+
+use super::{Hook, Refused};
+
+/// Events that come with every piece of an answer or of an output.
+const DELTAS: [&str; 2] = ["message_update", "tool_execution_update"];
+
+/// Endings of names that make a file something else than a hook.
+const LEFT_ALONE: [&str; 4] = ["~", ".bak", ".disabled", ".sample"];
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Finding {
+    /// In the order in which they are asked.
+    pub(crate) hooks: Vec<Hook>,
+    /// What was to be a hook and is none.
+    pub(crate) refused: Vec<Refused>,
+}
+
+/// The hook executables of a session: the user's, the project's where it is trusted, those of settings, those named on the
+/// command line; files of a folder by name.
+pub(crate) fn find(places: &Places<'_>) -> Finding {
+    let settings = places.settings;
+    let wait = settings
+        .hook_timeout_ms
+        .map_or(limits::HOOK_WAIT, Duration::from_millis);
+    let mut finder = Finder {
+        wait,
+        seen: HashSet::new(),
+        finding: Finding::default(),
+    };
+    if !places.choice.only_named && !places.choice.no_hooks {
+        finder.folder(&places.agent_dir.join("hooks"), Scope::User);
+        for dir in places.project_dirs() {
+            finder.folder(&dir.join("hooks"), Scope::Project);
+        }
+        for scope in [Scope::User, Scope::Project] {
+            if scope == Scope::Project && !places.is_trusted() {
+                continue;
+            }
+            for extra in settings.hooks.iter().filter(|extra| extra.scope == scope) {
+                finder.named(&extra.path, scope);
+            }
+            for command in settings
+                .hook_commands
+                .iter()
+                .filter(|command| command.scope == scope)
+            {
+                finder.command(command);
+            }
+        }
+    }
+    for path in &places.choice.hooks {
+        finder.named(path, Scope::Temporary);
+    }
+    finder.finding
+}
+
+/// Is it a script for the TypeScript host, and not one that runs by itself?
+pub(crate) fn is_script(path: &Path) -> bool {
+    let ends = path
+        .extension()
+        .is_some_and(|ending| ending == "ts" || ending == "js");
+    let runs = || Event::of(path).is_some() && shebang(path).is_some();
+    ends && !runs()
+}
+
+struct Finder {
+    /// How long those may run that do not say.
+    wait: Duration,
+    /// One file is one hook, by whichever name it is found.
+    seen: HashSet<PathBuf>,
+    finding: Finding,
+}
+
+impl Finder {
+    fn folder(&mut self, dir: &Path, scope: Scope) {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        paths.sort();
+        for path in paths {
+            self.file(path, scope, false);
+        }
+    }
+
+    /// A file or a folder that somebody named.
+    fn named(&mut self, path: &Path, scope: Scope) {
+        if path.is_dir() {
+            self.folder(path, scope);
+        } else {
+            self.file(path.to_path_buf(), scope, true);
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, scope: Scope, named: bool) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let left_alone = name.starts_with('.') || LEFT_ALONE.iter().any(|ending| name.ends_with(ending));
+        if is_script(&path) || (!named && (left_alone || !path.is_file())) {
+            return;
+        }
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !self.seen.insert(real) {
+            return;
+        }
+        let (event, runs) = (Event::of(&path), how_to_run(&path));
+        let why = match (event, runs) {
+            (_, _) if !path.is_file() => "There is no such file".to_owned(),
+            (Some(Event::Delta(event)), _) => delta(event),
+            (Some(Event::Known(event)), Some((program, args))) => {
+                return self.add(Hook {
+                    event,
+                    path,
+                    program,
+                    args,
+                    tools: Vec::new(),
+                    timeout: self.wait,
+                    scope,
+                });
+            }
+            (Some(_), None) => "It is not executable and does not begin with #!".to_owned(),
+            (None, Some(_)) => "Its name does not begin with the name of an event".to_owned(),
+            (None, None) if named => "Its name does not begin with the name of an event".to_owned(),
+            (None, None) => return,
+        };
+        self.refuse(path, scope, why);
+    }
+
+    fn command(&mut self, command: &HookCommand) {
+        let (path, scope) = (command.program.clone(), command.scope);
+        let event = match names().find(|name| *name == command.event) {
+            Some(event) => event,
+            None if DELTAS.contains(&command.event.as_str()) => {
+                return self.refuse(path, scope, delta(&command.event));
+            }
+            None => return self.refuse(path, scope, format!("There is no event {}", command.event)),
+        };
+        if !command.tools.is_empty() && !event.starts_with("tool_") {
+            return self.refuse(
+                path,
+                scope,
+                format!("{event} is not about a tool: leave out \"tools\""),
+            );
+        }
+        self.add(Hook {
+            event,
+            program: command.program.clone().into(),
+            path,
+            args: command.args.iter().map(OsString::from).collect(),
+            tools: command.tools.clone(),
+            timeout: command.timeout.unwrap_or(self.wait),
+            scope,
+        });
+    }
+
+    fn add(&mut self, hook: Hook) {
+        if self.finding.hooks.len() < limits::HOOKS {
+            self.finding.hooks.push(hook);
+        } else {
+            let why = format!("There are {} hooks already", limits::HOOKS);
+            self.refuse(hook.path, hook.scope, why);
+        }
+    }
+
+    fn refuse(&mut self, path: PathBuf, scope: Scope, why: String) {
+        self.finding.refused.push(Refused { path, scope, why });
+    }
+}
+
+fn delta(event: &str) -> String {
+    format!(
+        "{event} comes with every piece, and hooks are not run for it; {} comes once",
+        match event {
+            "message_update" => "message_end",
+            _ => "tool_execution_end",
+        }
+    )
+}
+
+/// The event that a file name begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Known(&'static str),
+    Delta(&'static str),
+}
+
+impl Event {
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let begins = |event: &&str| {
+            let rest = name.strip_prefix(*event);
+            rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphanumeric()))
+        };
+        let known = names().map(Self::Known);
+        let all = known.chain(DELTAS.into_iter().map(Self::Delta));
+        // `session_before_compact.sh` is not about `session`.
+        all.filter(|event| begins(&event.name()))
+            .max_by_key(|event| event.name().len())
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Known(name) | Self::Delta(name) => name,
+        }
+    }
+}
+
+/// The program and the arguments that run a file: itself, or whom its first line names.
+fn how_to_run(path: &Path) -> Option<(OsString, Vec<OsString>)> {
+    let meta = path.metadata().ok()?;
+    if meta.permissions().mode() & 0o111 != 0 {
+        return Some((path.into(), Vec::new()));
+    }
+    let (program, arg) = shebang(path)?;
+    let args = arg.into_iter().map(OsString::from).chain([path.into()]);
+    Some((program.into(), args.collect()))
+}
+
+/// The program of a file's `#!` line and its argument, which is one as for the system itself.
+fn shebang(path: &Path) -> Option<(String, Option<String>)> {
+    let mut start = Vec::new();
+    let file = fs::File::open(path).ok()?;
+    let limit = u64::try_from(limits::SHEBANG).unwrap_or(u64::MAX);
+    file.take(limit).read_to_end(&mut start).ok()?;
+    let text = String::from_utf8_lossy(&start);
+    let line = text.lines().next()?.strip_prefix("#!")?.trim();
+    let (program, arg) = match line.split_once(char::is_whitespace) {
+        Some((program, arg)) => (program, Some(arg.trim().to_owned())),
+        None => (line, None),
+    };
+    (!program.is_empty() && Path::new(program).has_root()).then(|| (program.to_owned(), arg))
+}
