@@ -8,7 +8,7 @@ use door::line::{Kind, Scope as ChildScope, Source};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
-use crate::resources::{Origin as SourceOrigin, Package, Scope, SourceInfo, packages};
+use crate::resources::{Changes, Origin as SourceOrigin, Package, Scope, SourceInfo, counts, packages};
 use crate::settings::ProjectAccess;
 
 /// What the command line says about extensions.
@@ -41,7 +41,10 @@ pub(crate) struct Found {
 /// The extensions of a session that works in `cwd`, in the order in which their handlers run.
 pub(crate) fn find(agent: &Agent, cwd: &Path) -> Vec<Found> {
     let choice = &agent.options.extensions;
-    let mut finder = Finder::default();
+    let mut finder = Finder {
+        changes: agent.options.resources.changes.clone(),
+        ..Finder::default()
+    };
     for path in &choice.paths {
         finder.named(path, Scope::Temporary, SourceOrigin::Cli);
     }
@@ -75,6 +78,7 @@ pub(crate) fn find(agent: &Agent, cwd: &Path) -> Vec<Found> {
 
 #[derive(Default)]
 struct Finder {
+    changes: Vec<Changes>,
     found: Vec<Found>,
     /// One file is loaded once, by whichever name.
     seen: HashSet<PathBuf>,
@@ -107,6 +111,9 @@ impl Finder {
     }
 
     fn add(&mut self, path: PathBuf, scope: Scope, origin: SourceOrigin, base: &Path) {
+        if !counts(&self.changes, packages::Kind::Extensions, scope, &path) {
+            return;
+        }
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());
         if !self.seen.insert(real) {
             return;
