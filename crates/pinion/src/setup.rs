@@ -408,6 +408,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
             .collect::<Vec<ExtraPath>>()
     };
     ResourceOptions {
+        changes: settings.changes.clone(),
         packages: packages(args, settings, env).0,
         project: settings.project != ProjectAccess::None,
         context_files: !args.no_context_files,

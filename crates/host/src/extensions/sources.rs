@@ -10,7 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::agent::Agent;
 use crate::hooks::is_script;
-use crate::resources::{ExtraPath, Origin as SourceOrigin, Package, Scope, SourceInfo, packages};
+use crate::resources::{
+    Changes, ExtraPath, Origin as SourceOrigin, Package, Scope, SourceInfo, counts, packages,
+};
 use crate::settings::{ProjectAccess, Settings};
 
 /// What the command line says about extensions.
@@ -117,7 +119,10 @@ pub(crate) fn find(agent: &Agent, cwd: &Path) -> Vec<Found> {
 
 /// The same, in these places.
 pub(super) fn find_at(places: &Places<'_>) -> Vec<Found> {
-    let mut finder = Finder::default();
+    let mut finder = Finder {
+        changes: places.settings.changes.clone(),
+        ..Finder::default()
+    };
     finder.extensions(places);
     finder.hooks(places);
     finder.tools(places);
@@ -126,6 +131,7 @@ pub(super) fn find_at(places: &Places<'_>) -> Vec<Found> {
 
 #[derive(Default)]
 struct Finder {
+    changes: Vec<Changes>,
     found: Vec<Found>,
     /// One file is loaded once, by whichever name.
     seen: HashSet<PathBuf>,
@@ -240,7 +246,12 @@ impl Finder {
 
     fn add(&mut self, kind: Kind, path: PathBuf, scope: Scope, origin: SourceOrigin, base: &Path) {
         // Of hooks, what is no script runs by itself.
-        if kind == Kind::Hook && !is_script(&path) {
+        let is_out = match kind {
+            Kind::Extension => !counts(&self.changes, packages::Kind::Extensions, scope, &path),
+            Kind::Hook => !is_script(&path),
+            Kind::Tool => false,
+        };
+        if is_out {
             return;
         }
         let real = path.canonicalize().unwrap_or_else(|_| path.clone());

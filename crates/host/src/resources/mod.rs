@@ -4,6 +4,7 @@
 //! it is first asked for and kept; a reload is a new [`Resources`]. What does not: settings files (`settings`), extensions,
 //! the environment, and any decision about when a prompt is sent.
 
+mod changes;
 mod commands;
 mod context;
 mod diagnostic;
@@ -27,6 +28,8 @@ use std::sync::{Arc, OnceLock};
 
 use pinion_core::ttsr::Rules;
 
+pub use changes::Changes;
+pub(crate) use changes::{counts, is_change};
 pub use commands::CommandInfo;
 pub use context::{ContextFile, context_files};
 pub use diagnostic::Diagnostic;
@@ -61,6 +64,8 @@ pub struct ResourceOptions {
     pub skill_paths: Vec<ExtraPath>,
     /// Templates named by settings and flags.
     pub template_paths: Vec<ExtraPath>,
+    /// What settings take out of what is found.
+    pub changes: Vec<Changes>,
     /// Packages that are there, those of the command line first.
     pub packages: Vec<Package>,
     /// `--system-prompt`: a file or the text itself.
@@ -86,6 +91,7 @@ impl ResourceOptions {
             rules: true,
             skill_paths: Vec::new(),
             template_paths: Vec::new(),
+            changes: Vec::new(),
             packages: Vec::new(),
             system_prompt: None,
             append_system_prompt: Vec::new(),

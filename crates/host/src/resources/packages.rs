@@ -4,10 +4,9 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use ignore::Match;
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use serde_json::Value;
 
+use crate::resources::changes::{is_change, rules, says};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::limits;
 use crate::resources::skill_files;
@@ -160,9 +159,11 @@ fn installed(source: &str) -> Option<PathBuf> {
         let path = spec.replacen(':', "/", 1);
         format!("git/{}", path.trim_end_matches('/').trim_end_matches(".git"))
     };
-    let path = PathBuf::from(below);
+    let path = PathBuf::from(&below);
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-    is_plain.then_some(path)
+    // The kind of installation, a folder in it, and a name.
+    let is_whole = path.components().count() > 2 && !below.ends_with('/');
+    (is_plain && is_whole).then_some(path)
 }
 
 impl Package {
@@ -203,7 +204,7 @@ impl Package {
     }
 
     fn listed(&self, kind: Kind, entries: &[String]) -> Vec<PathBuf> {
-        let is_change = |entry: &String| entry.starts_with(['!', '+', '-']);
+        let is_change = |entry: &String| is_change(entry);
         let is_pattern = |entry: &String| entry.contains(['*', '?', '[', '{']);
         let (changes, entries): (Vec<String>, Vec<String>) = entries.iter().cloned().partition(is_change);
         let (patterns, plain): (Vec<String>, Vec<String>) = entries.into_iter().partition(is_pattern);
@@ -237,7 +238,7 @@ impl Package {
     /// What a list of paths and patterns leaves of it.
     fn chosen(&self, kind: Kind, found: &[PathBuf], list: &[String]) -> Vec<PathBuf> {
         let rules = rules(&self.root, list);
-        let by_default = list.iter().all(|item| item.starts_with(['!', '+', '-']));
+        let by_default = list.iter().all(|item| is_change(item));
         let mut files: Vec<PathBuf> = Vec::new();
         for path in found {
             match kind {
@@ -251,31 +252,6 @@ impl Package {
         }
         files.retain(|file| says(&rules, &self.root, file).unwrap_or(by_default));
         files
-    }
-}
-
-/// Rules for paths below a directory: plain and `+` choose, `!` and `-` leave out, the last one that fits counts.
-fn rules(root: &Path, list: &[String]) -> Gitignore {
-    let mut builder = GitignoreBuilder::new(root);
-    for item in list {
-        let (sign, path) = match item.split_at_checked(1) {
-            Some(("!" | "-", rest)) => ("!", rest),
-            Some(("+", rest)) => ("", rest),
-            _ => ("", item.as_str()),
-        };
-        let path = path.trim_start_matches("./").trim_start_matches('/');
-        // One that cannot be understood fits nothing.
-        let _added = builder.add_line(None, &format!("{sign}/{path}"));
-    }
-    builder.build().unwrap_or_else(|_| Gitignore::empty())
-}
-
-fn says(rules: &Gitignore, root: &Path, file: &Path) -> Option<bool> {
-    let path = file.strip_prefix(root).ok()?;
-    match rules.matched_path_or_any_parents(path, false) {
-        Match::None => None,
-        Match::Ignore(_) => Some(true),
-        Match::Whitelist(_) => Some(false),
     }
 }
 

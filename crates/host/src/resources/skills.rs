@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::resources::ResourceOptions;
+use crate::resources::changes::{Changes, counts};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::frontmatter::{self, Document};
 use crate::resources::limits;
@@ -34,7 +35,10 @@ pub struct Skill {
 
 /// All skills in order of precedence; of two with the same name the first wins.
 pub(crate) fn load(options: &ResourceOptions) -> (Vec<Skill>, Vec<Diagnostic>) {
-    let mut loader = Loader::default();
+    let mut loader = Loader {
+        changes: options.changes.clone(),
+        ..Loader::default()
+    };
     for place in places(options) {
         loader.place(&place);
     }
@@ -104,6 +108,7 @@ fn up_to_git_root(cwd: &Path) -> Vec<&Path> {
 
 #[derive(Default)]
 struct Loader {
+    changes: Vec<Changes>,
     skills: Vec<Skill>,
     notes: Vec<Diagnostic>,
     /// Real paths of the files seen, since links may lead to one file twice.
@@ -132,6 +137,9 @@ impl Loader {
     }
 
     fn candidate(&mut self, candidate: &Candidate, place: &Place) {
+        if place.package.is_none() && !counts(&self.changes, Kind::Skills, place.scope, &candidate.path) {
+            return;
+        }
         if !fs::canonicalize(&candidate.path).is_ok_and(|real| self.seen.insert(real)) {
             return;
         }

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::resources::ResourceOptions;
+use crate::resources::changes::counts;
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::frontmatter;
 use crate::resources::limits;
@@ -38,6 +39,9 @@ pub(crate) fn load(options: &ResourceOptions) -> (Vec<Template>, Vec<Diagnostic>
     let mut seen = HashSet::new();
     for place in places(options) {
         for path in files(&place, &mut notes) {
+            if place.package.is_none() && !counts(&options.changes, Kind::Prompts, place.scope, &path) {
+                continue;
+            }
             if !fs::canonicalize(&path).is_ok_and(|real| seen.insert(real)) {
                 continue;
             }

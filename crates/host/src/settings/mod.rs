@@ -26,7 +26,7 @@ use serde_json::{Map, Value};
 use wire::ThinkingLevel;
 use wire::state::{InterruptMode, QueueMode};
 
-use crate::resources::{Diagnostic, ExtraPath, PackageSpec, Scope};
+use crate::resources::{Changes, Diagnostic, ExtraPath, PackageSpec, Scope};
 use crate::trust::{DecidedBy, Trust};
 pub use hooks::HookCommand;
 pub use keys::{KeyUse, meaning};
@@ -95,12 +95,14 @@ pub struct Settings {
     pub http_proxy: Option<String>,
     /// `httpIdleTimeoutMs`; `None` when switched off.
     pub http_idle_timeout_ms: Option<u64>,
-    /// `skills`: absolute paths, the project's first. Patterns (`!x`, `+x`, `-x`) are only in [`Settings::raw`].
+    /// `skills`: absolute paths, the project's first.
     pub skills: Vec<ExtraPath>,
     /// `prompts`, likewise.
     pub prompts: Vec<ExtraPath>,
     /// `extensions`, likewise.
     pub extensions: Vec<ExtraPath>,
+    /// What these lists take out of what is found (`!x`, `-x`, `+x`).
+    pub changes: Vec<Changes>,
     /// `packages`, the project's first.
     pub packages: Vec<PackageSpec>,
     /// Paths in `hooks`: hooks of the older generations, and hook executables.

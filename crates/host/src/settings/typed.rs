@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 use wire::ThinkingLevel;
 use wire::state::{InterruptMode, QueueMode};
 
-use crate::resources::{Diagnostic, ExtraPath, PackageSpec, resolve_path};
+use crate::resources::packages::Kind;
+use crate::resources::{Changes, Diagnostic, ExtraPath, PackageSpec, is_change, resolve_path};
+use crate::settings::layers::Layer;
 use crate::settings::reader::{self, Reader};
 use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
@@ -61,6 +63,7 @@ pub(super) fn typed(
         skills: paths(reader, "skills", source),
         prompts: paths(reader, "prompts", source),
         extensions: paths(reader, "extensions", source),
+        changes: changes(reader, source),
         packages: packages(reader, source),
         hooks,
         hook_commands,
@@ -237,7 +240,7 @@ fn paths(reader: &mut Reader<'_>, key: &str, source: &SettingsSource<'_>) -> Vec
         let listed = one.texts(key).unwrap_or_default();
         reader.notes.append(&mut one.notes);
         let base = layer.path.parent().unwrap_or(source.agent_dir);
-        for text in listed.iter().filter(|text| !text.starts_with(['!', '+', '-'])) {
+        for text in listed.iter().filter(|text| !is_change(text)) {
             out.push(ExtraPath {
                 path: resolve_path(text, base, source.home),
                 scope: layer.scope,
@@ -245,6 +248,21 @@ fn paths(reader: &mut Reader<'_>, key: &str, source: &SettingsSource<'_>) -> Vec
         }
     }
     out
+}
+
+/// What the lists of both files take out, each relative to its file's directory.
+fn changes(reader: &Reader<'_>, source: &SettingsSource<'_>) -> Vec<Changes> {
+    let layers = reader.layers.iter();
+    let of_layer = |layer: &Layer| {
+        let base = layer.path.parent().unwrap_or(source.agent_dir).to_path_buf();
+        let of_kind = |kind: Kind| {
+            let list = layer.get(kind.word())?.as_array()?;
+            let texts: Vec<String> = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            Changes::of(kind, layer.scope, &base, &texts)
+        };
+        Kind::ALL.into_iter().filter_map(of_kind).collect::<Vec<_>>()
+    };
+    layers.flat_map(of_layer).collect()
 }
 
 /// The packages of both files. One that both name counts as the project names it.

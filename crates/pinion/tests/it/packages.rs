@@ -103,3 +103,26 @@ fn packages_of_the_user_the_project_and_the_command_line() {
         "{problems}"
     );
 }
+
+#[test]
+fn an_extension_that_settings_switch_off_is_not_loaded() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([]);
+    for name in ["on", "off"] {
+        let text = format!(
+            "module.exports = (pi) => pi.registerCommand('{name}', {{ handler: async () => {{}} }});"
+        );
+        let path = world
+            .dir
+            .agent_dir()
+            .join("extensions")
+            .join(format!("{name}.js"));
+        world.dir.write(path, text).unwrap();
+    }
+    world.settings(json!({"extensions": ["-extensions/off.js"]}));
+    let pi = world.start();
+    assert_eq!(names(&pi), ["on"]);
+    pi.finish();
+}

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Place;
 use crate::resources::packages::Kind;
-use crate::resources::{PackageSpec, Scope};
+use crate::resources::{Changes, PackageSpec, Scope};
 
 /// Puts a package among those of the options; gives its complaint.
 fn add(place: &mut Place, entry: &Value, scope: Scope) -> Option<String> {
@@ -132,4 +132,29 @@ fn what_pi_installed_is_found_and_what_it_did_not_is_named() {
             .find(&place.path("agent"), &place.path("work"), None);
         assert!(found.is_err(), "{source} {found:?}");
     }
+}
+
+#[test]
+fn settings_switch_single_ones_off() {
+    let mut place = Place::new(&[
+        ("agent/skills/a/SKILL.md", &skill("a")),
+        ("agent/skills/b/SKILL.md", &skill("b")),
+        ("agent/prompts/one.md", "x"),
+        ("agent/prompts/old-two.md", "x"),
+        ("agent/prompts/old-three.md", "x"),
+        ("work/.pi/prompts/old-four.md", "x"),
+    ]);
+    let agent = place.path("agent");
+    let list = |items: &[&str]| items.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let skills = list(&["-skills/a", "extra"]);
+    let absolute = format!("+{}", place.text("agent/prompts/old-three.md"));
+    let prompts = list(&["!old-*", &absolute]);
+    let changes = [
+        Changes::of(Kind::Skills, Scope::User, &agent, &skills),
+        Changes::of(Kind::Prompts, Scope::User, &agent, &prompts),
+    ];
+    assert!(Changes::of(Kind::Prompts, Scope::User, &agent, &list(&["only/paths"])).is_none());
+    place.options.changes = changes.into_iter().flatten().collect();
+    let names: Vec<String> = place.resources().commands().into_iter().map(|c| c.name).collect();
+    assert_eq!(names, ["old-four", "old-three", "one", "skill:b"]);
 }
