@@ -106,6 +106,13 @@ pub enum ToChild<'a> {
         /// Why.
         message: &'a str,
     },
+    /// News of a call of the child that goes on.
+    Update {
+        /// Of the call.
+        id: u64,
+        /// How far it has come.
+        value: &'a RawValue,
+    },
     /// A session is over.
     Close {
         /// To answer to.

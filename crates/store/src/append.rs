@@ -41,6 +41,22 @@ impl SessionLog {
         self.append_lines(entries, &lines)
     }
 
+    /// Appends entries that were made elsewhere, with the ids and the places that they have there, in one write. Those whose id
+    /// is taken are left out.
+    ///
+    /// # Errors
+    /// As [`SessionLog::append`].
+    pub fn append_made(&mut self, entries: Vec<Entry>) -> Result<()> {
+        self.catch_up()?;
+        let is_free = |entry: &Entry| self.forest.position(&entry.id).is_none();
+        let entries: Vec<Arc<Entry>> = entries.into_iter().filter(is_free).map(Arc::new).collect();
+        let lines = entries
+            .iter()
+            .map(|e| json_line(&**e))
+            .collect::<Result<Vec<_>>>()?;
+        self.append_lines(entries, &lines).map(drop)
+    }
+
     fn make_entries(&self, bodies: Vec<EntryBody>) -> Vec<Arc<Entry>> {
         let timestamp = stamp::now_iso();
         let mut parent_id = self.leaf_id().map(str::to_owned);

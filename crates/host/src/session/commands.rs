@@ -1,5 +1,6 @@
 //! Mail: each command goes to the file that knows its concern.
 
+use pinion_core::QueueKind;
 use wire::command::NegotiateParams;
 use wire::reply::Negotiated;
 use wire::{Command, Reply};
@@ -54,8 +55,8 @@ impl Session {
             Command::ExportHtml(params) => return self.export(origin, params).await,
             Command::Bash(params) => return self.bash(origin, params).await,
             Command::Continue(_) => return self.resume(origin).await,
-            Command::Steer(params) => self.enqueue(pinion_core::QueueKind::Steering, params).await,
-            Command::FollowUp(params) => self.enqueue(pinion_core::QueueKind::FollowUp, params).await,
+            Command::Steer(params) => return self.enqueue(origin, QueueKind::Steering, params).await,
+            Command::FollowUp(params) => return self.enqueue(origin, QueueKind::FollowUp, params).await,
             Command::QueueMessage(params) => self.queue_message(params).await,
             Command::ClearQueue(_) => Ok(self.clear_queue().await),
             Command::GetQueue(_) => Ok(self.get_queue()),

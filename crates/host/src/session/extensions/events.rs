@@ -15,7 +15,9 @@ use super::{Extended, Then, put};
 impl Extended {
     /// Does an event wait for its handlers?
     pub(in crate::session) fn is_telling(&self) -> bool {
-        self.waits.values().any(|wait| matches!(wait.then, Then::Tell(_)))
+        self.waits
+            .values()
+            .any(|wait| matches!(wait.then, Then::Tell(_) | Then::Persist(_) | Then::Settle(_)))
     }
 }
 
@@ -39,8 +41,11 @@ impl Session {
         match &event {
             Event::AgentStart => self.extensions.turn = 0,
             Event::TurnEnd { .. } => self.extensions.turn += 1,
+            // They have seen it, and changed it perhaps.
+            Event::MessageEnd { .. } if std::mem::take(&mut self.extensions.ended) => return Some(event),
             _ => {}
         }
+        let event = self.settle(event)?;
         let name = event.name();
         if !self.extensions.hear(name) {
             return Some(event);
@@ -68,9 +73,22 @@ impl Session {
         if let Some(door) = &self.extensions.door {
             door.abort(&self.extensions.handle);
         }
-        for then in self.extensions.give_up(|then| matches!(then, Then::Tell(_))) {
-            if let Then::Tell(event) = then {
-                self.outbox.tell(event).await;
+        let waiting = |then: &Then| {
+            matches!(
+                then,
+                Then::Tell(_) | Then::Persist(_) | Then::Settle(_) | Then::Answer(_)
+            )
+        };
+        for then in self.extensions.give_up(waiting) {
+            match then {
+                Then::Tell(event) => self.outbox.tell(event).await,
+                Then::Persist(message) => self.persist(message).await,
+                Then::Settle(event) => {
+                    self.extensions.boundary = Default::default();
+                    self.outbox.tell(event).await;
+                }
+                Then::Answer(input) => self.step(input),
+                _ => {}
             }
         }
     }
@@ -91,8 +109,12 @@ impl Session {
         let turn = self.extensions.turn;
         match event {
             Event::TurnStart => put(&mut shown, "timestamp", json!(now_ms())),
-            Event::TurnEnd { .. } => {
+            Event::TurnEnd {
+                message,
+                tool_results,
+            } => {
                 put(&mut shown, "turnIndex", json!(turn.saturating_sub(1)));
+                self.shown_boundary(&mut shown, message, tool_results);
                 return shown;
             }
             Event::MessageUpdate { .. } => {

@@ -6,10 +6,17 @@
 //! (what they may refuse), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
 //! business.
 
+mod boundaries;
+mod builtin;
 mod changing;
 mod checking;
+mod discovering;
+mod ending;
 mod events;
+mod nested;
+mod noting;
 mod opening;
+mod places;
 mod requests;
 mod saying;
 mod state;
@@ -20,6 +27,7 @@ mod wishes;
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use door::line::{Failure, Registered};
 use door::{Answer, Asking, Door, DoorError, Said};
@@ -28,9 +36,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
-use wire::Event;
 use wire::command::{BashParams, NavigateParams};
 use wire::event::CompactionReason;
+use wire::{Event, Message, ToolCall};
 
 use crate::extensions::Found;
 use crate::limits;
@@ -67,18 +75,24 @@ pub(super) struct Extended {
     tools: Theirs,
     /// Number of the turn that is under way.
     turn: u64,
-    /// Questions of theirs to the user, by the id of the call.
+    /// What is done for calls of theirs: questions to the user, tools; by the id of the call.
     dialogs: HashMap<u64, AbortHandle>,
     /// Failures on the way to a request.
     failures: (mpsc::Sender<Failure>, mpsc::Receiver<Failure>),
     /// The system prompt of the run that is under way, if an extension changed it.
     prompt: Option<String>,
     /// Messages that go with the next prompt.
-    next_turn: Vec<std::sync::Arc<wire::Message>>,
+    next_turn: Vec<Arc<Message>>,
     /// An extension wants the agent to end.
     shutdown: bool,
     /// The call of an extension that is answered when the session it asked for has begun for its extensions.
     owed: Option<u64>,
+    /// The message that is written down next has been shown to extensions.
+    ended: bool,
+    boundary: boundaries::Boundary,
+    nested: nested::Nested,
+    /// What the user is being asked, as extensions were told.
+    prompted: Option<Value>,
     /// How long a run that a command began waits for the command's answer to be told first.
     answer_first: Option<Pin<Box<Sleep>>>,
 }
@@ -108,6 +122,8 @@ pub(super) enum Then {
     Opened,
     /// They know that the session has begun.
     Started,
+    /// They say which skills and templates they bring.
+    Resources,
     /// An event may be told.
     Tell(Event),
     /// A prompt may have been changed, or dealt with.
@@ -116,6 +132,14 @@ pub(super) enum Then {
     Begin(Turn),
     /// A slash command has ended.
     Command(Origin, String),
+    /// An answer that is complete may be replaced before anything follows from it.
+    Answer(Input),
+    /// A message may be replaced before it is written down.
+    Persist(Arc<Message>),
+    /// Everything would be quiet.
+    Settle(Event),
+    /// The arguments of a call may be changed before they are checked.
+    Prepare(usize, ToolCall),
     /// A prepared call may be blocked or changed.
     Check(usize),
     /// The result of a call may be changed.
@@ -127,7 +151,7 @@ pub(super) enum Then {
     /// A compaction may be refused or made otherwise.
     Compact(CompactionReason),
     /// Another place of the tree may be refused.
-    Move(Origin, NavigateParams),
+    Move(Asker, NavigateParams),
     /// A command of the user may have been run otherwise.
     Bash(Origin, BashParams),
     /// The session is over.
@@ -181,6 +205,10 @@ impl Extended {
             shutdown: false,
             answer_first: None,
             owed: None,
+            ended: false,
+            boundary: boundaries::Boundary::default(),
+            nested: nested::Nested::default(),
+            prompted: None,
         }
     }
 
@@ -271,6 +299,17 @@ impl Extended {
         self.tools.prepare(slot, call)
     }
 
+    /// The model is asked, whoever wanted it.
+    pub(super) fn cross_boundary(&mut self) {
+        self.boundary.is_crossed();
+    }
+
+    /// Something is done for a call of theirs.
+    fn keep_task(&mut self, id: u64, task: AbortHandle) {
+        self.dialogs.retain(|_, task| !task.is_finished());
+        self.dialogs.insert(id, task);
+    }
+
     /// Another batch of calls begins.
     pub(super) fn forget_calls(&mut self) {
         self.tools.reset();
@@ -352,9 +391,11 @@ impl Session {
         let Some(Wait { then, .. }) = self.extensions.waits.remove(&told.ticket) else {
             return;
         };
+        let mut failed = false;
         let answer = match told.outcome {
             Outcome::Door(door) => return self.on_door(door).await,
             Outcome::Answer(Ok(answer)) => {
+                failed = !answer.errors.is_empty();
                 for failure in answer.errors {
                     self.extension_failed(failure).await;
                 }
@@ -365,23 +406,31 @@ impl Session {
         match then {
             Then::Door | Then::Farewell => {}
             Then::Opened => self.on_opened(answer).await,
-            Then::Started => self.extensions_are_open().await,
+            Then::Started => self.discover().await,
+            Then::Resources => self.on_discovered(&answer.unwrap_or_default()).await,
             Then::Tell(event) => {
+                if matches!(event, Event::TurnEnd { .. }) {
+                    self.take_boundary("turn_end", answer.unwrap_or_default()).await;
+                }
                 self.outbox.tell(event).await;
                 self.carry_on().await;
             }
             Then::Input(saying) => self.on_input(saying, answer.unwrap_or_default()).await,
             Then::Begin(turn) => self.begin_turn(turn, answer.unwrap_or_default()).await,
             Then::Command(origin, name) => self.on_command_end(origin, &name, answer).await,
+            Then::Answer(input) => self.on_answer_seen(input, answer.unwrap_or_default()).await,
+            Then::Persist(message) => self.on_ending_seen(message, answer.unwrap_or_default()).await,
+            Then::Settle(event) => self.on_settle(event, answer.unwrap_or_default()).await,
+            Then::Prepare(slot, call) => self.on_prepared(slot, call, answer).await,
             Then::Check(slot) => self.on_checked(slot, answer).await,
             Then::Review(input) => self.on_reviewed(input, answer.unwrap_or_default()).await,
             Then::Change(asker, change) => self.on_change(asker, change, answer.unwrap_or_default()).await,
             Then::Leave(asker, change) => self.carry_out(asker, change).await,
             Then::Compact(reason) => self.on_compact(reason, answer.unwrap_or_default()).await,
-            Then::Move(origin, params) => self.on_move(origin, params, answer.unwrap_or_default()).await,
+            Then::Move(asker, params) => self.on_move(asker, params, answer.unwrap_or_default()).await,
             Then::Bash(origin, params) => {
-                self.on_user_bash(origin, params, answer.unwrap_or_default())
-                    .await
+                let answer = answer.ok().filter(|_| !failed);
+                self.on_user_bash(origin, params, answer).await
             }
         }
     }

@@ -139,7 +139,7 @@ impl Session {
             let reason = self.extensions.state.reason();
             self.ask_extensions("session_start", &reason, Then::Started);
         } else {
-            self.extensions_are_open().await;
+            self.discover().await;
         }
     }
 
@@ -217,7 +217,7 @@ impl Session {
         }
         extended.said = None;
         extended.registered.clear();
-        extended.give_up(|then| matches!(then, Then::Opened | Then::Started | Then::Door));
+        extended.give_up(|then| matches!(then, Then::Opened | Then::Started | Then::Resources | Then::Door));
         self.take_registrations(&old);
     }
 
@@ -234,16 +234,6 @@ impl Session {
         if self.extensions.found.is_empty() {
             self.settle_owed();
         }
-    }
-
-    /// Extensions begin anew, with what their files say now.
-    pub(super) async fn reload_extensions(&mut self, id: Option<u64>) {
-        if let Some(id) = id {
-            self.extensions.owe(id);
-        }
-        self.leave_extensions("reload");
-        self.resources = self.agent.load_resources(&self.cwd);
-        self.reopen_extensions("reload", None).await;
     }
 
     /// Answers the extension that asked for the session which has begun now.

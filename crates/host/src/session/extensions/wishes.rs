@@ -9,9 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use wire::command::{LabelParams, SessionNameParams, SetModelParams, ThinkingParams};
-use wire::entry::CustomEntry;
 use wire::message::UserContent;
-use wire::{EntryBody, Event, Message};
+use wire::{Event, Message};
 
 use super::super::Session;
 use super::super::dialogs::{Answer, Dialog, Show};
@@ -28,9 +27,10 @@ impl Session {
                 self.answer_wish(id, &method, outcome).await;
             }
             Said::Withdrawn(id) => {
-                if let Some(dialog) = self.extensions.dialogs.remove(&id) {
-                    dialog.abort();
+                if let Some(task) = self.extensions.dialogs.remove(&id) {
+                    task.abort();
                 }
+                self.withdraw_nested(id).await;
             }
             Said::Changed(registered) => self.on_changed(*registered),
             Said::Failed(failed) => self.extension_failed(failed).await,
@@ -67,7 +67,17 @@ impl Session {
         match method {
             "sendMessage" => self.send_message(&params).await?,
             "sendUserMessage" => self.send_user_message(params).await?,
-            "appendEntry" => self.append_entry(params).await?,
+            "appendEntry" => {
+                let custom_type = text(&params, "customType").unwrap_or_default();
+                self.append_custom(custom_type, params.get("data").cloned())
+                    .await?;
+            }
+            "tool.builtin" => return self.run_builtin(id, params).map(|()| None),
+            "tool.execute" => {
+                self.nest(id, &params)?;
+                self.carry_on().await;
+                return Ok(None);
+            }
             "setSessionName" => {
                 let params: SessionNameParams = read(params)?;
                 self.set_session_name(&params).await?;
@@ -98,12 +108,12 @@ impl Session {
                 self.later.push_back(Later::Idle(id));
                 return Ok(None);
             }
-            "newSession" | "switchSession" | "fork" => {
-                self.change_for(id, method, &params).await?;
+            "navigateTree" => {
+                self.navigate_for(id, params).await?;
                 return Ok(None);
             }
-            "reload" => {
-                self.reload_extensions(id).await;
+            "newSession" | "switchSession" | "fork" | "reload" => {
+                self.change_for(id, method, &params).await?;
                 return Ok(None);
             }
             "llm.key" => return self.key(&params),
@@ -136,8 +146,7 @@ impl Session {
             let value = understood(answer).await;
             let _sent = door.answer(id, &value);
         });
-        self.extensions.dialogs.retain(|_, dialog| !dialog.is_finished());
-        self.extensions.dialogs.insert(id, task.abort_handle());
+        self.extensions.keep_task(id, task.abort_handle());
         None
     }
 
@@ -189,15 +198,20 @@ impl Session {
             self.extensions.answer_first();
             self.later.push_back(Later::Turn(vec![message]));
         } else {
-            self.machine.add_message(Arc::clone(&message));
-            self.emit(Event::MessageStart {
-                message: Arc::clone(&message),
-            })
-            .await;
-            self.persist(Arc::clone(&message)).await;
-            self.emit(Event::MessageEnd { message }).await;
+            self.add_message(message).await;
         }
         Ok(())
+    }
+
+    /// A message that no run produced joins the conversation.
+    pub(super) async fn add_message(&mut self, message: Arc<Message>) {
+        self.machine.add_message(Arc::clone(&message));
+        self.emit(Event::MessageStart {
+            message: Arc::clone(&message),
+        })
+        .await;
+        self.persist(Arc::clone(&message)).await;
+        self.emit(Event::MessageEnd { message }).await;
     }
 
     /// Something that a user might have said, without skills and templates.
@@ -212,6 +226,7 @@ impl Session {
             enclosed,
             expand: options.get("expandPromptTemplates") == Some(&json!(true)),
             behavior: text(options, "deliverAs"),
+            queue: None,
         };
         if self.machine.is_idle() {
             self.extensions.answer_first();
@@ -219,17 +234,6 @@ impl Session {
         } else {
             self.say(saying).await;
         }
-        Ok(())
-    }
-
-    async fn append_entry(&mut self, params: Value) -> Result<(), String> {
-        let body = EntryBody::Custom(CustomEntry {
-            custom_type: text(&params, "customType").unwrap_or_default(),
-            data: params.get("data").filter(|data| !data.is_null()).cloned(),
-            extra: wire::Extra::default(),
-        });
-        let entry = self.log.append(body).map_err(|error| error.to_string())?;
-        self.emit(Event::EntryAppended { entry }).await;
         Ok(())
     }
 
@@ -288,7 +292,7 @@ impl Session {
     }
 
     /// Tells an event that no run produced; extensions hear of it, nobody waits for them.
-    async fn emit(&mut self, event: Event) {
+    pub(in crate::session) async fn emit(&mut self, event: Event) {
         let name = event.name();
         if self.extensions.hear(name) {
             let told = serde_json::to_value(&event).unwrap_or_default();
