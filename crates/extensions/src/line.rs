@@ -303,6 +303,8 @@ pub struct Registered {
     pub commands: Vec<Command>,
     /// Options for the command line.
     pub flags: Vec<Flag>,
+    /// Keys, which nobody can press here.
+    pub shortcuts: Vec<Shortcut>,
     /// Names of the events that it listens to.
     pub events: Vec<String>,
     /// Names of model providers that it brings, with what it says of them.
@@ -339,6 +341,16 @@ pub struct Command {
     pub description: Option<String>,
     /// What arguments it takes.
     pub argument_hint: Option<String>,
+}
+
+/// A key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Shortcut {
+    /// As pi writes it: `ctrl+shift+p`.
+    pub shortcut: String,
+    /// For lists.
+    pub description: Option<String>,
 }
 
 /// An option for the command line.

@@ -94,6 +94,7 @@ impl Agent {
     /// Models with credentials, and those that local servers have now.
     pub async fn available_models(&self) -> Vec<Model> {
         self.look_for_local(None).await;
+        self.extensions.rewrite_models(&self.registry);
         self.registry.models().into_iter().cloned().collect()
     }
 

@@ -1,11 +1,14 @@
 //! What extensions in TypeScript call and change besides what `extensions` shows: messages, tools inside tools, the agent's
 //! own tools, and where a run goes on. Run by the real host under Node.
 
+use std::collections::BTreeSet;
+use std::fs;
+
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::extensions::{can_run, command, extended, failures, notes};
-use crate::kit::{LONG, Pi, World, of_type, text, until};
+use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
 use crate::permissions::ends;
 
 /// The texts of the messages, by role.
@@ -303,5 +306,464 @@ fn permissions_hold_inside_tools_and_an_abort_ends_them() {
         ends.iter()
             .any(|end| end["toolCallId"] == "c1/2" && end["isError"] == true)
     );
+    pi.finish();
+}
+
+/// A session of two exchanges whose extension has this body.
+fn two_exchanges(more: impl IntoIterator<Item = Reply>, body: &str) -> (World, Pi) {
+    let answers = ["One.", "Two."].map(|answer| Reply::text([answer]));
+    let world = extended(answers.into_iter().chain(more), body);
+    let pi = world.start();
+    pi.say("First");
+    pi.say("Second");
+    (world, pi)
+}
+
+#[test]
+fn commands_go_about_in_the_tree() {
+    if !can_run() {
+        return;
+    }
+    let (_world, pi) = two_exchanges(
+        [Reply::text(["What was left."])],
+        r#"
+        pi.on("session_before_tree", (event) => {
+          const { preparation } = event;
+          if (preparation.label === "theirs") return { summary: { summary: "By hand: " + preparation.entriesToSummarize.length, details: { n: 1 } }, label: "ours" };
+          if (preparation.label === "no") return { cancel: true };
+          return { customInstructions: "Be short." };
+        });
+        pi.on("session_tree", (event, ctx) => ctx.ui.notify(["tree", event.newLeafId === ctx.sessionManager.getLeafId(), event.oldLeafId !== event.newLeafId, event.fromExtension, event.summaryEntry?.details?.n].join(" ")));
+        const user = (ctx, at) => ctx.sessionManager.getEntries().filter((entry) => entry.message?.role === "user")[at].id;
+        for (const [name, options] of [["theirs", { summarize: true, label: "theirs" }], ["asked", { summarize: true }], ["no", { label: "no" }], ["plain", {}]])
+          pi.registerCommand(name, { handler: async (at, ctx) => ctx.ui.notify(JSON.stringify(await ctx.navigateTree(user(ctx, Number(at)), options))) });
+        "#,
+    );
+    let first = |line: &str| -> (Vec<String>, Value) {
+        let mut said = notes(&command(&pi, line));
+        let answer = serde_json::from_str(&said.remove(said.len() - 1)).unwrap();
+        (said, answer)
+    };
+    assert_eq!(first("/no 1").1, json!({"cancelled": true}));
+    let (tree, answer) = first("/theirs 1");
+    assert_eq!(
+        (&answer["cancelled"], &answer["editorText"]),
+        (&json!(false), &json!("Second"))
+    );
+    assert!(answer["summaryEntryId"].is_string());
+    assert_eq!(tree, ["tree true true true 1"]);
+    assert_eq!(
+        said(&pi)[2],
+        ("branchSummary".to_owned(), "By hand: 2".to_owned())
+    );
+    let entries = pi.get("get_entries")["entries"].clone();
+    let label = entries
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|entry| entry["type"] == "label");
+    assert_eq!(label.unwrap()["label"], "ours");
+    let (tree, _) = first("/asked 0");
+    assert_eq!(tree, ["tree true true false "]);
+    assert!(said(&pi)[0].1.contains("What was left."));
+    assert_eq!(first("/plain 1").0, ["tree true true  "]);
+    let error = failures(&pi);
+    assert!(error.is_empty(), "{error:?}");
+    pi.finish();
+}
+
+#[test]
+fn the_models_summary_takes_the_extensions_instructions() {
+    if !can_run() {
+        return;
+    }
+    let (world, pi) = two_exchanges(
+        [Reply::text(["What was left."])],
+        r#"pi.on("session_before_tree", () => ({ customInstructions: "Only this: rhyme.", replaceInstructions: true }));"#,
+    );
+    let target = pi.get("get_fork_messages")["messages"][1]["entryId"].clone();
+    pi.data(json!({"type": "navigate_tree", "targetId": target, "summarize": true}));
+    let body = world.server.requests()[2].body.to_string();
+    assert!(body.contains("Only this: rhyme."), "{body}");
+    pi.finish();
+}
+
+#[test]
+fn commands_make_sessions_in_every_way() {
+    if !can_run() {
+        return;
+    }
+    let (_world, pi) = two_exchanges(
+        [],
+        r#"
+        pi.on("session_start", (event, ctx) => ctx.ui.notify("start " + event.reason + " " + typeof event.previousSessionFile));
+        pi.on("session_shutdown", (event, ctx) => ctx.ui.notify("end " + event.reason + " " + typeof event.targetSessionFile));
+        pi.on("session_before_fork", (event, ctx) => ctx.ui.notify("fork " + event.position));
+        pi.on("session_before_switch", (event, ctx) => ctx.ui.notify("switch " + event.reason));
+        const entry = (ctx, at) => ctx.sessionManager.getEntries().filter((entry) => entry.type === "message")[at].id;
+        pi.registerCommand("at", { handler: async (n, ctx) => { await ctx.fork(entry(ctx, Number(n)), { position: "at" }); } });
+        pi.registerCommand("before", { handler: async (n, ctx) => { try { await ctx.fork(entry(ctx, Number(n))); } catch (error) { ctx.ui.notify(error.message); } } });
+        pi.registerCommand("open", { handler: async (path, ctx) => { await ctx.switchSession(path); } });
+        pi.registerCommand("wait", { handler: async (_a, ctx) => { pi.sendUserMessage("Wait for it"); await ctx.waitForIdle(); ctx.ui.notify("idle " + ctx.isIdle() + " " + ctx.sessionManager.getEntries().length); } });
+        pi.registerCommand("reload", { handler: async (_a, ctx) => { await ctx.reload(); } });
+        "#,
+    );
+    let file = pi.file();
+    let roles = |pi: &Pi| pi.roles().len();
+    assert_eq!(
+        notes(&command(&pi, "/at 1")),
+        ["fork at", "end fork undefined", "start fork string"]
+    );
+    assert_eq!(roles(&pi), 2);
+    assert_eq!(
+        notes(&command(&pi, "/before 1")),
+        ["Invalid entry ID for forking"]
+    );
+    let open = format!("/open {}", file.display());
+    assert_eq!(
+        notes(&command(&pi, &open)),
+        ["switch resume", "end resume string", "start resume string"]
+    );
+    assert_eq!((roles(&pi), pi.file()), (4, file));
+    command(&pi, "/before 2");
+    assert_eq!(roles(&pi), 2);
+    assert_eq!(
+        notes(&command(&pi, "/reload")),
+        ["end reload undefined", "start reload undefined"]
+    );
+    pi.finish();
+}
+
+#[test]
+fn a_new_session_begins_with_what_its_maker_puts_into_it() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["Answer"])],
+        r#"
+        pi.registerCommand("setup", { handler: async (_a, ctx) => { await ctx.newSession({
+          setup: async (manager) => {
+            const id = manager.appendMessage({ role: "user", content: [{ type: "text", text: "From setup" }], timestamp: 1 });
+            manager.appendLabelChange(id, "begin");
+            manager.appendSessionInfo("set up");
+          },
+          withSession: async (next) => { next.ui.notify(next.sessionManager.getSessionName()); await next.sendUserMessage("Go on"); },
+        }); } });
+        "#,
+    );
+    let pi = world.start();
+    pi.agent.skip();
+    pi.send(json!({"type": "prompt", "message": "/setup"}));
+    pi.settled();
+    assert_eq!(notes(&pi.lines()), ["set up"]);
+    assert_eq!(pi.roles(), ["user", "user", "assistant"]);
+    assert_eq!(pi.state()["sessionName"], "set up");
+    assert!(world.server.requests()[0].body.to_string().contains("From setup"));
+    let text = fs::read_to_string(pi.file()).unwrap();
+    let entries: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let label = entries.iter().find(|entry| entry["type"] == "label").unwrap();
+    assert_eq!(label["targetId"], entries[1]["id"]);
+    assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
+    pi.finish();
+}
+
+/// The events that the table in the code says are sent, and those that it says are not.
+fn table() -> (BTreeSet<String>, BTreeSet<String>) {
+    let text = include_str!("../../../host/src/session/extensions/heard.txt");
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    let rows = rows.map(|line| line.split(';').map(str::trim).collect::<Vec<_>>());
+    let (sent, other): (Vec<_>, Vec<_>) = rows.partition(|row| row[1] != "no");
+    let names = |rows: Vec<Vec<&str>>| rows.iter().map(|row| row[0].to_owned()).collect();
+    (names(sent), names(other))
+}
+
+/// What the extension of the test below has heard.
+fn heard(world: &World) -> BTreeSet<String> {
+    let text = fs::read_to_string(world.dir.cwd().join("heard.log")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_event_of_the_table_is_heard_and_no_other() {
+    if !can_run() {
+        return;
+    }
+    let (sent, others) = table();
+    let names: Vec<&String> = sent.iter().chain(&others).collect();
+    let body = r#"
+        const { appendFileSync } = require("node:fs");
+        for (const name of NAMES) pi.on(name, (event, ctx) => {
+          if (event.type !== name) throw new Error(name);
+          appendFileSync(ctx.cwd + "/heard.log", name + "\n");
+        });
+        pi.registerCommand("ask", { handler: async (_a, ctx) => { await ctx.ui.confirm("Sure?", "Are you?"); } });
+        "#;
+    let body = body.replace("NAMES", &serde_json::to_string(&names).unwrap());
+    let call = bash("c1", "echo one; sleep 0.3; echo two");
+    let replies = [call, Reply::text(["Done."]), Reply::text(["Summary."])];
+    let world = extended(replies, &body);
+    world.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    let pi = world.start();
+    pi.error(json!({"type": "compact"}));
+    pi.say("Go");
+    pi.data(json!({"type": "set_session_name", "name": "Gears"}));
+    pi.data(json!({"type": "set_thinking_level", "level": "high"}));
+    pi.data(json!({"type": "bash", "command": "true"}));
+    pi.agent.skip();
+    let asked = pi.send(json!({"type": "prompt", "message": "/ask"}));
+    let question = pi.wait("extension_ui_request");
+    pi.agent
+        .send(&json!({"type": "extension_ui_response", "id": question["id"], "confirmed": true}))
+        .unwrap();
+    pi.response(&asked);
+    pi.data(json!({"type": "compact"}));
+    let entry = pi.get("get_entries")["entries"][0]["id"].clone();
+    pi.data(json!({"type": "navigate_tree", "targetId": entry}));
+    pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
+    pi.get("new_session");
+    world.server.set_default(Reply::text(["Later."]));
+    pi.data(json!({"type": "set_model", "provider": "mock-anthropic", "modelId": "claude-mock"}));
+    pi.say("Again");
+    pi.get("clone");
+    until("all are heard", || heard(&world).len() >= sent.len());
+    pi.finish();
+    assert_eq!(heard(&world), sent);
+}
+
+#[test]
+fn what_extensions_hear_says_what_pi_says() {
+    if !can_run() {
+        return;
+    }
+    let (world, pi) = two_exchanges(
+        [Reply::text(["Summary."])],
+        r#"
+        const show = (name, members) => pi.on(name, (event, ctx) => ctx.ui.notify(name + " " + JSON.stringify(members(event, ctx))));
+        show("session_compact", (e) => [e.reason, e.fromExtension, e.willRetry, e.compactionEntry.type]);
+        show("session_compact_failed", (e) => [e.reason, e.aborted, e.errorMessage, e.willRetry, e.fromExtension]);
+        show("model_select", (e, ctx) => [e.model.id, e.previousModel.id, e.source, ctx.model.id]);
+        show("thinking_level_select", (e) => [e.level, e.previousLevel]);
+        show("session_info_changed", (e) => [e.name]);
+        show("ui_prompt_start", (e) => [e.reason, e.kind, e.title]);
+        show("ui_prompt_end", (e) => [e.kind]);
+        pi.registerCommand("ask", { handler: async (_a, ctx) => { await Promise.all([ctx.ui.input("Name?"), ctx.ui.input("Again?")]); } });
+        "#,
+    );
+    world.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    pi.data(json!({"type": "set_session_name", "name": "Gears"}));
+    pi.data(json!({"type": "set_thinking_level", "level": "high"}));
+    pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
+    let asked = pi.send(json!({"type": "prompt", "message": "/ask"}));
+    for title in ["Name?", "Again?"] {
+        let question = pi.agent.wait(|line| line["title"] == title, LONG).unwrap();
+        pi.agent
+            .send(&json!({"type": "extension_ui_response", "id": question["id"], "value": "x"}))
+            .unwrap();
+    }
+    pi.response(&asked);
+    pi.error(json!({"type": "compact"}));
+    until("the failure", || {
+        notes(&pi.lines())
+            .iter()
+            .any(|note| note.starts_with("session_compact"))
+    });
+    let said = notes(&pi.lines());
+    assert_eq!(said[0], r#"session_info_changed ["Gears"]"#);
+    assert_eq!(said[1], r#"thinking_level_select ["high","medium"]"#);
+    assert_eq!(
+        said[2],
+        r#"model_select ["gpt-mock","claude-mock","set","gpt-mock"]"#
+    );
+    assert!(
+        said.contains(&r#"ui_prompt_start ["ui_prompt","input","Name?"]"#.to_owned()),
+        "{said:?}"
+    );
+    assert_eq!(
+        said.iter()
+            .filter(|note| note.starts_with("ui_prompt_end"))
+            .count(),
+        1,
+        "{said:?}"
+    );
+    let failed = said
+        .iter()
+        .find(|note| note.starts_with("session_compact_failed"))
+        .unwrap();
+    assert!(
+        failed.starts_with(r#"session_compact_failed ["manual",false,"#),
+        "{failed}"
+    );
+    pi.finish();
+}
+
+#[test]
+fn extensions_bring_skills_and_prompts() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"])],
+        r#"pi.on("resources_discover", (event) => ({ skillPaths: ["./kit-skills"], promptPaths: [event.cwd + "/kit-prompts"] }));"#,
+    );
+    let skills = world.dir.agent_dir().join("extensions/kit-skills/gears");
+    fs::create_dir_all(&skills).unwrap();
+    fs::write(
+        skills.join("SKILL.md"),
+        "---\nname: gears\ndescription: How to oil gears\n---\nUse oil.",
+    )
+    .unwrap();
+    let prompts = world.dir.cwd().join("kit-prompts");
+    fs::create_dir_all(&prompts).unwrap();
+    fs::write(prompts.join("polish.md"), "Polish the $1 now.").unwrap();
+    let pi = world.start();
+    let commands = pi.get("get_commands")["commands"].clone();
+    let names: Vec<&Value> = commands
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|command| &command["name"])
+        .collect();
+    assert_eq!(names, ["polish", "skill:gears"]);
+    pi.say("/polish brass");
+    let body = world.server.requests()[0].body.to_string();
+    assert!(
+        body.contains("Polish the brass now.") && body.contains("How to oil gears"),
+        "{body}"
+    );
+    pi.finish();
+}
+
+#[test]
+fn the_context_with_the_system_prompt_can_be_another() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"])],
+        r#"
+        pi.on("context", ({ messages }) => ({ messages: [...messages, { role: "user", content: "one more", timestamp: 1 }] }));
+        pi.on("context_with_system", ({ messages }) => ({ messages: [{ role: "system", content: "Teapot " + messages.length, timestamp: 1 }, ...messages.slice(1)] }));
+        "#,
+    );
+    let pi = world.start();
+    pi.say("Hi");
+    let body = &world.server.requests()[0].body;
+    assert!(body["system"].to_string().contains("Teapot 3"), "{body}");
+    assert!(body["messages"].to_string().contains("one more"), "{body}");
+    pi.finish();
+}
+
+#[test]
+fn a_users_command_is_run_by_an_extension_or_not_at_all() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.on("user_bash", (event) => {
+          if (event.command === "fail") throw new Error("no");
+          if (event.command === "mine") return { operations: { exec: async (command, cwd, { onData }) => { onData(Buffer.from("ran " + command + "\n")); return { exitCode: 4 }; } } };
+        });
+        "#,
+    );
+    let pi = world.start();
+    let ran = pi.data(json!({"type": "bash", "command": "mine"}));
+    assert_eq!(
+        (&ran["output"], &ran["exitCode"]),
+        (&json!("ran mine\n"), &json!(4))
+    );
+    assert_eq!(
+        pi.data(json!({"type": "bash", "command": "echo hi"}))["output"],
+        "hi\n"
+    );
+    let why = pi.error(json!({"type": "bash", "command": "fail"}));
+    assert!(why.contains("was not run"), "{why}");
+    assert_eq!(pi.messages().len(), 2);
+    pi.finish();
+}
+
+#[test]
+fn steering_passes_extensions_and_their_commands_cannot_wait() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"]), Reply::text(["ok"])],
+        r#"
+        pi.registerCommand("now", { handler: async () => {} });
+        pi.on("input", (event) => {
+          if (event.text === "mine") return { action: "handled" };
+          if (event.text === "short") return { action: "transform", text: "longer " + event.source };
+        });
+        "#,
+    );
+    let pi = world.start();
+    let why = "Extension command \"/now\" cannot be queued. Use prompt() or execute the command when not streaming.";
+    for kind in ["steer", "follow_up"] {
+        assert_eq!(pi.error(json!({"type": kind, "message": "/now please"})), why);
+        let data = pi.data(json!({"type": kind, "message": "mine"}));
+        assert_eq!(data["disposition"], "handled");
+        assert_eq!(
+            pi.data(json!({"type": kind, "message": "short"}))["disposition"],
+            "queued"
+        );
+    }
+    let waiting = pi.get("get_queue")["items"].clone();
+    let texts: Vec<&Value> = waiting
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| &item["text"])
+        .collect();
+    assert_eq!(texts, ["longer rpc", "longer rpc"]);
+    pi.finish();
+}
+
+#[test]
+fn what_extensions_look_at_is_up_to_date() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"]), Reply::text(["ok"])],
+        r#"
+        pi.registerFlag("plan", { type: "boolean", default: false });
+        pi.registerFlag("depth", { type: "string", default: "none" });
+        pi.registerFlag("quiet", { type: "boolean", default: false });
+        pi.registerTool({ name: "bash", label: "b", description: "Mine", parameters: { type: "object", properties: {} }, execute: async () => ({ content: [] }) });
+        const { createBashTool } = require("@mariozechner/pi-coding-agent");
+        pi.registerCommand("look", { handler: async (_a, ctx) => ctx.ui.notify(JSON.stringify({
+          flags: [pi.getFlag("plan"), pi.getFlag("depth"), pi.getFlag("quiet")],
+          usage: ctx.getContextUsage()?.tokens > 0,
+          scoped: ctx.scopedModels.map(({ model }) => model.id),
+          options: [ctx.getSystemPromptOptions().selectedTools, ctx.getSystemPromptOptions().toolSnippets.read !== undefined],
+          builtin: createBashTool(ctx.cwd).description !== "Mine",
+          active: pi.getActiveTools(),
+          models: ctx.modelRegistry.getAvailable().length > 1,
+        })) });
+        pi.registerCommand("limit", { handler: async () => pi.setActiveTools(["read", "bash", "nothing"]) });
+        "#,
+    );
+    let pi = world.start_with(&["--plan", "--depth", "3", "--models", "gpt-mock"]);
+    pi.say("Hi");
+    command(&pi, "/limit");
+    let look = notes(&command(&pi, "/look")).remove(0);
+    let look: Value = serde_json::from_str(&look).unwrap();
+    assert_eq!(look["flags"], json!([true, "3", false]));
+    assert_eq!(look["scoped"], json!(["gpt-mock"]));
+    assert_eq!(look["options"], json!([["read", "bash"], true]));
+    assert_eq!(look["active"], json!(["read", "bash"]));
+    assert_eq!(
+        (&look["usage"], &look["builtin"], &look["models"]),
+        (&json!(true), &json!(true), &json!(true))
+    );
+    pi.say("Hi");
+    let tools = world.server.requests()[1].body["tools"].clone();
+    assert_eq!(tools.as_array().unwrap().len(), 2);
     pi.finish();
 }

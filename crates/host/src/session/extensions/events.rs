@@ -61,6 +61,7 @@ impl Session {
 
     /// Tells something that no answer is awaited to.
     pub(super) fn tell_only(&mut self, name: &str, event: &Value) {
+        debug_assert!(super::table::lists(name), "{name} is not in heard.txt");
         self.sync_state();
         if let Some(door) = &self.extensions.door {
             // What is no JSON cannot be told.

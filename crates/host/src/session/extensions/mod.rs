@@ -20,6 +20,7 @@ mod places;
 mod requests;
 mod saying;
 mod state;
+mod table;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -365,6 +366,7 @@ impl Session {
     /// Asks all who listen to an event; the answer comes as a happening. Only to be called when somebody
     /// [hears](Extended::hear) it.
     pub(super) fn ask_extensions(&mut self, name: &str, event: &Value, then: Then) {
+        debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.sync_state();
         let extended = &mut self.extensions;
         let asking = match &extended.door {

@@ -128,6 +128,9 @@ impl Session {
             Err(error) => return self.without_extensions(&error.to_string()).await,
         };
         for extension in &opened.extensions {
+            for key in &extension.shortcuts {
+                tracing::info!("{}: nobody can press {} over RPC", extension.path, key.shortcut);
+            }
             if let Some(error) = &extension.error {
                 self.extension_failed(failure(&extension.path, "load", error))
                     .await;

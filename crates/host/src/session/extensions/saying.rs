@@ -204,6 +204,7 @@ impl Session {
         let system_prompt = self.system_prompt();
         let mut event =
             json!({"type": "before_agent_start", "prompt": turn.text, "systemPrompt": system_prompt});
+        put(&mut event, "systemPromptOptions", self.prompt_options());
         if !images.is_empty() {
             put(&mut event, "images", json!(images));
         }
