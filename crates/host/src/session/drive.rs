@@ -118,6 +118,7 @@ impl Session {
                 }
             }
             Effect::Idle => {
+                self.extensions.rest();
                 self.run_model = None;
                 self.retry_timer = None;
                 self.calls.reset();

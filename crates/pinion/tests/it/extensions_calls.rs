@@ -431,7 +431,9 @@ fn commands_make_sessions_in_every_way() {
         notes(&command(&pi, "/reload")),
         ["end reload undefined", "start reload undefined"]
     );
-    pi.finish();
+    // Each session has a file of its own, and `finish` looks at one.
+    pi.agent.close_stdin();
+    pi.agent.wait_exit(LONG).unwrap();
 }
 
 #[test]
@@ -766,4 +768,35 @@ fn what_extensions_look_at_is_up_to_date() {
     let tools = world.server.requests()[1].body["tools"].clone();
     assert_eq!(tools.as_array().unwrap().len(), 2);
     pi.finish();
+}
+
+#[test]
+fn an_abort_waits_a_moment_for_what_changes_messages_and_no_longer() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["one secret"]), Reply::text(["two"])],
+        r#"
+        for (const name of ["turn_end", "agent_end", "agent_settled"]) pi.on(name, () => {});
+        pi.on("message_end", async ({ message }, ctx) => {
+          if (message.role !== "assistant") return;
+          ctx.ui.notify("asked");
+          if (message.content[0].text === "two") await new Promise(() => {});
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          return { message: { ...message, content: [{ type: "text", text: "changed" }] } };
+        });
+        "#,
+    );
+    let pi = world.start();
+    for (at, told) in ["changed", "two"].into_iter().enumerate() {
+        pi.prompt("Go");
+        until("the question", || notes(&pi.lines()).len() == at + 1);
+        pi.agent.skip();
+        pi.data(json!({"type": "abort"}));
+        pi.settled();
+        assert_eq!(said(&pi).last().unwrap().1, told);
+    }
+    pi.agent.close_stdin();
+    pi.agent.wait_exit(LONG).unwrap();
 }

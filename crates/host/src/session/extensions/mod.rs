@@ -91,6 +91,7 @@ pub(super) struct Extended {
     /// The message that is written down next has been shown to extensions.
     ended: bool,
     boundary: boundaries::Boundary,
+    patience: events::Patience,
     nested: nested::Nested,
     /// What the user is being asked, as extensions were told.
     prompted: Option<Value>,
@@ -159,6 +160,16 @@ pub(super) enum Then {
     Farewell,
 }
 
+impl Then {
+    /// Does a run wait for the answer?
+    fn belongs_to_run(&self) -> bool {
+        matches!(
+            self,
+            Self::Tell(_) | Self::Persist(_) | Self::Settle(_) | Self::Answer(_)
+        )
+    }
+}
+
 /// An answer, or the process.
 pub(super) enum Outcome {
     Answer(Result<Answer, DoorError>),
@@ -208,6 +219,7 @@ impl Extended {
             owed: None,
             ended: false,
             boundary: boundaries::Boundary::default(),
+            patience: events::Patience::default(),
             nested: nested::Nested::default(),
             prompted: None,
         }
@@ -300,6 +312,11 @@ impl Extended {
         self.tools.prepare(slot, call)
     }
 
+    /// The run is over.
+    pub(super) fn rest(&mut self) {
+        self.patience = events::Patience::default();
+    }
+
     /// The model is asked, whoever wanted it.
     pub(super) fn cross_boundary(&mut self) {
         self.boundary.is_crossed();
@@ -373,7 +390,20 @@ impl Session {
             Some(door) => door.event(&extended.handle, name, event),
             None => Err(DoorError::Gone("there is none".to_owned())),
         };
-        extended.wait_for(then, asking);
+        if !then.belongs_to_run() {
+            return extended.wait_for(then, asking);
+        }
+        let patience = extended.patience.ended();
+        extended.wait(then, async move {
+            let Ok(asking) = asking else {
+                return Outcome::Answer(Ok(Answer::default()));
+            };
+            tokio::select! {
+                biased;
+                answer = asking => Outcome::Answer(answer),
+                () = patience => Outcome::Answer(Ok(Answer::default())),
+            }
+        });
     }
 
     pub(super) async fn on_extension(&mut self, news: News) {
