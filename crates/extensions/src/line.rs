@@ -303,7 +303,7 @@ pub struct Registered {
     pub commands: Vec<Command>,
     /// Options for the command line.
     pub flags: Vec<Flag>,
-    /// Keys, which nobody can press here.
+    /// Keys that it wants to be told of.
     pub shortcuts: Vec<Shortcut>,
     /// Names of the events that it listens to.
     pub events: Vec<String>,

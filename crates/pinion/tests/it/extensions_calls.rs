@@ -800,3 +800,44 @@ fn an_abort_waits_a_moment_for_what_changes_messages_and_no_longer() {
     pi.agent.close_stdin();
     pi.agent.wait_exit(LONG).unwrap();
 }
+
+#[test]
+fn clients_with_an_editor_can_complete_arguments_and_press_keys() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.registerCommand("deploy", { handler: async () => {},
+          getArgumentCompletions: (prefix) => ["staging", "production"].filter((name) => name.startsWith(prefix)).map((name) => ({ value: name, label: name })) });
+        pi.registerCommand("bare", { handler: async () => {} });
+        pi.registerShortcut("ctrl+shift+d", { description: "Deploy", handler: async (ctx) => ctx.ui.notify("pressed") });
+        pi.registerShortcut("ctrl+x", { handler: async () => { throw new Error("not now"); } });
+        "#,
+    );
+    let pi = world.start();
+    let complete = |name: &str, prefix: &str| {
+        pi.data(json!({"type": "complete_arguments", "name": name, "prefix": prefix}))["items"].clone()
+    };
+    assert_eq!(
+        complete("deploy", "st"),
+        json!([{"value": "staging", "label": "staging"}])
+    );
+    assert_eq!(complete("deploy", "").as_array().unwrap().len(), 2);
+    assert_eq!(complete("bare", "x"), json!([]));
+    let why = pi.error(json!({"type": "complete_arguments", "name": "none", "prefix": ""}));
+    assert_eq!(why, "No extension has the command /none");
+    let keys = pi.get("get_shortcuts")["shortcuts"].clone();
+    assert_eq!(
+        (&keys[0]["shortcut"], &keys[0]["description"]),
+        (&json!("ctrl+shift+d"), &json!("Deploy"))
+    );
+    assert!(keys[0]["extensionPath"].as_str().unwrap().ends_with("kit.ts"));
+    pi.data(json!({"type": "run_shortcut", "shortcut": "ctrl+shift+d"}));
+    assert_eq!(notes(&pi.lines()), ["pressed"]);
+    pi.data(json!({"type": "run_shortcut", "shortcut": "ctrl+x"}));
+    assert_eq!(failures(&pi), [("shortcut".to_owned(), "not now".to_owned())]);
+    pi.error(json!({"type": "run_shortcut", "shortcut": "f1"}));
+    pi.finish();
+}

@@ -17,11 +17,11 @@ use super::{Then, members, put};
 impl Session {
     /// Looks a call up, checks it and asks whoever has to be asked; none: the outcome comes later.
     pub(in crate::session) fn prepare(&mut self, slot: usize, call: ToolCall) -> Option<Prepared> {
-        if self.active_tools.contains(&call.name) || Self::is_nested(slot) {
-            if let Some(asking) = self.extensions.ask_to_prepare(&call) {
-                self.extensions.wait_for(Then::Prepare(slot, call), asking);
-                return None;
-            }
+        let may_run = self.active_tools.contains(&call.name) || Self::is_nested(slot);
+        let asking = may_run.then(|| self.extensions.ask_to_prepare(&call));
+        if let Some(asking) = asking.flatten() {
+            self.extensions.wait_for(Then::Prepare(slot, call), asking);
+            return None;
         }
         let prepared = self.prepare_call(slot, &call);
         self.look_at(slot, &call, prepared)

@@ -13,6 +13,7 @@ mod checking;
 mod discovering;
 mod ending;
 mod events;
+mod keys;
 mod nested;
 mod noting;
 mod opening;
@@ -146,6 +147,10 @@ pub(super) enum Then {
     Check(usize),
     /// The result of a call may be changed.
     Review(Input),
+    /// What may follow in the arguments of a slash command.
+    Complete(Origin),
+    /// Keys have been dealt with.
+    Shortcut(Origin, String),
     /// Another session may be refused.
     Change(Asker, Change),
     /// The session was left.
@@ -273,6 +278,8 @@ impl Extended {
                 wait.then,
                 Then::Input(_)
                     | Then::Begin(_)
+                    | Then::Complete(_)
+                    | Then::Shortcut(..)
                     | Then::Command(..)
                     | Then::Change(..)
                     | Then::Leave(..)
@@ -454,6 +461,8 @@ impl Session {
             Then::Persist(message) => self.on_ending_seen(message, answer.unwrap_or_default()).await,
             Then::Settle(event) => self.on_settle(event, answer.unwrap_or_default()).await,
             Then::Prepare(slot, call) => self.on_prepared(slot, call, answer).await,
+            Then::Complete(origin) => self.on_completed(origin, answer).await,
+            Then::Shortcut(origin, keys) => self.on_shortcut_end(origin, &keys, answer).await,
             Then::Check(slot) => self.on_checked(slot, answer).await,
             Then::Review(input) => self.on_reviewed(input, answer.unwrap_or_default()).await,
             Then::Change(asker, change) => self.on_change(asker, change, answer.unwrap_or_default()).await,

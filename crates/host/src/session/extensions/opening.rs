@@ -44,6 +44,9 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
             | Command::AbortAndPrompt(_)
             | Command::Continue(_)
             | Command::GetCommands(_)
+            | Command::CompleteArguments(_)
+            | Command::GetShortcuts(_)
+            | Command::RunShortcut(_)
             | Command::Compact(_)
             | Command::Bash(_)
             | Command::Reset(_)
@@ -128,9 +131,6 @@ impl Session {
             Err(error) => return self.without_extensions(&error.to_string()).await,
         };
         for extension in &opened.extensions {
-            for key in &extension.shortcuts {
-                tracing::info!("{}: nobody can press {} over RPC", extension.path, key.shortcut);
-            }
             if let Some(error) = &extension.error {
                 self.extension_failed(failure(&extension.path, "load", error))
                     .await;

@@ -260,6 +260,8 @@ impl Session {
             Then::Input(saying) => saying.who,
             Then::Begin(turn) => turn.who,
             Then::Command(origin, _)
+            | Then::Complete(origin)
+            | Then::Shortcut(origin, _)
             | Then::Change(Asker::Client(origin), _)
             | Then::Leave(Asker::Client(origin), _)
             | Then::Move(Asker::Client(origin), _)

@@ -72,12 +72,6 @@ impl Session {
                 self.append_custom(custom_type, params.get("data").cloned())
                     .await?;
             }
-            "tool.builtin" => return self.run_builtin(id, params).map(|()| None),
-            "tool.execute" => {
-                self.nest(id, &params)?;
-                self.carry_on().await;
-                return Ok(None);
-            }
             "setSessionName" => {
                 let params: SessionNameParams = read(params)?;
                 self.set_session_name(&params).await?;
@@ -98,30 +92,35 @@ impl Session {
             }
             "abort" => self.drive(Input::Abort).await,
             "shutdown" => self.extensions.shutdown = true,
+            "llm.key" => return self.key(&params),
+            // Said with `changed`, too.
+            "registerProvider" | "unregisterProvider" => {}
+            other => return self.begin_wish(id, other, params).await.map(|()| None),
+        }
+        Ok(Some(Value::Null))
+    }
+
+    /// Begins what takes its time; whoever ends it answers.
+    async fn begin_wish(&mut self, id: Option<u64>, method: &str, params: Value) -> Result<(), String> {
+        match method {
+            "tool.builtin" => self.run_builtin(id, params)?,
+            "tool.execute" => {
+                self.nest(id, &params)?;
+                self.carry_on().await;
+            }
             "compact" => {
                 let instructions = text(&params, "customInstructions");
                 self.drive(Input::Abort).await;
                 self.later.push_back(Later::CompactFor(id, instructions));
-                return Ok(None);
             }
-            "waitForIdle" => {
-                self.later.push_back(Later::Idle(id));
-                return Ok(None);
-            }
-            "navigateTree" => {
-                self.navigate_for(id, params).await?;
-                return Ok(None);
-            }
+            "waitForIdle" => self.later.push_back(Later::Idle(id)),
+            "navigateTree" => self.navigate_for(id, params).await?,
             "newSession" | "switchSession" | "fork" | "reload" => {
-                self.change_for(id, method, &params).await?;
-                return Ok(None);
+                self.change_for(id, method, &params).await?
             }
-            "llm.key" => return self.key(&params),
-            // Said with `changed`, too.
-            "registerProvider" | "unregisterProvider" => {}
             other => return Err(format!("{other} is not available here")),
         }
-        Ok(Some(Value::Null))
+        Ok(())
     }
 
     /// Answers a call of an extension that had to wait.
