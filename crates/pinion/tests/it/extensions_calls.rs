@@ -841,3 +841,100 @@ fn clients_with_an_editor_can_complete_arguments_and_press_keys() {
     pi.error(json!({"type": "run_shortcut", "shortcut": "f1"}));
     pi.finish();
 }
+
+#[test]
+fn the_end_of_a_turn_changes_what_the_model_sees_of_it() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            bash("c1", "echo a long output"),
+            Reply::text(["ok"]),
+            Reply::text(["ok"]),
+        ],
+        r#"
+        let turns = 0;
+        pi.on("turn_end", (event, ctx) => {
+          turns += 1;
+          if (turns === 1) return { entries: [{ type: "context_edit", targetId: event.toolResultEntryIds[0], replacement: "short" }] };
+          const [first] = ctx.sessionManager.getEntries().filter((entry) => entry.type === "message");
+          if (turns === 2) return { entries: [
+            { type: "compaction", summary: "All of it.", firstKeptEntryId: event.messageEntryId },
+            { type: "compaction", summary: "Nothing.", firstKeptEntryId: "nowhere" },
+            { type: "message", message: first.message },
+          ] };
+        });
+        "#,
+    );
+    let pi = world.start();
+    pi.say("Go");
+    let body = world.server.requests()[1].body["messages"].to_string();
+    assert!(
+        body.contains("short") && !body.contains("a long output\\n"),
+        "{body}"
+    );
+    assert_eq!(pi.roles(), ["compactionSummary", "assistant"]);
+    pi.say("More");
+    let body = world.server.requests()[2].body["messages"].to_string();
+    assert!(body.contains("All of it.") && !body.contains("short"), "{body}");
+    let failures: Vec<String> = failures(&pi).into_iter().map(|(_, why)| why).collect();
+    assert_eq!(
+        failures,
+        [
+            "Entry not found: nowhere",
+            "an entry of the type message cannot be added here"
+        ]
+    );
+    // The conversation is a shorter one than what was told of it, which `finish` would not have.
+    pi.agent.close_stdin();
+    pi.agent.wait_exit(LONG).unwrap();
+}
+
+#[test]
+fn a_call_inside_a_tool_is_asked_for_and_ends_with_the_tool() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [
+            Reply::tool("c1", "waits", json!({})),
+            Reply::tool("c2", "leaves", json!({})),
+            Reply::text(["done"]),
+        ],
+        r#"
+        const tool = (name, execute) => pi.registerTool({ name, label: name, description: name, parameters: { type: "object", properties: {} }, execute });
+        tool("waits", (_id, _params, _signal, _update, ctx) => ctx.executeTool("bash", { command: "echo hi" }));
+        tool("leaves", async (_id, _params, _signal, _update, ctx) => {
+          ctx.executeTool("bash", { command: "sleep 30" });
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          return { content: [{ type: "text", text: "left" }] };
+        });
+        "#,
+    );
+    world.settings(json!({"permissions": {"mode": "ask", "allow": ["waits", "leaves", "bash(sleep *)"]}}));
+    let pi = world.start();
+    pi.prompt("Go");
+    let question = pi.wait("extension_ui_request");
+    assert!(
+        question["title"].as_str().unwrap().contains("echo hi"),
+        "{question}"
+    );
+    pi.agent
+        .send(&json!({"type": "extension_ui_response", "id": question["id"], "value": "Allow once"}))
+        .unwrap();
+    pi.settled();
+    let lines = pi.lines();
+    let ends = of_type(&lines, "tool_execution_end");
+    let end = |id: &str| {
+        let found = ends.iter().find(|end| end["toolCallId"] == id);
+        found
+            .map(|end| (text(&end["result"]), end["isError"] == true))
+            .unwrap()
+    };
+    assert_eq!(end("c1"), ("hi\n".to_owned(), false));
+    assert_eq!(end("c2"), ("left".to_owned(), false));
+    assert_eq!(end("c2/1"), ("Operation aborted".to_owned(), true));
+    assert_eq!(ends.len(), 4);
+    pi.finish();
+}
