@@ -188,6 +188,7 @@ impl Session {
                 self.branch_off(&leaf)?;
             }
             Change::Reload => {
+                self.agent.extensions.rewrite_models(&self.agent.registry);
                 self.resources = self.agent.load_resources(&self.cwd);
                 self.system_prompt = None;
             }

@@ -938,3 +938,25 @@ fn a_call_inside_a_tool_is_asked_for_and_ends_with_the_tool() {
     assert_eq!(ends.len(), 4);
     pi.finish();
 }
+
+#[test]
+fn models_that_are_found_later_are_there_for_extensions() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"pi.registerCommand("look", { handler: async (_a, ctx) => ctx.ui.notify(ctx.modelRegistry.getAvailable().map(({ id }) => id).join(" ")) });"#,
+    );
+    let front = crate::local::ollama(&world);
+    let variables = crate::local::variables(&front);
+    let config = variables
+        .into_iter()
+        .fold(world.config(), |config, (name, value)| config.env(name, value));
+    let pi = Pi::spawn(config);
+    let has = |pi: &Pi| notes(&command(pi, "/look")).remove(0).contains("qwen3:8b");
+    assert!(!has(&pi));
+    pi.get("get_available_models");
+    until("the list is written", || has(&pi));
+    pi.finish();
+}
