@@ -121,9 +121,10 @@ use crate::connection::{Protocol, Replayed, Welcome};
 use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
 use crate::reply::{
-    Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
-    ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions, OpenedSession,
-    PermissionModeReply, QueueItems, Queues, SessionTree, Sessions, ThinkingLevels, Todos,
+    Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
+    Exported, ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions,
+    OpenedSession, PermissionModeReply, QueueItems, Queues, SessionTree, Sessions, Shortcuts, ThinkingLevels,
+    Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
