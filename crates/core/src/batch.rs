@@ -142,6 +142,7 @@ impl Batch {
                 tool_name: call.name.clone(),
                 args: call.arguments.clone(),
                 partial_result,
+                parent_tool_call_id: None,
             }));
         }
     }
@@ -255,6 +256,7 @@ impl Batch {
             result: result.clone(),
             is_error,
             duration_ms,
+            parent_tool_call_id: None,
         }));
         call.progress = Progress::Done(result, is_error);
     }
@@ -265,6 +267,7 @@ fn start_event(call: &ToolCall) -> Effect {
         tool_call_id: call.id.clone(),
         tool_name: call.name.clone(),
         args: call.arguments.clone(),
+        parent_tool_call_id: None,
     })
 }
 

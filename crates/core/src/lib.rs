@@ -18,6 +18,7 @@ mod machine;
 mod nudge;
 mod pressure;
 mod queue;
+mod replace;
 mod resume;
 mod retry;
 pub mod spending;

@@ -20,6 +20,15 @@ impl Machine {
         self.phase = Phase::Compacting(reason, next);
     }
 
+    /// Why the conversation is being compacted, and whether a run that overflowed is tried again after it.
+    #[must_use]
+    pub fn compacting(&self) -> Option<(CompactionReason, bool)> {
+        match &self.phase {
+            Phase::Compacting(reason, next) => Some((*reason, matches!(next, Next::Again))),
+            _ => None,
+        }
+    }
+
     pub(crate) fn on_context(&mut self, full: bool, now: i64, out: &mut Vec<Effect>) {
         match std::mem::replace(&mut self.phase, Phase::Idle) {
             Phase::Checking(next) if full && !self.aborted => {

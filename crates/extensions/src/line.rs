@@ -109,6 +109,13 @@ pub enum ToChild<'a> {
         /// Why.
         message: &'a str,
     },
+    /// News of a call of the child that goes on.
+    Update {
+        /// Of the call.
+        id: u64,
+        /// How far it has come.
+        value: &'a RawValue,
+    },
     /// A session is over.
     Close {
         /// To answer to.
@@ -322,6 +329,8 @@ pub struct Registered {
     pub commands: Vec<Command>,
     /// Options for the command line.
     pub flags: Vec<Flag>,
+    /// Keys that it wants to be told of.
+    pub shortcuts: Vec<Shortcut>,
     /// Names of the events that it listens to.
     pub events: Vec<String>,
     /// Names of model providers that it brings, with what it says of them.
@@ -358,6 +367,16 @@ pub struct Command {
     pub description: Option<String>,
     /// What arguments it takes.
     pub argument_hint: Option<String>,
+}
+
+/// A key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Shortcut {
+    /// As pi writes it: `ctrl+shift+p`.
+    pub shortcut: String,
+    /// For lists.
+    pub description: Option<String>,
 }
 
 /// An option for the command line.

@@ -15,7 +15,7 @@ use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
 use crate::extensions::{Choice, Extensions};
-use crate::resources::{ResourceOptions, Resources};
+use crate::resources::{ExtraPath, ResourceOptions, Resources};
 use crate::settings::Settings;
 use crate::trust::{Decision, Project, Trust};
 
@@ -106,6 +106,7 @@ impl Agent {
     /// Models with credentials, and those that local servers have now.
     pub async fn available_models(&self) -> Vec<Model> {
         self.look_for_local(None).await;
+        self.extensions.rewrite_models(&self.registry);
         self.registry.models().into_iter().cloned().collect()
     }
 
@@ -252,6 +253,23 @@ impl Agent {
             cwd: cwd.to_path_buf(),
             ..self.options.resources.clone()
         })
+    }
+
+    /// The same with skills and prompt templates that extensions bring; what was named elsewhere comes first.
+    #[must_use]
+    pub fn load_more_resources(
+        &self,
+        cwd: &Path,
+        skills: Vec<ExtraPath>,
+        templates: Vec<ExtraPath>,
+    ) -> Resources {
+        let mut options = ResourceOptions {
+            cwd: cwd.to_path_buf(),
+            ..self.options.resources.clone()
+        };
+        options.skill_paths.extend(skills);
+        options.template_paths.extend(templates);
+        Resources::new(options)
     }
 
     /// Variables that tools of a session see in addition (pi-1.5-delta.md 6).

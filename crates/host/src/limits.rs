@@ -89,6 +89,9 @@ pub const FAREWELL: Duration = Duration::from_secs(2);
 /// Failures of extensions on the way to a request that wait to be told.
 pub const FAILURES: usize = 64;
 
+/// Calls of tools that tools of extensions have under way at the same time; more are refused.
+pub const NESTED_CALLS: usize = 256;
+
 /// Commands and tools of one extension; what is beyond is left out.
 pub const REGISTRATIONS: usize = 1_000;
 

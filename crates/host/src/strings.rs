@@ -237,6 +237,22 @@ pub(crate) fn not_permitted(why: &NoAnswer) -> String {
 /// A call that was aborted before it ran.
 pub(crate) const ABORTED: &str = "Operation aborted";
 
+/// Extensions are not loaded anew in the middle of something (pi-1.5-delta.md 2).
+pub(crate) const RELOAD_BUSY: &str = "Cannot reload while the agent is working; wait until it is idle";
+
+/// An extension that looks at the user's commands failed.
+pub(crate) const UNSEEN_COMMAND: &str = "The command was not run: an extension that looks at commands failed";
+
+/// A slash command of an extension came as steering or as a follow-up.
+pub(crate) fn not_queueable(name: &str) -> String {
+    format!(
+        "Extension command \"/{name}\" cannot be queued. Use prompt() or execute the command when not streaming."
+    )
+}
+
+/// The arguments that an extension made of others are no object.
+pub(crate) const ODD_ARGUMENTS: &str = "prepareArguments must give an object";
+
 /// A call was blocked by an extension that did not say why (dialects.md 10.2).
 pub(crate) const BLOCKED: &str = "Tool execution was blocked by an extension";
 

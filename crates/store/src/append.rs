@@ -1,5 +1,6 @@
 //! Writing to an open session: one system call per batch of whole lines, all or nothing, aware of other writers.
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,6 +40,26 @@ impl SessionLog {
             .map(|e| json_line(&**e))
             .collect::<Result<Vec<_>>>()?;
         self.append_lines(entries, &lines)
+    }
+
+    /// Appends entries that were made elsewhere, with the ids and the places that they have there, in one write. Those without
+    /// an id, or with one that is taken, are left out.
+    ///
+    /// # Errors
+    /// As [`SessionLog::append`].
+    pub fn append_made(&mut self, entries: Vec<Entry>) -> Result<()> {
+        self.catch_up()?;
+        let mut taken = HashSet::new();
+        let entries = entries.into_iter().filter(|entry| {
+            let is_free = !entry.id.is_empty() && self.forest.position(&entry.id).is_none();
+            is_free && taken.insert(entry.id.clone())
+        });
+        let entries: Vec<Arc<Entry>> = entries.map(Arc::new).collect();
+        let lines = entries
+            .iter()
+            .map(|e| json_line(&**e))
+            .collect::<Result<Vec<_>>>()?;
+        self.append_lines(entries, &lines).map(drop)
     }
 
     fn make_entries(&self, bodies: Vec<EntryBody>) -> Vec<Arc<Entry>> {

@@ -162,6 +162,26 @@ pub struct InterruptModeParams {
     pub mode: InterruptMode,
 }
 
+/// Parameters of `complete_arguments`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct CompleteParams {
+    /// The slash command of an extension, without the slash.
+    pub name: String,
+    /// What has been typed of its arguments.
+    pub prefix: String,
+}
+
+/// Parameters of `run_shortcut`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default)]
+pub struct ShortcutParams {
+    /// The keys, as `get_shortcuts` names them.
+    pub shortcut: String,
+}
+
 /// Parameters of `set_permission_mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -205,6 +205,9 @@ pub enum Event {
         tool_name: String,
         /// Arguments as the model wrote them.
         args: Map<String, Value>,
+        /// The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
     },
     /// A tool came further; each update replaces the one before.
     ToolExecutionUpdate {
@@ -216,6 +219,9 @@ pub enum Event {
         args: Map<String, Value>,
         /// Everything so far.
         partial_result: ToolResult,
+        /// The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
     },
     /// A tool call ended.
     ToolExecutionEnd {
@@ -230,6 +236,9 @@ pub enum Event {
         /// Run time in milliseconds; absent when the tool did not run.
         #[serde(skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
+        /// The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        parent_tool_call_id: Option<String>,
     },
     /// The host is to carry out a call of one of its tools. It answers with `host_tool_result`, whenever it can.
     HostToolCall {

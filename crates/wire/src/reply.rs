@@ -334,6 +334,36 @@ pub struct Commands {
     pub commands: Vec<Value>,
 }
 
+/// Answer of `complete_arguments`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Completions {
+    /// As the extension gives them: `{value, label, description?}` each.
+    pub items: Vec<Value>,
+}
+
+/// Answer of `get_shortcuts`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Shortcuts {
+    /// In the order in which extensions were loaded; of two for the same keys the first counts.
+    pub shortcuts: Vec<Shortcut>,
+}
+
+/// Keys that an extension wants to be told of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Shortcut {
+    /// The keys as pi writes them: `ctrl+shift+p`.
+    pub shortcut: String,
+    /// What they do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The extension's file.
+    pub extension_path: String,
+}
+
 /// Answer of `set_todos`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -416,6 +446,10 @@ pub enum Reply {
     HostUriSchemes(HostUriSchemes),
     PermissionMode(PermissionModeReply),
     ProjectTrust(ProjectTrust),
+    /// See [`Completions`].
+    Completions(Completions),
+    /// See [`Shortcuts`].
+    Shortcuts(Shortcuts),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

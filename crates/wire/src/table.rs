@@ -5,11 +5,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::command::{
-    BashParams, BranchParams, CompactParams, EditQueuedParams, EnabledParams, EntriesParams, ExportParams,
-    ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, MessageParams, NavigateParams,
-    NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PermissionModeParams, ProjectTrustParams,
-    PromptParams, QueueModeParams, RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams,
-    StatsParams, SwitchParams, ThinkingParams, TodosParams,
+    BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
+    ExportParams, ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, MessageParams,
+    NavigateParams, NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PermissionModeParams,
+    ProjectTrustParams, PromptParams, QueueModeParams, RemoveQueuedParams, ReplayParams, SessionNameParams,
+    SetModelParams, ShortcutParams, StatsParams, SwitchParams, ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 
@@ -121,9 +121,10 @@ use crate::connection::{Protocol, Replayed, Welcome};
 use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
 use crate::reply::{
-    Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
-    ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions, OpenedSession,
-    PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionTree, Sessions, ThinkingLevels, Todos,
+    Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
+    Exported, ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions,
+    OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionTree, Sessions, Shortcuts,
+    ThinkingLevels, Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -230,6 +231,12 @@ commands! {
     ListOpenSessions(NoParams) = "list_open_sessions", Ordered -> OpenSessions;
     /// Slash commands that a prompt may begin with.
     GetCommands(NoParams) = "get_commands", Ordered -> Commands;
+    /// What may follow in the arguments of an extension's slash command.
+    CompleteArguments(CompleteParams) = "complete_arguments", Task -> Completions;
+    /// Keys that extensions want to be told of. A client that has keys may offer them.
+    GetShortcuts(NoParams) = "get_shortcuts", Ordered -> Shortcuts;
+    /// The user pressed keys of an extension. Answered when it has dealt with them; a failure is told as `extension_error`.
+    RunShortcut(ShortcutParams) = "run_shortcut", Task -> ();
     /// How full the context is.
     GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
     /// Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each object.

@@ -5,6 +5,7 @@ mod compact;
 mod dangling;
 mod found;
 mod reminders;
+mod replaced;
 mod resume;
 mod run;
 mod simulate;

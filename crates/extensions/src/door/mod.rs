@@ -310,6 +310,16 @@ impl Door {
         Ok(())
     }
 
+    /// Tells the child how far its call has come.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn update(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
+        let value = raw(value)?;
+        self.send(&ToChild::Update { id, value: &value });
+        Ok(())
+    }
+
     /// Refuses a call of the child.
     pub fn refuse(&self, id: u64, message: &str) {
         self.send(&ToChild::Error { id, message });

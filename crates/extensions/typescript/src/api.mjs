@@ -84,7 +84,7 @@ function registrations(session, extension) {
     getFlag(name) {
       const flag = extension.flags.get(name);
       if (!flag) return undefined;
-      return session.flags[name] ?? flag.default;
+      return given(flag, session.flags[name]) ?? flag.default;
     },
     registerShortcut(shortcut, options) {
       extension.shortcuts.set(shortcut, options);
@@ -118,6 +118,12 @@ function registrations(session, extension) {
     getMcpServers: () => session.extensions.flatMap((other) => (
       [...other.mcpServers].map(([name, config]) => ({ name, config, extensionPath: other.path })))),
   };
+}
+
+/** The command line does not know what kind a flag is: a boolean one may have taken the next word, a string one may have none. */
+function given({ type }, value) {
+  if (type === "boolean") return typeof value === "string" ? value !== "false" : value;
+  return value === true ? undefined : value;
 }
 
 /** @returns {() => void} removes the handler */

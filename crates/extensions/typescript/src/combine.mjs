@@ -6,7 +6,10 @@
  * `threw(message, extension)`, which says whether a throwing handler is part of the result, and `done()`.
  */
 
+import { createRequire } from "node:module";
 import { isHookEra } from "./legacy.mjs";
+
+const require = createRequire(import.meta.url);
 
 /** Events without a result. */
 export const observe = (event) => ({ event: () => event, take() {}, value() {} });
@@ -196,10 +199,13 @@ const resources = () => (event) => {
 };
 
 /** Entries and the wish to go on, each handler seeing what was proposed so far. */
-const boundary = (event) => {
+const boundary = (event, session) => {
   let given = false;
   event.entries ??= [];
   event.continue ??= false;
+  const get = () => conversation(session);
+  // Large, and few look at it.
+  Object.defineProperty(event, "context", { configurable: true, enumerable: false, get });
   return {
     event: () => event,
     take(result) {
@@ -211,6 +217,21 @@ const boundary = (event) => {
     value: () => (given ? { entries: event.entries, continue: event.continue } : undefined),
   };
 };
+
+/** The conversation as the next request would see it. */
+function conversation(session) {
+  const { buildSessionProjection } = require("../modules/session-tree.cjs");
+  const { convertToLlm } = require("../modules/messages.cjs");
+  const { entries, messages } = buildSessionProjection(session.entries.getBranch());
+  const newest = messages.findLast(({ role, stopReason }) => !(role === "assistant" && (stopReason === "error" || stopReason === "aborted")));
+  return {
+    contextEntries: entries,
+    contextMessages: messages,
+    get llmMessages() { return convertToLlm(messages); },
+    pendingMessages: [],
+    canContinue: newest !== undefined && newest.role !== "assistant",
+  };
+}
 
 /** Headers are changed in place. A handler may also return them. */
 const headers = chained("headers");

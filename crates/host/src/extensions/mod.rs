@@ -140,6 +140,19 @@ impl Extensions {
         self.models.get_or_init(|| writing).await;
     }
 
+    /// There may be other models now. Writes the list anew beside the caller, if it was written.
+    pub(crate) fn rewrite_models(self: &Arc<Self>, registry: &Arc<Registry>) {
+        if self.models.get().is_none() {
+            return;
+        }
+        let (path, registry) = (self.models_file(), Arc::clone(registry));
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = write_models(&path, &registry) {
+                tracing::warn!("the list of models for extensions could not be written: {error}");
+            }
+        });
+    }
+
     async fn start(&self) -> Result<(Door, mpsc::Receiver<Said>), DoorError> {
         let launch = &self.launch;
         let runtime = match &launch.runtime {

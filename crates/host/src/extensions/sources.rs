@@ -236,7 +236,13 @@ impl Finder {
     fn package(&mut self, package: &Package) {
         let before = self.found.len();
         for path in package.paths(packages::Kind::Extensions) {
-            self.add(Kind::Extension, path, package.scope, SourceOrigin::Local, &package.root);
+            self.add(
+                Kind::Extension,
+                path,
+                package.scope,
+                SourceOrigin::Local,
+                &package.root,
+            );
         }
         for found in self.found.iter_mut().skip(before) {
             found.info.source.clone_from(&package.source);

@@ -97,8 +97,9 @@ impl Session {
         let source = Source::Opening(Box::pin(async move {
             if let Some((context, messages)) = context {
                 tokio::select! {
-                    messages = context.messages(messages) => {
+                    (messages, system) = context.seen(messages, request.system_prompt.clone()) => {
                         request.messages = convert::to_llm(&messages, block_images);
+                        request.system_prompt = system;
                     }
                     () = cancelled.cancelled() => {}
                 }

@@ -28,6 +28,8 @@ pub(super) struct Calls {
     pub(super) reports: mpsc::Receiver<CallReport>,
     sender: mpsc::Sender<CallReport>,
     cancel: CancellationToken,
+    /// Of those calls that can be stopped one by one.
+    own: HashMap<usize, CancellationToken>,
     prepared: HashMap<usize, ToolRequest>,
     batch: u64,
 }
@@ -39,6 +41,7 @@ impl Calls {
             reports,
             sender,
             cancel: CancellationToken::new(),
+            own: HashMap::new(),
             prepared: HashMap::new(),
             batch: 0,
         }
@@ -52,6 +55,16 @@ impl Calls {
     /// Was the batch stopped?
     pub(super) fn is_cancelled(&self) -> bool {
         self.cancel.is_cancelled()
+    }
+
+    /// From now on this call can be stopped by itself.
+    pub(super) fn own_token(&mut self, slot: usize) {
+        self.own.insert(slot, self.cancel.child_token());
+    }
+
+    /// What stops a call.
+    pub(super) fn token(&self, slot: usize) -> CancellationToken {
+        self.own.get(&slot).unwrap_or(&self.cancel).clone()
     }
 
     /// Keeps a call until it is its turn to run.
@@ -83,7 +96,7 @@ impl Calls {
     /// Reports a call that somebody else runs.
     pub(super) fn reporter(&self, slot: usize) -> Reporter {
         Reporter {
-            cancel: self.cancel.clone(),
+            cancel: self.token(slot),
             sender: self.sender.clone(),
             slot,
             batch: self.batch,
@@ -94,6 +107,7 @@ impl Calls {
     /// Ready for the next batch.
     pub(super) fn reset(&mut self) {
         self.cancel = CancellationToken::new();
+        self.own.clear();
         self.prepared.clear();
         self.batch += 1;
     }
@@ -133,14 +147,16 @@ impl Reporter {
 }
 
 impl Session {
+    /// Another batch of calls begins.
+    pub(super) fn begin_batch(&mut self) {
+        self.calls.reset();
+        self.hosted.reset();
+        self.extensions.forget_calls();
+    }
+
     /// Looks a call up and checks its arguments.
     pub(super) fn prepare_call(&mut self, slot: usize, call: &ToolCall) -> Prepared {
-        if slot == 0 {
-            self.calls.reset();
-            self.hosted.reset();
-            self.extensions.forget_calls();
-        }
-        if !self.active_tools.contains(&call.name) {
+        if !self.active_tools.contains(&call.name) && !Self::is_nested(slot) {
             return Prepared::Refused(ToolResult::error(format!("Tool {} not found", call.name)));
         }
         if let Some(prepared) = self.extensions.prepare(slot, call) {
@@ -177,7 +193,7 @@ impl Session {
         let model = self.run_model.as_ref().map(|(model, _)| model);
         let context = ToolContext {
             cwd: self.cwd.clone(),
-            cancel: self.calls.cancel.clone(),
+            cancel: self.calls.token(slot),
             progress: Progress::default(),
             sees_images: model.is_some_and(wire::Model::sees_images),
             env: Agent::tool_env(&self.log.header().id, file.as_deref(), model),

@@ -1,5 +1,6 @@
 //! Mail: each command goes to the file that knows its concern.
 
+use pinion_core::QueueKind;
 use wire::command::NegotiateParams;
 use wire::reply::Negotiated;
 use wire::{Command, Reply};
@@ -47,6 +48,8 @@ impl Session {
             Command::Fork(params) => return self.fork(origin, params).await,
             Command::Branch(params) => return self.branch(origin, params).await,
             Command::NavigateTree(params) => return self.navigate(origin, params).await,
+            Command::CompleteArguments(params) => return self.complete_arguments(origin, params).await,
+            Command::RunShortcut(params) => return self.run_shortcut(origin, params).await,
             Command::CloseSession(_) => return self.close(origin),
             Command::Clone(_) => return self.clone_session(origin).await,
             Command::ListSessions(params) => return self.list_sessions(origin, params),
@@ -54,8 +57,8 @@ impl Session {
             Command::ExportHtml(params) => return self.export(origin, params).await,
             Command::Bash(params) => return self.bash(origin, params).await,
             Command::Continue(_) => return self.resume(origin).await,
-            Command::Steer(params) => self.enqueue(pinion_core::QueueKind::Steering, params).await,
-            Command::FollowUp(params) => self.enqueue(pinion_core::QueueKind::FollowUp, params).await,
+            Command::Steer(params) => return self.enqueue(origin, QueueKind::Steering, params).await,
+            Command::FollowUp(params) => return self.enqueue(origin, QueueKind::FollowUp, params).await,
             Command::QueueMessage(params) => self.queue_message(params).await,
             Command::ClearQueue(_) => Ok(self.clear_queue().await),
             Command::GetQueue(_) => Ok(self.get_queue()),
@@ -68,6 +71,7 @@ impl Session {
             Command::GetBranchMessages(_) => Ok(self.fork_messages(true)),
             Command::GetTree(_) => self.tree(),
             Command::GetCommands(_) => Ok(self.commands()),
+            Command::GetShortcuts(_) => Ok(self.shortcuts()),
             Command::GetContextUsage(_) => Ok(self.get_context_usage()),
             Command::GetLastAssistantText(_) => Ok(self.last_text()),
             Command::GetSessionStats(params) => Ok(self.stats(params)),

@@ -89,6 +89,9 @@ impl Session {
             CompactOutcome::Failed(error) => Err(error.clone()),
             CompactOutcome::Aborted => Err(Refusal::Aborted.to_string()),
         };
+        if let Some((reason, again)) = self.machine.compacting() {
+            self.note_compaction(&outcome, reason, again);
+        }
         self.drive(Input::Compacted(outcome)).await;
         if let Some(asked) = self.asked_to_compact.take() {
             match asked.asker {

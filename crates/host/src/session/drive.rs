@@ -30,6 +30,11 @@ impl Session {
 
     /// Gives the machine an input. What follows from it comes after what is still to be done.
     pub(super) fn step(&mut self, input: Input) {
+        let input = match input {
+            // No answer has this call, so the machine does not know it.
+            Input::Tool(slot, news) if Self::is_nested(slot) => return self.on_nested(slot, news),
+            input => input,
+        };
         let mut effects = Vec::new();
         self.machine.step(input, now_ms(), &mut effects);
         self.agenda.effects.extend(effects);
@@ -55,13 +60,21 @@ impl Session {
     async fn perform(&mut self, effect: Effect, inputs: &mut VecDeque<Input>) {
         match effect {
             Effect::Emit(event) => {
+                if matches!(event, wire::Event::TurnEnd { .. }) {
+                    self.end_all_nested().await;
+                }
                 if let Some(event) = self.tell_extensions(event) {
                     self.outbox.tell(event).await;
                 }
             }
-            Effect::Persist(message) => self.persist(message).await,
+            Effect::Persist(message) => {
+                if let Some(message) = self.show_ending(message) {
+                    self.persist(message).await;
+                }
+            }
             Effect::Record(body) => self.record(body).await,
             Effect::CallModel => {
+                self.extensions.cross_boundary();
                 self.watch_rules().await;
                 self.ask_model();
             }
@@ -71,9 +84,10 @@ impl Session {
                 }
             }
             Effect::PrepareTool(slot, call) => {
-                let outcome = self.prepare_call(slot, &call);
-                let outcome = self.check(slot, &call, outcome);
-                if let Some(outcome) = outcome.and_then(|outcome| self.permit(slot, outcome)) {
+                if slot == 0 {
+                    self.begin_batch();
+                }
+                if let Some(outcome) = self.prepare(slot, call) {
                     inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
                 }
             }
@@ -104,6 +118,7 @@ impl Session {
                 }
             }
             Effect::Idle => {
+                self.extensions.rest();
                 self.run_model = None;
                 self.retry_timer = None;
                 self.calls.reset();

@@ -200,9 +200,7 @@ impl Session {
             extra: wire::Extra::default(),
         }))
         .await;
-        self.outbox
-            .tell(Event::SessionInfoChanged { name: Some(name) })
-            .await;
+        self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
         Ok(Reply::Nothing)
     }
 

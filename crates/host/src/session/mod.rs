@@ -178,6 +178,7 @@ impl Session {
             Happening::Extension(news) => self.on_extension(news).await,
             Happening::Closed => self.dialogs.lose_client(),
         }
+        self.note_prompts();
         self.catch_up().await;
     }
 

@@ -18,7 +18,7 @@ impl Session {
             None => None,
         };
         let model = found.ok_or_else(|| strings::model_not_found(provider, id))?;
-        self.use_model(model.clone(), None).await;
+        self.use_model(model.clone(), None, "set").await;
         Ok(Reply::Model(Box::new(model)))
     }
 
@@ -32,7 +32,7 @@ impl Session {
         else {
             return Reply::CycledModel(None);
         };
-        self.use_model(model.clone(), level).await;
+        self.use_model(model.clone(), level, "cycle").await;
         let thinking_level = self.thinking;
         Reply::CycledModel(Some(Box::new(CycledModel {
             model,
@@ -77,7 +77,7 @@ impl Session {
 
     /// Changes the model, writes it down and fits the thinking level to it. A level that was lost on a model that cannot
     /// reason comes back from the settings, and a level that the settings give the model counts.
-    async fn use_model(&mut self, model: Model, level: Option<ThinkingLevel>) {
+    async fn use_model(&mut self, model: Model, level: Option<ThinkingLevel>, source: &str) {
         let could_reason = self.model.reasoning;
         let settings = &self.agent.settings;
         let own = settings.model_thinking_level(&model.provider, &model.id);
@@ -94,7 +94,8 @@ impl Session {
         }))
         .await;
         self.chosen.0 = Some(model.clone());
-        self.model = model;
+        let previous = std::mem::replace(&mut self.model, model);
+        self.note_model(&previous, source);
         self.use_thinking(wanted).await;
     }
 
@@ -115,7 +116,8 @@ impl Session {
         if level == self.thinking {
             return;
         }
-        self.thinking = level;
+        let previous = std::mem::replace(&mut self.thinking, level);
+        self.note_thinking(previous);
         self.record(EntryBody::ThinkingLevelChange(ThinkingLevelChange {
             thinking_level: Some(level.as_str().to_owned()),
             extra: wire::Extra::default(),

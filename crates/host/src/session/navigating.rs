@@ -15,12 +15,13 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
+use super::compacting::Asker;
 use super::prompting::Later;
 use super::summarising::{Summarised, Summarising};
 
 /// Who waits for a branch summary, and where the session goes then.
 pub(super) struct Moving {
-    origin: Origin,
+    asker: Asker,
     place: Place,
     label: Option<String>,
 }
@@ -42,14 +43,20 @@ impl Session {
             return self.outbox.respond(origin, Err(error)).await;
         }
         self.drive(Input::Abort).await;
-        self.later.push_back(Later::Move(origin, params));
+        let asker = Asker::Client(origin);
+        self.later.push_back(Later::Move(asker, params));
     }
 
-    /// The run has ended: goes there at once, or begins the summary.
-    pub(super) async fn move_now(&mut self, origin: Origin, params: NavigateParams) {
+    /// The run has ended: goes there at once, or begins the summary, unless somebody has given one.
+    pub(super) async fn move_now(
+        &mut self,
+        asker: Asker,
+        params: NavigateParams,
+        given: Option<BranchSummary>,
+    ) {
         let Some(place) = self.place(&params.target_id) else {
             let error = strings::entry_not_found(&params.target_id);
-            return self.outbox.respond(origin, Err(error)).await;
+            return self.reply(asker, Err(error)).await;
         };
         let label = params.label.as_deref().map(str::trim);
         let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
@@ -58,11 +65,14 @@ impl Session {
             let outcome = stays
                 .map(|()| moved(None, None))
                 .map_err(|error| error.to_string());
-            return self.outbox.respond(origin, outcome).await;
+            return self.reply(asker, outcome).await;
         }
         self.hear();
         self.drive(Input::Move).await;
-        let moving = Moving { origin, place, label };
+        let moving = Moving { asker, place, label };
+        if given.is_some() {
+            return self.arrive(moving, given).await;
+        }
         let summary = if params.summarize {
             self.branch_to_summarise(&moving.place, &params)
         } else {
@@ -95,7 +105,12 @@ impl Session {
             aborted: is_abort,
         };
         self.drive(stay).await;
-        self.outbox.respond(moving.origin, aborted).await;
+        self.reply(moving.asker, aborted).await;
+    }
+
+    /// The entry that the next one would follow at a place.
+    pub(super) fn leaf_at(&self, target: &str) -> Option<String> {
+        self.place(target)?.leaf
     }
 
     /// Where an entry leads: to itself, but at something the user said to what came before it.
@@ -152,7 +167,7 @@ impl Session {
 
     /// Goes there; when something cannot be written the session stays where it was.
     async fn arrive(&mut self, moving: Moving, summary: Option<BranchSummary>) {
-        let Moving { origin, place, label } = moving;
+        let Moving { asker, place, label } = moving;
         let before = self.log.leaf_id().map(str::to_owned);
         let there = self.go_to(&place, summary, label);
         let messages = match &there {
@@ -170,12 +185,14 @@ impl Session {
         let is_there = messages.is_some();
         self.drive(Input::Moved { messages, aborted }).await;
         if is_there {
+            let summary = there.as_ref().ok().and_then(Option::as_deref);
+            self.tell_moved(before.as_deref(), summary);
             self.tell_changed(ChangeReason::Tree).await;
         }
         let outcome = there
             .map(|summary| moved(place.text, summary))
             .map_err(|error| error.to_string());
-        self.outbox.respond(origin, outcome).await;
+        self.reply(asker, outcome).await;
     }
 
     fn go_to(

@@ -70,6 +70,11 @@ impl Permitting {
         Self::new(agent, cwd, self.chosen).0
     }
 
+    /// Nobody is asked about such a call any more.
+    pub(super) fn forget(&mut self, which: impl Fn(usize) -> bool) {
+        self.asking = self.asking.take().filter(|asking| !which(asking.slot));
+    }
+
     /// The mode that holds.
     pub(super) fn mode(&self) -> PermissionMode {
         self.policy.mode()

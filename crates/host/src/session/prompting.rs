@@ -27,7 +27,7 @@ pub(super) enum Later {
     /// A compaction.
     Compact(Asked),
     /// Another place of the tree.
-    Move(Origin, NavigateParams),
+    Move(Asker, NavigateParams),
     /// Another session.
     Change(Asker, Change),
     /// A command that came while extensions were being loaded.
@@ -62,9 +62,17 @@ impl Session {
         }
     }
 
-    pub(super) async fn enqueue(&mut self, kind: QueueKind, params: MessageParams) -> Result<Reply, String> {
-        let text = self.expand(&params.message).await;
-        self.push(kind, text, params.images.into(), false).await
+    /// Steering and follow-ups: queued also when nothing is under way, unless extensions deal with them. Their slash commands
+    /// cannot wait in a queue (pi-core.md 1.7).
+    pub(super) async fn enqueue(&mut self, origin: Origin, kind: QueueKind, params: MessageParams) {
+        if let Some((_, name, _)) = self.extensions.command(&params.message) {
+            return self
+                .outbox
+                .respond(origin, Err(strings::not_queueable(&name)))
+                .await;
+        }
+        self.say(Saying::queued(origin, params.message, params.images.into(), kind))
+            .await;
     }
 
     /// The single queue of older clients: steering that skips what is left of a turn's calls (dialects.md 5, row 14).
@@ -185,7 +193,7 @@ impl Session {
                 Some(Later::Respond(origin)) => self.outbox.respond(origin, Ok(Reply::Nothing)).await,
                 Some(Later::Prompt(origin, params)) => self.prompt(origin, params).await,
                 Some(Later::Compact(asked)) => self.compact_now(asked).await,
-                Some(Later::Move(origin, params)) => self.move_if_allowed(origin, params).await,
+                Some(Later::Move(asker, params)) => self.move_if_allowed(asker, params).await,
                 Some(Later::Change(asker, change)) => self.leave(asker, change).await,
                 Some(Later::Held(origin, command)) => self.on_command(origin, *command).await,
                 Some(Later::Say(saying)) => self.say(*saying).await,

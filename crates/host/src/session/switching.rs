@@ -26,8 +26,8 @@ use super::prompting::Later;
 
 /// What takes the place of the session.
 pub(super) enum Change {
-    /// An empty session.
-    New(NewSessionParams),
+    /// An empty session, or one that begins with these entries.
+    New(NewSessionParams, Vec<wire::Entry>),
     /// The session in a file.
     Switch(PathBuf),
     /// A new session with what came before an entry; the text is the answer's.
@@ -38,8 +38,12 @@ pub(super) enum Change {
         /// The conversation stays as it is; only the file begins anew (dialects.md 12).
         keeps_messages: bool,
     },
+    /// A new session with what is up to an entry, and the entry.
+    At(String),
     /// A copy of the branch that ends here.
     Clone(String),
+    /// None: the same session with its extensions anew.
+    Reload,
 }
 
 impl Change {
@@ -59,12 +63,13 @@ impl Change {
         }
     }
 
-    fn reason(&self) -> ChangeReason {
-        match self {
-            Self::New(_) => ChangeReason::New,
+    fn reason(&self) -> Option<ChangeReason> {
+        Some(match self {
+            Self::New(..) => ChangeReason::New,
             Self::Switch(_) => ChangeReason::Switch,
-            Self::Fork { .. } | Self::Clone(_) => ChangeReason::Fork,
-        }
+            Self::Fork { .. } | Self::At(_) | Self::Clone(_) => ChangeReason::Fork,
+            Self::Reload => return None,
+        })
     }
 }
 
@@ -72,7 +77,8 @@ const NOT_CANCELLED: Reply = Reply::Cancelled(Cancelled { cancelled: false });
 
 impl Session {
     pub(super) async fn new_session(&mut self, origin: Origin, params: NewSessionParams) {
-        self.change(Asker::Client(origin), Change::New(params)).await;
+        self.change(Asker::Client(origin), Change::New(params, Vec::new()))
+            .await;
     }
 
     pub(super) async fn switch_session(&mut self, origin: Origin, params: SwitchParams) {
@@ -137,35 +143,10 @@ impl Session {
     pub(super) async fn carry_out(&mut self, asker: Asker, change: Change) {
         let reason = change.reason();
         let had_queued = self.machine.queued() > 0;
-        let (word, previous) = (word(&change), self.file_text());
+        let (word, previous) = (word(&change), reason.and(self.file_text()));
         self.leave_extensions(word);
-        let outcome = match change {
-            Change::New(params) => {
-                let parent = params.parent_session.filter(|parent| !parent.is_empty());
-                self.begin_anew(parent.as_deref()).map(|()| NOT_CANCELLED)
-            }
-            Change::Switch(path) => self.switch_to(&path).map(|()| NOT_CANCELLED),
-            Change::Fork {
-                before,
-                text,
-                keeps_messages,
-                ..
-            } => {
-                let forked = self.fork_off(before, keeps_messages);
-                forked.map(|()| {
-                    Reply::Forked(Forked {
-                        text,
-                        cancelled: false,
-                    })
-                })
-            }
-            // The leaf may have moved while the run ended.
-            Change::Clone(leaf) => {
-                let leaf = self.log.leaf_id().map_or(leaf, str::to_owned);
-                self.branch_off(&leaf).map(|()| NOT_CANCELLED)
-            }
-        };
-        if outcome.is_ok() {
+        let outcome = self.make(change);
+        if let (Ok(_), Some(reason)) = (&outcome, reason) {
             self.dialogs.end_all(NoAnswer::SessionChanged, &self.outbox).await;
             if had_queued {
                 // What was queued for the old session is gone; clients that show it must hear of it.
@@ -186,6 +167,39 @@ impl Session {
         self.reopen_extensions(word, previous).await;
     }
 
+    fn make(&mut self, change: Change) -> Result<Reply, HostError> {
+        match change {
+            Change::New(params, entries) => {
+                let parent = params.parent_session.filter(|parent| !parent.is_empty());
+                self.begin_anew(parent.as_deref(), entries)?;
+            }
+            Change::Switch(path) => self.switch_to(&path)?,
+            Change::Fork {
+                before,
+                text,
+                keeps_messages,
+                ..
+            } => {
+                self.fork_off(before, keeps_messages)?;
+                return Ok(Reply::Forked(Forked {
+                    text,
+                    cancelled: false,
+                }));
+            }
+            Change::At(entry) => self.branch_off(&entry)?,
+            // The leaf may have moved while the run ended.
+            Change::Clone(leaf) => {
+                let leaf = self.log.leaf_id().map_or(leaf, str::to_owned);
+                self.branch_off(&leaf)?;
+            }
+            Change::Reload => {
+                self.agent.extensions.rewrite_models(&self.agent.registry);
+                self.load_anew();
+            }
+        }
+        Ok(NOT_CANCELLED)
+    }
+
     /// Says which session the next events are about (web.md 2: before the response).
     pub(super) async fn tell_changed(&self, reason: ChangeReason) {
         let event = Event::SessionChanged {
@@ -198,8 +212,14 @@ impl Session {
         self.outbox.tell(event).await;
     }
 
-    fn begin_anew(&mut self, parent: Option<&str>) -> Result<(), HostError> {
-        let log = new_log(&self.agent, &self.cwd, parent, None)?;
+    fn begin_anew(&mut self, parent: Option<&str>, entries: Vec<wire::Entry>) -> Result<(), HostError> {
+        let mut log = new_log(&self.agent, &self.cwd, parent, None)?;
+        let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
+        let says_something = entries.iter().any(says);
+        log.append_made(entries)?;
+        if says_something {
+            log.ensure_on_disk()?;
+        }
         self.replace(log, self.cwd.clone(), true)?;
         self.note_start(false)
     }
@@ -208,7 +228,7 @@ impl Session {
         let old = keeps_messages.then(|| (self.machine.messages().to_vec(), self.kept));
         match before {
             Some(before) => self.branch_off(&before)?,
-            None => self.begin_anew(self.file_text().as_deref())?,
+            None => self.begin_anew(self.file_text().as_deref(), Vec::new())?,
         }
         if let Some((messages, kept)) = old {
             self.machine = Machine::new(self.machine.settings, messages);

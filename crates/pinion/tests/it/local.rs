@@ -9,7 +9,7 @@ use crate::front::Front;
 use crate::kit::{Done, PROGRAM, Pi, World, answers, text};
 
 /// Ollama with one model that thinks and calls tools.
-fn ollama(world: &World) -> Front {
+pub(crate) fn ollama(world: &World) -> Front {
     Front::start(
         &[
             ("/api/tags", json!({"models": [{"name": "qwen3:8b"}]})),
@@ -41,7 +41,7 @@ fn rpc(world: &World, front: &Front, options: &[&str]) -> Pi {
     Pi::spawn(config.args(options.iter().copied()))
 }
 
-fn variables(front: &Front) -> Vec<(&'static str, String)> {
+pub(crate) fn variables(front: &Front) -> Vec<(&'static str, String)> {
     let nowhere = || "http://127.0.0.1:9".to_owned();
     vec![
         ("PI_OFFLINE", "0".to_owned()),

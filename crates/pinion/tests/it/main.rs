@@ -19,6 +19,7 @@ mod doctor;
 mod events;
 mod exporting;
 mod extensions;
+mod extensions_calls;
 mod extensions_sub;
 mod families;
 mod faults;

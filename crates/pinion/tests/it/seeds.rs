@@ -1,11 +1,12 @@
 //! The examples that the five descriptions of the protocol print, as data in `seeds/`: what they show as input is taken, what
 //! they show as output is written, each in its dialect. A line is `{"in": ...}` or `{"out": ...}`; `"$object"` and `"$array"`
-//! stand where a description leaves something out. What waits for a part that does not exist yet says so in `pending`, and
+//! stand where a description leaves something out; `node` marks what only extensions make. What waits for a part that does not exist yet says so in `pending`, and
 //! fails as soon as it works but still says so.
 
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
+use crate::extensions::{can_run, extended};
 use crate::kit::{LONG, Pi, World, bash};
 use crate::pressure::{full, summary};
 use crate::rows_output::{end, speaking, tell};
@@ -29,12 +30,26 @@ fn examples(file: &str, side: &str) -> Vec<(Value, Option<String>)> {
     let rows = file
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    rows.filter_map(|row| {
-        let pending = row["pending"].as_str().map(str::to_owned);
-        row.get(side).map(|line| (line.clone(), pending))
-    })
-    .collect()
+    // What only extensions make cannot be seen without what runs them.
+    rows.filter(|row| row["node"] != true || can_run())
+        .filter_map(|row| {
+            let pending = row["pending"].as_str().map(str::to_owned);
+            row.get(side).map(|line| (line.clone(), pending))
+        })
+        .collect()
 }
+
+/// What takes an extension: it refuses, fails and asks.
+const EXTENSION: &str = r#"
+    const refuse = () => ({ cancel: true });
+    pi.on("session_before_switch", refuse);
+    pi.on("session_before_fork", refuse);
+    pi.on("agent_start", () => { throw new Error("Provider rate limit exceeded"); });
+    pi.registerCommand("ask", { handler: async (_args, ctx) => {
+      await ctx.ui.confirm("Confirm", "Continue?", { timeout: 30000 });
+      await ctx.ui.input("Branch name", "feature/...");
+    } });
+"#;
 
 /// Is the line understood? A command may fail for what it asks, but not for how it is written.
 fn is_taken(world: &World, dialect: &str, line: &Value) -> bool {
@@ -76,7 +91,9 @@ fn written(dialect: &str) -> Vec<Value> {
     lines.extend(pressure(dialect));
     if dialect != "early" {
         lines.extend(commands(dialect));
-        lines.extend(refused(dialect));
+        if can_run() {
+            lines.extend(extension(dialect));
+        }
     }
     lines
 }
@@ -195,23 +212,29 @@ fn commands(dialect: &str) -> Vec<Value> {
     end(&pi)
 }
 
-/// What a hook refuses, and one that fails.
-fn refused(dialect: &str) -> Vec<Value> {
-    let world = World::new([Reply::text(["Hi."])]);
-    let hook = |name: &str, body: &str| {
-        crate::hooks::script(world.dir.agent_dir().join("hooks").join(name), body);
-    };
-    hook("session_before_switch.sh", "exit 2");
-    hook("session_before_fork.sh", "exit 2");
-    hook("input.sh", "echo 'Error message...' >&2; exit 1");
+/// What extensions ask, refuse and fail at.
+fn extension(dialect: &str) -> Vec<Value> {
+    let world = extended([Reply::text(["Hi."])], EXTENSION);
     let pi = speaking(&world, dialect);
-    say(&pi, "First");
-    let file = pi.file();
+    pi.prompt("First");
+    pi.settled();
+    let asked = pi.send(json!({"type": "prompt", "message": "/ask"}));
+    for (method, member) in [("confirm", "confirmed"), ("input", "value")] {
+        let question = pi.agent.wait(|line| line["method"] == method, LONG).unwrap();
+        let mut answer = json!({"type": "extension_ui_response", "id": question["id"]});
+        answer[member] = if member == "value" {
+            json!("x")
+        } else {
+            json!(true)
+        };
+        tell(&pi, answer);
+    }
+    pi.response(&asked);
     let messages = pi.get("get_branch_messages")["messages"].clone();
     pi.data(json!({"type": "branch", "entryId": messages[0]["entryId"]}));
     pi.get("reset");
     pi.get("new_session");
-    pi.data(json!({"type": "switch_session", "sessionPath": file}));
+    pi.data(json!({"type": "switch_session", "sessionPath": pi.file()}));
     end(&pi)
 }
 

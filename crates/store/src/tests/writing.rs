@@ -206,3 +206,39 @@ fn directory_and_file_names_are_pis() {
     assert!(paths::encode_cwd(&one).len() <= 255);
     assert_ne!(paths::encode_cwd(&one), paths::encode_cwd(&two));
 }
+
+#[test]
+fn entries_that_were_made_elsewhere_keep_their_ids_and_places() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.jsonl");
+    let line = |id: &str, parent: &str, body: &str| {
+        wire::Entry::from_json(&format!(
+            r#"{{"id":"{id}","parentId":{parent},"timestamp":"t",{body}}}"#
+        ))
+        .unwrap()
+    };
+    let info = r#""type":"session_info","name":"n""#;
+    let label = r#""type":"label","targetId":"aa","label":"x""#;
+    let mut log = SessionLog::create(Some(path.clone()), new_header("/x", None)).unwrap();
+    let made = vec![
+        line("aa", "null", info),
+        line("bb", r#""aa""#, label),
+        line("aa", r#""bb""#, info),
+        line("", "null", info),
+    ];
+    log.append_made(made).unwrap();
+    log.ensure_on_disk().unwrap();
+    log.append(user("More.")).unwrap();
+    assert_eq!(log.entries().last().unwrap().parent_id.as_deref(), Some("bb"));
+    log.append_made(vec![line("bb", "null", info)]).unwrap();
+    drop(log);
+    let (log, damage) = SessionLog::open(&path, "/x").unwrap();
+    assert!(damage.is_none(), "{damage:?}");
+    let ids: Vec<&str> = log
+        .entries()
+        .iter()
+        .take(2)
+        .map(|entry| entry.id.as_str())
+        .collect();
+    assert_eq!((ids, log.entries().len()), (vec!["aa", "bb"], 3));
+}

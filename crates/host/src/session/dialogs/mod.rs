@@ -76,6 +76,11 @@ impl Dialogs {
         self.open.iter().map(|open| open.request.clone()).collect()
     }
 
+    /// The question that waits longest.
+    pub(super) fn oldest(&self) -> Option<&UiRequest> {
+        self.open.first().map(|open| &open.request)
+    }
+
     /// Waits for something to deal with. Cancel-safe.
     pub(super) async fn next(&mut self) -> News {
         poll_fn(|context| self.poll(context)).await

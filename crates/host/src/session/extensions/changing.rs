@@ -5,11 +5,11 @@ use pinion_core::compaction::{Finished, Plan, Refusal};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::BashRun;
-use wire::Reply;
-use wire::command::{BashParams, NavigateParams, NewSessionParams};
+use wire::command::{BashParams, NewSessionParams};
 use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
-use wire::reply::{Cancelled, Forked, Navigated};
+use wire::reply::{Cancelled, Forked};
+use wire::{Entry, Reply};
 
 use crate::limits;
 use crate::outbox::Origin;
@@ -25,8 +25,9 @@ use super::{Outcome, Then, cancels, failure, put};
 impl Session {
     /// Asks whether the session may be left; then it is.
     pub(in crate::session) async fn change(&mut self, asker: Asker, change: Change) {
-        let (name, event) = question(&change);
-        if self.extensions.hear(name) {
+        if let Some((name, event)) = question(&change)
+            && self.extensions.hear(name)
+        {
             return self.ask_extensions(name, &event, Then::Change(asker, change));
         }
         self.change_now(asker, change).await;
@@ -59,7 +60,7 @@ impl Session {
                     Reply::Cancelled(Cancelled { cancelled }) | Reply::Forked(Forked { cancelled, .. }) => {
                         json!({ "cancelled": cancelled })
                     }
-                    _ => Value::Null,
+                    moved => serde_json::to_value(moved).unwrap_or_default(),
                 };
                 self.answer_later(id, outcome.map(cancelled));
             }
@@ -76,24 +77,29 @@ impl Session {
         let text = |name: &str| params.get(name).and_then(Value::as_str).map(str::to_owned);
         let change = match method {
             "newSession" => {
-                if params
+                let entries = params
                     .get("entries")
                     .and_then(Value::as_array)
-                    .is_some_and(|entries| !entries.is_empty())
-                {
-                    return Err("newSession with setup is not available here".to_owned());
-                }
-                Change::New(NewSessionParams {
-                    parent_session: text("parentSession"),
-                })
+                    .into_iter()
+                    .flatten();
+                let entries: Result<Vec<Entry>, _> = entries
+                    .map(|entry| Entry::from_json(&entry.to_string()))
+                    .collect();
+                let entries = entries.map_err(|error| error.to_string())?;
+                let parent_session = text("parentSession");
+                Change::New(NewSessionParams { parent_session }, entries)
             }
             "switchSession" => Change::Switch(self.cwd.join(text("sessionPath").unwrap_or_default())),
+            "reload" if !self.machine.is_idle() => return Err(strings::RELOAD_BUSY.to_owned()),
+            "reload" => Change::Reload,
             _ => {
                 let entry = text("entryId").unwrap_or_default();
-                let entry = self.log.entry(&entry).cloned();
-                entry
-                    .and_then(|entry| Change::fork(&entry))
-                    .ok_or(strings::BAD_FORK)?
+                let entry = self.log.entry(&entry).cloned().ok_or(strings::BAD_FORK)?;
+                if text("position").as_deref() == Some("at") {
+                    Change::At(entry.id.clone())
+                } else {
+                    Change::fork(&entry).ok_or(strings::BAD_FORK)?
+                }
             }
         };
         self.change(Asker::Extension(id), change).await;
@@ -135,6 +141,7 @@ impl Session {
         let mut event = json!({
             "type": "session_before_compact",
             "reason": reason,
+            "willRetry": self.machine.compacting().is_some_and(|(_, again)| again),
             "branchEntries": branch,
             "preparation": {
                 "firstKeptEntryId": plan.first_kept_entry_id,
@@ -191,35 +198,6 @@ impl Session {
         }
     }
 
-    /// Asks whether another place of the tree may be gone to; then it is.
-    pub(in crate::session) async fn move_if_allowed(&mut self, origin: Origin, params: NavigateParams) {
-        if !self.extensions.hear("session_before_tree") {
-            return self.move_now(origin, params).await;
-        }
-        let event = json!({
-            "type": "session_before_tree",
-            "preparation": {
-                "targetId": params.target_id,
-                "oldLeafId": self.log.leaf_id(),
-                "userWantsSummary": params.summarize,
-                "label": params.label,
-            },
-        });
-        self.ask_extensions("session_before_tree", &event, Then::Move(origin, params));
-    }
-
-    pub(super) async fn on_move(&mut self, origin: Origin, params: NavigateParams, answer: Value) {
-        if !cancels(&answer) {
-            return self.move_now(origin, params).await;
-        }
-        let stays = Reply::Navigated(Navigated {
-            cancelled: true,
-            editor_text: None,
-            summary_entry_id: None,
-        });
-        self.outbox.respond(origin, Ok(stays)).await;
-    }
-
     /// Asks whether an extension runs a command of the user itself; else it is run.
     pub(in crate::session) async fn bash(&mut self, origin: Origin, params: BashParams) {
         if !self.extensions.hear("user_bash") {
@@ -234,7 +212,12 @@ impl Session {
         self.ask_extensions("user_bash", &event, Then::Bash(origin, params));
     }
 
-    pub(super) async fn on_user_bash(&mut self, origin: Origin, params: BashParams, answer: Value) {
+    /// No answer: an extension failed over it, and may have had a reason to be asked (pi 0.86).
+    pub(super) async fn on_user_bash(&mut self, origin: Origin, params: BashParams, answer: Option<Value>) {
+        let Some(answer) = answer else {
+            let error = strings::UNSEEN_COMMAND.to_owned();
+            return self.outbox.respond(origin, Err(error)).await;
+        };
         let Some(result) = answer.get("result").filter(|result| result.is_object()) else {
             return self.bash_now(origin, params).await;
         };
@@ -265,18 +248,19 @@ impl Asker {
 /// The reason that extensions know a change by.
 pub(in crate::session) fn word(change: &Change) -> &'static str {
     match change {
-        Change::New(_) => "new",
+        Change::New(..) => "new",
         Change::Switch(_) => "resume",
-        Change::Fork { .. } | Change::Clone(_) => "fork",
+        Change::Fork { .. } | Change::At(_) | Change::Clone(_) => "fork",
+        Change::Reload => "reload",
     }
 }
 
 /// What is asked before a change.
-fn question(change: &Change) -> (&'static str, Value) {
+fn question(change: &Change) -> Option<(&'static str, Value)> {
     let switch = "session_before_switch";
     let fork = "session_before_fork";
-    match change {
-        Change::New(_) => (switch, json!({"type": switch, "reason": "new"})),
+    Some(match change {
+        Change::New(..) => (switch, json!({"type": switch, "reason": "new"})),
         Change::Switch(path) => (
             switch,
             json!({"type": switch, "reason": "resume", "targetSessionFile": path}),
@@ -285,8 +269,11 @@ fn question(change: &Change) -> (&'static str, Value) {
             fork,
             json!({"type": fork, "entryId": entry, "position": "before"}),
         ),
-        Change::Clone(leaf) => (fork, json!({"type": fork, "entryId": leaf, "position": "at"})),
-    }
+        Change::At(entry) | Change::Clone(entry) => {
+            (fork, json!({"type": fork, "entryId": entry, "position": "at"}))
+        }
+        Change::Reload => return None,
+    })
 }
 
 /// A compaction as an extension made it.

@@ -15,13 +15,49 @@ use super::super::hosted::block;
 use super::{Then, members, put};
 
 impl Session {
-    /// Asks whether a call that has been prepared may run; gives it back when nobody wants to know.
-    pub(in crate::session) fn check(
+    /// Looks a call up, checks it and asks whoever has to be asked; none: the outcome comes later.
+    pub(in crate::session) fn prepare(&mut self, slot: usize, call: ToolCall) -> Option<Prepared> {
+        let may_run = self.active_tools.contains(&call.name) || Self::is_nested(slot);
+        let asking = may_run.then(|| self.extensions.ask_to_prepare(&call));
+        if let Some(asking) = asking.flatten() {
+            self.extensions.wait_for(Then::Prepare(slot, call), asking);
+            return None;
+        }
+        let prepared = self.prepare_call(slot, &call);
+        self.look_at(slot, &call, prepared)
+    }
+
+    /// The extension that has the tool has looked at the arguments before they are checked (pi-core.md 1.5).
+    pub(super) async fn on_prepared(
         &mut self,
         slot: usize,
-        call: &ToolCall,
-        prepared: Prepared,
-    ) -> Option<Prepared> {
+        call: ToolCall,
+        answer: Result<Value, DoorError>,
+    ) {
+        let args = answer.map(|mut answer| answer.get_mut("args").map(Value::take));
+        let prepared = match args {
+            Ok(Some(Value::Object(arguments))) => {
+                let changed = ToolCall {
+                    arguments,
+                    ..call.clone()
+                };
+                self.prepare_call(slot, &changed)
+            }
+            Ok(_) => Prepared::Refused(ToolResult::error(strings::ODD_ARGUMENTS)),
+            Err(error) => Prepared::Refused(ToolResult::error(error.to_string())),
+        };
+        if let Some(prepared) = self.look_at(slot, &call, prepared) {
+            self.drive(Input::Tool(slot, ToolInput::Prepared(prepared))).await;
+        }
+    }
+
+    fn look_at(&mut self, slot: usize, call: &ToolCall, prepared: Prepared) -> Option<Prepared> {
+        let prepared = self.check(slot, call, prepared)?;
+        self.permit(slot, prepared)
+    }
+
+    /// Asks whether a call that has been prepared may run; gives it back when nobody wants to know.
+    fn check(&mut self, slot: usize, call: &ToolCall, prepared: Prepared) -> Option<Prepared> {
         self.extensions.tools.remember(slot, call);
         if matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
@@ -34,8 +70,9 @@ impl Session {
             return Some(prepared);
         }
         let input = self.prepared_args(slot).unwrap_or_else(|| call.arguments.clone());
-        let event =
+        let mut event =
             json!({"type": "tool_call", "toolCallId": call.id, "toolName": call.name, "input": input});
+        self.with_parent(slot, &mut event);
         self.ask_extensions("tool_call", &event, Then::Check(slot));
         None
     }
@@ -83,7 +120,7 @@ impl Session {
     /// Asks whether a result stays as it is; gives it back when nobody wants to know.
     pub(in crate::session) fn review(&mut self, input: Input) -> Option<Input> {
         let Input::Tool(slot, ToolInput::Done { result, is_error, .. }) = &input else {
-            return Some(input);
+            return self.review_answer(input);
         };
         if !self.extensions.hear("tool_result") {
             return Some(input);
@@ -103,6 +140,7 @@ impl Session {
         if let Some(details) = &result.details {
             put(&mut event, "details", details.clone());
         }
+        self.with_parent(slot, &mut event);
         self.ask_extensions("tool_result", &event, Then::Review(input));
         None
     }
@@ -131,10 +169,10 @@ impl Session {
     pub(in crate::session) fn stop_checking(&mut self, inputs: &mut VecDeque<Input>) {
         let stopped = self
             .extensions
-            .give_up(|then| matches!(then, Then::Check(_) | Then::Review(_)));
+            .give_up(|then| matches!(then, Then::Prepare(..) | Then::Check(_) | Then::Review(_)));
         for then in stopped {
             match then {
-                Then::Check(slot) => {
+                Then::Prepare(slot, _) | Then::Check(slot) => {
                     let refused = Prepared::Refused(ToolResult::error(strings::ABORTED));
                     inputs.push_back(Input::Tool(slot, ToolInput::Prepared(refused)));
                 }
@@ -142,5 +180,6 @@ impl Session {
                 _ => {}
             }
         }
+        self.abort_nested();
     }
 }

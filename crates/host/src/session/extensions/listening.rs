@@ -12,7 +12,7 @@ use crate::hooks::{Asked, Facts};
 
 use super::super::Session;
 use super::super::dialogs::Show;
-use super::{Extended, Outcome, Then, cancels};
+use super::{Extended, Outcome, Then, cancels, table};
 
 /// Those who are asked about an event.
 #[derive(Clone)]
@@ -91,17 +91,29 @@ impl Session {
     /// Asks all who listen to an event; the answer comes as a happening. Only to be called when somebody
     /// [hears](Extended::hear) it.
     pub(in crate::session) fn ask_extensions(&mut self, name: &str, event: &Value, then: Then) {
+        debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.sync_state();
         if !self.extensions.hooks.answers(name) {
             self.tell_hooks(name, event);
         }
         let answer = self.listeners(name, event).ask(name, event);
-        self.extensions
-            .wait(then, async move { Outcome::Answer(answer.await) });
+        let extended = &mut self.extensions;
+        if !then.belongs_to_run() {
+            return extended.wait(then, async move { Outcome::Answer(answer.await) });
+        }
+        let patience = extended.patience.ended();
+        extended.wait(then, async move {
+            tokio::select! {
+                biased;
+                answer = answer => Outcome::Answer(answer),
+                () = patience => Outcome::Answer(Ok(Answer::default())),
+            }
+        });
     }
 
     /// Tells something that no answer is awaited to.
     pub(super) fn tell_only(&mut self, name: &str, event: &Value) {
+        debug_assert!(table::lists(name), "{name} is not in heard.txt");
         self.sync_state();
         self.tell_hooks(name, event);
         let extended = &self.extensions;

@@ -7,15 +7,24 @@
 //! their own), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
 //! business.
 
+mod boundaries;
+mod builtin;
 mod changing;
 mod checking;
+mod discovering;
+mod ending;
 mod events;
+mod keys;
 mod listening;
+mod nested;
+mod noting;
 mod opening;
+mod places;
 mod requests;
 mod saying;
 mod state;
 mod subordinate;
+mod table;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -24,6 +33,7 @@ mod wishes;
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use door::line::{Failure, Registered};
 use door::{Answer, Asking, Door, DoorError, Said};
@@ -32,9 +42,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
-use wire::Event;
 use wire::command::{BashParams, NavigateParams};
 use wire::event::CompactionReason;
+use wire::{Event, Message, ToolCall};
 
 use crate::extensions::Found;
 use crate::hooks::Hooks;
@@ -74,14 +84,14 @@ pub(super) struct Extended {
     tools: Theirs,
     /// Number of the turn that is under way.
     turn: u64,
-    /// Questions of theirs to the user, by the id of the call.
+    /// What is done for calls of theirs: questions to the user, tools; by the id of the call.
     dialogs: HashMap<u64, AbortHandle>,
     /// Failures on the way to a request.
     failures: (mpsc::Sender<Failure>, mpsc::Receiver<Failure>),
     /// The system prompt of the run that is under way, if an extension changed it.
     prompt: Option<String>,
     /// Messages that go with the next prompt.
-    next_turn: Vec<std::sync::Arc<wire::Message>>,
+    next_turn: Vec<Arc<Message>>,
     /// An extension wants the agent to end.
     shutdown: bool,
     /// Whether they are to decide on the project.
@@ -90,6 +100,13 @@ pub(super) struct Extended {
     subordinates: subordinate::Subordinates,
     /// The call of an extension that is answered when the session it asked for has begun for its extensions.
     owed: Option<u64>,
+    /// The message that is written down next has been shown to extensions.
+    ended: bool,
+    boundary: boundaries::Boundary,
+    patience: events::Patience,
+    nested: nested::Nested,
+    /// What the user is being asked, as extensions were told.
+    prompted: Option<Value>,
     /// How long a run that a command began waits for the command's answer to be told first.
     answer_first: Option<Pin<Box<Sleep>>>,
 }
@@ -123,6 +140,8 @@ pub(super) enum Then {
     Loaded,
     /// They know that the session has begun.
     Started,
+    /// They say which skills and templates they bring.
+    Resources,
     /// An event may be told.
     Tell(Event),
     /// A prompt may have been changed, or dealt with.
@@ -131,10 +150,22 @@ pub(super) enum Then {
     Begin(Turn),
     /// A slash command has ended.
     Command(Origin, String),
+    /// An answer that is complete may be replaced before anything follows from it.
+    Answer(Input),
+    /// A message may be replaced before it is written down.
+    Persist(Arc<Message>),
+    /// Everything would be quiet.
+    Settle(Event),
+    /// The arguments of a call may be changed before they are checked.
+    Prepare(usize, ToolCall),
     /// A prepared call may be blocked or changed.
     Check(usize),
     /// The result of a call may be changed.
     Review(Input),
+    /// What may follow in the arguments of a slash command.
+    Complete(Origin),
+    /// Keys have been dealt with.
+    Shortcut(Origin, String),
     /// Another session may be refused.
     Change(Asker, Change),
     /// The session was left.
@@ -142,11 +173,21 @@ pub(super) enum Then {
     /// A compaction may be refused or made otherwise.
     Compact(CompactionReason),
     /// Another place of the tree may be refused.
-    Move(Origin, NavigateParams),
+    Move(Asker, NavigateParams),
     /// A command of the user may have been run otherwise.
     Bash(Origin, BashParams),
     /// The session is over.
     Farewell,
+}
+
+impl Then {
+    /// Does a run wait for the answer?
+    fn belongs_to_run(&self) -> bool {
+        matches!(
+            self,
+            Self::Tell(_) | Self::Persist(_) | Self::Settle(_) | Self::Answer(_)
+        )
+    }
 }
 
 /// An answer, or the process.
@@ -199,6 +240,11 @@ impl Extended {
             subordinates: subordinate::Subordinates::default(),
             answer_first: None,
             owed: None,
+            ended: false,
+            boundary: boundaries::Boundary::default(),
+            patience: events::Patience::default(),
+            nested: nested::Nested::default(),
+            prompted: None,
         }
     }
 
@@ -241,6 +287,8 @@ impl Extended {
                 wait.then,
                 Then::Input(_)
                     | Then::Begin(_)
+                    | Then::Complete(_)
+                    | Then::Shortcut(..)
                     | Then::Command(..)
                     | Then::Change(..)
                     | Then::Leave(..)
@@ -278,6 +326,22 @@ impl Extended {
     /// Checks a call and keeps it, if it is one for a tool of theirs.
     pub(super) fn prepare(&mut self, slot: usize, call: &wire::ToolCall) -> Option<pinion_core::Prepared> {
         self.tools.prepare(slot, call)
+    }
+
+    /// The run is over.
+    pub(super) fn rest(&mut self) {
+        self.patience = events::Patience::default();
+    }
+
+    /// The model is asked, whoever wanted it.
+    pub(super) fn cross_boundary(&mut self) {
+        self.boundary.is_crossed();
+    }
+
+    /// Something is done for a call of theirs.
+    fn keep_task(&mut self, id: u64, task: AbortHandle) {
+        self.dialogs.retain(|_, task| !task.is_finished());
+        self.dialogs.insert(id, task);
     }
 
     /// Another batch of calls begins.
@@ -349,9 +413,11 @@ impl Session {
         let Some(Wait { then, .. }) = self.extensions.waits.remove(&told.ticket) else {
             return;
         };
+        let mut failed = false;
         let answer = match told.outcome {
             Outcome::Door(door) => return self.on_door(door).await,
             Outcome::Answer(Ok(answer)) => {
+                failed = !answer.errors.is_empty();
                 for failure in answer.errors {
                     self.extension_failed(failure).await;
                 }
@@ -365,23 +431,33 @@ impl Session {
             Then::Opened => self.on_opened(answer).await,
             Then::Trust => self.on_trust(answer.unwrap_or_default()).await,
             Then::Loaded => self.on_loaded(answer).await,
-            Then::Started => self.extensions_are_open().await,
+            Then::Started => self.discover().await,
+            Then::Resources => self.on_discovered(&answer.unwrap_or_default()).await,
             Then::Tell(event) => {
+                if matches!(event, Event::TurnEnd { .. }) {
+                    self.take_boundary("turn_end", answer.unwrap_or_default()).await;
+                }
                 self.outbox.tell(event).await;
                 self.carry_on().await;
             }
             Then::Input(saying) => self.on_input(saying, answer.unwrap_or_default()).await,
             Then::Begin(turn) => self.begin_turn(turn, answer.unwrap_or_default()).await,
             Then::Command(origin, name) => self.on_command_end(origin, &name, answer).await,
+            Then::Answer(input) => self.on_answer_seen(input, answer.unwrap_or_default()).await,
+            Then::Persist(message) => self.on_ending_seen(message, answer.unwrap_or_default()).await,
+            Then::Settle(event) => self.on_settle(event, answer.unwrap_or_default()).await,
+            Then::Prepare(slot, call) => self.on_prepared(slot, call, answer).await,
+            Then::Complete(origin) => self.on_completed(origin, answer).await,
+            Then::Shortcut(origin, keys) => self.on_shortcut_end(origin, &keys, answer).await,
             Then::Check(slot) => self.on_checked(slot, answer).await,
             Then::Review(input) => self.on_reviewed(input, answer.unwrap_or_default()).await,
             Then::Change(asker, change) => self.on_change(asker, change, answer.unwrap_or_default()).await,
             Then::Leave(asker, change) => self.carry_out(asker, change).await,
             Then::Compact(reason) => self.on_compact(reason, answer.unwrap_or_default()).await,
-            Then::Move(origin, params) => self.on_move(origin, params, answer.unwrap_or_default()).await,
+            Then::Move(asker, params) => self.on_move(asker, params, answer.unwrap_or_default()).await,
             Then::Bash(origin, params) => {
-                self.on_user_bash(origin, params, answer.unwrap_or_default())
-                    .await
+                let answer = answer.ok().filter(|_| !failed);
+                self.on_user_bash(origin, params, answer).await
             }
         }
     }

@@ -48,6 +48,9 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
             | Command::GetCommands(_)
             | Command::GetProjectTrust(_)
             | Command::SetProjectTrust(_)
+            | Command::CompleteArguments(_)
+            | Command::GetShortcuts(_)
+            | Command::RunShortcut(_)
             | Command::Compact(_)
             | Command::Bash(_)
             | Command::Reset(_)
@@ -172,7 +175,7 @@ impl Session {
         if self.extensions.process_hears("session_start") {
             self.ask_process_to_start();
         } else {
-            self.extensions_are_open().await;
+            self.discover().await;
         }
     }
 
@@ -266,7 +269,7 @@ impl Session {
         extended.give_up(|then| {
             matches!(
                 then,
-                Then::Opened | Then::Trust | Then::Loaded | Then::Started | Then::Door
+                Then::Opened | Then::Trust | Then::Loaded | Then::Started | Then::Resources | Then::Door
             )
         });
         self.take_registrations(&old);
@@ -285,16 +288,6 @@ impl Session {
         if self.extensions.found.is_empty() {
             self.settle_owed();
         }
-    }
-
-    /// Extensions begin anew, with what their files say now.
-    pub(super) async fn reload_extensions(&mut self, id: Option<u64>) {
-        if let Some(id) = id {
-            self.extensions.owe(id);
-        }
-        self.leave_extensions("reload");
-        self.load_anew();
-        self.reopen_extensions("reload", None).await;
     }
 
     /// Answers the extension that asked for the session which has begun now.

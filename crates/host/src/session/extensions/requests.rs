@@ -1,7 +1,6 @@
-//! What extensions make of a request to the model: other messages (`context`), another body (`before_provider_request`). Both
+//! What extensions make of a request to the model: other messages (`context`, `context_with_system`), another body (`before_provider_request`). Both
 //! are asked inside the future that the request begins with, so that an abort ends them and the session waits for neither.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
 use door::line::Failure;
@@ -12,42 +11,89 @@ use tokio::sync::mpsc;
 use wire::Message;
 
 use super::super::Session;
+use super::super::drive::now_ms;
 use super::failure;
+use super::listening::Listeners;
 
-/// The question what the model is to see.
+/// The questions what the model is to see: without the system prompt, then with it.
 pub(in crate::session) struct Context {
-    asking: Pin<Box<dyn Future<Output = Result<Answer, DoorError>> + Send>>,
+    plain: Option<Listeners>,
+    with_system: Option<Listeners>,
     failures: mpsc::Sender<Failure>,
 }
 
 impl Context {
-    /// The messages as extensions want them; as they are when nobody changed them.
-    pub(in crate::session) async fn messages(self, messages: Vec<Arc<Message>>) -> Vec<Arc<Message>> {
-        let value = settle(self.asking.await, "context", &self.failures);
-        let Some(changed) = value.get("messages") else {
-            return messages;
-        };
-        match serde_json::from_value::<Vec<Message>>(changed.clone()) {
-            Ok(changed) => changed.into_iter().map(Arc::new).collect(),
-            Err(error) => {
-                let _told = self.failures.try_send(failure("<runtime>", "context", error));
-                messages
+    /// The messages and the system prompt as extensions want them; as they are when nobody changed them.
+    pub(in crate::session) async fn seen(
+        self,
+        mut messages: Vec<Arc<Message>>,
+        mut system: String,
+    ) -> (Vec<Arc<Message>>, String) {
+        if let Some(listeners) = self.plain {
+            let event = json!({"type": "context", "messages": messages});
+            if let Some(changed) = ask(listeners, "context", &event, &self.failures).await {
+                messages = changed;
             }
         }
+        if let Some(listeners) = self.with_system {
+            let name = "context_with_system";
+            let mut all = vec![json!({"role": "system", "content": system, "timestamp": now_ms()})];
+            all.extend(messages.iter().map(|message| json!(message)));
+            let event = json!({"type": name, "messages": all});
+            if let Some(changed) = ask(listeners, name, &event, &self.failures).await {
+                (system, messages) = apart(changed);
+            }
+        }
+        (messages, system)
     }
+}
+
+/// The messages as extensions want them; none when nobody changed them.
+async fn ask(
+    listeners: Listeners,
+    name: &str,
+    event: &Value,
+    failures: &mpsc::Sender<Failure>,
+) -> Option<Vec<Arc<Message>>> {
+    let value = settle(listeners.ask(name, event).await, name, failures);
+    let changed = value.get("messages")?.clone();
+    match serde_json::from_value::<Vec<Message>>(changed) {
+        Ok(changed) => Some(changed.into_iter().map(Arc::new).collect()),
+        Err(error) => {
+            let _told = failures.try_send(failure("<runtime>", name, error));
+            None
+        }
+    }
+}
+
+/// The system prompt, which is what all messages of that role say, and the others.
+fn apart(messages: Vec<Arc<Message>>) -> (String, Vec<Arc<Message>>) {
+    let mut system = Vec::new();
+    let mut others = Vec::new();
+    for message in messages {
+        match message.as_ref() {
+            Message::Other(value) if value.get("role") == Some(&json!("system")) => {
+                system.extend(value.get("content").and_then(Value::as_str).map(str::to_owned));
+            }
+            _ => others.push(message),
+        }
+    }
+    (system.join("\n\n"), others)
 }
 
 impl Session {
     /// Asks what the model is to see, if somebody has something to say about it.
     pub(in crate::session) fn ask_context(&mut self) -> Option<Context> {
-        if !self.extensions.hear("context") {
+        let hear = |name| self.extensions.hear(name);
+        let (plain, with_system) = (hear("context"), hear("context_with_system"));
+        if !plain && !with_system {
             return None;
         }
         self.sync_state();
-        let event = json!({"type": "context", "messages": self.machine.messages()});
-        let asking = self.listeners("context", &event).ask("context", &event);
+        let listeners = |name: &str, hears: bool| hears.then(|| self.listeners(name, &Value::Null));
         Some(Context {
-            asking: Box::pin(asking),
+            plain: listeners("context", plain),
+            with_system: listeners("context_with_system", with_system),
             failures: self.extensions.failures.0.clone(),
         })
     }

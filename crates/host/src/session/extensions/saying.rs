@@ -36,9 +36,32 @@ pub(in crate::session) struct Saying {
     pub(in crate::session) expand: bool,
     /// What is done with it while a run is under way.
     pub(in crate::session) behavior: Option<String>,
+    /// It is queued in any case.
+    pub(in crate::session) queue: Option<QueueKind>,
 }
 
 impl Saying {
+    /// Something that a client wants to be queued.
+    pub(in crate::session) fn queued(
+        origin: Origin,
+        text: String,
+        enclosed: Enclosed,
+        kind: QueueKind,
+    ) -> Self {
+        let behavior = match kind {
+            QueueKind::Steering => "steer",
+            QueueKind::FollowUp => "followUp",
+        };
+        Self {
+            who: Who::Client(origin),
+            text,
+            enclosed,
+            expand: true,
+            behavior: Some(behavior.to_owned()),
+            queue: Some(kind),
+        }
+    }
+
     /// A prompt of the client.
     pub(in crate::session) fn new(origin: Origin, params: PromptParams, enclosed: Enclosed) -> Self {
         Self {
@@ -47,6 +70,7 @@ impl Saying {
             enclosed,
             expand: true,
             behavior: params.streaming_behavior,
+            queue: None,
         }
     }
 
@@ -150,6 +174,10 @@ impl Session {
         } else {
             saying.text
         };
+        if let Some(kind) = saying.queue {
+            let outcome = self.push(kind, text, saying.enclosed, false).await;
+            return self.answer(saying.who, outcome).await;
+        }
         if !self.machine.is_idle() {
             let outcome = match saying.behavior.as_deref() {
                 None => Err(strings::BUSY.to_owned()),
@@ -176,6 +204,7 @@ impl Session {
         let system_prompt = self.system_prompt();
         let mut event =
             json!({"type": "before_agent_start", "prompt": turn.text, "systemPrompt": system_prompt});
+        put(&mut event, "systemPromptOptions", self.prompt_options());
         if !images.is_empty() {
             put(&mut event, "images", json!(images));
         }
@@ -231,9 +260,11 @@ impl Session {
             Then::Input(saying) => saying.who,
             Then::Begin(turn) => turn.who,
             Then::Command(origin, _)
+            | Then::Complete(origin)
+            | Then::Shortcut(origin, _)
             | Then::Change(Asker::Client(origin), _)
             | Then::Leave(Asker::Client(origin), _)
-            | Then::Move(origin, _)
+            | Then::Move(Asker::Client(origin), _)
             | Then::Bash(origin, _) => Who::Client(origin),
             _ => return,
         };

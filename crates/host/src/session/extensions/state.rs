@@ -2,6 +2,7 @@
 //! that may need it.
 
 use serde_json::{Map, Value, json};
+use tools::Toolbox;
 
 use super::super::Session;
 use super::members;
@@ -121,7 +122,12 @@ impl Session {
     fn dear_state(&mut self) -> Map<String, Value> {
         let prompt = self.system_prompt();
         let settings = &self.agent.settings;
+        let scope = self.scope.iter();
+        let scope = scope.map(|scoped| json!({"model": scoped.model, "thinkingLevel": scoped.level}));
         members(json!({
+            "scopedModels": scope.collect::<Value>(),
+            "systemPromptOptions": self.prompt_options(),
+            "builtinTools": builtin_tools(),
             "systemPrompt": prompt,
             "tools": self.all_tools(),
             "commands": self.all_commands(),
@@ -129,4 +135,49 @@ impl Session {
             "modelsFile": self.models_file(),
         }))
     }
+
+    /// What the system prompt is made of, under pi's names.
+    pub(super) fn prompt_options(&self) -> Value {
+        let texts = self.resources.prompt_texts();
+        let tools = Toolbox::infos();
+        let tools = tools
+            .iter()
+            .filter(|info| self.active_tools.contains(&info.spec.name));
+        let theirs = self.extensions.tools.hints(&self.active_tools);
+        let mut snippets: Map<String, Value> = tools
+            .map(|info| (info.spec.name.clone(), json!(info.snippet)))
+            .collect();
+        let theirs = theirs
+            .into_iter()
+            .filter_map(|(name, line, _)| Some((name, json!(line?))));
+        snippets.extend(theirs);
+        let files = self.resources.context_files().iter();
+        let files = files.map(|file| json!({"path": file.path, "content": file.content}));
+        let skills = self.resources.skills().iter().map(|skill| {
+            json!({"name": skill.name, "description": skill.description, "filePath": skill.source.path})
+        });
+        json!({
+            "customPrompt": texts.custom,
+            "appendSystemPrompt": texts.append,
+            "selectedTools": self.active_tools,
+            "toolSnippets": snippets,
+            "cwd": self.cwd.to_string_lossy(),
+            "contextFiles": files.collect::<Value>(),
+            "skills": skills.collect::<Value>(),
+        })
+    }
+}
+
+/// Our own tools as they are, whoever has taken the place of one.
+fn builtin_tools() -> Value {
+    let tools = Toolbox::infos().iter().map(|info| {
+        json!({
+            "name": info.spec.name,
+            "description": info.spec.description,
+            "parameters": info.spec.parameters,
+            "promptSnippet": info.snippet,
+            "promptGuidelines": info.guidelines,
+        })
+    });
+    tools.collect()
 }

@@ -8,6 +8,7 @@ use door::{Answer, DoorError};
 use serde_json::{Value, json};
 use wire::Event;
 
+use super::super::compacting::Asker;
 use super::saying::custom;
 use super::{Extended, News, Outcome, Then};
 use crate::outbox::Origin;
@@ -99,7 +100,10 @@ async fn mail_waits_for_changes_and_not_for_commands() {
     extended.wait(Then::Command(origin(), "x".to_owned()), std::future::pending());
     assert!(extended.owes() && !extended.holds_mail());
     let params = wire::command::NavigateParams::default();
-    extended.wait(Then::Move(origin(), params), std::future::pending());
+    extended.wait(
+        Then::Move(Asker::Client(origin()), params),
+        std::future::pending(),
+    );
     assert!(extended.holds_mail());
     extended.give_up(|_| true);
     assert!(!extended.owes() && !extended.holds_mail());

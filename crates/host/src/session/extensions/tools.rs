@@ -59,6 +59,17 @@ impl Theirs {
         self.tools.iter().find(|their| their.tool.name == name)
     }
 
+    /// The extension that wants to see the arguments of calls of a tool before they are checked.
+    fn preparer(&self, name: &str) -> Option<&str> {
+        let their = self.find(name).filter(|their| their.tool.prepares)?;
+        Some(&their.extension)
+    }
+
+    /// Is a call with this id one of the batch?
+    pub(super) fn is_under_way(&self, id: &str) -> bool {
+        self.calls.values().any(|call| call.id == id)
+    }
+
     /// Must calls be checked by somebody who may not be there?
     pub(super) fn is_guarded(&self) -> bool {
         self.guarded
@@ -136,6 +147,16 @@ impl Theirs {
             )
         };
         tools.map(hint).collect()
+    }
+}
+
+impl super::Extended {
+    /// Has the extension of a tool look at the arguments of a call, if it wants to.
+    pub(super) fn ask_to_prepare(&self, call: &ToolCall) -> Option<Result<Asking, DoorError>> {
+        let extension = self.tools.preparer(&call.name)?;
+        let params = json!({"extension": extension, "name": call.name, "args": call.arguments});
+        let door = self.door.as_ref()?;
+        Some(door.call(&self.handle, "tool.prepare", &params, None))
     }
 }
 

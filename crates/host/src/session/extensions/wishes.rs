@@ -9,9 +9,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use wire::command::{LabelParams, SessionNameParams, SetModelParams, ThinkingParams};
-use wire::entry::CustomEntry;
 use wire::message::UserContent;
-use wire::{EntryBody, Event, Message};
+use wire::{Event, Message};
 
 use super::super::Session;
 use super::super::dialogs::{Answer, Dialog, Show};
@@ -28,9 +27,10 @@ impl Session {
                 self.answer_wish(id, &method, outcome).await;
             }
             Said::Withdrawn(id) => {
-                if let Some(dialog) = self.extensions.dialogs.remove(&id) {
-                    dialog.abort();
+                if let Some(task) = self.extensions.dialogs.remove(&id) {
+                    task.abort();
                 }
+                self.withdraw_nested(id).await;
             }
             Said::Changed(registered) => self.on_changed(*registered),
             Said::Failed(failed) => self.extension_failed(failed).await,
@@ -70,7 +70,11 @@ impl Session {
         match method {
             "sendMessage" => self.send_message(&params).await?,
             "sendUserMessage" => self.send_user_message(params).await?,
-            "appendEntry" => self.append_entry(params).await?,
+            "appendEntry" => {
+                let custom_type = text(&params, "customType").unwrap_or_default();
+                self.append_custom(custom_type, params.get("data").cloned())
+                    .await?;
+            }
             "setSessionName" => {
                 let params: SessionNameParams = read(params)?;
                 self.set_session_name(&params).await?;
@@ -91,30 +95,35 @@ impl Session {
             }
             "abort" => self.drive(Input::Abort).await,
             "shutdown" => self.extensions.shutdown = true,
+            "llm.key" => return self.key(&params),
+            // Said with `changed`, too.
+            "registerProvider" | "unregisterProvider" => {}
+            other => return self.begin_wish(id, other, params).await.map(|()| None),
+        }
+        Ok(Some(Value::Null))
+    }
+
+    /// Begins what takes its time; whoever ends it answers.
+    async fn begin_wish(&mut self, id: Option<u64>, method: &str, params: Value) -> Result<(), String> {
+        match method {
+            "tool.builtin" => self.run_builtin(id, params)?,
+            "tool.execute" => {
+                self.nest(id, &params)?;
+                self.carry_on().await;
+            }
             "compact" => {
                 let instructions = text(&params, "customInstructions");
                 self.drive(Input::Abort).await;
                 self.later.push_back(Later::CompactFor(id, instructions));
-                return Ok(None);
             }
-            "waitForIdle" => {
-                self.later.push_back(Later::Idle(id));
-                return Ok(None);
+            "waitForIdle" => self.later.push_back(Later::Idle(id)),
+            "navigateTree" => self.navigate_for(id, params).await?,
+            "newSession" | "switchSession" | "fork" | "reload" => {
+                self.change_for(id, method, &params).await?
             }
-            "newSession" | "switchSession" | "fork" => {
-                self.change_for(id, method, &params).await?;
-                return Ok(None);
-            }
-            "reload" => {
-                self.reload_extensions(id).await;
-                return Ok(None);
-            }
-            "llm.key" => return self.key(&params),
-            // Said with `changed`, too.
-            "registerProvider" | "unregisterProvider" => {}
             other => return Err(format!("{other} is not available here")),
         }
-        Ok(Some(Value::Null))
+        Ok(())
     }
 
     /// Answers a call of an extension that had to wait.
@@ -139,8 +148,7 @@ impl Session {
             let value = understood(answer).await;
             let _sent = door.answer(id, &value);
         });
-        self.extensions.dialogs.retain(|_, dialog| !dialog.is_finished());
-        self.extensions.dialogs.insert(id, task.abort_handle());
+        self.extensions.keep_task(id, task.abort_handle());
         None
     }
 
@@ -192,15 +200,20 @@ impl Session {
             self.extensions.answer_first();
             self.later.push_back(Later::Turn(vec![message]));
         } else {
-            self.machine.add_message(Arc::clone(&message));
-            self.emit(Event::MessageStart {
-                message: Arc::clone(&message),
-            })
-            .await;
-            self.persist(Arc::clone(&message)).await;
-            self.emit(Event::MessageEnd { message }).await;
+            self.add_message(message).await;
         }
         Ok(())
+    }
+
+    /// A message that no run produced joins the conversation.
+    pub(super) async fn add_message(&mut self, message: Arc<Message>) {
+        self.machine.add_message(Arc::clone(&message));
+        self.emit(Event::MessageStart {
+            message: Arc::clone(&message),
+        })
+        .await;
+        self.persist(Arc::clone(&message)).await;
+        self.emit(Event::MessageEnd { message }).await;
     }
 
     /// Something that a user might have said, without skills and templates.
@@ -215,6 +228,7 @@ impl Session {
             enclosed,
             expand: options.get("expandPromptTemplates") == Some(&json!(true)),
             behavior: text(options, "deliverAs"),
+            queue: None,
         };
         if self.machine.is_idle() {
             self.extensions.answer_first();
@@ -222,17 +236,6 @@ impl Session {
         } else {
             self.say(saying).await;
         }
-        Ok(())
-    }
-
-    async fn append_entry(&mut self, params: Value) -> Result<(), String> {
-        let body = EntryBody::Custom(CustomEntry {
-            custom_type: text(&params, "customType").unwrap_or_default(),
-            data: params.get("data").filter(|data| !data.is_null()).cloned(),
-            extra: wire::Extra::default(),
-        });
-        let entry = self.log.append(body).map_err(|error| error.to_string())?;
-        self.emit(Event::EntryAppended { entry }).await;
         Ok(())
     }
 
@@ -291,7 +294,7 @@ impl Session {
     }
 
     /// Tells an event that no run produced; extensions hear of it, nobody waits for them.
-    async fn emit(&mut self, event: Event) {
+    pub(in crate::session) async fn emit(&mut self, event: Event) {
         let name = event.name();
         if self.extensions.hear(name) {
             let told = serde_json::to_value(&event).unwrap_or_default();

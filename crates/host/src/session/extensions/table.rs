@@ -1,0 +1,33 @@
+//! The events that extensions hear, by name. Besides those of the table they hear, under its own name, whatever a client is
+//! told of a run.
+
+/// One line for each: see the file.
+const HEARD: &str = include_str!("heard.txt");
+
+/// Does the table say that an event is sent?
+pub(super) fn lists(name: &str) -> bool {
+    let mut lines = HEARD.lines().filter(|line| !line.starts_with('#'));
+    lines.any(|line| {
+        let mut cells = line.split(';').map(str::trim);
+        cells.next() == Some(name) && cells.next().is_some_and(|awaited| awaited != "no")
+    }) || wire::EVENT_NAMES.contains(&name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HEARD, lists};
+
+    #[test]
+    fn the_table_has_three_cells_and_each_name_once() {
+        let mut names = std::collections::BTreeSet::new();
+        for line in HEARD.lines().filter(|line| !line.starts_with('#')) {
+            let cells: Vec<&str> = line.split(';').map(str::trim).collect();
+            assert_eq!(cells.len(), 3, "{line}");
+            assert!(
+                cells.iter().all(|cell| !cell.is_empty()) && names.insert(cells[0]),
+                "{line}"
+            );
+        }
+        assert!(lists("tool_call") && lists("queue_update") && !lists("project_trust") && !lists("nothing"));
+    }
+}
