@@ -92,5 +92,11 @@ pub const FAILURES: usize = 64;
 /// Commands and tools of one extension; what is beyond is left out.
 pub const REGISTRATIONS: usize = 1_000;
 
+/// Requests to models that extensions of a session have under way.
+pub const EXTENSION_REQUESTS: usize = 64;
+
+/// How often such a request is repeated below the surface, at most.
+pub const EXTENSION_RETRIES: u32 = 10;
+
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

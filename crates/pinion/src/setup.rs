@@ -178,6 +178,7 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         toolbox,
         reaper: shared.reaper.clone(),
         extensions: Arc::clone(&shared.extensions),
+        lender: None,
     }
 }
 

@@ -9,7 +9,6 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
-use super::extensions::depends;
 use super::prompting::Later;
 
 impl Session {
@@ -26,7 +25,7 @@ impl Session {
                 self.outbox.ask_connection(origin, command, snapshot).await;
             }
             Mail::Frame(frame) => self.on_frame(frame).await,
-            Mail::Command(origin, command) if self.extensions.is_opening() && depends(&command) => {
+            Mail::Command(origin, command) if self.waits_for_extensions(&command) => {
                 self.later.push_back(Later::Held(origin, Box::new(command)));
             }
             Mail::Command(origin, command) => self.on_command(origin, command).await,

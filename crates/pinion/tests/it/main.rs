@@ -19,6 +19,7 @@ mod doctor;
 mod events;
 mod exporting;
 mod extensions;
+mod extensions_models;
 mod families;
 mod faults;
 mod forks;

@@ -3,13 +3,16 @@
 //!
 //! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
 //! `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls), `tools` (theirs), `changing`
-//! (what they may refuse), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
+//! (what they may refuse), `wishes` (what they want), `asking` (models, for them), `providers` (models of theirs), `state`
+//! (what they can look at). The process is `crate::extensions`'
 //! business.
 
+mod asking;
 mod changing;
 mod checking;
 mod events;
 mod opening;
+mod providers;
 mod requests;
 mod saying;
 mod state;
@@ -23,6 +26,7 @@ use std::pin::Pin;
 
 use door::line::{Failure, Registered};
 use door::{Answer, Asking, Door, DoorError, Said};
+use llm::registry::RegistryError;
 use pinion_core::Input;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -42,7 +46,6 @@ use super::switching::Change;
 
 pub(super) use self::changing::word;
 pub(super) use self::events::Agenda;
-pub(super) use self::opening::depends;
 pub(super) use self::saying::{Saying, Turn, Who};
 pub(super) use self::tools::Theirs;
 
@@ -79,6 +82,18 @@ pub(super) struct Extended {
     shutdown: bool,
     /// The call of an extension that is answered when the session it asked for has begun for its extensions.
     owed: Option<u64>,
+    /// The providers that were taken over, with whose they are.
+    providers: Vec<(String, door::line::Provider)>,
+    /// How often the list of models has changed.
+    models: u64,
+    /// Where extensions find it.
+    models_file: std::path::PathBuf,
+    /// Requests of theirs to models, by the id of the call.
+    asked_models: HashMap<u64, asking::Asked>,
+    /// The command line names a model that nobody knows yet: why it was not found.
+    unresolved: Option<String>,
+    /// Does the command line say which model the session has, should extensions bring it?
+    flags_count: bool,
     /// How long a run that a command began waits for the command's answer to be told first.
     answer_first: Option<Pin<Box<Sleep>>>,
 }
@@ -181,6 +196,12 @@ impl Extended {
             shutdown: false,
             answer_first: None,
             owed: None,
+            providers: Vec::new(),
+            models: 0,
+            models_file: std::path::PathBuf::new(),
+            asked_models: HashMap::new(),
+            unresolved: None,
+            flags_count: true,
         }
     }
 
@@ -218,6 +239,25 @@ impl Extended {
                 Then::Input(_) | Then::Begin(_) | Then::Change(..) | Then::Leave(..) | Then::Move(..)
             )
         })
+    }
+
+    /// The model that the command line names may be one of theirs; until they are loaded there is this reason that it is not
+    /// known. False when there are none who could bring it.
+    pub(super) fn may_resolve(&mut self, error: &crate::HostError) -> bool {
+        let is_unknown = matches!(
+            error,
+            crate::HostError::Registry(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound(_))
+        );
+        if !is_unknown || self.found.is_empty() {
+            return false;
+        }
+        self.unresolved = Some(error.to_string());
+        true
+    }
+
+    /// Is the model that the command line names unknown so far?
+    pub(super) fn is_unresolved(&self) -> bool {
+        self.unresolved.is_some()
     }
 
     /// Are they still being loaded?

@@ -34,7 +34,7 @@ impl Extended {
 }
 
 /// Does a command depend on what extensions registered or listen to?
-pub(in crate::session) fn depends(command: &Command) -> bool {
+fn depends(command: &Command) -> bool {
     matches!(
         command,
         Command::Prompt(_)
@@ -44,6 +44,9 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
             | Command::AbortAndPrompt(_)
             | Command::Continue(_)
             | Command::GetCommands(_)
+            | Command::SetModel(_)
+            | Command::CycleModel(_)
+            | Command::GetAvailableModels(_)
             | Command::Compact(_)
             | Command::Bash(_)
             | Command::Reset(_)
@@ -57,6 +60,13 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
 }
 
 impl Session {
+    /// Must a command wait until extensions are loaded?
+    pub(in crate::session) fn waits_for_extensions(&self, command: &Command) -> bool {
+        // Which model there is depends on them only when nobody else knows it.
+        let asks_model = self.extensions.unresolved.is_some() && matches!(command, Command::GetState(_));
+        self.extensions.is_opening() && (depends(command) || asks_model)
+    }
+
     /// Loads the extensions, if there are any. Commands that depend on them wait, but not for ever.
     pub(in crate::session) fn begin_extensions(&mut self) {
         if self.extensions.found.is_empty() {
@@ -70,8 +80,12 @@ impl Session {
     fn find_door(&mut self) {
         let shared = Arc::clone(&self.agent.extensions);
         let registry = Arc::clone(&self.agent.registry);
+        if registry.registered_providers().is_empty() {
+            self.extensions.models_file = shared.models_file(None);
+        }
+        let path = self.extensions.models_file.clone();
         let door = async move {
-            shared.write_models(registry).await;
+            shared.write_models(registry, path).await;
             Outcome::Door(shared.door().await)
         };
         self.extensions.wait(Then::Door, door);
@@ -115,6 +129,8 @@ impl Session {
         }
         self.extensions.stage = Stage::Absent;
         self.extensions.late = None;
+        self.take_providers();
+        self.choose_again().await;
     }
 
     pub(super) async fn on_opened(&mut self, answer: Result<Value, DoorError>) {
@@ -135,6 +151,9 @@ impl Session {
         }
         self.extensions.registered = opened.extensions;
         self.take_registrations(&[]);
+        self.take_providers();
+        self.write_models().await;
+        self.choose_again().await;
         if self.extensions.hear("session_start") {
             let reason = self.extensions.state.reason();
             self.ask_extensions("session_start", &reason, Then::Started);
@@ -173,7 +192,7 @@ impl Session {
     }
 
     /// What one extension registered takes the place of what it had registered before.
-    pub(super) fn on_changed(&mut self, registered: Registered) {
+    pub(super) async fn on_changed(&mut self, registered: Registered) {
         let old: Vec<String> = self.extensions.tools.names();
         let known = &mut self.extensions.registered;
         match known
@@ -184,6 +203,8 @@ impl Session {
             None => known.push(registered),
         }
         self.take_registrations(&old);
+        self.take_providers();
+        self.write_models().await;
     }
 
     /// The process is gone, and with it all that its extensions had registered. It is started again, within limits.
@@ -195,6 +216,7 @@ impl Session {
         for (_, dialog) in extended.dialogs.drain() {
             dialog.abort();
         }
+        extended.asked_models.clear();
         extended
             .state
             .forget(json!({"type": "session_start", "reason": "reload"}));
@@ -216,6 +238,7 @@ impl Session {
             extended.wait_for(Then::Farewell, Ok(closing));
         }
         extended.said = None;
+        extended.asked_models.clear();
         extended.registered.clear();
         extended.give_up(|then| matches!(then, Then::Opened | Then::Started | Then::Door));
         self.take_registrations(&old);
@@ -230,8 +253,10 @@ impl Session {
             start.insert("previousSessionFile".to_owned(), previous.into());
         }
         self.extensions.state.forget(start.into());
+        self.extensions.flags_count &= matches!(reason, "new" | "reload");
         self.begin_extensions();
         if self.extensions.found.is_empty() {
+            self.take_providers();
             self.settle_owed();
         }
     }

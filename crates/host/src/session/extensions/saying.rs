@@ -160,7 +160,7 @@ impl Session {
             };
             return self.answer(saying.who, outcome).await;
         }
-        if let Err(error) = self.agent.check_credentials(&self.model) {
+        if let Err(error) = self.check_model() {
             return self.answer(saying.who, Err(error)).await;
         }
         let images = saying.enclosed.images();

@@ -31,8 +31,9 @@ impl Session {
                 if let Some(dialog) = self.extensions.dialogs.remove(&id) {
                     dialog.abort();
                 }
+                self.extensions.asked_models.remove(&id);
             }
-            Said::Changed(registered) => self.on_changed(*registered),
+            Said::Changed(registered) => self.on_changed(*registered).await,
             Said::Failed(failed) => self.extension_failed(failed).await,
             Said::Gone(reason) => self.on_gone(&reason).await,
             _ => {}
@@ -106,7 +107,8 @@ impl Session {
                 self.reload_extensions(id).await;
                 return Ok(None);
             }
-            "llm.key" => return self.key(&params),
+            "llm.stream" => return self.ask_for_extension(id, &params).map(|()| None),
+            "llm.key" => return self.key_for_extension(id, &params).map(|()| None),
             // Said with `changed`, too.
             "registerProvider" | "unregisterProvider" => {}
             other => return Err(format!("{other} is not available here")),
@@ -252,22 +254,6 @@ impl Session {
         self.extensions.state.mark_stale();
     }
 
-    /// The key of a provider, as for a request of our own.
-    fn key(&self, params: &Value) -> Result<Option<Value>, String> {
-        let provider = text(params, "provider").unwrap_or_default();
-        let now = u64::try_from(super::super::drive::now_ms()).unwrap_or(0);
-        let registry = &self.agent.registry;
-        let key = match registry.login_token(&provider) {
-            Some(token) => Some(token),
-            None => registry
-                .resolve_key(&provider, now)
-                .map_err(|error| error.to_string())?,
-        };
-        Ok(Some(
-            key.map_or(Value::Null, |key| json!({"apiKey": key.expose()})),
-        ))
-    }
-
     /// A message of an extension waits in a queue. It is not shown there (behaviour.md 2).
     pub(super) async fn enqueue_message(
         &mut self,
@@ -337,18 +323,18 @@ async fn understood(answer: oneshot::Receiver<Answer>) -> Value {
     }
 }
 
-fn text(params: &Value, name: &str) -> Option<String> {
+pub(super) fn text(params: &Value, name: &str) -> Option<String> {
     params.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A member, if it is there.
-fn member<T: DeserializeOwned>(params: &Value, name: &str) -> Result<Option<T>, String> {
+pub(super) fn member<T: DeserializeOwned>(params: &Value, name: &str) -> Result<Option<T>, String> {
     match params.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => read(value.clone()).map(Some),
     }
 }
 
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }

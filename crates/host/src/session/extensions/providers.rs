@@ -1,0 +1,140 @@
+//! Model providers of extensions (pi's `registerProvider`): part of the session's list of models as long as the extension is
+//! there, and who is asked when it answers itself. How they are laid over the other models is `llm`'s business.
+
+use std::sync::Arc;
+
+use llm::registry::{Registered, Registry};
+use wire::EntryBody;
+use wire::entry::ModelChange;
+
+use crate::agent::Agent;
+use crate::extensions::Lender;
+use crate::limits;
+
+use super::super::Session;
+use super::failure;
+
+impl Session {
+    /// Takes over which providers extensions bring now. Nothing happens when that is as it was.
+    pub(super) fn take_providers(&mut self) {
+        let extended = &self.extensions;
+        let configs: Vec<_> = extended
+            .registered
+            .iter()
+            .flat_map(|extension| {
+                let providers = extension.providers.iter().take(limits::REGISTRATIONS);
+                providers.map(|provider| (extension.path.clone(), provider.clone()))
+            })
+            .collect();
+        let same_process = match &self.agent.lender {
+            Some(lender) => lender.is(&extended.handle),
+            None => configs.is_empty(),
+        };
+        if same_process && extended.providers == configs {
+            return;
+        }
+        let mut providers: Vec<Registered> = Vec::new();
+        for (path, provider) in &configs {
+            match Registered::parse(&provider.name, &provider.config) {
+                Ok(parsed) => {
+                    providers.retain(|known| known.id() != parsed.id());
+                    providers.push(parsed);
+                }
+                Err(error) => {
+                    let told = failure(path, "register_provider", error);
+                    let _more_than_room = self.extensions.failures.0.try_send(told);
+                }
+            }
+        }
+        self.extensions.providers = configs;
+        let lender = match (&self.extensions.door, providers.is_empty()) {
+            (Some(door), false) => Some(Lender::new(door.clone(), self.extensions.handle.clone())),
+            _ => None,
+        };
+        self.use_registry(self.agent.registry.with_registered(providers), lender);
+    }
+
+    /// From now on the session knows these models.
+    pub(super) fn use_registry(&mut self, registry: Registry, lender: Option<Lender>) {
+        // What the extension says of the chosen model may have changed.
+        let current = registry.find(&self.model.provider, &self.model.id);
+        if let Some(current) = current.filter(|_| registry.registered_providers().iter().any(|theirs| theirs.id() == self.model.provider)) {
+            self.model = current.clone();
+        }
+        self.agent = Arc::new(Agent {
+            registry: Arc::new(registry),
+            lender,
+            ..(*self.agent).clone()
+        });
+        self.extensions.models += 1;
+        self.extensions.state.mark_stale();
+    }
+
+    /// Writes the list of models down for extensions to read.
+    pub(super) async fn write_models(&mut self) {
+        let shared = Arc::clone(&self.agent.extensions);
+        let registry = Arc::clone(&self.agent.registry);
+        let name = (!registry.registered_providers().is_empty())
+            .then(|| format!("{}-{}", self.extensions.handle, self.extensions.models));
+        let old = std::mem::replace(&mut self.extensions.models_file, shared.models_file(name.as_deref()));
+        if old != self.extensions.models_file {
+            shared.write_models(registry, self.extensions.models_file.clone()).await;
+            shared.forget_models(&old);
+        }
+        self.extensions.state.mark_stale();
+    }
+
+    /// Chooses the model once more, now that the models of extensions are known: the command line, the settings or the session
+    /// may mean one of them. What the client chose meanwhile stays.
+    pub(super) async fn choose_again(&mut self) {
+        let unresolved = self.extensions.unresolved.take();
+        let brings = !self.agent.registry.registered_providers().is_empty();
+        if self.chosen.0.is_some() || (unresolved.is_none() && !brings) || !self.machine.is_idle() {
+            return;
+        }
+        let mut context = self.log.context(self.log.leaf_id());
+        let has_messages = !context.messages.is_empty();
+        if !has_messages {
+            // It only says what there was to choose from before.
+            (context.model, context.thinking_level) = (None, None);
+        }
+        let start = match self.agent.choose(&context, self.extensions.flags_count) {
+            Ok(start) => start,
+            Err(error) => {
+                self.extensions.unresolved = unresolved.map(|_| error.to_string());
+                return;
+            }
+        };
+        let is_same = start.model.provider == self.model.provider && start.model.id == self.model.id;
+        self.scope = start.scope;
+        if unresolved.is_some() {
+            (self.model, self.thinking) = (start.model, start.thinking);
+            if let Err(error) = self.note_start(has_messages) {
+                self.notice("error", error.to_string()).await;
+            }
+        } else if !is_same {
+            (self.model, self.thinking) = (start.model, start.thinking);
+            self.record(EntryBody::ModelChange(ModelChange {
+                provider: self.model.provider.clone(),
+                model_id: self.model.id.clone(),
+                model: None,
+                extra: wire::Extra::default(),
+            }))
+            .await;
+        }
+        for warning in start.warnings {
+            self.notice("warning", warning).await;
+        }
+    }
+
+    /// Can the session's model be asked?
+    ///
+    /// # Errors
+    /// A sentence for the client that says why not.
+    pub(in crate::session) fn check_model(&self) -> Result<(), String> {
+        match &self.extensions.unresolved {
+            Some(error) if self.chosen.0.is_none() => Err(error.clone()),
+            _ => self.agent.check_credentials(&self.model),
+        }
+    }
+}
