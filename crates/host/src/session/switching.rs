@@ -217,7 +217,7 @@ impl Session {
             // It is open already; what others have written is read, and the rest begins anew.
             let cwd = stored_cwd(&self.log, path, &self.agent.cwd)?;
             let context = self.log.context(self.log.leaf_id());
-            let start = self.agent.choose(&context, false)?;
+            let start = self.choose_for(&context, false)?;
             self.cwd = cwd;
             return self.take_up(context, start);
         }
@@ -243,7 +243,7 @@ impl Session {
     /// command line for an empty session, or from what the client chose since, else from what the session says.
     fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
         let context = log.context(log.leaf_id());
-        let mut start = self.agent.choose(&context, is_new)?;
+        let mut start = self.choose_for(&context, is_new)?;
         if is_new {
             self.keep_choice(&mut start);
         }

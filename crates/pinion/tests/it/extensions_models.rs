@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::driver::AgentConfig;
-use testkit::llm::{ErrorKind, Reply};
+use testkit::llm::{ErrorKind, FAMILIES, Reply};
 
 use crate::extensions::{can_run, command, failures, notes};
 use crate::kit::{PROGRAM, Pi, World, of_type, text, until};
@@ -435,6 +435,31 @@ fn headers_are_changed_and_responses_seen() {
         seen == [json!({"status": 429, "trace": "t1"}), json!({"status": 200, "trace": "t2"})]
     });
     pi.finish();
+}
+
+#[test]
+fn requests_of_every_family_can_be_changed() {
+    if !can_run() {
+        return;
+    }
+    for (api, path) in FAMILIES {
+        let world = extended(
+            [Reply::text(["ok"])],
+            r#"
+            pi.on("before_provider_headers", (event: any) => { event.headers["x-added"] = String(Object.keys(event.headers).length > 1); });
+            pi.on("before_provider_request", (event: any) => ({ ...event.payload, added: Object.keys(event.payload).length > 1 }));
+            pi.on("after_provider_response", (event: any) => pi.setSessionName("status " + event.status));
+            "#,
+        );
+        let pi = crate::families::start(&world, api, path);
+        pi.say("Go");
+        assert_eq!(last_text(&pi), "ok", "{api}");
+        let request = &world.server.requests()[0];
+        assert_eq!(request.body["added"], true, "{api}");
+        assert_eq!(request.header("x-added"), Some("true"), "{api}");
+        until("the response was seen", || pi.state()["sessionName"] == "status 200");
+        pi.finish();
+    }
 }
 
 #[test]
