@@ -95,6 +95,9 @@ pub const REGISTRATIONS: usize = 1_000;
 /// Requests to models that extensions of a session have under way.
 pub const EXTENSION_REQUESTS: usize = 64;
 
+/// How long an extension may take to change its models after a login.
+pub const CHANGE_MODELS: Duration = Duration::from_secs(2);
+
 /// How often such a request is repeated below the surface, at most.
 pub const EXTENSION_RETRIES: u32 = 10;
 

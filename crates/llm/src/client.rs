@@ -15,7 +15,7 @@ use crate::family::Family;
 use crate::http::{ClientConfig, Connector, HttpRequest, Line, Patience, send};
 use crate::lent::{Lending, Lent};
 use crate::limits::MAX_ERROR_BODY_BYTES;
-use crate::login::{Keeper, LoginError, ask};
+use crate::login::{Keeper, Login, LoginError, ask};
 use crate::offline::Offline;
 use crate::Secret;
 use crate::request::ModelRequest;
@@ -88,6 +88,12 @@ impl Client {
         let span = trace::request(request);
         let state = State::Lending(Box::new(Lending::new(request, lent)));
         ModelStream::new(state, cancel, self.secrets.clone(), span)
+    }
+
+    /// Logins with the addresses and the `auth.json` of this client; none without such a file.
+    #[must_use]
+    pub fn login(&self) -> Option<Login> {
+        self.keeper.clone().map(Login::with)
     }
 
     /// The token of a login, renewed if it has ended. `known` is what the caller has.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use wire::Model;
 
 use crate::registry::auth::AuthEntry;
@@ -101,6 +101,18 @@ impl Registered {
             ));
         }
         Ok(())
+    }
+
+    /// The same with these models.
+    ///
+    /// # Errors
+    /// When they are none.
+    pub fn with_models(&self, models: &Value) -> Result<Self, String> {
+        let def = provider(&self.id, &json!({"models": models}))?;
+        let mut with_models = self.clone();
+        with_models.def.models = def.models;
+        with_models.check()?;
+        Ok(with_models)
     }
 
     /// Its id.

@@ -490,3 +490,64 @@ fn a_login_of_an_extension_is_renewed_under_the_lock_and_used() {
     assert_eq!(stored["mine"]["kept"], true);
     pi.finish();
 }
+
+#[test]
+fn a_client_logs_in_to_the_provider_of_an_extension() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"])],
+        r#"
+        pi.registerProvider("mine", { name: "Mine", baseUrl: process.env.MOCK, api: "anthropic-messages", models,
+          oauth: { name: "Mine", getApiKey: (c: any) => c.access, refreshToken: async (c: any) => c,
+            modifyModels: (list: any[], c: any) => list.map((model) => ({ ...model, name: "for " + c.plan })),
+            async login(callbacks: any) {
+              callbacks.onAuth({ url: "https://login.test/start" });
+              const code = await callbacks.onPrompt({ message: "Code?" });
+              if (code === "bad") throw new Error("the code is wrong");
+              return { access: "token-for-" + code, refresh: "refresh-token-1", expires: Date.now() + 3_600_000, plan: "pro" };
+            } } });
+        "#,
+    );
+    let pi = Pi::spawn(with_model(&world, "claude-mock").env("MOCK", world.server.url()));
+    let listed = pi.get("get_login_providers");
+    let mine = json!({"id": "mine", "name": "Mine", "available": true, "authenticated": false});
+    assert!(listed["providers"].as_array().unwrap().contains(&mine), "{listed}");
+    assert_eq!(
+        pi.error(json!({"type": "login", "providerId": "nobody"})),
+        "Unknown OAuth provider: nobody"
+    );
+    assert!(!ids(&pi).contains(&"mine/m1".to_owned()));
+    let log_in = |code: &str| {
+        let seen = pi.lines().len();
+        let id = pi.send(json!({"type": "login", "providerId": "mine"}));
+        let mut asked = None;
+        until("it asks for the code", || {
+            let lines = pi.lines();
+            let frames = of_type(&lines[seen..], "extension_ui_request");
+            asked = frames.iter().find(|frame| frame["method"] == "input").map(|frame| frame["id"].clone());
+            asked.is_some()
+        });
+        assert_eq!(
+            pi.error(json!({"type": "login", "providerId": "mine"})),
+            "Another login is under way"
+        );
+        pi.send(json!({"type": "extension_ui_response", "id": asked, "value": code}));
+        pi.response(&id)
+    };
+    assert_eq!(log_in("bad")["error"], "the code is wrong");
+    assert_eq!(log_in("abc-123456789")["data"], json!({"providerId": "mine"}));
+    let models = pi.get("get_available_models");
+    let found = models["models"].as_array().unwrap().iter().find(|model| model["provider"] == "mine").cloned();
+    assert_eq!(found.unwrap()["name"], "for pro");
+    pi.data(json!({"type": "set_model", "provider": "mine", "modelId": "m1"}));
+    pi.say("Go");
+    assert_eq!(
+        world.server.requests()[0].header("x-api-key"),
+        Some("token-for-abc-123456789")
+    );
+    let auth = fs::read_to_string(world.dir.agent_dir().join("auth.json")).unwrap();
+    assert!(auth.contains("refresh-token-1"));
+    pi.finish();
+}

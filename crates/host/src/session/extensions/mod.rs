@@ -3,14 +3,15 @@
 //!
 //! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
 //! `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls), `tools` (theirs), `changing`
-//! (what they may refuse), `wishes` (what they want), `asking` (models, for them), `providers` (models of theirs), `state`
-//! (what they can look at). The process is `crate::extensions`'
+//! (what they may refuse), `wishes` (what they want), `asking` (models, for them), `providers` (models of theirs), `login`,
+//! `state` (what they can look at). The process is `crate::extensions`'
 //! business.
 
 mod asking;
 mod changing;
 mod checking;
 mod events;
+mod login;
 mod opening;
 mod providers;
 mod requests;
@@ -145,6 +146,8 @@ pub(super) enum Then {
     Move(Origin, NavigateParams),
     /// A command of the user may have been run otherwise.
     Bash(Origin, BashParams),
+    /// A login has ended.
+    Login(Origin, String),
     /// The session is over.
     Farewell,
 }
@@ -273,6 +276,7 @@ impl Extended {
                 Then::Input(_)
                     | Then::Begin(_)
                     | Then::Command(..)
+                    | Then::Login(..)
                     | Then::Change(..)
                     | Then::Leave(..)
                     | Then::Move(..)
@@ -412,6 +416,7 @@ impl Session {
             }
             Then::Input(saying) => self.on_input(saying, answer.unwrap_or_default()).await,
             Then::Begin(turn) => self.begin_turn(turn, answer.unwrap_or_default()).await,
+            Then::Login(origin, provider) => self.on_login(origin, provider, answer).await,
             Then::Command(origin, name) => self.on_command_end(origin, &name, answer).await,
             Then::Check(slot) => self.on_checked(slot, answer).await,
             Then::Review(input) => self.on_reviewed(input, answer.unwrap_or_default()).await,

@@ -47,6 +47,8 @@ fn depends(command: &Command) -> bool {
             | Command::SetModel(_)
             | Command::CycleModel(_)
             | Command::GetAvailableModels(_)
+            | Command::GetLoginProviders(_)
+            | Command::Login(_)
             | Command::Compact(_)
             | Command::Bash(_)
             | Command::Reset(_)
@@ -152,6 +154,7 @@ impl Session {
         self.extensions.registered = opened.extensions;
         self.take_registrations(&[]);
         self.take_providers();
+        self.change_models().await;
         self.write_models().await;
         self.choose_again().await;
         if self.extensions.hear("session_start") {
@@ -203,8 +206,10 @@ impl Session {
             None => known.push(registered),
         }
         self.take_registrations(&old);
-        self.take_providers();
-        self.write_models().await;
+        if self.take_providers() {
+            self.change_models().await;
+            self.write_models().await;
+        }
     }
 
     /// The process is gone, and with it all that its extensions had registered. It is started again, within limits.

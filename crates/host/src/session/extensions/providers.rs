@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use llm::registry::{Registered, Registry};
+use serde_json::json;
 use wire::EntryBody;
 use wire::entry::ModelChange;
 
@@ -15,8 +16,8 @@ use super::super::Session;
 use super::failure;
 
 impl Session {
-    /// Takes over which providers extensions bring now. Nothing happens when that is as it was.
-    pub(super) fn take_providers(&mut self) {
+    /// Takes over which providers extensions bring now. False when that is as it was.
+    pub(super) fn take_providers(&mut self) -> bool {
         let extended = &self.extensions;
         let configs: Vec<_> = extended
             .registered
@@ -31,7 +32,7 @@ impl Session {
             None => configs.is_empty(),
         };
         if same_process && extended.providers == configs {
-            return;
+            return false;
         }
         let mut providers: Vec<Registered> = Vec::new();
         for (path, provider) in &configs {
@@ -52,6 +53,40 @@ impl Session {
             _ => None,
         };
         self.use_registry(self.agent.registry.with_registered(providers), lender);
+        true
+    }
+
+    /// Has extensions change their models by what the logins to them say (pi's `modifyModels`). What takes too long changes
+    /// nothing.
+    pub(super) async fn change_models(&mut self) {
+        let registry = Arc::clone(&self.agent.registry);
+        let mut changed = registry.registered_providers().to_vec();
+        let Some(lender) = self.agent.lender.clone() else { return };
+        let mut differs = false;
+        for theirs in &mut changed {
+            let login = registry.lent_login(theirs.id()).filter(|_| theirs.changes_models());
+            let Some(credentials) = login else { continue };
+            let models = registry.models_of(theirs.id());
+            let params = json!({"provider": theirs.id(), "models": models, "credentials": credentials});
+            let asking = lender.call("provider.oauth.models", &params);
+            let told = match tokio::time::timeout(limits::CHANGE_MODELS, asking).await {
+                Ok(told) => told.and_then(|models| theirs.with_models(&models)),
+                Err(_) => Err("the extension did not answer in time".to_owned()),
+            };
+            match told {
+                Ok(with_models) => {
+                    *theirs = with_models;
+                    differs = true;
+                }
+                Err(error) => {
+                    let told = failure("<runtime>", "provider.oauth.models", error);
+                    let _more_than_room = self.extensions.failures.0.try_send(told);
+                }
+            }
+        }
+        if differs {
+            self.use_registry(registry.with_registered(changed), Some(lender));
+        }
     }
 
     /// From now on the session knows these models.

@@ -231,6 +231,7 @@ impl Session {
             Then::Input(saying) => saying.who,
             Then::Begin(turn) => turn.who,
             Then::Command(origin, _)
+            | Then::Login(origin, _)
             | Then::Change(Asker::Client(origin), _)
             | Then::Leave(Asker::Client(origin), _)
             | Then::Move(origin, _)
