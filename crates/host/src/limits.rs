@@ -86,6 +86,9 @@ pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
 /// How long extensions may take to say goodbye to a session that is left.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How long the process of extensions may take to deal with what it was told before a session ended.
+pub const CLOSE: Duration = Duration::from_secs(1);
+
 /// Failures of extensions on the way to a request that wait to be told.
 pub const FAILURES: usize = 64;
 

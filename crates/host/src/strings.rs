@@ -251,9 +251,9 @@ pub(crate) fn unchecked(error: &door::DoorError) -> String {
 
 /// There is no login for this provider (dialects.md 2).
 #[must_use]
-pub fn unknown_login(provider: &str) -> String {
+pub(crate) fn unknown_login(provider: &str) -> String {
     format!("Unknown OAuth provider: {provider}")
 }
 
 /// One login at a time: its questions would be taken for the other's.
-pub const LOGGING_IN: &str = "Another login is under way";
+pub(crate) const LOGGING_IN: &str = "Another login is under way";

@@ -8,6 +8,7 @@ use reqwest::header::HeaderMap;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
+use crate::Secret;
 use crate::access::{Access, Vault};
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
@@ -17,7 +18,6 @@ use crate::lent::{Lending, Lent};
 use crate::limits::MAX_ERROR_BODY_BYTES;
 use crate::login::{Keeper, Login, LoginError, ask};
 use crate::offline::Offline;
-use crate::Secret;
 use crate::request::ModelRequest;
 use crate::secrets::Secrets;
 use crate::stream::{Head, ModelStream, State, Waiting};

@@ -254,9 +254,7 @@ impl Lending {
         let place = match self.places.get(&theirs) {
             Some(place) => *place,
             None => {
-                let place = self
-                    .answer
-                    .start_call(call.id.clone(), call.name.clone(), out)?;
+                let place = self.answer.start_call(call.id.clone(), call.name.clone(), out)?;
                 self.places.insert(theirs, place);
                 place
             }
@@ -359,7 +357,8 @@ fn whole(message: Value) -> Result<AssistantMessage, String> {
         return Err("The provider's stream ended without a message".to_owned());
     };
     let usage = members.remove("usage").map(serde_json::from_value::<Usage>);
-    let mut message = understood(members).map_err(|error| format!("The provider gave an odd message: {error}"))?;
+    let mut message =
+        understood(members).map_err(|error| format!("The provider gave an odd message: {error}"))?;
     message.usage = usage.and_then(Result::ok).unwrap_or_default();
     Ok(message)
 }

@@ -117,7 +117,10 @@ mod tests {
     #[test]
     fn each_family_has_its_own_words() {
         let rows = [
-            ("anthropic-messages", json!({"a": 1, "temperature": 0.5, "tool_choice": {"type": "tool", "name": "t"}})),
+            (
+                "anthropic-messages",
+                json!({"a": 1, "temperature": 0.5, "tool_choice": {"type": "tool", "name": "t"}}),
+            ),
             (
                 "openai-completions",
                 json!({"a": 1, "temperature": 0.5, "tool_choice": {"type": "function", "function": {"name": "t"}}}),
@@ -139,7 +142,13 @@ mod tests {
         for (api, expected) in rows {
             assert_eq!(tuned(api, ToolChoice::Tool("t".into())), expected, "{api}");
         }
-        assert_eq!(tuned("mistral-conversations", ToolChoice::Any)["tool_choice"], "required");
-        assert_eq!(tuned("bedrock-converse-stream", ToolChoice::None).get("toolConfig"), None);
+        assert_eq!(
+            tuned("mistral-conversations", ToolChoice::Any)["tool_choice"],
+            "required"
+        );
+        assert_eq!(
+            tuned("bedrock-converse-stream", ToolChoice::None).get("toolConfig"),
+            None
+        );
     }
 }

@@ -6,10 +6,10 @@ use serde_json::value::RawValue;
 
 use crate::command::{
     BashParams, BranchParams, CompactParams, EditQueuedParams, EnabledParams, EntriesParams, ExportParams,
-    ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, LoginParams, MessageParams, NavigateParams,
-    NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PermissionModeParams, PromptParams,
-    QueueModeParams, RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams, StatsParams,
-    SwitchParams, ThinkingParams, TodosParams,
+    ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, LoginParams, MessageParams,
+    NavigateParams, NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PermissionModeParams,
+    PromptParams, QueueModeParams, RemoveQueuedParams, ReplayParams, SessionNameParams, SetModelParams,
+    StatsParams, SwitchParams, ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 

@@ -72,6 +72,9 @@ mod tests {
         let first = std::future::poll_fn(|context| updates.poll_next(context)).await;
         assert_eq!(first, Some(Value::from(1)));
         drop(feed);
-        assert_eq!(std::future::poll_fn(|context| updates.poll_next(context)).await, None);
+        assert_eq!(
+            std::future::poll_fn(|context| updates.poll_next(context)).await,
+            None
+        );
     }
 }

@@ -105,12 +105,15 @@ fn options(request: &ModelRequest) -> Map<String, Value> {
         set("temperature", json!(temperature));
     }
     if let Some(choice) = &request.tool_choice {
-        set("toolChoice", match choice {
-            ToolChoice::Auto => json!("auto"),
-            ToolChoice::Any => json!("any"),
-            ToolChoice::None => json!("none"),
-            ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
-        });
+        set(
+            "toolChoice",
+            match choice {
+                ToolChoice::Auto => json!("auto"),
+                ToolChoice::Any => json!("any"),
+                ToolChoice::None => json!("none"),
+                ToolChoice::Tool(name) => json!({"type": "tool", "name": name}),
+            },
+        );
     }
     if request.thinking != ThinkingLevel::Off {
         set("reasoning", json!(request.thinking.as_str()));
@@ -134,12 +137,18 @@ fn options(request: &ModelRequest) -> Map<String, Value> {
     if let Some(session) = &request.session_id {
         set("sessionId", json!(session));
     }
-    set("cacheRetention", json!(match request.cache_retention {
-        CacheRetention::None => "none",
-        CacheRetention::Short => "short",
-        CacheRetention::Long => "long",
-    }));
-    set("timeoutMs", json!(u64::try_from(request.idle_timeout.as_millis()).unwrap_or(u64::MAX)));
+    set(
+        "cacheRetention",
+        json!(match request.cache_retention {
+            CacheRetention::None => "none",
+            CacheRetention::Short => "short",
+            CacheRetention::Long => "long",
+        }),
+    );
+    set(
+        "timeoutMs",
+        json!(u64::try_from(request.idle_timeout.as_millis()).unwrap_or(u64::MAX)),
+    );
     set("maxRetries", json!(request.provider_retries));
     options
 }

@@ -4,6 +4,7 @@
 
 mod child;
 mod lender;
+mod listing;
 mod models;
 mod sources;
 
@@ -22,6 +23,7 @@ use tools::Reaper;
 use crate::limits;
 
 pub use self::lender::Lender;
+pub use self::listing::with_extension_models;
 pub use self::sources::Choice;
 pub(crate) use self::sources::{Found, find};
 

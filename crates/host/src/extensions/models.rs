@@ -26,7 +26,10 @@ impl Extensions {
 
     /// Writes a list of models, unless it is there and as it should be.
     pub(crate) async fn write_models(&self, registry: Arc<Registry>, path: PathBuf) {
-        let found = registry.local_servers().iter().map(|server| server.models.len() + 1);
+        let found = registry
+            .local_servers()
+            .iter()
+            .map(|server| server.models.len() + 1);
         let entry = (path.clone(), found.sum());
         if self.written(|written| written.contains(&entry)) {
             return;
@@ -46,11 +49,13 @@ impl Extensions {
 
     /// A session looks at another list from now on.
     pub(crate) fn forget_models(&self, path: &Path) {
-        if path != self.models_file(None) && self.written(|written| {
-            let before = written.len();
-            written.retain(|(known, _)| known != path);
-            before != written.len()
-        }) {
+        if path != self.models_file(None)
+            && self.written(|written| {
+                let before = written.len();
+                written.retain(|(known, _)| known != path);
+                before != written.len()
+            })
+        {
             let _gone = std::fs::remove_file(path);
         }
     }

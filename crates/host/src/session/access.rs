@@ -135,7 +135,12 @@ async fn lent_key(agent: &Arc<Agent>, provider: &str) -> Result<Secret, String> 
     let store = AuthStore::new(agent.agent_dir.join("auth.json"));
     let credentials = store
         .lent(provider, secrets, move |stored| async move {
-            credentials(&renewing, "provider.oauth.refresh", &json!({"provider": id, "credentials": stored})).await
+            credentials(
+                &renewing,
+                "provider.oauth.refresh",
+                &json!({"provider": id, "credentials": stored}),
+            )
+            .await
         })
         .await
         .map_err(|error| error.to_string())?;
@@ -148,7 +153,11 @@ async fn lent_key(agent: &Arc<Agent>, provider: &str) -> Result<Secret, String> 
 }
 
 /// Has an extension get or renew credentials.
-pub(super) async fn credentials(lender: &Lender, method: &str, params: &Value) -> Result<Credentials, String> {
+pub(super) async fn credentials(
+    lender: &Lender,
+    method: &str,
+    params: &Value,
+) -> Result<Credentials, String> {
     match lender.call(method, params).await? {
         Value::Object(credentials) => Ok(credentials),
         _ => Err("the extension gave no credentials".to_owned()),

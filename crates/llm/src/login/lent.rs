@@ -87,7 +87,9 @@ impl AuthStore {
         credentials: Credentials,
     ) -> Result<(), LoginError> {
         let guard = self.lock().await?;
-        self.put_lent(guard, provider, secrets, credentials).await.map(drop)
+        self.put_lent(guard, provider, secrets, credentials)
+            .await
+            .map(drop)
     }
 
     async fn put_lent(
@@ -110,7 +112,8 @@ impl AuthStore {
             .or_insert_with(|| Value::String(String::new()));
         learn(&credentials, secrets);
         let told = credentials.clone();
-        self.put(guard, provider, move |old| Some(entry(old, told))).await?;
+        self.put(guard, provider, move |old| Some(entry(old, told)))
+            .await?;
         Ok(credentials)
     }
 

@@ -182,7 +182,9 @@ impl Registry {
     }
 
     pub(crate) fn registered(&self, provider: &str) -> Option<&Registered> {
-        self.registered.iter().find(|registered| registered.id == provider)
+        self.registered
+            .iter()
+            .find(|registered| registered.id == provider)
     }
 
     /// Whose extension answers for this model itself: its own provider's, else the one whose API the model names.
@@ -237,7 +239,9 @@ impl Registry {
 
     /// Is the key also to be sent as `Authorization: Bearer`?
     pub(crate) fn sends_bearer(&self, provider: &str) -> bool {
-        let theirs = self.registered(provider).is_some_and(|theirs| theirs.def.auth_header);
+        let theirs = self
+            .registered(provider)
+            .is_some_and(|theirs| theirs.def.auth_header);
         theirs || self.custom(provider).is_some_and(|def| def.auth_header)
     }
 

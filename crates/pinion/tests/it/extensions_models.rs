@@ -84,7 +84,12 @@ fn the_example_answers_by_itself_and_through_a_gateway() {
     let deltas: Vec<String> = of_type(&lines, "message_update")
         .iter()
         .filter(|line| line["assistantMessageEvent"]["type"] == "text_delta")
-        .map(|line| line["assistantMessageEvent"]["delta"].as_str().unwrap().to_owned())
+        .map(|line| {
+            line["assistantMessageEvent"]["delta"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        })
         .collect();
     assert_eq!(deltas, ["Polly ", "wants ", "a ", "cracker"]);
     let message = pi.messages().last().unwrap().clone();
@@ -149,7 +154,10 @@ fn extensions_ask_models_also_during_a_run_and_it_is_nobodys_turn() {
     assert!(request["system"].to_string().contains("be brief"));
     let note = notes(&command(&pi, "/aside bad luck")).remove(0);
     let told: Value = serde_json::from_str(&note).unwrap();
-    assert_eq!((&told["stopReason"], &told["failed"]), (&json!("error"), &json!(true)));
+    assert_eq!(
+        (&told["stopReason"], &told["failed"]),
+        (&json!("error"), &json!(true))
+    );
     assert_eq!(notes(&command(&pi, "/forever")), ["aborted"]);
     // The connection of the request that was aborted is closed.
     world.server.wait_ended(3, crate::kit::LONG).unwrap();
@@ -236,9 +244,11 @@ fn a_known_provider_is_redirected_and_comes_back() {
     command(&pi, "/undo");
     until("the address is back", || {
         let models = pi.get("get_available_models");
-        models["models"].as_array().unwrap().iter().all(|model| {
-            model["provider"] != "anthropic" || model["baseUrl"] == "https://api.anthropic.com"
-        })
+        models["models"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|model| model["provider"] != "anthropic" || model["baseUrl"] == "https://api.anthropic.com")
     });
     assert_eq!(notes(&command(&pi, "/add")), ["true"]);
     assert_eq!(pi.state()["model"]["provider"], "late");
@@ -347,11 +357,20 @@ fn a_stream_whose_process_dies_or_that_says_nothing_fails_and_is_tried_again() {
     let retries = of_type(&lines, "auto_retry_start");
     assert_eq!(retries.len(), 1);
     let why = retries[0]["errorMessage"].as_str().unwrap();
-    assert!(why.starts_with("Connection lost: the extension process ended"), "{why}");
+    assert!(
+        why.starts_with("Connection lost: the extension process ended"),
+        "{why}"
+    );
     assert_eq!(last_text(&pi), "alive");
     pi.say("Now silence");
     let last = pi.messages().last().unwrap().clone();
-    assert!(last["errorMessage"].as_str().unwrap().starts_with("Stream timed out"), "{last}");
+    assert!(
+        last["errorMessage"]
+            .as_str()
+            .unwrap()
+            .starts_with("Stream timed out"),
+        "{last}"
+    );
     pi.finish();
 }
 
@@ -360,7 +379,10 @@ fn a_model_that_nobody_brings_is_named() {
     if !can_run() {
         return;
     }
-    let world = extended([], r#"pi.registerProvider("own", own((model: any) => said(model, "hi")));"#);
+    let world = extended(
+        [],
+        r#"pi.registerProvider("own", own((model: any) => said(model, "hi")));"#,
+    );
     let pi = Pi::spawn(with_model(&world, "other/x"));
     let error = pi.error(json!({"type": "prompt", "message": "Go"}));
     assert!(error.contains("\"other/x\" not found"), "{error}");
@@ -390,7 +412,12 @@ fn the_default_model_may_be_an_extensions_and_a_session_finds_it_again() {
     let file = pi.file();
     pi.finish();
     world.settings(json!({}));
-    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc", "--session", file.to_str().unwrap()]));
+    let pi = Pi::spawn(
+        world
+            .dir
+            .agent(PROGRAM)
+            .args(["--mode", "rpc", "--session", file.to_str().unwrap()]),
+    );
     pi.say("Go");
     assert_eq!(last_text(&pi), "I am m1");
     pi.finish();
@@ -432,7 +459,10 @@ fn headers_are_changed_and_responses_seen() {
             .filter(|entry| entry["customType"] == "response")
             .map(|entry| entry["data"].clone())
             .collect();
-        seen == [json!({"status": 429, "trace": "t1"}), json!({"status": 200, "trace": "t2"})]
+        seen == [
+            json!({"status": 429, "trace": "t1"}),
+            json!({"status": 200, "trace": "t2"}),
+        ]
     });
     pi.finish();
 }
@@ -457,7 +487,9 @@ fn requests_of_every_family_can_be_changed() {
         let request = &world.server.requests()[0];
         assert_eq!(request.body["added"], true, "{api}");
         assert_eq!(request.header("x-added"), Some("true"), "{api}");
-        until("the response was seen", || pi.state()["sessionName"] == "status 200");
+        until("the response was seen", || {
+            pi.state()["sessionName"] == "status 200"
+        });
         pi.finish();
     }
 }
@@ -513,7 +545,10 @@ fn a_client_logs_in_to_the_provider_of_an_extension() {
     let pi = Pi::spawn(with_model(&world, "claude-mock").env("MOCK", world.server.url()));
     let listed = pi.get("get_login_providers");
     let mine = json!({"id": "mine", "name": "Mine", "available": true, "authenticated": false});
-    assert!(listed["providers"].as_array().unwrap().contains(&mine), "{listed}");
+    assert!(
+        listed["providers"].as_array().unwrap().contains(&mine),
+        "{listed}"
+    );
     assert_eq!(
         pi.error(json!({"type": "login", "providerId": "nobody"})),
         "Unknown OAuth provider: nobody"
@@ -526,20 +561,29 @@ fn a_client_logs_in_to_the_provider_of_an_extension() {
         until("it asks for the code", || {
             let lines = pi.lines();
             let frames = of_type(&lines[seen..], "extension_ui_request");
-            asked = frames.iter().find(|frame| frame["method"] == "input").map(|frame| frame["id"].clone());
+            asked = frames
+                .iter()
+                .find(|frame| frame["method"] == "input")
+                .map(|frame| frame["id"].clone());
             asked.is_some()
         });
         assert_eq!(
             pi.error(json!({"type": "login", "providerId": "mine"})),
             "Another login is under way"
         );
-        pi.send(json!({"type": "extension_ui_response", "id": asked, "value": code}));
+        let answer = json!({"type": "extension_ui_response", "id": asked, "value": code});
+        pi.agent.send(&answer).unwrap();
         pi.response(&id)
     };
     assert_eq!(log_in("bad")["error"], "the code is wrong");
     assert_eq!(log_in("abc-123456789")["data"], json!({"providerId": "mine"}));
     let models = pi.get("get_available_models");
-    let found = models["models"].as_array().unwrap().iter().find(|model| model["provider"] == "mine").cloned();
+    let found = models["models"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|model| model["provider"] == "mine")
+        .cloned();
     assert_eq!(found.unwrap()["name"], "for pro");
     pi.data(json!({"type": "set_model", "provider": "mine", "modelId": "m1"}));
     pi.say("Go");
@@ -550,4 +594,26 @@ fn a_client_logs_in_to_the_provider_of_an_extension() {
     let auth = fs::read_to_string(world.dir.agent_dir().join("auth.json")).unwrap();
     assert!(auth.contains("refresh-token-1"));
     pi.finish();
+}
+
+#[test]
+fn models_of_extensions_are_listed_without_a_session() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.registerProvider("own", own((model: any) => said(model, "hi")));
+        console.log("printed while loading");
+        "#,
+    );
+    let listed = world.run(&["--list-models", "own/", "--json"], "");
+    assert_eq!(listed.code, Some(0), "{}", listed.err);
+    let models: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(models[0]["provider"], "own", "{models}");
+    assert!(listed.err.contains("printed while loading"), "{}", listed.err);
+    // The key of the command line is for the model that only an extension brings.
+    let said = world.run(&["--model", "own/m1", "--api-key", "k", "-p", "Go"], "");
+    assert_eq!((said.code, said.out.trim()), (Some(0), "hi"), "{}", said.err);
 }

@@ -231,7 +231,9 @@ fn request(agent: &Agent, params: &Value) -> Result<(ModelRequest, Given), Strin
 fn model(agent: &Agent, asked: &Value) -> Result<Model, String> {
     let parsed = read::<Model>(asked.clone());
     let (provider, id) = (text(asked, "provider"), text(asked, "id"));
-    let known = provider.zip(id).and_then(|(provider, id)| agent.registry.find(&provider, &id));
+    let known = provider
+        .zip(id)
+        .and_then(|(provider, id)| agent.registry.find(&provider, &id));
     match (parsed, known) {
         (Ok(model), Some(known)) if model.base_url.is_empty() => Ok(Model {
             base_url: known.base_url.clone(),

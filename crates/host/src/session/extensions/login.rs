@@ -26,7 +26,9 @@ impl Session {
     pub(in crate::session) fn login_providers(&self) -> Reply {
         let registry = &self.agent.registry;
         let catalogue = registry.catalogue().providers().iter();
-        let own = catalogue.map(|provider| provider.id()).filter(|id| way(id).is_some());
+        let own = catalogue
+            .map(|provider| provider.id())
+            .filter(|id| way(id).is_some());
         let theirs = registry.registered_providers().iter();
         let theirs = theirs.filter(|provider| provider.has_login() && way(provider.id()).is_none());
         let named = own
@@ -70,7 +72,9 @@ impl Session {
                 let models: Vec<String> = models.map(|model| model.id.clone()).collect();
                 let ui = self.ui();
                 self.wait_for_login(origin, id, async move {
-                    let login = client.login().ok_or("There is no auth.json to store a login in")?;
+                    let login = client
+                        .login()
+                        .ok_or("There is no auth.json to store a login in")?;
                     by_ourselves(&login, way, &provider, &models, &ui).await
                 });
             }
@@ -150,7 +154,8 @@ async fn by_ourselves(
             let is_page = matches!(show, Show::OpenUrl { .. });
             ui.show(show).await;
             if is_page && way == Way::Browser {
-                let title = "Paste the address that the browser ended at, if it does not find its way back".to_owned();
+                let title = "Paste the address that the browser ended at, if it does not find its way back"
+                    .to_owned();
                 let question = Dialog::Input {
                     title,
                     placeholder: None,

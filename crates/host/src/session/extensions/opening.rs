@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use door::line::{Opened, Registered, Source};
 use door::{Door, DoorError, Said};
@@ -301,10 +300,11 @@ impl Session {
             };
             let _in_time = tokio::time::timeout(limits::FAREWELL, goodbye).await;
         }
+        self.agent.extensions.forget_models(&self.extensions.models_file);
         let extended = &mut self.extensions;
         if let Some(door) = extended.door.take() {
             let closed = door.close_session(&extended.handle, "quit");
-            let _in_time = tokio::time::timeout(Duration::from_millis(200), closed).await;
+            let _in_time = tokio::time::timeout(limits::CLOSE, closed).await;
         }
     }
 }

@@ -34,13 +34,16 @@ impl Session {
         if same_process && extended.providers == configs {
             return false;
         }
+        let known = std::mem::take(&mut self.extensions.providers);
         let mut providers: Vec<Registered> = Vec::new();
-        for (path, provider) in &configs {
+        for entry @ (path, provider) in &configs {
             match Registered::parse(&provider.name, &provider.config) {
                 Ok(parsed) => {
                     providers.retain(|known| known.id() != parsed.id());
                     providers.push(parsed);
                 }
+                // It has been said once.
+                Err(_) if known.contains(entry) => {}
                 Err(error) => {
                     let told = failure(path, "register_provider", error);
                     let _more_than_room = self.extensions.failures.0.try_send(told);
@@ -48,7 +51,7 @@ impl Session {
             }
         }
         self.extensions.providers = configs;
-        let lender = match (&self.extensions.door, providers.is_empty()) {
+        let lender = match (&self.extensions.door, self.extensions.providers.is_empty()) {
             (Some(door), false) => Some(Lender::new(door.clone(), self.extensions.handle.clone())),
             _ => None,
         };
@@ -61,10 +64,14 @@ impl Session {
     pub(super) async fn change_models(&mut self) {
         let registry = Arc::clone(&self.agent.registry);
         let mut changed = registry.registered_providers().to_vec();
-        let Some(lender) = self.agent.lender.clone() else { return };
+        let Some(lender) = self.agent.lender.clone() else {
+            return;
+        };
         let mut differs = false;
         for theirs in &mut changed {
-            let login = registry.lent_login(theirs.id()).filter(|_| theirs.changes_models());
+            let login = registry
+                .lent_login(theirs.id())
+                .filter(|_| theirs.changes_models());
             let Some(credentials) = login else { continue };
             let models = registry.models_of(theirs.id());
             let params = json!({"provider": theirs.id(), "models": models, "credentials": credentials});
@@ -93,7 +100,12 @@ impl Session {
     pub(super) fn use_registry(&mut self, registry: Registry, lender: Option<Lender>) {
         // What the extension says of the chosen model may have changed.
         let current = registry.find(&self.model.provider, &self.model.id);
-        if let Some(current) = current.filter(|_| registry.registered_providers().iter().any(|theirs| theirs.id() == self.model.provider)) {
+        if let Some(current) = current.filter(|_| {
+            registry
+                .registered_providers()
+                .iter()
+                .any(|theirs| theirs.id() == self.model.provider)
+        }) {
             self.model = current.clone();
         }
         self.agent = Arc::new(Agent {
@@ -111,9 +123,14 @@ impl Session {
         let registry = Arc::clone(&self.agent.registry);
         let name = (!registry.registered_providers().is_empty())
             .then(|| format!("{}-{}", self.extensions.handle, self.extensions.models));
-        let old = std::mem::replace(&mut self.extensions.models_file, shared.models_file(name.as_deref()));
+        let old = std::mem::replace(
+            &mut self.extensions.models_file,
+            shared.models_file(name.as_deref()),
+        );
         if old != self.extensions.models_file {
-            shared.write_models(registry, self.extensions.models_file.clone()).await;
+            shared
+                .write_models(registry, self.extensions.models_file.clone())
+                .await;
             shared.forget_models(&old);
         }
         self.extensions.state.mark_stale();
