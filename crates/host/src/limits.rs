@@ -101,6 +101,9 @@ pub const EXTENSION_REQUESTS: usize = 64;
 /// How long an extension may take to change its models after a login.
 pub const CHANGE_MODELS: Duration = Duration::from_secs(2);
 
+/// How long an extension may take to find out which models there are.
+pub const REFRESH_MODELS: Duration = Duration::from_secs(10);
+
 /// How often such a request is repeated below the surface, at most.
 pub const EXTENSION_RETRIES: u32 = 10;
 

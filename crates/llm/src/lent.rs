@@ -332,7 +332,7 @@ impl Lending {
         self.answer.set_usage(usage.clone(), out);
         if stated {
             let mut own = self.answer.usage();
-            own.cost = usage.cost.clone();
+            own.cost = usage.cost;
             self.answer.message().usage = own.clone();
             out.pop();
             out.push(ModelEvent::Usage(own));

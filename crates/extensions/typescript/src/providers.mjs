@@ -63,8 +63,13 @@ function nativeProvider(provider) {
       refreshToken: (credentials, signal) => oauth.refresh(credentials, signal),
       getApiKey: async (credentials) => (await oauth.toAuth(credentials)).apiKey,
     },
+    refreshModels: async (context) => {
+      await provider.refreshModels(context);
+      return [...provider.getModels()].map((model) => ({ ...model, provider: undefined }));
+    },
     told: {
       native: true, name, baseUrl, headers, models, streams: true, authenticates: Boolean(auth),
+      refreshes: typeof provider.refreshModels === "function" || undefined,
       oauth: oauth?.login && { name: oauth.name, changesModels: false },
       // It finds its key itself, if it needs one.
       open: !auth || Boolean(auth.apiKey),
@@ -110,12 +115,23 @@ function transcript({ systemPrompt, tools = [], messages = [] }) {
 /** Calls of the agent to a provider: [method]: (session, entry, params, tools) => value */
 export const PROVIDER_CALLS = {
   "provider.stream": stream,
-  "provider.refreshModels": (session, { refreshModels }, params, { signal }) => refreshModels({ ...params, signal, publish() {} }),
+  "provider.refreshModels": refresh,
   "provider.oauth.login": (session, { oauth }, params, { signal, extension }) => oauth.login(loginCallbacks(session, extension, signal)),
   "provider.oauth.refresh": (session, { oauth }, { credentials }, { signal }) => oauth.refreshToken(credentials, signal),
   "provider.oauth.key": (session, { oauth }, { credentials }) => ({ apiKey: oauth.getApiKey(credentials) }),
   "provider.oauth.models": (session, { oauth }, { models, credentials }) => oauth.modifyModels?.(models, credentials) ?? models,
 };
+
+/** Finds out which models there are. They stay part of what the provider says of itself. */
+async function refresh(session, entry, { provider, ...context }, { signal }) {
+  const publish = async (publication) => {
+    publication?.update?.();
+    return true;
+  };
+  const models = await entry.refreshModels({ ...context, signal, publish });
+  if (Array.isArray(models)) entry.told = { ...entry.told, models };
+  return models;
+}
 
 /** Runs the extension's stream; its events are updates, its message the result. */
 async function stream(session, entry, { request }, { signal, update, room }) {

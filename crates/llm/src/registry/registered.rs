@@ -27,6 +27,8 @@ pub struct Registered {
     login: bool,
     /// Does it change its models by what the login says?
     changes_models: bool,
+    /// Does it find out by itself which models there are?
+    refreshes: bool,
 }
 
 /// Hides key and headers.
@@ -62,6 +64,7 @@ impl Registered {
             native: says("native"),
             open: says("open") || (says("streams") && has_no_key && login.is_none()),
             login: login.is_some(),
+            refreshes: says("refreshes"),
             changes_models: login.is_some_and(|login| login.get("changesModels") == Some(&Value::Bool(true))),
         };
         registered.check()?;
@@ -137,6 +140,12 @@ impl Registered {
     #[must_use]
     pub fn changes_models(&self) -> bool {
         self.changes_models
+    }
+
+    /// Does it find out by itself which models there are?
+    #[must_use]
+    pub fn refreshes(&self) -> bool {
+        self.refreshes
     }
 
     /// Does it answer for a model itself?

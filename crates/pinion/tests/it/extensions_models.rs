@@ -617,3 +617,28 @@ fn models_of_extensions_are_listed_without_a_session() {
     let said = world.run(&["--model", "own/m1", "--api-key", "k", "-p", "Go"], "");
     assert_eq!((said.code, said.out.trim()), (Some(0), "hi"), "{}", said.err);
 }
+
+#[test]
+fn a_provider_finds_out_which_models_it_has() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [],
+        r#"
+        pi.registerProvider("found", own((model: any) => said(model, "I am " + model.name), { models: undefined,
+          async refreshModels(context: any) {
+            await new Promise((resolve) => setTimeout(resolve, 300));
+            return context.allowNetwork ? [{ ...models[0], id: "late", name: "Late" }] : [];
+          } }));
+        pi.registerCommand("more", { handler: async () => pi.registerTool({ name: "t", description: "t", parameters: {}, execute: async () => ({ content: [] }) }) });
+        "#,
+    );
+    let pi = Pi::spawn(with_model(&world, "found/late"));
+    // It is waited for, although the extension itself is there.
+    pi.say("Go");
+    assert_eq!(last_text(&pi), "I am Late");
+    command(&pi, "/more");
+    assert!(ids(&pi).contains(&"found/late".to_owned()));
+    pi.finish();
+}

@@ -116,6 +116,7 @@ impl Session {
                 }
                 self.change_models().await;
                 self.write_models().await;
+                self.refresh_models();
                 Ok(Reply::LoggedIn(LoggedIn { provider_id }))
             }
             Err(error) => Err(error.to_string()),

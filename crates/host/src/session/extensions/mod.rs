@@ -148,6 +148,8 @@ pub(super) enum Then {
     Bash(Origin, BashParams),
     /// A login has ended.
     Login(Origin, String),
+    /// A provider has found out which models it has.
+    Refreshed(String),
     /// The session is over.
     Farewell,
 }
@@ -265,7 +267,9 @@ impl Extended {
 
     /// Are they still being loaded?
     pub(super) fn is_opening(&self) -> bool {
-        self.stage == Stage::Opening
+        // The model that the command line names may be among those that are being looked for.
+        let looks = |wait: &Wait| matches!(wait.then, Then::Refreshed(_));
+        self.stage == Stage::Opening || (self.unresolved.is_some() && self.waits.values().any(looks))
     }
 
     /// Is somebody owed an answer that waits for them?
@@ -416,6 +420,7 @@ impl Session {
             }
             Then::Input(saying) => self.on_input(saying, answer.unwrap_or_default()).await,
             Then::Begin(turn) => self.begin_turn(turn, answer.unwrap_or_default()).await,
+            Then::Refreshed(provider) => self.on_refreshed(&provider, answer).await,
             Then::Login(origin, provider) => self.on_login(origin, provider, answer).await,
             Then::Command(origin, name) => self.on_command_end(origin, &name, answer).await,
             Then::Check(slot) => self.on_checked(slot, answer).await,

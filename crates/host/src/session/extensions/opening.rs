@@ -156,6 +156,7 @@ impl Session {
         self.change_models().await;
         self.write_models().await;
         self.choose_again().await;
+        self.refresh_models();
         if self.extensions.hear("session_start") {
             let reason = self.extensions.state.reason();
             self.ask_extensions("session_start", &reason, Then::Started);
@@ -208,6 +209,7 @@ impl Session {
         if self.take_providers() {
             self.change_models().await;
             self.write_models().await;
+            self.refresh_models();
         }
     }
 
@@ -244,7 +246,12 @@ impl Session {
         extended.said = None;
         extended.asked_models.clear();
         extended.registered.clear();
-        extended.give_up(|then| matches!(then, Then::Opened | Then::Started | Then::Door));
+        extended.give_up(|then| {
+            matches!(
+                then,
+                Then::Opened | Then::Started | Then::Door | Then::Refreshed(_)
+            )
+        });
         self.take_registrations(&old);
     }
 

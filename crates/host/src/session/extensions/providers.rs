@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use door::{Answer, DoorError};
 use llm::registry::{Registered, Registry};
-use serde_json::json;
+use serde_json::{Value, json};
 use wire::EntryBody;
 use wire::entry::ModelChange;
 
@@ -13,7 +14,7 @@ use crate::extensions::Lender;
 use crate::limits;
 
 use super::super::Session;
-use super::failure;
+use super::{Outcome, Then, failure};
 
 impl Session {
     /// Takes over which providers extensions bring now. False when that is as it was.
@@ -57,6 +58,64 @@ impl Session {
         };
         self.use_registry(self.agent.registry.with_registered(providers), lender);
         true
+    }
+
+    /// Has extensions find out which models there are, those that can. What they say comes later.
+    pub(super) fn refresh_models(&mut self) {
+        let registry = Arc::clone(&self.agent.registry);
+        let Some(lender) = self.agent.lender.clone() else {
+            return;
+        };
+        for theirs in registry
+            .registered_providers()
+            .iter()
+            .filter(|theirs| theirs.refreshes())
+        {
+            let id = theirs.id().to_owned();
+            let is_known = |wait: &super::Wait| matches!(&wait.then, Then::Refreshed(known) if *known == id);
+            if self.extensions.waits.values().any(is_known) {
+                continue;
+            }
+            let credential = registry.lent_login(&id);
+            let params = json!({"provider": id, "allowNetwork": true, "credential": credential});
+            let lender = lender.clone();
+            self.extensions.wait(Then::Refreshed(id), async move {
+                let asking = lender.call("provider.refreshModels", &params);
+                let told = tokio::time::timeout(limits::REFRESH_MODELS, asking).await;
+                let told = told.unwrap_or_else(|_| Err("the extension did not answer in time".to_owned()));
+                Outcome::Answer(match told {
+                    Ok(value) => Ok(Answer {
+                        value,
+                        errors: Vec::new(),
+                    }),
+                    Err(error) => Err(DoorError::Failed(error)),
+                })
+            });
+        }
+    }
+
+    /// An extension has found out which models there are.
+    pub(super) async fn on_refreshed(&mut self, id: &str, answer: Result<Value, DoorError>) {
+        let models = match answer {
+            Ok(models) if models.is_array() => models,
+            Ok(_) => return,
+            Err(error) => {
+                let told = failure("<runtime>", "provider.refreshModels", error);
+                return self.extension_failed(told).await;
+            }
+        };
+        let registered = self.extensions.registered.iter_mut();
+        let mut providers = registered.flat_map(|extension| &mut extension.providers);
+        if let Some(provider) = providers.find(|provider| provider.name == id)
+            && let Value::Object(config) = &mut provider.config
+        {
+            config.insert("models".to_owned(), models);
+        }
+        if self.take_providers() {
+            self.change_models().await;
+            self.write_models().await;
+            self.choose_again().await;
+        }
     }
 
     /// Has extensions change their models by what the logins to them say (pi's `modifyModels`). What takes too long changes
