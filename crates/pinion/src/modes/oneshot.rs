@@ -12,6 +12,7 @@ use wire::{Command, Event, StopReason};
 
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
+use crate::limits::GOODBYE;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
@@ -65,19 +66,35 @@ async fn play(
     };
     let running = session.run(mailbox);
     tokio::pin!(running);
-    let talking = async {
-        let mut code = 0;
-        for prompt in prompts {
-            code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
+    let code = {
+        let talking = async {
+            let mut code = 0;
+            for prompt in prompts {
+                code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
+            }
+            screen.close().await?;
+            anyhow::Ok(code)
+        };
+        tokio::pin!(talking);
+        tokio::select! {
+            () = &mut running => bail!("The session ended early"),
+            code = &mut talking => code?,
         }
-        screen.close().await?;
-        anyhow::Ok(code)
     };
-    tokio::pin!(talking);
-    tokio::select! {
-        () = &mut running => bail!("The session ended early"),
-        code = &mut talking => code,
-    }
+    // Without mail to come the session ends, and its extensions hear of it.
+    drop(slot);
+    let unheard = async {
+        while outgoing.recv().await.is_some() {}
+        std::future::pending::<()>().await;
+    };
+    let ending = async {
+        tokio::select! {
+            () = running => {}
+            () = unheard => {}
+        }
+    };
+    let _in_time = tokio::time::timeout(GOODBYE, ending).await;
+    Ok(code)
 }
 
 /// Says one prompt and shows what follows until the session has settled.

@@ -642,3 +642,22 @@ fn a_provider_finds_out_which_models_it_has() {
     assert!(ids(&pi).contains(&"found/late".to_owned()));
     pi.finish();
 }
+
+#[test]
+fn extensions_of_a_single_prompt_hear_everything_to_the_end() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["ok"])],
+        r#"
+        pi.on("after_provider_response", (event: any) => console.log("response " + event.status));
+        pi.on("session_shutdown", (event: any) => console.log("bye " + event.reason));
+        "#,
+    );
+    let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
+    let said = world.run(&[&model[..], &["-p", "Go"]].concat(), "");
+    assert_eq!((said.code, said.out.trim()), (Some(0), "ok"), "{}", said.err);
+    assert!(said.err.contains("response 200"), "{}", said.err);
+    assert!(said.err.contains("bye quit"), "{}", said.err);
+}
