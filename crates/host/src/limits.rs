@@ -14,6 +14,9 @@ pub const REPORTS: usize = 256;
 /// How long a session whose client is gone may take to end its run and write it down.
 pub const END_WAIT: Duration = Duration::from_secs(2);
 
+/// How long the session of a single prompt may take to end once that is answered.
+pub const SINGLE_END: Duration = Duration::from_secs(5);
+
 /// How long a cancelled tool may take to end before its result no longer counts.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 

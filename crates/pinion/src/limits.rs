@@ -1,4 +1,4 @@
-//! Every number that bounds what the binary itself waits for and keeps; most of them belong to the export of traces.
+//! Every number that bounds what the binary itself waits for and keeps; all of them belong to the export of traces.
 
 use std::time::Duration;
 
@@ -8,5 +8,3 @@ pub(crate) const TRACES_QUEUE: usize = 2048;
 pub(crate) const TRACES_REQUEST: Duration = Duration::from_secs(5);
 /// How long the end of the process waits for the last spans to be sent.
 pub(crate) const TRACES_FLUSH: Duration = Duration::from_secs(2);
-/// How long a session of a single prompt may take to end.
-pub(crate) const GOODBYE: Duration = Duration::from_secs(5);

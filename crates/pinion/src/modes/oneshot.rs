@@ -12,7 +12,6 @@ use wire::{Command, Event, StopReason};
 
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
-use crate::limits::GOODBYE;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
@@ -93,7 +92,7 @@ async fn play(
             () = unheard => {}
         }
     };
-    let _in_time = tokio::time::timeout(GOODBYE, ending).await;
+    let _in_time = tokio::time::timeout(host::limits::SINGLE_END, ending).await;
     Ok(code)
 }
 
