@@ -4,7 +4,7 @@
 
 mod child;
 mod lender;
-mod listing;
+mod model_list;
 mod models;
 mod sources;
 
@@ -23,7 +23,7 @@ use tools::Reaper;
 use crate::limits;
 
 pub use self::lender::Lender;
-pub use self::listing::with_extension_models;
+pub use self::model_list::with_extension_models;
 pub use self::sources::Choice;
 pub(crate) use self::sources::{Found, find};
 
