@@ -122,8 +122,9 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, ContextUsageReply, CycledModel, CycledThinking, Entries, Exported,
-    ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions, OpenedSession,
-    PermissionModeReply, QueueItems, Queues, SessionTree, Sessions, ThinkingLevels, Todos,
+    ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated, Negotiated,
+    OpenSessions, OpenedSession, PermissionModeReply, QueueItems, Queues, SessionTree, Sessions,
+    ThinkingLevels, Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
