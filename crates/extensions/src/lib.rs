@@ -16,6 +16,6 @@ pub mod runtime;
 #[cfg(test)]
 mod tests;
 
-pub use door::{Answer, Asking, Child, Door, Greeting, Pipes, Said};
+pub use door::{Answer, Asking, Child, Door, Greeting, Pipes, Said, Updates};
 pub use embedded::{is_there, unpack};
 pub use error::DoorError;

@@ -14,6 +14,12 @@ pub const SAID: usize = 256;
 /// Updates of one call that wait; further ones take the place of the newest.
 pub const UPDATES: usize = 64;
 
+/// Bytes of a stream's updates that wait to be taken; a call that says more than that fails.
+pub const STREAM_BYTES: usize = 32 * 1024 * 1024;
+
+/// Bytes of lines that wait for a child, above which nothing is added to a stream for it until it has read.
+pub const STREAM_UNREAD: usize = 1024 * 1024;
+
 /// How long a child may take to say that it is there.
 pub const READY_WAIT: Duration = Duration::from_secs(10);
 

@@ -95,6 +95,13 @@ pub enum ToChild<'a> {
         /// The session.
         session: &'a str,
     },
+    /// News of a call of the child that goes on.
+    Update {
+        /// Of the call.
+        id: u64,
+        /// How far it has come.
+        value: &'a RawValue,
+    },
     /// The answer to a call of the child.
     Result {
         /// Of the call.
@@ -108,13 +115,6 @@ pub enum ToChild<'a> {
         id: u64,
         /// Why.
         message: &'a str,
-    },
-    /// News of a call of the child that goes on.
-    Update {
-        /// Of the call.
-        id: u64,
-        /// How far it has come.
-        value: &'a RawValue,
     },
     /// A session is over.
     Close {
@@ -400,8 +400,6 @@ pub struct Flag {
 pub struct Provider {
     /// Its id.
     pub name: String,
-    /// As in `models.json`, functions left out.
+    /// As in `models.json`, functions left out; `streams` when the extension answers requests itself.
     pub config: Value,
-    /// Does the extension answer requests itself?
-    pub streams: bool,
 }

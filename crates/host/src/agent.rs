@@ -14,7 +14,7 @@ use wire::state::PermissionMode;
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
-use crate::extensions::{Choice, Extensions};
+use crate::extensions::{Choice, Extensions, Lender};
 use crate::resources::{ExtraPath, ResourceOptions, Resources};
 use crate::settings::Settings;
 use crate::trust::{Decision, Project, Trust};
@@ -55,7 +55,8 @@ pub enum SessionHome {
     ByDirectory,
 }
 
-/// What all sessions of a process share.
+/// What all sessions of a process share. A session whose extensions bring models has its own, with another registry.
+#[derive(Clone)]
 pub struct Agent {
     /// Version of the program, for `ready`.
     pub version: String,
@@ -77,6 +78,8 @@ pub struct Agent {
     pub reaper: Reaper,
     /// Runs extensions.
     pub extensions: Arc<Extensions>,
+    /// Answers for models of the session's extensions.
+    pub lender: Option<Lender>,
     /// Who decided about which project.
     pub trust: Arc<Trust>,
     /// Puts agents together anew.
@@ -160,6 +163,23 @@ impl Agent {
             request.thinking = request.session_thinking.or(request.thinking);
         }
         Ok(llm::registry::start(&self.registry, &request)?)
+    }
+
+    /// The same as if the command line named no model.
+    ///
+    /// # Errors
+    /// None that are expected.
+    pub(crate) fn choose_without_flags(&self, context: &store::Context) -> Result<Start, HostError> {
+        let mut options = self.options.start.clone();
+        (options.provider, options.model) = (None, None);
+        options.session_model.clone_from(&context.model);
+        options.has_messages = !context.messages.is_empty();
+        Ok(llm::registry::start(&self.registry, &options)?)
+    }
+
+    /// Who answers for a model in the place of a provider, and under which name.
+    pub(crate) fn lender_for(&self, model: &Model) -> Option<(&Lender, &str)> {
+        Some((self.lender.as_ref()?, self.registry.lender(model)?))
     }
 
     /// Can the model be asked, as far as one can tell without running commands or asking anybody?

@@ -14,6 +14,9 @@ pub const REPORTS: usize = 256;
 /// How long a session whose client is gone may take to end its run and write it down.
 pub const END_WAIT: Duration = Duration::from_secs(2);
 
+/// How long the session of a single prompt may take to end once that is answered.
+pub const SINGLE_END: Duration = Duration::from_secs(5);
+
 /// How long a cancelled tool may take to end before its result no longer counts.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
@@ -86,6 +89,9 @@ pub const ANSWER_FIRST: Duration = Duration::from_millis(10);
 /// How long extensions may take to say goodbye to a session that is left.
 pub const FAREWELL: Duration = Duration::from_secs(2);
 
+/// How long the process of extensions may take to deal with what it was told before a session ended.
+pub const CLOSE: Duration = Duration::from_secs(1);
+
 /// Failures of extensions on the way to a request that wait to be told.
 pub const FAILURES: usize = 64;
 
@@ -94,6 +100,18 @@ pub const NESTED_CALLS: usize = 256;
 
 /// Commands and tools of one extension; what is beyond is left out.
 pub const REGISTRATIONS: usize = 1_000;
+
+/// Requests to models that extensions of a session have under way.
+pub const EXTENSION_REQUESTS: usize = 64;
+
+/// How long an extension may take to change its models after a login.
+pub const CHANGE_MODELS: Duration = Duration::from_secs(2);
+
+/// How long an extension may take to find out which models there are.
+pub const REFRESH_MODELS: Duration = Duration::from_secs(10);
+
+/// How often such a request is repeated below the surface, at most.
+pub const EXTENSION_RETRIES: u32 = 10;
 
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

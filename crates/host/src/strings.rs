@@ -264,3 +264,12 @@ pub(crate) const GUARD_GONE: &str =
 pub(crate) fn unchecked(error: &door::DoorError) -> String {
     format!("Tool execution was blocked: the extension that checks tool calls gave no answer. {error}")
 }
+
+/// There is no login for this provider (dialects.md 2).
+#[must_use]
+pub(crate) fn unknown_login(provider: &str) -> String {
+    format!("Unknown OAuth provider: {provider}")
+}
+
+/// One login at a time: its questions would be taken for the other's.
+pub(crate) const LOGGING_IN: &str = "Another login is under way";

@@ -8,13 +8,15 @@ use reqwest::header::HeaderMap;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
+use crate::Secret;
 use crate::access::{Access, Vault};
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
 use crate::http::{ClientConfig, Connector, HttpRequest, Line, Patience, send};
+use crate::lent::{Lending, Lent};
 use crate::limits::MAX_ERROR_BODY_BYTES;
-use crate::login::{Keeper, ask};
+use crate::login::{Keeper, Login, LoginError, ask};
 use crate::offline::Offline;
 use crate::request::ModelRequest;
 use crate::secrets::Secrets;
@@ -77,6 +79,34 @@ impl Client {
         ModelStream::new(state, cancel, self.secrets.clone(), span)
     }
 
+    /// The answer to a request that somebody else gives. Needs a tokio runtime with time.
+    #[must_use]
+    pub fn borrow(&self, request: &ModelRequest, lent: Lent, cancel: CancellationToken) -> ModelStream {
+        if let Some(key) = &request.api_key {
+            self.secrets.learn(key.expose());
+        }
+        let span = trace::request(request);
+        let state = State::Lending(Box::new(Lending::new(request, lent)));
+        ModelStream::new(state, cancel, self.secrets.clone(), span)
+    }
+
+    /// Logins with the addresses and the `auth.json` of this client; none without such a file.
+    #[must_use]
+    pub fn login(&self) -> Option<Login> {
+        self.keeper.clone().map(Login::with)
+    }
+
+    /// The token of a login, renewed if it has ended. `known` is what the caller has.
+    ///
+    /// # Errors
+    /// When it cannot be renewed.
+    pub async fn fresh_token(&self, provider: &str, known: &Secret) -> Result<Secret, LoginError> {
+        match &self.keeper {
+            Some(keeper) => Ok(keeper.token(provider, known).await?.access),
+            None => Ok(known.clone()),
+        }
+    }
+
     /// Posts something that is no request to a model, with the same proxies and certificates; gives status and body. Needs a
     /// tokio runtime, always the same one.
     ///
@@ -126,13 +156,16 @@ impl Client {
             idle: request.idle_timeout,
         };
         let idle = patience.idle;
-        let line = Line::new(connector, self.tape.clone(), self.secrets.clone(), &request.model);
+        let line = Line::new(connector, self.tape.clone(), self.secrets.clone(), request);
         let line = Arc::new(line);
-        let rewrite = request.rewrite.clone();
+        let (rewrite, change) = (request.rewrite.clone(), request.change_headers.clone());
         let post = move |mut http: HttpRequest| {
             let (line, access) = (Arc::clone(&line), Arc::clone(&access));
-            let rewrite = rewrite.clone();
+            let (rewrite, change) = (rewrite.clone(), change.clone());
             async move {
+                if let Some(change) = change {
+                    http.headers = change.apply(&http.headers).await;
+                }
                 if let Some(rewrite) = rewrite {
                     http.body = rewrite.apply(http.body).await;
                 }

@@ -9,7 +9,7 @@ use crate::event::ModelEvent;
 use crate::framing::Framing;
 use crate::http::HttpRequest;
 use crate::request::ModelRequest;
-use crate::{anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses};
+use crate::{anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses, tune};
 
 /// Is an API family built in? Models of other families can be listed but not asked.
 #[must_use]
@@ -78,7 +78,7 @@ impl Family {
 
     /// Writes a request in the provider's words.
     pub(crate) fn request(self, request: &ModelRequest) -> Result<HttpRequest, LlmError> {
-        match self {
+        let mut http = match self {
             Self::Anthropic => anthropic::request::build(request),
             Self::OpenAiCompletions => openai_completions::request::build(request),
             Self::OpenAiResponses => openai_responses::request::build(request),
@@ -86,7 +86,9 @@ impl Family {
             Self::Google => google::request::build(request),
             Self::Mistral => mistral::request::build(request),
             Self::Bedrock => bedrock::request::build(request),
-        }
+        }?;
+        tune::apply(self, request, &mut http);
+        Ok(http)
     }
 
     /// A parser for the answer to a request.

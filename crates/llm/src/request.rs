@@ -9,7 +9,7 @@ use serde_json::Value;
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
-use crate::{Environment, Secret};
+use crate::{ChangeHeaders, Environment, OnResponse, Secret};
 
 /// How long a provider should keep the prompt in its cache (providers.md 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,8 +88,29 @@ pub struct ModelRequest {
     pub timestamp: i64,
     /// Variables for families that find addresses or credentials by them (Bedrock, Vertex, Azure).
     pub environment: Environment,
+    /// How freely the model picks its words; absent means the provider's default.
+    pub temperature: Option<f64>,
+    /// Which tools it has to call; absent means as it likes.
+    pub tool_choice: Option<ToolChoice>,
     /// Changes the body before it is sent.
     pub rewrite: Option<Rewrite>,
+    /// Changes the headers before it is sent.
+    pub change_headers: Option<ChangeHeaders>,
+    /// Is told of responses.
+    pub on_response: Option<OnResponse>,
+}
+
+/// Which tools a model has to call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    Auto,
+    /// At least one.
+    Any,
+    /// None.
+    None,
+    /// This one.
+    Tool(String),
 }
 
 /// What a [`Rewrite`] gives back.
@@ -142,7 +163,11 @@ impl ModelRequest {
             max_retry_delay: RETRY_AFTER_CAP,
             timestamp,
             environment: Environment::default(),
+            temperature: None,
+            tool_choice: None,
             rewrite: None,
+            change_headers: None,
+            on_response: None,
         }
     }
 

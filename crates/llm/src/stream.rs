@@ -17,6 +17,7 @@ use crate::family::{Flow, StreamParser};
 use crate::framing::Framing;
 use crate::http::broken_body;
 use crate::json::{is_whole, mend_surrogates};
+use crate::lent::Lending;
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
 use crate::offline::Playing;
 use crate::secrets::Secrets;
@@ -67,6 +68,8 @@ pub(crate) enum State {
     Reading(Box<Reading>),
     /// The offline provider answers.
     Playing(Box<Playing>),
+    /// Somebody else answers.
+    Lending(Box<Lending>),
     /// Failed before anything was sent.
     Refused(Box<(Answer, Fault)>),
     /// The last event was given.
@@ -158,6 +161,11 @@ impl ModelStream {
                 State::Reading(reading) => {
                     let wake = reading.wait(&self.cancel).await;
                     self.read(wake, out);
+                }
+                State::Lending(lending) => {
+                    if lending.step(&self.cancel, out).await {
+                        self.state = State::Finished;
+                    }
                 }
                 State::Playing(playing) => {
                     if playing.step(&self.cancel, out).await {

@@ -10,7 +10,7 @@ use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::trust::Trust;
 use host::{Agent, AgentFor, Maker, Options, SessionHome};
 use llm::local::LocalSources;
-use llm::registry::{Registry, RunCommand, Secret, Sources, StartRequest};
+use llm::registry::{Registry, RegistryError, RunCommand, Secret, Sources, StartRequest};
 use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
 use pinion_core::todo;
@@ -181,6 +181,7 @@ impl Workshop {
             reaper: shared.reaper,
             extensions: shared.extensions,
             trust: shared.trust,
+            lender: None,
             maker: Arc::new(self),
         }
     }
@@ -302,7 +303,18 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
     if let Some(provider) = args.provider.as_deref().filter(|id| registry.is_local(id)) {
         registry.set_runtime_key(provider, Secret::new(key));
     }
-    let chosen = llm::registry::start(registry, start)?;
+    let chosen = match llm::registry::start(registry, start) {
+        // An extension may bring it.
+        Err(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound(_)) => {
+            let model = args.model.as_deref().unwrap_or_default();
+            let named = model.split_once('/').map(|(provider, _)| provider);
+            if let Some(provider) = args.provider.as_deref().or(named) {
+                registry.set_runtime_key(provider, Secret::new(key));
+            }
+            return Ok(());
+        }
+        chosen => chosen?,
+    };
     if args.model.is_none() && chosen.scope.is_empty() {
         bail!("--api-key needs a model: use --model, or --provider and --model");
     }

@@ -335,6 +335,16 @@ pub struct NavigateParams {
     pub label: Option<String>,
 }
 
+/// Parameters of `login`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct LoginParams {
+    /// The provider, one of `get_login_providers`.
+    #[serde(deserialize_with = "text_or_nothing")]
+    pub provider_id: String,
+}
+
 /// Parameters of `set_entry_label`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

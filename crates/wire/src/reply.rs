@@ -200,6 +200,39 @@ pub struct Navigated {
     pub summary_entry_id: Option<String>,
 }
 
+/// A provider that people can log in to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoginProvider {
+    /// Its id.
+    pub id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Can it be logged in to here?
+    pub available: bool,
+    /// Does a login open it now?
+    pub authenticated: bool,
+}
+
+/// Answer of `get_login_providers`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoginProviders {
+    /// The agent's own, then those of extensions.
+    pub providers: Vec<LoginProvider>,
+}
+
+/// Answer of `login`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoggedIn {
+    /// The provider.
+    pub provider_id: String,
+}
+
 /// Answer of `negotiate_protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -440,6 +473,8 @@ pub enum Reply {
     Commands(Commands),
     ContextUsage(ContextUsageReply),
     Todos(Todos),
+    LoginProviders(LoginProviders),
+    LoggedIn(LoggedIn),
     Compacted(Box<CompactionResult>),
     Exported(Exported),
     HostTools(HostToolNames),

@@ -6,10 +6,11 @@ use serde_json::value::RawValue;
 
 use crate::command::{
     BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
-    ExportParams, ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, MessageParams,
-    NavigateParams, NegotiateParams, NewSessionParams, NoParams, OpenSessionParams, PermissionModeParams,
-    ProjectTrustParams, PromptParams, QueueModeParams, RemoveQueuedParams, ReplayParams, SessionNameParams,
-    SetModelParams, ShortcutParams, StatsParams, SwitchParams, ThinkingParams, TodosParams,
+    ExportParams, ForkParams, HelloParams, InterruptModeParams, LabelParams, ListParams, LoginParams,
+    MessageParams, NavigateParams, NegotiateParams, NewSessionParams, NoParams, OpenSessionParams,
+    PermissionModeParams, ProjectTrustParams, PromptParams, QueueModeParams, RemoveQueuedParams,
+    ReplayParams, SessionNameParams, SetModelParams, ShortcutParams, StatsParams, SwitchParams,
+    ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 
@@ -122,9 +123,9 @@ use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
-    Exported, ForkMessages, Forked, LastText, Messages, Models, Navigated, Negotiated, OpenSessions,
-    OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionTree, Sessions, Shortcuts,
-    ThinkingLevels, Todos,
+    Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
+    Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues,
+    SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
@@ -241,6 +242,10 @@ commands! {
     GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
     /// Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each object.
     NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Ordered -> Negotiated;
+    /// Providers that people can log in to: the agent's own and those of extensions.
+    GetLoginProviders(NoParams) = "get_login_providers", Ordered -> LoginProviders;
+    /// Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer comes at the end.
+    Login(LoginParams) = "login", Task -> LoggedIn;
     /// Puts another todo list in the place of the session's and answers it with every id and status filled in. It is kept
     /// with the session.
     SetTodos(TodosParams) = "set_todos", Ordered -> Todos;

@@ -4,6 +4,7 @@
 mod pending;
 mod reading;
 mod routes;
+mod streaming;
 mod watching;
 mod writing;
 
@@ -26,6 +27,7 @@ use crate::runtime;
 
 use self::pending::Pending;
 use self::routes::Routes;
+pub use self::streaming::Updates;
 use self::writing::Lines;
 
 /// The streams of a child.
@@ -300,6 +302,43 @@ impl Door {
         }))
     }
 
+    /// Has something done whose news all count, in their order. They end before the answer comes.
+    ///
+    /// # Errors
+    /// When the parameters cannot be written as JSON.
+    pub fn stream(
+        &self,
+        session: &str,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<(Asking, Updates), DoorError> {
+        let params = raw(params)?;
+        let (id, answer, updates) = self.inner.pending.enter_stream();
+        self.send(&ToChild::Call {
+            session,
+            id,
+            method,
+            params: &params,
+        });
+        let asking = Asking {
+            id,
+            answer,
+            door: Some(self.clone()),
+        };
+        Ok((asking, updates))
+    }
+
+    /// Tells how far a call of the child has come, once the child has room for it.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub async fn update(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
+        let value = raw(value)?;
+        self.inner.lines.room().await;
+        self.send(&ToChild::Update { id, value: &value });
+        Ok(())
+    }
+
     /// Answers a call of the child.
     ///
     /// # Errors
@@ -310,11 +349,11 @@ impl Door {
         Ok(())
     }
 
-    /// Tells the child how far its call has come.
+    /// The same at once, for news of which only the last counts.
     ///
     /// # Errors
     /// When the value cannot be written as JSON.
-    pub fn update(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
+    pub fn update_now(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
         let value = raw(value)?;
         self.send(&ToChild::Update { id, value: &value });
         Ok(())

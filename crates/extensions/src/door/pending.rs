@@ -9,6 +9,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::error::DoorError;
 
 use super::Answer;
+use super::streaming::{Feed, Updates};
 
 type Waiting = oneshot::Receiver<Result<Answer, DoorError>>;
 
@@ -31,12 +32,32 @@ struct Book {
 #[derive(Debug)]
 struct Asked {
     answer: oneshot::Sender<Result<Answer, DoorError>>,
-    updates: Option<mpsc::Sender<Value>>,
+    updates: Option<Taker>,
+}
+
+/// Who takes the news of a call.
+#[derive(Debug)]
+enum Taker {
+    /// Later news hold the earlier: when it is behind, they are dropped.
+    Latest(mpsc::Sender<Value>),
+    /// Each of them counts.
+    All(Feed),
 }
 
 impl Pending {
     /// Enters a question. When nothing will be answered any more, that is the answer.
     pub(super) fn enter(&self, updates: Option<mpsc::Sender<Value>>) -> (u64, Waiting) {
+        self.enter_with(updates.map(Taker::Latest))
+    }
+
+    /// The same with every update to be taken.
+    pub(super) fn enter_stream(&self) -> (u64, Waiting, Updates) {
+        let (feed, updates) = super::streaming::feed();
+        let (id, waiting) = self.enter_with(Some(Taker::All(feed)));
+        (id, waiting, updates)
+    }
+
+    fn enter_with(&self, updates: Option<Taker>) -> (u64, Waiting) {
         let (answer, waiting) = oneshot::channel();
         let mut book = self.book();
         book.last += 1;
@@ -60,15 +81,20 @@ impl Pending {
         }
     }
 
-    /// Hands news on; when the one who asked is behind, they are dropped: later news hold the earlier.
-    pub(super) fn update(&self, id: u64, value: Value) {
-        if let Some(updates) = self
-            .book()
-            .asked
-            .get(&id)
-            .and_then(|asked| asked.updates.as_ref())
-        {
-            let _behind = updates.try_send(value);
+    /// Hands news on; `size` is that of their line. A stream that says more than is taken fails.
+    pub(super) fn update(&self, id: u64, value: Value, size: usize) {
+        let mut book = self.book();
+        let fits = match book.asked.get(&id).and_then(|asked| asked.updates.as_ref()) {
+            Some(Taker::Latest(updates)) => {
+                let _behind = updates.try_send(value);
+                true
+            }
+            Some(Taker::All(feed)) => feed.push(value, size),
+            None => true,
+        };
+        if !fits && let Some(asked) = book.asked.remove(&id) {
+            let error = DoorError::Odd("it says more than anybody can take".to_owned());
+            let _nobody = asked.answer.send(Err(error));
         }
     }
 

@@ -54,7 +54,7 @@ impl Reader {
             while let Some(line) = lines.next() {
                 let understood = serde_json::from_slice(&line);
                 match understood {
-                    Ok(line) => self.take(line).await,
+                    Ok(understood) => self.take(understood, line.len()).await,
                     Err(error) => {
                         let text = format!("A line that is none came from an extension process: {error}");
                         self.say(Said::Log("warn".to_owned(), text)).await;
@@ -71,7 +71,8 @@ impl Reader {
         }
     }
 
-    async fn take(&mut self, line: FromChild) {
+    /// Does what a line of `size` bytes says.
+    async fn take(&mut self, line: FromChild, size: usize) {
         match line {
             FromChild::Ready { protocol, runtime } => {
                 if let Some(ready) = self.ready.take() {
@@ -80,7 +81,7 @@ impl Reader {
             }
             FromChild::Result { id, value, errors } => self.pending.settle(id, Ok(Answer { value, errors })),
             FromChild::Error { id, message } => self.pending.settle(id, Err(DoorError::Failed(message))),
-            FromChild::Update { id, value } => self.pending.update(id, value),
+            FromChild::Update { id, value } => self.pending.update(id, value, size),
             FromChild::Pong { id } => self.pending.settle(id, Ok(Answer::default())),
             FromChild::Call {
                 session,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits;
@@ -17,6 +17,8 @@ pub(super) struct Lines {
     /// Bounded by `unread`, not by its count.
     queue: mpsc::UnboundedSender<Vec<u8>>,
     unread: Arc<AtomicUsize>,
+    /// Told when lines were read.
+    read: Arc<Notify>,
     end: CancellationToken,
 }
 
@@ -25,8 +27,29 @@ impl Lines {
     pub(super) fn start(input: Box<dyn AsyncWrite + Send + Unpin>, end: CancellationToken) -> Self {
         let (queue, lines) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
-        tokio::spawn(write(input, lines, Arc::clone(&unread), end.clone()));
-        Self { queue, unread, end }
+        let read = Arc::new(Notify::new());
+        let done = (Arc::clone(&unread), Arc::clone(&read));
+        tokio::spawn(write(input, lines, done, end.clone()));
+        Self {
+            queue,
+            unread,
+            read,
+            end,
+        }
+    }
+
+    /// Waits until the child has read most of what it was sent, or is gone.
+    pub(super) async fn room(&self) {
+        loop {
+            let read = self.read.notified();
+            if self.unread.load(Ordering::Relaxed) <= limits::STREAM_UNREAD {
+                return;
+            }
+            tokio::select! {
+                () = read => {}
+                () = self.end.cancelled() => return,
+            }
+        }
     }
 
     /// Sends a line. One that is too long is not sent: whoever awaits an answer finds out by its own limit.
@@ -48,13 +71,14 @@ impl Lines {
 async fn write(
     mut input: Box<dyn AsyncWrite + Send + Unpin>,
     mut lines: mpsc::UnboundedReceiver<Vec<u8>>,
-    unread: Arc<AtomicUsize>,
+    (unread, read): (Arc<AtomicUsize>, Arc<Notify>),
     end: CancellationToken,
 ) {
     let writing = async {
         while let Some(line) = lines.recv().await {
             let done = input.write_all(&line).await;
             unread.fetch_sub(line.len(), Ordering::Relaxed);
+            read.notify_waiters();
             if done.is_err() || (lines.is_empty() && input.flush().await.is_err()) {
                 return;
             }

@@ -48,8 +48,17 @@ function isContextOverflow({ stopReason, errorMessage = "", usage }, contextWind
   return stopReason === "length" && usage.output === 0 && sent >= 0.99 * contextWindow;
 }
 
+/** Prompts and tools of contexts that have them beside their messages, by the list of messages. */
+const BESIDE = new WeakMap();
+
+/** Whoever asks the messages of this context for prompt and tools is to find them. */
+function remember({ systemPrompt, tools, messages }) {
+  if (Array.isArray(messages)) BESIDE.set(messages, { prompt: systemPrompt ?? "", tools: tools ?? [] });
+}
+
 /** The prompt and tools after all system messages of a transcript, in order. */
 function currentSystem(messages) {
+  if (BESIDE.has(messages) && !messages.some(({ role }) => role === "system")) return BESIDE.get(messages);
   const sections = new Map();
   const tools = new Map();
   let content = "";
@@ -73,7 +82,17 @@ function collapseSystemMessages(context) {
   return { ...context, messages: [...first, ...rest] };
 }
 
+/** The same context with prompt and tools beside the messages. */
+function besides(context) {
+  const messages = context?.messages ?? [];
+  if (!messages.some(({ role }) => role === "system")) return context;
+  const { prompt, tools } = currentSystem(messages);
+  const own = { systemPrompt: context.systemPrompt ?? prompt, tools: context.tools ?? tools };
+  return { ...context, ...own, messages: messages.filter(({ role }) => role !== "system") };
+}
+
 module.exports = {
+  remember, besides,
   calculateCost, getSupportedThinkingLevels, clampThinkingLevel, isContextOverflow, collapseSystemMessages,
   getOverflowPatterns: () => [...OVERFLOW],
   modelsAreEqual: (a, b) => Boolean(a && b) && a.id === b.id && a.provider === b.provider,

@@ -1,6 +1,7 @@
 /** Requests to models: they go to the agent (`llm.stream`), which has the keys and speaks the providers' protocols. */
 "use strict";
 const { AssistantMessageEventStream } = require("./event-stream.cjs");
+const { besides } = require("./ai-models.cjs");
 
 /** Extensions may name a transport by its API: the request then goes past registered providers. */
 const APIS = {
@@ -35,7 +36,7 @@ function createStreams(session) {
       const bad = message.stopReason === "error" || message.stopReason === "aborted";
       stream.push(bad ? { type: "error", reason: message.stopReason, error: message } : { type: "done", reason: message.stopReason, message });
     };
-    session.call("llm.stream", { model, context, options: told, ...extra }, { signal, onUpdate }).then(finish, (error) => {
+    session.call("llm.stream", { model, context: besides(context), options: told, ...extra }, { signal, onUpdate }).then(finish, (error) => {
       if (!ended) finish(builder.failed(signal?.aborted ? "aborted" : "error", error.message));
     });
     return stream;

@@ -32,13 +32,24 @@ export class Models {
     return this.#read;
   }
 
-  getAll() { return [...this.#snapshot.models]; }
+  /** What was registered just now is not in the agent's list yet. */
+  get #fresh() {
+    const known = new Set(this.#snapshot.models.map(key));
+    const providers = this.#session.extensions.flatMap((extension) => [...extension.providers]);
+    return providers.flatMap(([provider, { told }]) => (told.models ?? []).map((model) => ({
+      name: model.id, reasoning: false, input: ["text"], cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+      contextWindow: 128_000, maxTokens: 16_384, ...model,
+      api: model.api ?? told.api, baseUrl: model.baseUrl ?? told.baseUrl, provider,
+    }))).filter((model) => !known.has(key(model)));
+  }
+
+  getAll() { return [...this.#snapshot.models, ...this.#fresh]; }
   getAvailable() {
     const { models, available } = this.#snapshot;
     return models.filter((model) => available.has(key(model)));
   }
   find(provider, modelId) {
-    return this.#snapshot.models.find((model) => model.provider === provider && model.id === modelId);
+    return this.getAll().find((model) => model.provider === provider && model.id === modelId);
   }
   getError() { return this.#snapshot.error; }
   hasConfiguredAuth(model) { return this.#snapshot.available.has(key(model)); }

@@ -2,6 +2,12 @@
  * Providers that extensions bring: what the agent is told of them, and the calls it makes (`provider.*`).
  */
 
+import fs from "node:fs";
+import { createRequire } from "node:module";
+import os from "node:os";
+
+const { remember } = createRequire(import.meta.url)("../modules/ai-models.cjs");
+
 /**
  * @param {string|object} provider a name with a configuration, or a whole provider object of pi 1.x
  * @param {object} [config]
@@ -10,7 +16,8 @@ export function registerProvider(session, extension, provider, config) {
   const native = typeof provider === "object" && provider !== null;
   const name = native ? provider.id : provider;
   if (!name) throw new Error("registerProvider needs a name");
-  const entry = native ? nativeProvider(provider) : configured(config ?? {});
+  const before = native ? undefined : extension.providers.get(name);
+  const entry = native ? nativeProvider(provider) : configured(merged(before, config ?? {}));
   extension.providers.set(name, entry);
   if (!session.loading) session.tell("registerProvider", { name, config: entry.told });
 }
@@ -20,6 +27,12 @@ export function unregisterProvider(session, extension, name) {
   if (!extension.providers.delete(name)) return false;
   if (!session.loading) session.tell("unregisterProvider", { name });
   return true;
+}
+
+/** Who registers again changes what it says, and what it leaves out stays. */
+function merged(before, config) {
+  if (!before || before.told.native) return config;
+  return { ...before.config, ...Object.fromEntries(Object.entries(config).filter(([, value]) => value !== undefined)) };
 }
 
 function configured(config) {
@@ -39,29 +52,92 @@ function configured(config) {
 }
 
 function nativeProvider(provider) {
-  const { name, baseUrl, headers, auth } = provider;
+  const { id, name, baseUrl, headers, auth } = provider;
+  const models = [...(provider.getModels?.() ?? [])].map((model) => ({ ...model, provider: undefined }));
+  const { oauth } = auth ?? {};
   return {
     config: provider,
-    stream: (...args) => provider.streamSimple(...args),
-    auth,
-    told: { native: true, name, baseUrl, headers, models: [...(provider.getModels?.() ?? [])], streams: true, authenticates: Boolean(auth) },
+    stream: async (model, context, options) => provider.streamSimple(model, transcript(context), await authorized(provider, model, options)),
+    oauth: oauth && {
+      login: (callbacks) => oauth.login(interaction(callbacks)),
+      refreshToken: (credentials, signal) => oauth.refresh(credentials, signal),
+      getApiKey: async (credentials) => (await oauth.toAuth(credentials)).apiKey,
+    },
+    refreshModels: async (context) => {
+      await provider.refreshModels(context);
+      return [...provider.getModels()].map((model) => ({ ...model, provider: undefined }));
+    },
+    told: {
+      native: true, name, baseUrl, headers, models, streams: true, authenticates: Boolean(auth),
+      refreshes: typeof provider.refreshModels === "function" || undefined,
+      oauth: oauth?.login && { name: oauth.name, changesModels: false },
+      // It finds its key itself, if it needs one.
+      open: !auth || Boolean(auth.apiKey),
+    },
   };
+}
+
+/** A whole provider knows itself where its key is. */
+async function authorized(provider, model, options) {
+  const { apiKey } = provider.auth ?? {};
+  if (typeof apiKey?.resolve !== "function") return options;
+  const found = await apiKey.resolve({
+    ctx: { env: async (name) => process.env[name], fileExists: async (path) => fs.existsSync(path.replace(/^~/, os.homedir())) },
+    credential: options.apiKey ? { type: "api_key", key: options.apiKey } : undefined,
+    signal: options.signal,
+    model,
+  });
+  if (!found && !options.apiKey) throw new Error(`No API key found for ${provider.id}`);
+  const { auth = {} } = found ?? {};
+  return { ...options, apiKey: auth.apiKey ?? options.apiKey, headers: { ...options.headers, ...auth.headers } };
+}
+
+/** How providers of pi 1.x talk to the user during a login, in the words of those before. */
+function interaction({ signal, onAuth, onDeviceCode, onPrompt, onProgress, onSelect }) {
+  return {
+    signal,
+    prompt: async (prompt) => (prompt.type === "select" ? onSelect(prompt) : onPrompt(prompt)),
+    notify(event) {
+      if (event.type === "auth_url") onAuth(event);
+      else if (event.type === "device_code") onDeviceCode(event);
+      else if (event.message) onProgress(event.message);
+    },
+  };
+}
+
+/** pi 1.x: the prompt and the tools are a message. */
+function transcript({ systemPrompt, tools = [], messages = [] }) {
+  if (!systemPrompt && tools.length === 0) return { messages };
+  const system = { role: "system", content: systemPrompt ?? "", toolsAdded: tools, timestamp: messages[0]?.timestamp ?? 0 };
+  return { messages: [system, ...messages] };
 }
 
 /** Calls of the agent to a provider: [method]: (session, entry, params, tools) => value */
 export const PROVIDER_CALLS = {
   "provider.stream": stream,
-  "provider.refreshModels": (session, { refreshModels }, params, { signal }) => refreshModels({ ...params, signal, publish() {} }),
+  "provider.refreshModels": refresh,
   "provider.oauth.login": (session, { oauth }, params, { signal, extension }) => oauth.login(loginCallbacks(session, extension, signal)),
   "provider.oauth.refresh": (session, { oauth }, { credentials }, { signal }) => oauth.refreshToken(credentials, signal),
   "provider.oauth.key": (session, { oauth }, { credentials }) => ({ apiKey: oauth.getApiKey(credentials) }),
   "provider.oauth.models": (session, { oauth }, { models, credentials }) => oauth.modifyModels?.(models, credentials) ?? models,
 };
 
+/** Finds out which models there are. They stay part of what the provider says of itself. */
+async function refresh(session, entry, { provider, ...context }, { signal }) {
+  const publish = async (publication) => {
+    publication?.update?.();
+    return true;
+  };
+  const models = await entry.refreshModels({ ...context, signal, publish });
+  if (Array.isArray(models)) entry.told = { ...entry.told, models };
+  return models;
+}
+
 /** Runs the extension's stream; its events are updates, its message the result. */
 async function stream(session, entry, { request }, { signal, update, room }) {
   const { model, context, options = {} } = request;
   if (!entry.stream) throw new Error(`the provider ${model?.provider} has no stream of its own`);
+  remember(context);
   const events = await entry.stream(model, context, {
     ...options,
     signal,
@@ -71,16 +147,24 @@ async function stream(session, entry, { request }, { signal, update, room }) {
   let message;
   for await (const event of events) {
     if (event.type === "done") message = event.message;
-    if (event.type === "error") message = event.error;
-    update(lean(event));
+    else if (event.type === "error") message = event.error;
+    else update(lean(event));
     await room();
   }
-  return message ?? (await events.result());
+  return message ?? (await ended(events));
 }
 
-/** The cumulative message is left out: the agent builds its own. */
-function lean({ partial, ...event }) {
-  return event.type === "start" ? { ...event, partial } : event;
+/** The result of a stream that ended; one that ended without a result has none. */
+function ended(events) {
+  const nothing = new Promise((resolve) => setTimeout(resolve, 1000, null));
+  return typeof events.result === "function" ? Promise.race([events.result(), nothing]) : null;
+}
+
+/** The cumulative message is left out: the agent builds its own. What only the message says of a call is said with its start. */
+function lean({ partial, message, error, ...event }) {
+  if (event.type !== "toolcall_start") return event;
+  const { id, name } = partial?.content?.[event.contentIndex] ?? {};
+  return { id, toolName: name, ...event };
 }
 
 /** A login talks to the user through the dialogs every extension has. */

@@ -178,6 +178,36 @@ test("requests to models go to the agent, events come back with the message so f
   });
 });
 
+test("providers: calls are named, whole providers find their key, and who registers again keeps the rest", async () => {
+  await withAgent(async (agent) => {
+    agent.answers = { "llm.stream": ({ context }) => ({ role: "assistant", content: [{ type: "text", text: JSON.stringify(context) }], stopReason: "stop" }) };
+    const [item] = await agent.open(one(`
+      pi.registerProvider("mine", { baseUrl: "http://x", api: "mine-api", apiKey: "$KEY" });
+      pi.registerProvider("mine", { headers: { h: "1" }, baseUrl: undefined });
+      const call = { type: "toolCall", id: "c1", name: "ls", arguments: {} };
+      pi.registerProvider({ id: "whole", name: "Whole", getModels: () => [{ id: "w", api: "x", provider: "whole" }],
+        auth: { apiKey: { name: "key", resolve: async ({ ctx }) => ({ auth: { apiKey: await ctx.env("HOME") } }) } },
+        streamSimple(model, context, options) {
+          const stream = createAssistantMessageEventStream();
+          const message = { role: "assistant", content: [call], stopReason: options.apiKey === process.env.HOME ? "toolUse" : "stop" };
+          if (context.messages[0].role === "user") return openAICompletionsApi().streamSimple(model, context, options);
+          stream.push({ type: "toolcall_start", contentIndex: 0, partial: message });
+          stream.push({ type: "done", reason: "toolUse", message });
+          return stream;
+        } });`,
+    `import { createAssistantMessageEventStream, openAICompletionsApi } from "@earendil-works/pi-ai";`));
+    const [mine, whole] = item.providers;
+    assert.deepEqual(mine.config, { baseUrl: "http://x", api: "mine-api", apiKey: "$KEY", headers: { h: "1" } });
+    assert.deepEqual(whole.config, { native: true, name: "Whole", models: [{ id: "w", api: "x" }], streams: true, authenticates: true, open: true });
+    const ask = (context) => agent.run("provider.stream", { provider: "whole", request: { model: { provider: "whole", id: "w" }, context, options: {} } });
+    const { value } = await ask({ systemPrompt: "P", messages: [{ role: "user", content: "u" }] });
+    assert.equal(value.stopReason, "toolUse");
+    assert.deepEqual(agent.seen.filter(({ type }) => type === "update").map((u) => u.value), [{ type: "toolcall_start", contentIndex: 0, id: "c1", toolName: "ls" }]);
+    const passed = await ask({ messages: [{ role: "user", content: "u" }] });
+    assert.deepEqual(JSON.parse(passed.value.content[0].text).messages, [{ role: "user", content: "u" }]);
+  });
+});
+
 test("providers: what is told, streaming, login", async () => {
   await withAgent(async (agent) => {
     agent.answers = { "ui.input": "code" };
@@ -202,7 +232,7 @@ test("providers: what is told, streaming, login", async () => {
       oauth: { name: "Mine", changesModels: false }, streams: true } }]);
     const { value } = await agent.run("provider.stream", { provider: "mine", request: { model: { provider: "mine", id: "m1" }, context: { messages: [] }, options: { apiKey: "K" } } });
     assert.equal(value.content[0].text, '{"a":1,"hooked":true}K');
-    assert.deepEqual(agent.seen.filter(({ type }) => type === "update").map((u) => u.value.type), ["start", "text_delta", "done"]);
+    assert.deepEqual(agent.seen.filter(({ type }) => type === "update").map((u) => u.value), [{ type: "start" }, { type: "text_delta", contentIndex: 0, delta: "d" }]);
     assert.deepEqual((await agent.run("provider.oauth.login", { provider: "mine" })).value, { access: "code" });
     assert.equal((await agent.call("ui.openUrl")).params.url, "http://login");
     assert.deepEqual((await agent.run("provider.oauth.refresh", { provider: "mine", credentials: { access: "c" } })).value, { access: "c2" });

@@ -3,7 +3,10 @@
 //! the lines are the crate `extensions`' business.
 
 mod child;
+mod lender;
 mod listing;
+mod model_list;
+mod models;
 mod sources;
 
 use std::collections::VecDeque;
@@ -15,16 +18,16 @@ use std::time::Instant;
 
 use door::runtime::Runtime;
 use door::{Door, DoorError, Greeting, Said};
-use llm::registry::Registry;
-use serde_json::json;
-use tokio::sync::{Mutex, OnceCell, mpsc};
+use tokio::sync::{Mutex, mpsc};
 use tools::Reaper;
 
 use crate::limits;
 
+pub use self::lender::Lender;
 pub use self::listing::{Listed, list, runtime};
+pub use self::model_list::with_extension_models;
 pub use self::sources::{Choice, Places};
-pub(crate) use self::sources::{Found, find};
+pub(crate) use self::sources::{Found, era, find};
 pub use door::line::Generation;
 
 /// Where a line goes that an extension printed.
@@ -68,8 +71,8 @@ pub struct Extensions {
     launch: Launch,
     reaper: Reaper,
     running: Mutex<Running>,
-    /// The list of models was written.
-    models: OnceCell<()>,
+    /// Lists of models that were written.
+    models: models::Written,
 }
 
 #[derive(Debug, Default)]
@@ -87,7 +90,7 @@ impl Extensions {
             launch,
             reaper,
             running: Mutex::default(),
-            models: OnceCell::new(),
+            models: models::Written::default(),
         }
     }
 
@@ -120,37 +123,6 @@ impl Extensions {
         tokio::spawn(listen(said, Arc::clone(&self.launch.print)));
         running.door = Some(door.clone());
         Ok(door)
-    }
-
-    /// Where the list of models is, once it was written.
-    pub(crate) fn models_file(&self) -> PathBuf {
-        self.cache()
-            .join(format!("extension-models-{}.json", std::process::id()))
-    }
-
-    /// Writes the list of models for extensions to read, once.
-    pub(crate) async fn write_models(&self, registry: Arc<Registry>) {
-        let path = self.models_file();
-        let writing = async {
-            let written = tokio::task::spawn_blocking(move || write_models(&path, &registry)).await;
-            if let Ok(Err(error)) = written {
-                tracing::warn!("the list of models for extensions could not be written: {error}");
-            }
-        };
-        self.models.get_or_init(|| writing).await;
-    }
-
-    /// There may be other models now. Writes the list anew beside the caller, if it was written.
-    pub(crate) fn rewrite_models(self: &Arc<Self>, registry: &Arc<Registry>) {
-        if self.models.get().is_none() {
-            return;
-        }
-        let (path, registry) = (self.models_file(), Arc::clone(registry));
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = write_models(&path, &registry) {
-                tracing::warn!("the list of models for extensions could not be written: {error}");
-            }
-        });
     }
 
     async fn start(&self) -> Result<(Door, mpsc::Receiver<Said>), DoorError> {
@@ -198,25 +170,8 @@ async fn listen(mut said: mpsc::Receiver<Said>, print: Print) {
     }
 }
 
-/// The list is renamed into place, so that nobody reads half of it.
-fn write_models(path: &std::path::Path, registry: &Registry) -> std::io::Result<()> {
-    let available: Vec<String> = registry
-        .models()
-        .iter()
-        .map(|model| format!("{}/{}", model.provider, model.id))
-        .collect();
-    let list = json!({"models": registry.all(), "available": available, "oauth": []});
-    if let Some(dir) = path.parent() {
-        std::fs::create_dir_all(dir)?;
-    }
-    let draft = path.with_extension("new");
-    std::fs::write(&draft, list.to_string())?;
-    std::fs::rename(draft, path)
-}
-
 impl Drop for Extensions {
     fn drop(&mut self) {
-        // It is this process's own.
-        let _was_never_there = std::fs::remove_file(self.models_file());
+        self.forget_all_models();
     }
 }

@@ -5,11 +5,12 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use door::line::{Generation, Kind, Scope as ChildScope, Source};
+use door::line::{Era, Generation, Kind, Scope as ChildScope, Source};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
 use crate::hooks::is_script;
+use crate::limits;
 use crate::resources::{
     Changes, ExtraPath, Origin as SourceOrigin, Package, Scope, SourceInfo, counts, packages,
 };
@@ -283,5 +284,16 @@ impl Finder {
                 kind,
             },
         });
+    }
+}
+
+/// How older extensions are treated. Only the first hooks had a time limit by themselves (dialects.md 10.3).
+pub(crate) fn era(agent: &Agent) -> Era {
+    let generation = agent.options.extensions.generation;
+    let wait = u64::try_from(limits::HOOK_WAIT.as_millis()).ok();
+    let by_default = wait.filter(|_| generation == Generation::Hooks);
+    Era {
+        generation,
+        hook_timeout: agent.settings.hook_timeout_ms.or(by_default),
     }
 }

@@ -8,9 +8,8 @@ use pinion_core::{Input, ModelInput, Verdict, convert};
 use tokio_util::sync::CancellationToken;
 use wire::{AssistantMessage, Message, Model, StopReason, Usage};
 
-use crate::agent::Agent;
-
 use super::Session;
+use super::access::open;
 use super::drive::now_ms;
 use super::progress::Progress;
 
@@ -82,6 +81,8 @@ impl Session {
         request.messages = convert::to_llm(messages, block_images);
         let context = context.map(|context| (context, messages.to_vec()));
         request.rewrite = self.rewrite();
+        request.change_headers = self.change_headers();
+        request.on_response = self.on_response();
         request.system_prompt = system_prompt;
         request.tools = self.tool_specs();
         request.thinking = thinking;
@@ -180,64 +181,5 @@ fn verdict(message: &AssistantMessage, window: u64, asked: Option<u64>, compacts
         }
         () if llm::is_retryable(text) => Verdict::Retry(asked),
         () => Verdict::Final,
-    }
-}
-
-/// Looks up keys and headers for each request anew (short-lived tokens), then begins it. `!command` values may take
-/// seconds, so they are looked up beside the session.
-pub(super) async fn open(
-    agent: Arc<Agent>,
-    mut request: ModelRequest,
-    cancel: CancellationToken,
-    span: tracing::Span,
-) -> Result<ModelStream, Box<AssistantMessage>> {
-    let model = request.model.clone();
-    let timestamp = request.timestamp;
-    request.environment = agent.registry.environment(&model.provider);
-    let registry = Arc::clone(&agent.registry);
-    let looked_up = tokio::task::spawn_blocking(move || {
-        let now = u64::try_from(timestamp).unwrap_or(0);
-        let login = registry.login_token(&model.provider);
-        let is_login = login.is_some();
-        let key = match login {
-            Some(token) => Some(token),
-            None => registry
-                .resolve_key(&model.provider, now)
-                .map_err(|error| error.to_string())?,
-        };
-        let headers = registry
-            .headers(&model, key.as_ref())
-            .map_err(|error| error.to_string())?;
-        let base_url = registry.base_url(&model).map_err(|error| error.to_string())?;
-        Ok::<_, String>((key, is_login, headers, base_url))
-    });
-    let outcome = tokio::select! {
-        outcome = looked_up => outcome.unwrap_or_else(|error| Err(error.to_string())),
-        () = cancel.cancelled() => Err(String::new()),
-    };
-    let model = &request.model;
-    match outcome {
-        Ok((key, is_login, headers, base_url)) => {
-            request.api_key = key;
-            request.is_login = is_login;
-            request.headers = headers;
-            request.model.base_url = base_url;
-            Ok(span.in_scope(|| agent.client.stream(request, cancel)))
-        }
-        Err(error) => {
-            let mut message = AssistantMessage::begin(&model.api, &model.provider, &model.id, timestamp);
-            let aborted = cancel.is_cancelled();
-            message.stop_reason = if aborted {
-                StopReason::Aborted
-            } else {
-                StopReason::Error
-            };
-            message.error_message = Some(if aborted {
-                "Request was aborted.".to_owned()
-            } else {
-                error
-            });
-            Err(Box::new(message))
-        }
     }
 }

@@ -10,7 +10,6 @@ use crate::outbox::Origin;
 use crate::strings;
 
 use super::Session;
-use super::extensions::depends;
 use super::prompting::Later;
 
 impl Session {
@@ -27,7 +26,7 @@ impl Session {
                 self.outbox.ask_connection(origin, command, snapshot).await;
             }
             Mail::Frame(frame) => self.on_frame(frame).await,
-            Mail::Command(origin, command) if self.extensions.is_opening() && depends(&command) => {
+            Mail::Command(origin, command) if self.waits_for_extensions(&command) => {
                 self.later.push_back(Later::Held(origin, Box::new(command)));
             }
             Mail::Command(origin, command) => self.on_command(origin, command).await,
@@ -56,6 +55,7 @@ impl Session {
             Command::Compact(params) => return self.compact(origin, params).await,
             Command::ExportHtml(params) => return self.export(origin, params).await,
             Command::Bash(params) => return self.bash(origin, params).await,
+            Command::Login(params) => return self.log_in(origin, params).await,
             Command::Continue(_) => return self.resume(origin).await,
             Command::Steer(params) => return self.enqueue(origin, QueueKind::Steering, params).await,
             Command::FollowUp(params) => return self.enqueue(origin, QueueKind::FollowUp, params).await,
@@ -77,6 +77,7 @@ impl Session {
             Command::GetSessionStats(params) => Ok(self.stats(params)),
             Command::SetModel(params) => self.set_model(&params).await,
             Command::CycleModel(_) => Ok(self.cycle_model().await),
+            Command::GetLoginProviders(_) => Ok(self.login_providers()),
             Command::GetAvailableModels(_) => Ok(self.available_models().await),
             Command::SetThinkingLevel(params) => self.set_thinking_level(&params).await,
             Command::CycleThinkingLevel(_) => Ok(self.cycle_thinking_level().await),

@@ -61,7 +61,12 @@ impl Session {
         let agent = agent.fitting(&cwd);
         let context = log.context(log.leaf_id());
         let has_messages = !context.messages.is_empty();
-        let start = agent.choose(&context, true)?;
+        let mut extensions = Extended::of(&agent, &cwd);
+        let start = match agent.choose(&context, true) {
+            // Until it is known whether they bring it, another one stands in, which nobody can ask.
+            Err(error) if extensions.may_resolve(&error) => agent.choose_without_flags(&context)?,
+            chosen => chosen?,
+        };
         let has_level = context.thinking_level.is_some();
         let (messages, kept) = conversation(context);
         let machine = Machine::new(agent.loop_settings(), messages);
@@ -72,7 +77,7 @@ impl Session {
             resources: agent.load_resources(&cwd),
             dialogs: Dialogs::new(agent.settings.dialog_wait()),
             permitting,
-            extensions: Extended::of(&agent, &cwd),
+            extensions,
             agenda: Agenda::default(),
             cwd,
             system_prompt: None,
@@ -103,7 +108,7 @@ impl Session {
             closing: None,
         };
         session.load_todos();
-        if !has_messages || !has_level {
+        if (!has_messages || !has_level) && !session.extensions.is_unresolved() {
             session.note_start(has_messages)?;
         }
         Ok(session)

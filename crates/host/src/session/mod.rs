@@ -2,6 +2,7 @@
 //! carries out what the machine wants. Each file of this folder adds one concern to [`Session`]; none of them decides what
 //! follows what in a run.
 
+mod access;
 mod answering;
 mod browsing;
 mod calls;

@@ -1,11 +1,13 @@
 //! Which model, and how much it thinks (behaviour.md 4, pi-core.md 8.6).
 
 use llm::registry::{Cycled, Start};
+use store::Context;
 use wire::command::{SetModelParams, ThinkingParams};
 use wire::entry::{ModelChange, ThinkingLevelChange};
 use wire::reply::{CycledModel, CycledThinking, Models, ThinkingLevels};
 use wire::{EntryBody, Event, Model, Reply, ThinkingLevel};
 
+use crate::HostError;
 use crate::strings;
 
 use super::Session;
@@ -99,12 +101,22 @@ impl Session {
         self.use_thinking(wanted).await;
     }
 
+    /// Model, level and scope for another conversation. A model that the command line names and nobody knows may be one that
+    /// its extensions bring.
+    pub(super) fn choose_for(&mut self, context: &Context, flags: bool) -> Result<Start, HostError> {
+        match self.agent.choose(context, flags) {
+            Err(error) if self.extensions.may_resolve(&error) => self.agent.choose_without_flags(context),
+            chosen => chosen,
+        }
+    }
+
     /// What the client chose stays chosen in new sessions, unless the command line says otherwise. In pi it does because it
     /// became the user's default; here it is the session's and nobody else's.
     pub(super) fn keep_choice(&self, start: &mut Start) {
         let (model, level) = &self.chosen;
         let flags = &self.agent.options.start;
-        if let Some(model) = model.as_ref().filter(|_| flags.model.is_none()) {
+        let says_nothing = flags.model.is_none() || self.extensions.is_unresolved();
+        if let Some(model) = model.as_ref().filter(|_| says_nothing) {
             start.model = model.clone();
         }
         let level = level.filter(|_| flags.thinking.is_none());

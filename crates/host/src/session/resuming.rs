@@ -15,7 +15,7 @@ impl Session {
         } else if !self.machine.can_continue() {
             Some(strings::NOTHING_TO_CONTINUE.to_owned())
         } else {
-            self.agent.check_credentials(&self.model).err()
+            self.check_model().err()
         };
         if let Some(refusal) = refusal {
             self.outbox.respond(origin, Err(refusal)).await;

@@ -16,7 +16,7 @@ use crate::agent::Agent;
 use crate::outbox::Outbox;
 
 use super::Session;
-use super::answering::open;
+use super::access::open;
 use super::drive::now_ms;
 
 /// What came of the requests.

@@ -256,7 +256,7 @@ impl Session {
             let cwd = stored_cwd(&self.log, path, &self.agent.cwd)?;
             let context = self.log.context(self.log.leaf_id());
             self.fit_agent(&cwd);
-            let start = self.agent.choose(&context, false)?;
+            let start = self.choose_for(&context, false)?;
             self.cwd = cwd;
             return self.take_up(context, start);
         }
@@ -283,7 +283,7 @@ impl Session {
     fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
         self.fit_agent(&cwd);
         let context = log.context(log.leaf_id());
-        let mut start = self.agent.choose(&context, is_new)?;
+        let mut start = self.choose_for(&context, is_new)?;
         if is_new {
             self.keep_choice(&mut start);
         }

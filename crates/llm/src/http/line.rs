@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Response, Url};
-use wire::Model;
 
 use super::fault::no_response;
 use super::{Connector, Failure, HttpRequest};
 use crate::access::{Access, Granted};
 use crate::answer::Fault;
+use crate::hooks::OnResponse;
+use crate::request::ModelRequest;
 use crate::secrets::Secrets;
 use crate::tape::{Asked, Tape};
 
@@ -24,11 +25,18 @@ pub(crate) struct Line {
     api: String,
     provider: String,
     model: String,
+    on_response: Option<OnResponse>,
 }
 
 impl Line {
-    /// For requests to this model.
-    pub(crate) fn new(connector: Arc<Connector>, tape: Tape, secrets: Secrets, model: &Model) -> Self {
+    /// For what is sent for one request.
+    pub(crate) fn new(
+        connector: Arc<Connector>,
+        tape: Tape,
+        secrets: Secrets,
+        request: &ModelRequest,
+    ) -> Self {
+        let model = &request.model;
         Self {
             connector,
             tape,
@@ -36,6 +44,7 @@ impl Line {
             api: model.api.clone(),
             provider: model.provider.clone(),
             model: model.id.clone(),
+            on_response: request.on_response.clone(),
         }
     }
 
@@ -68,8 +77,22 @@ impl Line {
         tracing::warn!(attempt, wait_ms, error = error(), "the request is sent again");
     }
 
-    /// Sends a request and gives the response, whatever its status.
+    /// Sends a request and gives the response, whatever its status. Who listens is told of it.
     pub(super) async fn exchange(
+        &self,
+        url: &Url,
+        headers: &HeaderMap,
+        body: &Bytes,
+        wants_http1: bool,
+    ) -> Result<Response, Failure> {
+        let response = self.by_tape(url, headers, body, wants_http1).await?;
+        if let Some(on_response) = &self.on_response {
+            on_response.tell(response.status().as_u16(), response.headers());
+        }
+        Ok(response)
+    }
+
+    async fn by_tape(
         &self,
         url: &Url,
         headers: &HeaderMap,

@@ -91,7 +91,7 @@ impl AuthStore {
     }
 
     /// Changes one entry; says whether there was one. Writing waits for the disk, so it is done beside the others' work.
-    async fn put(
+    pub(super) async fn put(
         &self,
         guard: Guard,
         provider: &str,

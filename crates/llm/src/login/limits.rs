@@ -46,3 +46,6 @@ pub const MAX_KEY: usize = 64 << 10;
 
 /// Secrets shorter than this are not searched for in texts, in bytes.
 pub const SHORTEST_SECRET: usize = 12;
+
+/// How long an extension may take to renew its login, while others wait for the lock.
+pub const RENEWAL: Duration = Duration::from_secs(20);

@@ -19,6 +19,7 @@ mod file;
 mod http;
 mod jwt;
 mod keeper;
+mod lent;
 pub mod limits;
 mod lock;
 mod pkce;
@@ -31,6 +32,7 @@ mod tests;
 pub use endpoints::Endpoints;
 pub use error::LoginError;
 pub use file::AuthStore;
+pub use lent::Credentials;
 pub use run::{Login, Step, Way, way};
 
 pub(crate) use ask::ask;

@@ -63,6 +63,11 @@ impl Login {
         Some(Self(keeper))
     }
 
+    /// The same with what a client has.
+    pub(crate) fn with(keeper: Arc<Keeper>) -> Self {
+        Self(keeper)
+    }
+
     /// Logs in to a provider and stores the tokens. `domain` is a company's own (Copilot only), `models` are those to switch
     /// on afterwards (Copilot only), `lines` what the person pastes.
     ///

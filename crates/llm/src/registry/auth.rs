@@ -71,6 +71,31 @@ impl AuthEntry {
         env.get(name)?.as_str().filter(|value| !value.is_empty())
     }
 
+    /// All members, as the file has them.
+    pub(crate) fn fields(&self) -> Map<String, Value> {
+        let mut fields = Map::new();
+        match self {
+            Self::ApiKey { key, env, .. } => {
+                fields.insert("type".to_owned(), "api_key".into());
+                fields.insert("key".to_owned(), key.expose().into());
+                fields.insert("env".to_owned(), Value::Object(env.clone()));
+            }
+            Self::Oauth {
+                access,
+                refresh,
+                expires,
+                extra,
+            } => {
+                fields.clone_from(extra);
+                fields.insert("type".to_owned(), "oauth".into());
+                fields.insert("access".to_owned(), access.expose().into());
+                fields.insert("refresh".to_owned(), refresh.expose().into());
+                fields.insert("expires".to_owned(), (*expires).into());
+            }
+        }
+        fields
+    }
+
     /// A field of an OAuth entry beyond tokens and expiry.
     #[must_use]
     pub fn extra(&self, name: &str) -> Option<&str> {

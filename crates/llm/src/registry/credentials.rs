@@ -26,7 +26,7 @@ pub enum KeySource {
     Env(String),
     /// Credentials that the provider's module finds by itself.
     Ambient,
-    /// `apiKey` of `models.json`.
+    /// `apiKey` of `models.json`, or of an extension that brings the provider.
     ModelsFile,
     /// The provider needs none.
     None,
@@ -80,11 +80,11 @@ impl Registry {
         if let Some(name) = self.local_key_variable(provider) {
             return Some(KeySource::Env(name.to_owned()));
         }
-        let own = self.custom(provider).and_then(|def| def.api_key.as_deref());
-        if own.is_some_and(|key| is_configured(key, &env)) {
+        if self.own_key(provider).is_some_and(|key| is_configured(key, &env)) {
             return Some(KeySource::ModelsFile);
         }
-        (provider == OFFLINE || self.was_found(provider)).then_some(KeySource::None)
+        let needs_none = provider == OFFLINE || self.was_found(provider) || self.needs_no_key(provider);
+        needs_none.then_some(KeySource::None)
     }
 
     /// Google's application default credentials: the file, a project and a location.
@@ -135,7 +135,7 @@ impl Registry {
             KeySource::Ambient => Some(Secret::new(Secret::AMBIENT)),
             KeySource::None => (provider == OFFLINE).then(|| Secret::new(OFFLINE)),
             KeySource::ModelsFile => {
-                let key = self.custom(provider).and_then(|def| def.api_key.as_deref());
+                let key = self.own_key(provider);
                 key.map(|key| lookup.resolve(key, &what(provider)))
                     .transpose()?
                     .map(Secret::from)
@@ -166,7 +166,7 @@ impl Registry {
     fn unconfigured(&self, provider: &str) -> Result<Option<Secret>, RegistryError> {
         let stored = match self.auth().entry(provider) {
             Some(AuthEntry::ApiKey { key, .. }) => Some(key.expose()),
-            _ => self.custom(provider).and_then(|def| def.api_key.as_deref()),
+            _ => self.own_key(provider),
         };
         let Some(text) = stored.filter(|text| !text.is_empty()) else {
             return Ok(None);
@@ -242,7 +242,7 @@ impl Registry {
             self.secrets().learn_header(name, &value);
             headers.push((name.clone(), value));
         }
-        if self.custom(provider).is_some_and(|def| def.auth_header) {
+        if self.sends_bearer(provider) {
             let key = key.ok_or_else(|| self.no_key(provider))?;
             put_header(&mut headers, "Authorization", format!("Bearer {}", key.expose()));
         }
@@ -293,7 +293,7 @@ impl Registry {
     pub fn key_variables(&self) -> Vec<String> {
         let mut names = self.catalogue().key_variables();
         names.extend(Self::local_key_variables().map(str::to_owned));
-        for (_, def) in self.custom_providers() {
+        for def in self.definitions() {
             let models = def.models.iter().flat_map(|model| model.headers.values());
             let changes = def
                 .overrides

@@ -36,7 +36,7 @@ impl Registry {
                 }
             }
         }
-        for (_, def) in self.custom_providers() {
+        for def in self.definitions() {
             let own = def.api_key.as_deref().and_then(literal);
             own.iter().for_each(|key| secrets.learn(key));
             let urls = def.models.iter().filter_map(|model| model.base_url.as_deref());

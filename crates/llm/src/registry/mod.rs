@@ -19,6 +19,7 @@ mod local;
 mod merge;
 mod models_file;
 mod offline;
+mod registered;
 mod secret;
 pub mod snapshot;
 mod store;
@@ -34,6 +35,7 @@ pub use choose::{Cycled, Resolved, Scoped, Start, StartRequest, cycle, resolve, 
 pub use credentials::KeySource;
 pub use error::RegistryError;
 pub use models_file::{ModelsFile, ProviderDef};
+pub use registered::Registered;
 pub use secret::Secret;
 pub use store::{Env, Registry, RunCommand, Sources};
 pub use table::{list_models, search_models};

@@ -281,7 +281,8 @@ fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<Vec<(String, 
     Ok(out)
 }
 
-fn provider(id: &str, value: &Value) -> Result<ProviderDef, String> {
+/// One entry of `providers`, unchecked.
+pub(crate) fn provider(id: &str, value: &Value) -> Result<ProviderDef, String> {
     let at = format!("providers.{id}");
     let mut def: ProviderDef = typed(value, &at)?;
     if let Some(models) = value.get("models") {

@@ -16,6 +16,7 @@ use crate::registry::local::Local;
 use crate::registry::merge::{Entries, merge};
 use crate::registry::models_file::{ModelsFile, ProviderDef};
 use crate::registry::offline::{OFFLINE, Offline};
+use crate::registry::registered::Registered;
 use crate::registry::secret::Secret;
 use crate::secrets::Secrets;
 
@@ -52,6 +53,8 @@ impl fmt::Debug for Sources {
 struct Slot {
     id: String,
     custom: Option<usize>,
+    /// Place among what extensions registered.
+    registered: Option<usize>,
     entries: OnceLock<Entries>,
 }
 
@@ -60,6 +63,8 @@ struct Kept {
     runtime: Option<(String, Secret)>,
     secrets: Secrets,
     replayed: Option<Vec<String>>,
+    registered: Vec<Registered>,
+    local: Arc<Local>,
 }
 
 /// All models that the agent knows, and the credentials for them.
@@ -75,7 +80,9 @@ pub struct Registry {
     secrets: Secrets,
     /// Providers that a recording answers for; none without one.
     replayed: Option<Vec<String>>,
-    pub(super) local: Local,
+    pub(super) local: Arc<Local>,
+    /// Providers that extensions bring.
+    pub(super) registered: Vec<Registered>,
     catalogue_error: Option<String>,
 }
 
@@ -89,6 +96,8 @@ impl Registry {
             runtime: None,
             secrets: Secrets::default(),
             replayed: None,
+            registered: Vec::new(),
+            local: Arc::default(),
         };
         let mut registry = Self::build(sources, Arc::new(catalogue), kept);
         registry.catalogue_error = problem;
@@ -115,6 +124,7 @@ impl Registry {
         let slot = |id: &str| Slot {
             id: id.to_owned(),
             custom: custom(id),
+            registered: kept.registered.iter().position(|theirs| theirs.id() == id),
             entries: OnceLock::new(),
         };
         let known = catalogue.providers().iter().map(|provider| slot(provider.id()));
@@ -123,7 +133,12 @@ impl Registry {
             .iter()
             .filter(|section| !built_in(&section.0) && renamed(section).is_none())
             .map(|(id, _)| slot(id));
-        let slots = known.chain(own).collect();
+        let mut slots: Vec<Slot> = known.chain(own).collect();
+        for theirs in &kept.registered {
+            if slots.iter().all(|known| known.id != theirs.id()) {
+                slots.push(slot(theirs.id()));
+            }
+        }
         let registry = Self {
             sources,
             catalogue,
@@ -134,7 +149,8 @@ impl Registry {
             offline: Offline::default(),
             secrets: kept.secrets,
             replayed: kept.replayed,
-            local: Local::default(),
+            local: kept.local,
+            registered: kept.registered,
             catalogue_error: None,
         };
         registry.learn_secrets();
@@ -145,6 +161,10 @@ impl Registry {
     /// read of the catalogue is shared.
     #[must_use]
     pub fn reload(&self) -> Self {
+        self.rebuild(self.registered.clone())
+    }
+
+    pub(super) fn rebuild(&self, registered: Vec<Registered>) -> Self {
         Self::build(
             self.sources.clone(),
             Arc::clone(&self.catalogue),
@@ -152,6 +172,8 @@ impl Registry {
                 runtime: self.runtime.clone(),
                 secrets: self.secrets.clone(),
                 replayed: self.replayed.clone(),
+                registered,
+                local: Arc::clone(&self.local),
             },
         )
     }
@@ -255,11 +277,15 @@ impl Registry {
                 .provider(&slot.id)
                 .map_or(&[][..], |provider| provider.models());
             let mut entries = merge(&slot.id, built_in, def);
+            let theirs = slot.registered.and_then(|index| self.registered.get(index));
+            if let Some(theirs) = theirs {
+                entries = theirs.lay_over(entries, def);
+            }
             entries.hide_url_secrets();
             if let Some(url) = self
                 .auth
                 .entry(&slot.id)
-                .filter(|_| def.is_none_or(|def| def.base_url.is_none()))
+                .filter(|_| theirs.is_none() && def.is_none_or(|def| def.base_url.is_none()))
                 .and_then(|entry| copilot_base_url(&slot.id, entry))
             {
                 entries
@@ -277,9 +303,9 @@ impl Registry {
         let mut own: Vec<&Slot> = slots
             .iter()
             .copied()
-            .filter(|slot| slot.custom.is_some())
+            .filter(|slot| slot.custom.is_some() || slot.registered.is_some())
             .collect();
-        own.sort_by_key(|slot| slot.custom);
+        own.sort_by_key(|slot| (slot.registered, slot.custom));
         let base = slots.iter().flat_map(|slot| &self.entries(slot).base);
         let added = own.iter().flat_map(|slot| &self.entries(slot).added);
         base.chain(added).map(|listed| &listed.model).collect()
@@ -299,7 +325,7 @@ impl Registry {
     #[must_use]
     pub fn models(&self) -> Vec<&Model> {
         let mut models = self.in_order(|provider| self.has_auth(provider));
-        models.retain(|model| crate::supports(&model.api));
+        models.retain(|model| crate::supports(&model.api) || self.lender(model).is_some());
         models.extend(self.found_models());
         if models.is_empty() {
             models.push(&self.offline.echo);

@@ -11,6 +11,7 @@ mod faults;
 mod google;
 mod handover;
 mod judge;
+mod lent;
 mod mistral;
 mod offline;
 mod requests;

@@ -55,7 +55,11 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         complain(&format!("Warning: {warning}"));
     }
     if let Some(search) = &args.list_models {
-        return list::run(&setup.agent.registry, search.as_deref(), args.json);
+        let (registry, problems) = runtime()?.block_on(host::extensions::with_extension_models(&setup.agent));
+        for problem in &problems {
+            complain(&format!("Warning: {problem}"));
+        }
+        return list::run(&registry, search.as_deref(), args.json);
     }
     let Some(stdout) = stdout else {
         bail!("stdout is gone")

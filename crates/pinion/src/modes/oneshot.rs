@@ -68,19 +68,35 @@ async fn play(
     };
     let running = session.run(mailbox);
     tokio::pin!(running);
-    let talking = async {
-        let mut code = 0;
-        for prompt in prompts {
-            code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
+    let code = {
+        let talking = async {
+            let mut code = 0;
+            for prompt in prompts {
+                code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
+            }
+            screen.close().await?;
+            anyhow::Ok(code)
+        };
+        tokio::pin!(talking);
+        tokio::select! {
+            () = &mut running => bail!("The session ended early"),
+            code = &mut talking => code?,
         }
-        screen.close().await?;
-        anyhow::Ok(code)
     };
-    tokio::pin!(talking);
-    tokio::select! {
-        () = &mut running => bail!("The session ended early"),
-        code = &mut talking => code,
-    }
+    // Without mail to come the session ends, and its extensions hear of it.
+    drop(slot);
+    let unheard = async {
+        while outgoing.recv().await.is_some() {}
+        std::future::pending::<()>().await;
+    };
+    let ending = async {
+        tokio::select! {
+            () = running => {}
+            () = unheard => {}
+        }
+    };
+    let _in_time = tokio::time::timeout(host::limits::SINGLE_END, ending).await;
+    Ok(code)
 }
 
 /// Says one prompt and shows what follows until the session has settled.

@@ -509,6 +509,9 @@ fn every_event_of_the_table_is_heard_and_no_other() {
     let replies = [call, Reply::text(["Done."]), Reply::text(["Summary."])];
     let world = extended(replies, &body);
     world.settings(json!({"compaction": {"keepRecentTokens": 1}}));
+    let brought = world.dir.cwd().join(".pi/extensions");
+    fs::create_dir_all(&brought).unwrap();
+    fs::write(brought.join("brought.ts"), "export default () => {};").unwrap();
     let pi = world.start();
     pi.error(json!({"type": "compact"}));
     pi.say("Go");

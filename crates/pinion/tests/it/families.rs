@@ -24,7 +24,7 @@ pub(crate) fn jwt(signature: &str) -> String {
 }
 
 /// A program that asks the server in the way of one family.
-fn start(world: &World, api: &str, path: &str) -> Pi {
+pub(crate) fn start(world: &World, api: &str, path: &str) -> Pi {
     let model = json!({"id": "mock", "name": "Mock", "reasoning": true, "input": ["text", "image"],
         "contextWindow": 200_000, "maxTokens": 32_000,
         "cost": {"input": 1.0, "output": 2.0, "cacheRead": 0.5, "cacheWrite": 0.0}});

@@ -20,6 +20,7 @@ mod events;
 mod exporting;
 mod extensions;
 mod extensions_calls;
+mod extensions_models;
 mod extensions_sub;
 mod families;
 mod faults;

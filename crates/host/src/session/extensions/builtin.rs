@@ -75,12 +75,12 @@ async fn run(
     let outcome = loop {
         tokio::select! {
             biased;
-            partial = progress.next() => drop(door.update(id, &partial)),
+            partial = progress.next() => drop(door.update_now(id, &partial)),
             outcome = &mut running => break outcome,
         }
     };
     if let Some(partial) = progress.take() {
-        drop(door.update(id, &partial));
+        drop(door.update_now(id, &partial));
     }
     outcome
 }

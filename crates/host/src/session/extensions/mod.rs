@@ -4,9 +4,10 @@
 //! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
 //! `listening` (who is asked), `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls),
 //! `tools` (theirs), `changing` (what they may refuse), `trusting` (what they say of the project), `subordinate` (sessions of
-//! their own), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
-//! business.
+//! their own), `wishes` (what they want), `asking` (models, for them), `providers` (models of theirs), `login`, `state` (what
+//! they can look at). The process is `crate::extensions`' business.
 
+mod asking;
 mod boundaries;
 mod builtin;
 mod changing;
@@ -16,10 +17,12 @@ mod ending;
 mod events;
 mod keys;
 mod listening;
+mod login;
 mod nested;
 mod noting;
 mod opening;
 mod places;
+mod providers;
 mod requests;
 mod saying;
 mod state;
@@ -37,6 +40,7 @@ use std::sync::Arc;
 
 use door::line::{Failure, Registered};
 use door::{Answer, Asking, Door, DoorError, Said};
+use llm::registry::RegistryError;
 use pinion_core::Input;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -57,7 +61,6 @@ use super::switching::Change;
 
 pub(super) use self::changing::word;
 pub(super) use self::events::Agenda;
-pub(super) use self::opening::depends;
 pub(super) use self::saying::{Saying, Turn, Who};
 pub(super) use self::tools::Theirs;
 
@@ -107,6 +110,18 @@ pub(super) struct Extended {
     nested: nested::Nested,
     /// What the user is being asked, as extensions were told.
     prompted: Option<Value>,
+    /// The providers that were taken over, with whose they are.
+    providers: Vec<(String, door::line::Provider)>,
+    /// How often the list of models has changed.
+    models: u64,
+    /// Where extensions find it.
+    models_file: std::path::PathBuf,
+    /// Requests of theirs to models, by the id of the call.
+    asked_models: HashMap<u64, asking::Asked>,
+    /// The command line names a model that nobody knows yet: why it was not found.
+    unresolved: Option<String>,
+    /// Does the command line say which model the session has, should extensions bring it?
+    flags_count: bool,
     /// How long a run that a command began waits for the command's answer to be told first.
     answer_first: Option<Pin<Box<Sleep>>>,
 }
@@ -176,6 +191,10 @@ pub(super) enum Then {
     Move(Asker, NavigateParams),
     /// A command of the user may have been run otherwise.
     Bash(Origin, BashParams),
+    /// A login has ended.
+    Login(Origin, String),
+    /// A provider has found out which models it has.
+    Refreshed(String),
     /// The session is over.
     Farewell,
 }
@@ -245,6 +264,12 @@ impl Extended {
             patience: events::Patience::default(),
             nested: nested::Nested::default(),
             prompted: None,
+            providers: Vec::new(),
+            models: 0,
+            models_file: std::path::PathBuf::new(),
+            asked_models: HashMap::new(),
+            unresolved: None,
+            flags_count: true,
         }
     }
 
@@ -275,9 +300,30 @@ impl Extended {
         })
     }
 
+    /// The model that the command line names may be one of theirs; until they are loaded there is this reason that it is not
+    /// known. False when there are none who could bring it.
+    pub(super) fn may_resolve(&mut self, error: &crate::HostError) -> bool {
+        let is_unknown = matches!(
+            error,
+            crate::HostError::Registry(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound(_))
+        );
+        if !is_unknown || self.found.is_empty() {
+            return false;
+        }
+        self.unresolved = Some(error.to_string());
+        true
+    }
+
+    /// Is the model that the command line names unknown so far?
+    pub(super) fn is_unresolved(&self) -> bool {
+        self.unresolved.is_some()
+    }
+
     /// Are they still being loaded?
     pub(super) fn is_opening(&self) -> bool {
-        self.stage == Stage::Opening
+        // The model that the command line names may be among those that are being looked for.
+        let looks = |wait: &Wait| matches!(wait.then, Then::Refreshed(_));
+        self.stage == Stage::Opening || (self.unresolved.is_some() && self.waits.values().any(looks))
     }
 
     /// Is somebody owed an answer that waits for them?
@@ -290,6 +336,7 @@ impl Extended {
                     | Then::Complete(_)
                     | Then::Shortcut(..)
                     | Then::Command(..)
+                    | Then::Login(..)
                     | Then::Change(..)
                     | Then::Leave(..)
                     | Then::Move(..)
@@ -442,6 +489,8 @@ impl Session {
             }
             Then::Input(saying) => self.on_input(saying, answer.unwrap_or_default()).await,
             Then::Begin(turn) => self.begin_turn(turn, answer.unwrap_or_default()).await,
+            Then::Refreshed(provider) => self.on_refreshed(&provider, answer).await,
+            Then::Login(origin, provider) => self.on_login(origin, provider, answer).await,
             Then::Command(origin, name) => self.on_command_end(origin, &name, answer).await,
             Then::Answer(input) => self.on_answer_seen(input, answer.unwrap_or_default()).await,
             Then::Persist(message) => self.on_ending_seen(message, answer.unwrap_or_default()).await,

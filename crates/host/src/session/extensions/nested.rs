@@ -166,7 +166,7 @@ impl Session {
             ToolInput::Progress(partial_result) => {
                 if let (Some(id), Some(door)) = (inner.id, &self.extensions.door) {
                     // What is no JSON is no update.
-                    let _sent = door.update(id, &partial_result);
+                    let _sent = door.update_now(id, &partial_result);
                 }
                 let update = Event::ToolExecutionUpdate {
                     tool_call_id: inner.call.id.clone(),

@@ -2,16 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use door::line::{Era, Opened, Registered, Source};
+use door::line::{Opened, Registered, Source};
 use door::{Door, DoorError, Said};
 use serde_json::{Value, json};
 use uuid::Uuid;
 use wire::Command;
 
-use crate::agent::Agent;
-use crate::extensions::{Generation, Places, find};
+use crate::extensions::{Places, era, find};
 use crate::hooks::{self, Hooks};
 use crate::limits;
 
@@ -36,7 +34,7 @@ impl Extended {
 }
 
 /// Does a command depend on what extensions registered or listen to?
-pub(in crate::session) fn depends(command: &Command) -> bool {
+fn depends(command: &Command) -> bool {
     matches!(
         command,
         Command::Prompt(_)
@@ -51,6 +49,11 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
             | Command::CompleteArguments(_)
             | Command::GetShortcuts(_)
             | Command::RunShortcut(_)
+            | Command::SetModel(_)
+            | Command::CycleModel(_)
+            | Command::GetAvailableModels(_)
+            | Command::GetLoginProviders(_)
+            | Command::Login(_)
             | Command::Compact(_)
             | Command::Bash(_)
             | Command::Reset(_)
@@ -63,18 +66,14 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
     )
 }
 
-/// How older extensions are treated. Only the first hooks had a time limit by themselves (dialects.md 10.3).
-fn era(agent: &Agent) -> Era {
-    let generation = agent.options.extensions.generation;
-    let wait = u64::try_from(limits::HOOK_WAIT.as_millis()).ok();
-    let by_default = wait.filter(|_| generation == Generation::Hooks);
-    Era {
-        generation,
-        hook_timeout: agent.settings.hook_timeout_ms.or(by_default),
-    }
-}
-
 impl Session {
+    /// Must a command wait until extensions are loaded?
+    pub(in crate::session) fn waits_for_extensions(&self, command: &Command) -> bool {
+        // Which model there is depends on them only when nobody else knows it.
+        let asks_model = self.extensions.unresolved.is_some() && matches!(command, Command::GetState(_));
+        self.extensions.is_opening() && (depends(command) || asks_model)
+    }
+
     /// Loads the extensions, if there are any. Commands that depend on them wait, but not for ever.
     pub(in crate::session) fn begin_extensions(&mut self) {
         self.begin_hooks();
@@ -94,8 +93,12 @@ impl Session {
     fn find_door(&mut self) {
         let shared = Arc::clone(&self.agent.extensions);
         let registry = Arc::clone(&self.agent.registry);
+        if registry.registered_providers().is_empty() {
+            self.extensions.models_file = shared.models_file(None);
+        }
+        let path = self.extensions.models_file.clone();
         let door = async move {
-            shared.write_models(registry).await;
+            shared.write_models(registry, path).await;
             Outcome::Door(shared.door().await)
         };
         self.extensions.wait(Then::Door, door);
@@ -140,6 +143,8 @@ impl Session {
         }
         self.extensions.stage = Stage::Absent;
         self.extensions.late = None;
+        self.take_providers();
+        self.choose_again().await;
     }
 
     pub(super) async fn on_opened(&mut self, answer: Result<Value, DoorError>) {
@@ -172,6 +177,11 @@ impl Session {
 
     /// All are loaded: the session begins for them.
     pub(super) async fn begin_for_extensions(&mut self) {
+        self.take_providers();
+        self.change_models().await;
+        self.write_models().await;
+        self.choose_again().await;
+        self.refresh_models();
         if self.extensions.process_hears("session_start") {
             self.ask_process_to_start();
         } else {
@@ -220,7 +230,7 @@ impl Session {
     }
 
     /// What one extension registered takes the place of what it had registered before.
-    pub(super) fn on_changed(&mut self, registered: Registered) {
+    pub(super) async fn on_changed(&mut self, registered: Registered) {
         let old: Vec<String> = self.extensions.tools.names();
         let known = &mut self.extensions.registered;
         match known
@@ -231,6 +241,11 @@ impl Session {
             None => known.push(registered),
         }
         self.take_registrations(&old);
+        if self.take_providers() {
+            self.change_models().await;
+            self.write_models().await;
+            self.refresh_models();
+        }
     }
 
     /// The process is gone, and with it all that its extensions had registered. It is started again, within limits.
@@ -243,6 +258,7 @@ impl Session {
         for (_, dialog) in extended.dialogs.drain() {
             dialog.abort();
         }
+        extended.asked_models.clear();
         extended
             .state
             .forget(json!({"type": "session_start", "reason": "reload"}));
@@ -265,11 +281,18 @@ impl Session {
             extended.wait_for(Then::Farewell, Ok(closing));
         }
         extended.said = None;
+        extended.asked_models.clear();
         extended.registered.clear();
         extended.give_up(|then| {
             matches!(
                 then,
-                Then::Opened | Then::Trust | Then::Loaded | Then::Started | Then::Resources | Then::Door
+                Then::Opened
+                    | Then::Trust
+                    | Then::Loaded
+                    | Then::Started
+                    | Then::Resources
+                    | Then::Door
+                    | Then::Refreshed(_)
             )
         });
         self.take_registrations(&old);
@@ -284,8 +307,10 @@ impl Session {
             start.insert("previousSessionFile".to_owned(), previous.into());
         }
         self.extensions.state.forget(start.into());
+        self.extensions.flags_count &= matches!(reason, "new" | "reload");
         self.begin_extensions();
         if self.extensions.found.is_empty() {
+            self.take_providers();
             self.settle_owed();
         }
     }
@@ -315,12 +340,13 @@ impl Session {
             };
             let _in_time = tokio::time::timeout(limits::FAREWELL, goodbye).await;
         }
+        self.agent.extensions.forget_models(&self.extensions.models_file);
         let extended = &mut self.extensions;
         extended.subordinates.dispose();
         let _in_time = tokio::time::timeout(limits::FAREWELL, extended.hooks.finish()).await;
         if let Some(door) = extended.door.take() {
             let closed = door.close_session(&extended.handle, "quit");
-            let _in_time = tokio::time::timeout(Duration::from_millis(200), closed).await;
+            let _in_time = tokio::time::timeout(limits::CLOSE, closed).await;
         }
     }
 }

@@ -1,11 +1,13 @@
-//! What extensions make of a request to the model: other messages (`context`, `context_with_system`), another body (`before_provider_request`). Both
-//! are asked inside the future that the request begins with, so that an abort ends them and the session waits for neither.
+//! What extensions make of a request to the model: other messages (`context`, `context_with_system`), another body
+//! (`before_provider_request`), other headers (`before_provider_headers`). All are asked inside the future that the request
+//! begins with, so that an abort ends them and the session waits for neither.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use door::line::Failure;
 use door::{Answer, DoorError};
-use llm::{Rewrite, Rewritten};
+use llm::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse, Rewrite, Rewritten};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use wire::Message;
@@ -116,6 +118,47 @@ impl Session {
                     _ => payload,
                 }
             })
+        }))
+    }
+
+    /// How extensions change the headers of a request, if they do.
+    pub(in crate::session) fn change_headers(&self) -> Option<ChangeHeaders> {
+        let name = "before_provider_headers";
+        if !self.extensions.hear(name) {
+            return None;
+        }
+        let listeners = self.listeners(name, &Value::Null);
+        let failures = self.extensions.failures.0.clone();
+        Some(ChangeHeaders::new(move |headers: HeaderList| -> ChangedHeaders {
+            let event = json!({"type": name, "headers": headers.iter().cloned().collect::<BTreeMap<_, _>>()});
+            let asking = listeners.clone().ask(name, &event);
+            let failures = failures.clone();
+            Box::pin(async move {
+                let value = settle(asking.await, name, &failures);
+                match value.get("headers").and_then(Value::as_object) {
+                    // Null takes a header away.
+                    Some(changed) => changed
+                        .iter()
+                        .filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned())))
+                        .collect(),
+                    None => headers,
+                }
+            })
+        }))
+    }
+
+    /// Tells extensions of responses, if they listen.
+    pub(in crate::session) fn on_response(&self) -> Option<OnResponse> {
+        let name = "after_provider_response";
+        if !self.extensions.process_hears(name) {
+            return None;
+        }
+        let (door, handle) = (self.extensions.door.clone()?, self.extensions.handle.clone());
+        Some(OnResponse::new(move |status, headers: HeaderList| {
+            let headers: BTreeMap<String, String> = headers.into_iter().collect();
+            let event = json!({"type": name, "status": status, "headers": headers});
+            // Nobody waits for it.
+            let _told = door.tell(&handle, name, &event);
         }))
     }
 }

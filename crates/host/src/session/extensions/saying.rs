@@ -188,7 +188,7 @@ impl Session {
             };
             return self.answer(saying.who, outcome).await;
         }
-        if let Err(error) = self.agent.check_credentials(&self.model) {
+        if let Err(error) = self.check_model() {
             return self.answer(saying.who, Err(error)).await;
         }
         let images = saying.enclosed.images();
@@ -262,6 +262,7 @@ impl Session {
             Then::Command(origin, _)
             | Then::Complete(origin)
             | Then::Shortcut(origin, _)
+            | Then::Login(origin, _)
             | Then::Change(Asker::Client(origin), _)
             | Then::Leave(Asker::Client(origin), _)
             | Then::Move(Asker::Client(origin), _)

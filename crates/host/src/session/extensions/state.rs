@@ -132,7 +132,7 @@ impl Session {
             "tools": self.all_tools(),
             "commands": self.all_commands(),
             "settings": settings.raw,
-            "modelsFile": self.models_file(),
+            "modelsFile": self.extensions.models_file.to_string_lossy(),
         }))
     }
 

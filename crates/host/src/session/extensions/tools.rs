@@ -1,7 +1,6 @@
 //! Tools of extensions: what the model is told of them, and how they are run.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use door::line::Tool;
@@ -251,12 +250,6 @@ impl Session {
             .filter_map(|command| serde_json::to_value(command).ok())
             .collect()
     }
-
-    /// Where extensions read the list of models.
-    pub(super) fn models_file(&self) -> PathBuf {
-        self.agent.extensions.models_file()
-    }
-
     /// Runs a prepared call of theirs beside the session. False: it is none.
     pub(in crate::session) fn run_theirs(&mut self, slot: usize) -> bool {
         let Some(call) = self.extensions.tools.prepared.remove(&slot) else {

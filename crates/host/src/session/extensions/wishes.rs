@@ -31,8 +31,9 @@ impl Session {
                     task.abort();
                 }
                 self.withdraw_nested(id).await;
+                self.extensions.asked_models.remove(&id);
             }
-            Said::Changed(registered) => self.on_changed(*registered),
+            Said::Changed(registered) => self.on_changed(*registered).await,
             Said::Failed(failed) => self.extension_failed(failed).await,
             Said::Gone(reason) => self.on_gone(&reason).await,
             _ => {}
@@ -95,7 +96,6 @@ impl Session {
             }
             "abort" => self.drive(Input::Abort).await,
             "shutdown" => self.extensions.shutdown = true,
-            "llm.key" => return self.key(&params),
             // Said with `changed`, too.
             "registerProvider" | "unregisterProvider" => {}
             other => return self.begin_wish(id, other, params).await.map(|()| None),
@@ -121,6 +121,8 @@ impl Session {
             "newSession" | "switchSession" | "fork" | "reload" => {
                 self.change_for(id, method, &params).await?
             }
+            "llm.stream" => self.ask_for_extension(id, &params)?,
+            "llm.key" => self.key_for_extension(id, &params)?,
             other => return Err(format!("{other} is not available here")),
         }
         Ok(())
@@ -258,22 +260,6 @@ impl Session {
         self.extensions.state.mark_stale();
     }
 
-    /// The key of a provider, as for a request of our own.
-    fn key(&self, params: &Value) -> Result<Option<Value>, String> {
-        let provider = text(params, "provider").unwrap_or_default();
-        let now = u64::try_from(super::super::drive::now_ms()).unwrap_or(0);
-        let registry = &self.agent.registry;
-        let key = match registry.login_token(&provider) {
-            Some(token) => Some(token),
-            None => registry
-                .resolve_key(&provider, now)
-                .map_err(|error| error.to_string())?,
-        };
-        Ok(Some(
-            key.map_or(Value::Null, |key| json!({"apiKey": key.expose()})),
-        ))
-    }
-
     /// A message of an extension waits in a queue. It is not shown there (behaviour.md 2).
     pub(super) async fn enqueue_message(
         &mut self,
@@ -343,18 +329,18 @@ async fn understood(answer: oneshot::Receiver<Answer>) -> Value {
     }
 }
 
-fn text(params: &Value, name: &str) -> Option<String> {
+pub(super) fn text(params: &Value, name: &str) -> Option<String> {
     params.get(name).and_then(Value::as_str).map(str::to_owned)
 }
 
 /// A member, if it is there.
-fn member<T: DeserializeOwned>(params: &Value, name: &str) -> Result<Option<T>, String> {
+pub(super) fn member<T: DeserializeOwned>(params: &Value, name: &str) -> Result<Option<T>, String> {
     match params.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(value) => read(value.clone()).map(Some),
     }
 }
 
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
+pub(super) fn read<T: DeserializeOwned>(value: Value) -> Result<T, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }

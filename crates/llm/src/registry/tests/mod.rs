@@ -6,6 +6,7 @@ mod goldens;
 mod keys;
 mod local;
 mod models_json;
+mod registered;
 mod snapshot;
 mod text;
 
