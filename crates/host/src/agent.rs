@@ -15,6 +15,7 @@ use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
 use crate::extensions::{Choice, Extensions};
+use crate::mcp::McpSetup;
 use crate::resources::{ResourceOptions, Resources};
 use crate::settings::Settings;
 
@@ -76,6 +77,8 @@ pub struct Agent {
     pub reaper: Reaper,
     /// Runs extensions.
     pub extensions: Arc<Extensions>,
+    /// Which MCP servers there are.
+    pub mcp: McpSetup,
 }
 
 impl Agent {

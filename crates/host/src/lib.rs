@@ -8,6 +8,7 @@ pub mod extensions;
 mod hub;
 pub mod limits;
 mod mail;
+pub mod mcp;
 mod outbox;
 pub mod permissions;
 mod rendered;

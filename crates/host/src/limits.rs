@@ -92,5 +92,14 @@ pub const FAILURES: usize = 64;
 /// Commands and tools of one extension; what is beyond is left out.
 pub const REGISTRATIONS: usize = 1_000;
 
+/// How long prompts wait for MCP servers that are being connected.
+pub const MCP_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of text of an MCP tool's result that the model is shown; the whole is in a file (pi 1.x).
+pub const MCP_TEXT: usize = 20 << 10;
+
+/// Bytes of structured content that a result carries for clients.
+pub const MCP_STRUCTURED: usize = 256 << 10;
+
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

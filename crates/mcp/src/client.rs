@@ -5,11 +5,11 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-#[expect(deprecated, reason = "roots are asked for by the servers of today")]
-use rmcp::model::ListRootsResult;
+#[expect(deprecated, reason = "the servers of today use these")]
+use rmcp::model::{CreateMessageRequestParams, CreateMessageResult, ListRootsResult, LoggingMessageNotificationParam, Root};
 use rmcp::model::{
     ClientCapabilities, ElicitRequestParams, ElicitResult, ErrorData, Implementation, InitializeRequestParams,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ProgressNotificationParam, ProgressToken, ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use rmcp::{ClientHandler, model::ClientConfig};
@@ -98,7 +98,7 @@ impl ClientHandler for Client {
 
     #[expect(deprecated, reason = "roots are asked for by the servers of today")]
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        let root = rmcp::model::Root::new(file_url(&self.cwd));
+        let root = Root::new(file_url(&self.cwd));
         let name = self.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
         let root = match name {
             Some(name) => root.with_name(name),
@@ -121,9 +121,9 @@ impl ClientHandler for Client {
     #[expect(deprecated, reason = "the servers of today ask for it and are to be told no")]
     fn create_message(
         &self,
-        _: rmcp::model::CreateMessageRequestParams,
+        _: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
-    ) -> impl Future<Output = Result<rmcp::model::CreateMessageResult, ErrorData>> + Send + '_ {
+    ) -> impl Future<Output = Result<CreateMessageResult, ErrorData>> + Send + '_ {
         let refusal = "This client lends its model to nobody: sampling is not supported";
         std::future::ready(Err(ErrorData::new(
             rmcp::model::ErrorCode::METHOD_NOT_FOUND,

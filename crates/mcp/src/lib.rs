@@ -26,7 +26,7 @@ pub use client::Progress;
 pub use config::ServerConfig;
 pub use error::McpError;
 pub use expand::{Expander, Lookup, RunCommand};
-pub use link::{Surroundings, Web};
+pub use link::{HttpClient, Surroundings, Web};
 pub use listing::{Argument, Lists, Prompt, Tool};
 pub use names::{PREFIX, namespace};
 pub use oauth::Login;

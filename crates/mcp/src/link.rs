@@ -25,6 +25,9 @@ use crate::pipe::{Boxed, Child, Pipe, Program, Spawn, Tail};
 use crate::question::AskUser;
 use crate::text::{line, plain};
 
+/// A client of HTTP.
+pub type HttpClient = reqwest::Client;
+
 /// Gives HTTP clients: with the agent's proxies and certificates.
 pub trait Web: Send + Sync + fmt::Debug {
     /// The client for an address.

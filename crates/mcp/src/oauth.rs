@@ -13,7 +13,7 @@ use crate::config::{HttpConfig, OauthConfig, Reach, ServerConfig};
 use crate::error::McpError;
 use crate::limits;
 use crate::link::Surroundings;
-pub use crate::store::Logins;
+pub(crate) use crate::store::Logins;
 use crate::text::line;
 
 /// The client name that servers register.
@@ -62,20 +62,14 @@ pub(crate) async fn client(
     if around.logins.has(name, url) {
         let known = manager.initialize_from_store().await.map_err(McpError::connect)?;
         if known {
-            configure(&mut manager, name, url, config, around).await?;
+            configure(&mut manager, config)?;
         }
     }
     Ok(AuthClient::new(web, manager))
 }
 
 /// A client that was registered by hand keeps its secret in the configuration.
-async fn configure(
-    manager: &mut AuthorizationManager,
-    _name: &str,
-    _url: &str,
-    config: &HttpConfig,
-    _around: &Surroundings,
-) -> Result<(), McpError> {
+fn configure(manager: &mut AuthorizationManager, config: &HttpConfig) -> Result<(), McpError> {
     let OauthConfig {
         client_id: Some(id),
         client_secret: Some(secret),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use host::extensions::{Choice, Extensions, Launch};
+use host::mcp::McpSetup;
 use host::resources::{Diagnostic, ExtraPath, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::{Agent, AgentFor, Options, SessionHome};
@@ -168,6 +169,7 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         },
     };
     Agent {
+        mcp: mcp_setup(args, env, &settings, &shared.registry),
         version: version::OWN.to_owned(),
         agent_dir: env.agent_dir.clone(),
         cwd: env.cwd.clone(),
@@ -178,6 +180,31 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         toolbox,
         reaper: shared.reaper.clone(),
         extensions: Arc::clone(&shared.extensions),
+    }
+}
+
+/// Which MCP servers there are, besides those of files.
+fn mcp_setup(args: &Args, env: &Environment, settings: &Settings, registry: &Registry) -> McpSetup {
+    let lookup = env.lookup();
+    McpSetup {
+        off: args.no_mcp,
+        files: args.mcp_config.iter().map(|path| env.path(path)).collect(),
+        expand: mcp::Expander {
+            lookup: Arc::new(move |name: &str| lookup(name)),
+            run: Arc::new(run_command::run),
+            home: env.home.clone(),
+        },
+        env: env.for_tools(&hidden_variables(registry, settings)),
+        tmp_dir: env.tmp_dir.clone(),
+    }
+}
+
+/// Variables with keys, which children do not get unless the user wants it.
+fn hidden_variables(registry: &Registry, settings: &Settings) -> Vec<String> {
+    if settings.keep_keys_in_tool_env {
+        Vec::new()
+    } else {
+        registry.key_variables()
     }
 }
 
@@ -280,11 +307,7 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
 }
 
 fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> ToolsConfig {
-    let hidden = if settings.keep_keys_in_tool_env {
-        Vec::new()
-    } else {
-        registry.key_variables()
-    };
+    let hidden = hidden_variables(registry, settings);
     ToolsConfig {
         tmp_dir: env.tmp_dir.clone(),
         home: env.home.clone(),

@@ -139,11 +139,15 @@ impl Session {
             self.calls.reset();
             self.hosted.reset();
             self.extensions.forget_calls();
+            self.mcp.tools_mut().reset();
         }
         if !self.active_tools.contains(&call.name) {
             return Prepared::Refused(ToolResult::error(format!("Tool {} not found", call.name)));
         }
         if let Some(prepared) = self.extensions.prepare(slot, call) {
+            return prepared;
+        }
+        if let Some(prepared) = self.mcp.tools_mut().prepare(slot, call) {
             return prepared;
         }
         if call.name == pinion_core::todo::TOOL {

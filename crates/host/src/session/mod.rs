@@ -16,6 +16,7 @@ mod extensions;
 mod happening;
 mod hosted;
 mod lifecycle;
+mod mcp;
 mod modelling;
 mod navigating;
 mod permitting;
@@ -59,6 +60,7 @@ use self::dialogs::Dialogs;
 use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
 use self::hosted::Hosted;
+use self::mcp::Mcp;
 use self::navigating::Moving;
 use self::permitting::Permitting;
 use self::prompting::Later;
@@ -108,6 +110,8 @@ pub struct Session {
     /// Which calls may run.
     permitting: Permitting,
     extensions: Extended,
+    /// MCP servers.
+    mcp: Mcp,
     /// What is left to be done while an event waits for extensions.
     agenda: Agenda,
     retry_timer: Option<Pin<Box<Sleep>>>,
@@ -175,6 +179,7 @@ impl Session {
             Happening::Dialog(news) => self.dialogs.deal_with(news, &self.outbox).await,
             Happening::Permission(answer) => self.on_permission(answer).await,
             Happening::Extension(news) => self.on_extension(news).await,
+            Happening::Mcp(news) => self.on_mcp(news).await,
             Happening::Closed => self.dialogs.lose_client(),
         }
         self.catch_up().await;
@@ -182,6 +187,7 @@ impl Session {
 
     /// The run ends as after an abort, so that what was said so far is on disk. What does not end in time is left behind.
     async fn wind_up(&mut self) {
+        self.withdraw_prompt().await;
         let quiet = async {
             self.drive(pinion_core::Input::Abort).await;
             self.shells.cancel();
@@ -190,6 +196,7 @@ impl Session {
                 || self.shells.are_running()
                 || !self.agenda.is_empty()
                 || self.extensions.owes()
+                || self.mcp.is_asking()
             {
                 let happening = self.next(None).await;
                 self.deal_with(happening).await;
@@ -202,6 +209,7 @@ impl Session {
         self.summarising = None;
         self.calls.cancel();
         self.shells.cancel();
+        self.end_mcp();
     }
 
     /// Asks whoever sits in front of the client.

@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Auth,
     /// The list of known models.
     Models,
+    /// MCP servers.
+    Mcp,
 }
 
 impl Command {
@@ -69,6 +71,7 @@ impl Command {
             Self::Schema => "schema",
             Self::Auth => "auth",
             Self::Models => "models",
+            Self::Mcp => "mcp",
         }
     }
 
@@ -76,16 +79,35 @@ impl Command {
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
             // The words of `auth` are its own business: one may be a key by mistake.
-            Self::Doctor | Self::Schema | Self::Auth => &[],
+            Self::Doctor | Self::Schema | Self::Auth | Self::Mcp => &[],
             Self::Models => &["update", "status"],
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Doctor, Self::Schema, Self::Auth, Self::Models]
+        [Self::Doctor, Self::Schema, Self::Auth, Self::Models, Self::Mcp]
             .into_iter()
             .find(|command| command.name() == word)
     }
+}
+
+/// What `mcp add` says of a server besides its command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct McpArgs {
+    /// `--url`.
+    pub(crate) url: Option<String>,
+    /// `--env`: `NAME=VALUE`.
+    pub(crate) env: Vec<String>,
+    /// `--header`: `NAME: VALUE`.
+    pub(crate) headers: Vec<String>,
+    /// `--bearer-token-env-var`.
+    pub(crate) bearer: Option<String>,
+    /// `--cwd`.
+    pub(crate) cwd: Option<String>,
+    /// `--timeout`.
+    pub(crate) timeout: Option<String>,
+    /// `--local`: in the project's file.
+    pub(crate) local: bool,
 }
 
 /// A command line, taken apart. What was not given is `None`, empty or false.
@@ -167,6 +189,10 @@ pub(crate) struct Args {
     pub(crate) approve: Option<bool>,
     /// `--no-mcp`.
     pub(crate) no_mcp: bool,
+    /// `--mcp-config`.
+    pub(crate) mcp_config: Vec<String>,
+    /// Options of `mcp add` alone.
+    pub(crate) mcp: McpArgs,
     /// `--system-prompt`: text or file.
     pub(crate) system_prompt: Option<String>,
     /// `--append-system-prompt`, in order: texts or files.

@@ -225,6 +225,7 @@ impl Session {
             }
         }
         commands.extend(self.resources.commands());
+        commands.extend(self.mcp.commands());
         commands
             .iter()
             .filter_map(|command| serde_json::to_value(command).ok())
