@@ -5,11 +5,13 @@ use std::future::Future;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-#[expect(deprecated, reason = "the servers of today use these")]
-use rmcp::model::{CreateMessageRequestParams, CreateMessageResult, ListRootsResult, LoggingMessageNotificationParam, Root};
 use rmcp::model::{
-    ClientCapabilities, ElicitRequestParams, ElicitResult, ErrorData, Implementation, InitializeRequestParams,
-    ProgressNotificationParam, ProgressToken, ProtocolVersion,
+    ClientCapabilities, ElicitRequestParams, ElicitResult, ErrorData, Implementation,
+    InitializeRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
+#[expect(deprecated, reason = "the servers of today use these")]
+use rmcp::model::{
+    CreateMessageRequestParams, CreateMessageResult, ListRootsResult, LoggingMessageNotificationParam, Root,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use rmcp::{ClientHandler, model::ClientConfig};
@@ -93,13 +95,17 @@ impl ClientHandler for Client {
         let able = json!({"roots": {"listChanged": false}, "elicitation": {"form": {}, "url": {}}});
         let able: ClientCapabilities = serde_json::from_value(able).unwrap_or_default();
         let implementation = Implementation::new("pinion", self.version.as_ref());
-        InitializeRequestParams::new(able, implementation).with_protocol_version(ProtocolVersion::V_2025_11_25)
+        InitializeRequestParams::new(able, implementation)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     #[expect(deprecated, reason = "roots are asked for by the servers of today")]
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
         let root = Root::new(file_url(&self.cwd));
-        let name = self.cwd.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = self
+            .cwd
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
         let root = match name {
             Some(name) => root.with_name(name),
             None => root,
@@ -142,7 +148,11 @@ impl ClientHandler for Client {
     }
 
     #[expect(deprecated, reason = "the servers of today send it")]
-    async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
         let text = match &params.data {
             Value::String(text) => line(text, limits::LOG_LINE),
             other => line(&other.to_string(), limits::LOG_LINE),
@@ -168,7 +178,9 @@ fn file_url(path: &Path) -> String {
     let mut url = "file://".to_owned();
     for byte in path.to_string_lossy().bytes() {
         match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => url.push(char::from(byte)),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                url.push(char::from(byte))
+            }
             _ => url.push_str(&format!("%{byte:02X}")),
         }
     }

@@ -177,7 +177,10 @@ impl Entry<'_> {
         let (command, url) = (self.text("command")?, self.text("url")?);
         let kind = self.text("type")?;
         match (kind.as_deref(), command, url) {
-            (Some("sse"), _, _) => Err("the old SSE transport is not spoken; many servers offer streamable HTTP, often at /mcp".to_owned()),
+            (Some("sse"), _, _) => Err(
+                "the old SSE transport is not spoken; many servers offer streamable HTTP, often at /mcp"
+                    .to_owned(),
+            ),
             (None | Some("stdio"), Some(command), None) => Ok(Reach::Stdio(StdioConfig {
                 command,
                 args: self.texts("args")?,
@@ -192,7 +195,10 @@ impl Entry<'_> {
                 }))
             }
             (Some(kind), _, _) if !["stdio", "http", "streamable-http", "streamableHttp"].contains(&kind) => {
-                Err(format!("type \"{}\" is unknown: stdio or http", crate::text::line(kind, limits::NAME)))
+                Err(format!(
+                    "type \"{}\" is unknown: stdio or http",
+                    crate::text::line(kind, limits::NAME)
+                ))
             }
             _ => Err("needs either \"command\" or \"url\"".to_owned()),
         }
@@ -322,6 +328,8 @@ fn shows(key: &str, word: &str) -> Result<bool, String> {
     match word {
         "direct" | "codemode" | "codemode-deferred" | "deferred" => Ok(true),
         "hidden" => Ok(false),
-        _ => Err(format!("\"{key}\" should be direct, codemode, deferred or hidden")),
+        _ => Err(format!(
+            "\"{key}\" should be direct, codemode, deferred or hidden"
+        )),
     }
 }

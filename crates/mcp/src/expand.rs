@@ -27,7 +27,9 @@ pub struct Expander {
 
 impl fmt::Debug for Expander {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Expander").field("home", &self.home).finish_non_exhaustive()
+        out.debug_struct("Expander")
+            .field("home", &self.home)
+            .finish_non_exhaustive()
     }
 }
 
@@ -37,7 +39,11 @@ impl Expander {
     /// # Errors
     /// When a variable is not set, or a command gives nothing.
     pub(crate) fn stdio(&self, config: &StdioConfig, cwd: &Path) -> Result<(StdioConfig, PathBuf), McpError> {
-        let args = config.args.iter().map(|arg| self.path(arg)).collect::<Result<_, _>>()?;
+        let args = config
+            .args
+            .iter()
+            .map(|arg| self.path(arg))
+            .collect::<Result<_, _>>()?;
         let dir = match &config.cwd {
             Some(dir) => cwd.join(self.path(dir)?),
             None => cwd.to_path_buf(),
@@ -104,8 +110,15 @@ impl Expander {
                 Some((name, otherwise)) => (name, Some(otherwise.to_owned())),
                 None => (name, None),
             };
-            let found = (self.lookup)(name).filter(|value| !value.is_empty()).or(otherwise);
-            let missing = || McpError::Config(format!("the variable {} is not set", crate::text::line(name, 100)));
+            let found = (self.lookup)(name)
+                .filter(|value| !value.is_empty())
+                .or(otherwise);
+            let missing = || {
+                McpError::Config(format!(
+                    "the variable {} is not set",
+                    crate::text::line(name, 100)
+                ))
+            };
             out.push_str(&found.ok_or_else(missing)?);
             rest = behind;
         }
@@ -128,7 +141,10 @@ mod tests {
         let text = |text: &str| expander.text(text);
         assert_eq!(text("Bearer ${TOKEN}!").unwrap(), "Bearer t0!");
         assert_eq!(text("${NOPE:-x}${TOKEN").unwrap(), "x${TOKEN");
-        assert_eq!(text("${NOPE}").unwrap_err().to_string(), "the variable NOPE is not set");
+        assert_eq!(
+            text("${NOPE}").unwrap_err().to_string(),
+            "the variable NOPE is not set"
+        );
         let config = StdioConfig {
             command: "~/bin/x".to_owned(),
             args: vec!["~/a".to_owned(), "b~/".to_owned()],

@@ -55,7 +55,9 @@ pub struct Surroundings {
 
 impl fmt::Debug for Surroundings {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Surroundings").field("cwd", &self.cwd).finish_non_exhaustive()
+        out.debug_struct("Surroundings")
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
     }
 }
 
@@ -177,12 +179,19 @@ async fn start(
     let program = Program {
         program: config.command.clone().into(),
         args: config.args.into_iter().map(Into::into).collect(),
-        env: config.env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        env: config
+            .env
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
         cwd,
     };
     let started = around.spawn.spawn(program).await;
     let (mut child, pipes) = started.map_err(|error| {
-        McpError::connect(format!("{} cannot be started: {error}", line(&config.command, limits::NAME)))
+        McpError::connect(format!(
+            "{} cannot be started: {error}",
+            line(&config.command, limits::NAME)
+        ))
     })?;
     let pipe = Pipe::new(name, pipes, tail.clone());
     let greeting = tokio::time::timeout(limits::START, client.serve(pipe));
@@ -210,7 +219,12 @@ async fn start(
 }
 
 /// Reaches an address and greets who is there.
-async fn reach(name: &str, config: &HttpConfig, around: &Surroundings, client: Client) -> Result<Running, McpError> {
+async fn reach(
+    name: &str,
+    config: &HttpConfig,
+    around: &Surroundings,
+    client: Client,
+) -> Result<Running, McpError> {
     let (expander, config) = (around.expand.clone(), config.clone());
     let expanded = tokio::task::spawn_blocking(move || expander.http(&config)).await;
     let config = expanded.map_err(McpError::connect)??;
@@ -228,14 +242,22 @@ async fn reach(name: &str, config: &HttpConfig, around: &Surroundings, client: C
     let settings = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
     let greeting = async {
         if is_authorised {
-            return client.serve(StreamableHttpClientTransport::with_client(web, settings)).await;
+            return client
+                .serve(StreamableHttpClientTransport::with_client(web, settings))
+                .await;
         }
         match oauth::client(name, &url, &config, around, web.clone()).await {
-            Ok(authorised) => client.serve(StreamableHttpClientTransport::with_client(authorised, settings)).await,
+            Ok(authorised) => {
+                client
+                    .serve(StreamableHttpClientTransport::with_client(authorised, settings))
+                    .await
+            }
             // Without a login there may still be an open door.
             Err(error) => {
                 tracing::debug!(server = name, "no login: {error}");
-                client.serve(StreamableHttpClientTransport::with_client(web, settings)).await
+                client
+                    .serve(StreamableHttpClientTransport::with_client(web, settings))
+                    .await
             }
         }
     };
@@ -254,10 +276,14 @@ async fn reach(name: &str, config: &HttpConfig, around: &Surroundings, client: C
 
 /// The address, if it is one.
 fn checked(url: &str) -> Result<String, McpError> {
-    let parsed = reqwest::Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let parsed = reqwest::Url::parse(url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"));
     match parsed {
         Some(url) => Ok(url.into()),
-        None => Err(McpError::Config("\"url\" should be an http or https address".to_owned())),
+        None => Err(McpError::Config(
+            "\"url\" should be an http or https address".to_owned(),
+        )),
     }
 }
 
@@ -289,10 +315,21 @@ fn greeting_failed(error: &ClientInitializeError) -> String {
 /// What the server said of itself when it was greeted.
 fn about(running: &Running) -> About {
     let info = running.peer().peer_info();
-    let value = info.and_then(|info| serde_json::to_value(&*info).ok()).unwrap_or_default();
-    let has = |key: &str| value.get("capabilities").and_then(|able| able.get(key)).is_some_and(Value::is_object);
+    let value = info
+        .and_then(|info| serde_json::to_value(&*info).ok())
+        .unwrap_or_default();
+    let has = |key: &str| {
+        value
+            .get("capabilities")
+            .and_then(|able| able.get(key))
+            .is_some_and(Value::is_object)
+    };
     let text = |key: &str| value.get("serverInfo").and_then(|info| info.get(key)?.as_str());
-    let title = format!("{} {}", text("name").unwrap_or_default(), text("version").unwrap_or_default());
+    let title = format!(
+        "{} {}",
+        text("name").unwrap_or_default(),
+        text("version").unwrap_or_default()
+    );
     About {
         title: line(&title, limits::NAME),
         instructions: value

@@ -3,9 +3,7 @@
 
 use std::collections::HashSet;
 
-use rmcp::model::{
-    ClientRequest, ListPromptsRequest, ListToolsRequest, PaginatedRequestParams,
-};
+use rmcp::model::{ClientRequest, ListPromptsRequest, ListToolsRequest, PaginatedRequestParams};
 use serde_json::{Map, Value, json};
 
 use crate::ask::Asker;
@@ -118,7 +116,10 @@ async fn pages(
             Some(Value::Array(more)) => items.extend(more),
             _ => return Err(McpError::Connect(format!("its list of {key} cannot be read"))),
         }
-        let next = page.get("nextCursor").and_then(Value::as_str).filter(|next| !next.is_empty());
+        let next = page
+            .get("nextCursor")
+            .and_then(Value::as_str)
+            .filter(|next| !next.is_empty());
         let Some(next) = next.map(str::to_owned) else {
             return Ok((items, true));
         };
@@ -142,19 +143,26 @@ fn tools(server: &str, items: Vec<Value>, complete: bool, offered: &Offered, lis
         .filter_map(|item| Some((raw(&item)?, item)))
         .collect();
     if items.len() < total {
-        lists.notes.push(format!("{} tools without a usable name are left out", total - items.len()));
+        lists.notes.push(format!(
+            "{} tools without a usable name are left out",
+            total - items.len()
+        ));
     }
     items.retain(|(name, _)| offered.has(name));
     if items.len() > limits::ITEMS || !complete {
         items.truncate(limits::ITEMS);
-        lists.notes.push(format!("only {} tools are taken, there are more", items.len()));
+        lists
+            .notes
+            .push(format!("only {} tools are taken, there are more", items.len()));
     }
     let raws: Vec<&str> = items.iter().map(|(name, _)| name.as_str()).collect();
     let names = names::assign(server, &raws);
     let mut bytes = 0;
     for ((raw, item), name) in items.iter().zip(names) {
         let Some(name) = name else {
-            lists.notes.push(format!("a second tool {} is left out", line(raw, limits::NAME)));
+            lists
+                .notes
+                .push(format!("a second tool {} is left out", line(raw, limits::NAME)));
             continue;
         };
         let tool = tool(name, raw, item);
@@ -172,7 +180,11 @@ fn tools(server: &str, items: Vec<Value>, complete: bool, offered: &Offered, lis
 }
 
 fn tool(name: String, raw: &str, item: &Value) -> Tool {
-    let text = |key: &str| item.get(key).and_then(Value::as_str).filter(|text| !text.trim().is_empty());
+    let text = |key: &str| {
+        item.get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.trim().is_empty())
+    };
     let title = || text("title").or_else(|| item.get("annotations")?.get("title")?.as_str());
     let description = text("description").or_else(title).unwrap_or(raw);
     Tool {
@@ -202,7 +214,9 @@ fn schema(given: Option<&Value>) -> Value {
         schema.insert("properties".to_owned(), json!({}));
     }
     if let Some(required) = schema.get("required")
-        && !required.as_array().is_some_and(|names| names.iter().all(Value::is_string))
+        && !required
+            .as_array()
+            .is_some_and(|names| names.iter().all(Value::is_string))
     {
         schema.shift_remove("required");
     }
@@ -228,14 +242,28 @@ fn prompts(server: &str, items: &[Value]) -> Vec<Prompt> {
         // It is typed as one word.
         let word: String = raw
             .chars()
-            .map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c })
+            .map(|c| {
+                if c.is_whitespace() || c.is_control() {
+                    '_'
+                } else {
+                    c
+                }
+            })
             .collect();
         Some(Prompt {
             name: format!("mcp:{server}:{}", line(&word, limits::NAME)),
             raw: raw.to_owned(),
-            description: text("description").or_else(|| text("title")).map(|text| line(text, limits::ERROR)),
+            description: text("description")
+                .or_else(|| text("title"))
+                .map(|text| line(text, limits::ERROR)),
             arguments: arguments
-                .map(|arguments| arguments.iter().filter_map(argument).take(limits::FIELDS).collect())
+                .map(|arguments| {
+                    arguments
+                        .iter()
+                        .filter_map(argument)
+                        .take(limits::FIELDS)
+                        .collect()
+                })
                 .unwrap_or_default(),
         })
     };
@@ -254,7 +282,13 @@ mod tests {
     #[test]
     fn schemas_become_those_of_objects() {
         let anything = json!({"type": "object", "properties": {}});
-        for odd in [json!(null), json!([1]), json!("x"), json!({}), json!({"type": "string"})] {
+        for odd in [
+            json!(null),
+            json!([1]),
+            json!("x"),
+            json!({}),
+            json!({"type": "string"}),
+        ] {
             assert_eq!(schema(Some(&odd))["type"], "object", "{odd}");
             assert!(schema(Some(&odd))["properties"].is_object(), "{odd}");
         }
@@ -263,20 +297,29 @@ mod tests {
         assert_eq!(schema(Some(&odd)), json!({"properties": {}, "type": "object"}));
         let good = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
         assert_eq!(schema(Some(&good)), good);
-        let huge = json!({"type": "object", "properties": {"a": {"description": "x".repeat(limits::SCHEMA_BYTES)}}});
+        let huge =
+            json!({"type": "object", "properties": {"a": {"description": "x".repeat(limits::SCHEMA_BYTES)}}});
         assert_eq!(schema(Some(&huge)), anything);
     }
 
     #[test]
     fn what_is_beyond_measure_is_left_out_and_said() {
-        let items: Vec<Value> = (0..10_000).map(|n| json!({"name": format!("t{n}"), "inputSchema": null})).collect();
+        let items: Vec<Value> = (0..10_000)
+            .map(|n| json!({"name": format!("t{n}"), "inputSchema": null}))
+            .collect();
         let mut lists = Lists::default();
         tools("s", items, true, &Offered::default(), &mut lists);
         assert_eq!(lists.tools.len(), limits::ITEMS);
         assert_eq!(lists.notes, ["only 500 tools are taken, there are more"]);
         let mut lists = Lists::default();
         let odd = json!({"name": "a\u{1b}[31m", "description": "\u{1b}[2Jhi\u{202e}"});
-        tools("s", vec![odd, json!({"name": "x".repeat(5_000)}), json!(7)], true, &Offered::default(), &mut lists);
+        tools(
+            "s",
+            vec![odd, json!({"name": "x".repeat(5_000)}), json!(7)],
+            true,
+            &Offered::default(),
+            &mut lists,
+        );
         assert_eq!(lists.tools.len(), 1);
         assert_eq!(lists.tools[0].name, "mcp__s__a__31m");
         assert_eq!(lists.tools[0].description, "hi");
@@ -291,7 +334,10 @@ mod tests {
             ..Offered::default()
         };
         assert!(offered.has("get_a") && !offered.has("get_b") && !offered.has("delete_x"));
-        let only = Offered { allow: vec!["get_*".to_owned()], ..Offered::default() };
+        let only = Offered {
+            allow: vec!["get_*".to_owned()],
+            ..Offered::default()
+        };
         assert!(only.has("get_b") && !only.has("put_b"));
     }
 }

@@ -55,7 +55,11 @@ fn letter(c: char) -> char {
 /// The name with a hash of what it stands for.
 fn marked(name: &str, server: &str, tool: &str) -> String {
     let hash = Sha256::digest(format!("{server}\n{tool}"));
-    let mark: String = hash.iter().map(|byte| format!("{byte:02x}")).take(MARK / 2).collect();
+    let mark: String = hash
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .take(MARK / 2)
+        .collect();
     // Only ASCII is left by now.
     let end = name.len().min(limits::TOOL_NAME - MARK - 1);
     format!("{}_{mark}", name.get(..end).unwrap_or(PREFIX))
@@ -69,7 +73,16 @@ mod tests {
     fn names_are_fit_for_models_and_unique() {
         let long = "x".repeat(100);
         let longer = "x".repeat(101);
-        let tools = ["read-file", "read.file", "list", "list", "", "größe", &long, &longer];
+        let tools = [
+            "read-file",
+            "read.file",
+            "list",
+            "list",
+            "",
+            "größe",
+            &long,
+            &longer,
+        ];
         let names = assign("dev-box", &tools);
         assert_eq!(names[2].as_deref(), Some("mcp__dev_box__list"));
         assert_eq!(names[3], None, "a second one of the same name");

@@ -108,7 +108,11 @@ impl Login {
     ///
     /// # Errors
     /// When the server has no address or offers no login.
-    pub async fn begin(config: &ServerConfig, around: &Surroundings, redirect: &str) -> Result<Self, McpError> {
+    pub async fn begin(
+        config: &ServerConfig,
+        around: &Surroundings,
+        redirect: &str,
+    ) -> Result<Self, McpError> {
         let Reach::Http(http) = &config.reach else {
             return Err(McpError::Config("a program needs no login".to_owned()));
         };

@@ -51,9 +51,17 @@ impl Outcome {
     /// Reads the result of a call.
     pub(crate) fn of_call(mut value: Value) -> Self {
         let is_error = value.get("isError") == Some(&Value::Bool(true));
-        let structured = value.get_mut("structuredContent").map(Value::take).filter(|value| !value.is_null());
-        let mut blocks = list(&mut value, "content").into_iter().map(block).collect::<Vec<_>>();
-        if blocks.is_empty() && let Some(structured) = &structured {
+        let structured = value
+            .get_mut("structuredContent")
+            .map(Value::take)
+            .filter(|value| !value.is_null());
+        let mut blocks = list(&mut value, "content")
+            .into_iter()
+            .map(block)
+            .collect::<Vec<_>>();
+        if blocks.is_empty()
+            && let Some(structured) = &structured
+        {
             blocks.push(Block::Text(structured.to_string()));
         }
         Self {
@@ -74,7 +82,9 @@ impl Outcome {
     /// Reads the messages of a prompt; who says them is written before them when it is not the user alone.
     pub(crate) fn of_prompt(mut value: Value) -> Self {
         let messages = list(&mut value, "messages");
-        let is_users = messages.iter().all(|message| message.get("role").is_none_or(|role| role == "user"));
+        let is_users = messages
+            .iter()
+            .all(|message| message.get("role").is_none_or(|role| role == "user"));
         let mut blocks = Vec::new();
         for mut message in messages {
             let is_assistant = message.get("role").is_some_and(|role| role == "assistant");
@@ -85,9 +95,10 @@ impl Outcome {
             };
             for block in content.into_iter().map(block) {
                 blocks.push(match block {
-                    Block::Text(text) if !is_users => {
-                        Block::Text(format!("{}: {text}", if is_assistant { "Assistant" } else { "User" }))
-                    }
+                    Block::Text(text) if !is_users => Block::Text(format!(
+                        "{}: {text}",
+                        if is_assistant { "Assistant" } else { "User" }
+                    )),
                     other => other,
                 });
             }
@@ -134,7 +145,11 @@ fn block(mut value: Value) -> Block {
         },
         Some("resource") => contents(value.get_mut("resource").map(Value::take).unwrap_or_default()),
         Some("resource_link") => {
-            let words = [take("title").or_else(|| take("name")), take("description"), take("mimeType")];
+            let words = [
+                take("title").or_else(|| take("name")),
+                take("description"),
+                take("mimeType"),
+            ];
             let words: Vec<String> = words.into_iter().flatten().collect();
             Block::Link {
                 uri: line(&take("uri").unwrap_or_default(), limits::ERROR),
@@ -195,9 +210,14 @@ mod tests {
         assert_eq!(outcome.blocks[3], Block::Text("b".to_owned()));
         assert_eq!(
             outcome.blocks[5],
-            Block::Link { uri: "x://3".to_owned(), about: "n, d".to_owned() }
+            Block::Link {
+                uri: "x://3".to_owned(),
+                about: "n, d".to_owned()
+            }
         );
-        assert!(matches!(&outcome.blocks[6], Block::Text(text) if text.contains("hologram") && text.contains('3')));
+        assert!(
+            matches!(&outcome.blocks[6], Block::Text(text) if text.contains("hologram") && text.contains('3'))
+        );
         assert!(matches!(&outcome.blocks[7], Block::Text(text) if text.contains('7')));
     }
 

@@ -74,7 +74,11 @@ impl Tail {
 
     /// The last of them.
     pub(crate) fn last(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .back()
+            .cloned()
     }
 }
 
@@ -106,7 +110,10 @@ impl Pipe {
 impl Transport<RoleClient> for Pipe {
     type Error = io::Error;
 
-    fn send(&mut self, item: ClientJsonRpcMessage) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
         async move {
             let mut text = serde_json::to_vec(&item)?;
@@ -130,7 +137,10 @@ impl Transport<RoleClient> for Pipe {
                 Err(_) => {
                     // Half a message may have been written: nothing can follow it.
                     *writer.lock().await = None;
-                    Err(io::Error::new(io::ErrorKind::TimedOut, "it does not read what it is sent"))
+                    Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "it does not read what it is sent",
+                    ))
                 }
             }
         }
@@ -215,7 +225,9 @@ async fn log(name: String, errors: Box<dyn AsyncRead + Send + Unpin>, tail: Tail
     let mut lines = Lines::new(errors, limits::LINE);
     while let Ok(Some(next)) = lines.next().await {
         let Line::Whole(bytes) = next else { return };
-        let start = bytes.get(..bytes.len().min(4 * limits::LOG_LINE)).unwrap_or_default();
+        let start = bytes
+            .get(..bytes.len().min(4 * limits::LOG_LINE))
+            .unwrap_or_default();
         let text = line(&String::from_utf8_lossy(start), limits::LOG_LINE);
         if !text.is_empty() {
             tracing::debug!(server = name, "{text}");

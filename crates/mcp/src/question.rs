@@ -148,7 +148,10 @@ fn choices(property: &Value) -> Option<Vec<(String, String)>> {
         });
         return choices.take(limits::ITEMS).collect();
     }
-    let of = property.get("oneOf").or_else(|| property.get("anyOf"))?.as_array()?;
+    let of = property
+        .get("oneOf")
+        .or_else(|| property.get("anyOf"))?
+        .as_array()?;
     let choices = of.iter().map(|item| {
         let value = item.get("const")?.as_str()?;
         let title = item.get("title").and_then(Value::as_str).unwrap_or(value);
@@ -160,7 +163,9 @@ fn choices(property: &Value) -> Option<Vec<(String, String)>> {
 impl From<Reply> for ElicitResult {
     fn from(reply: Reply) -> Self {
         match reply {
-            Reply::Accept(content) => Self::new(ElicitationAction::Accept).with_content(Value::Object(content)),
+            Reply::Accept(content) => {
+                Self::new(ElicitationAction::Accept).with_content(Value::Object(content))
+            }
             Reply::Decline => Self::new(ElicitationAction::Decline),
             Reply::Cancel => Self::new(ElicitationAction::Cancel),
         }

@@ -166,7 +166,11 @@ impl Server {
     ///
     /// # Errors
     /// When there is no answer, or the server refuses.
-    pub async fn resources(&self, cursor: Option<String>, cancel: &CancellationToken) -> Result<Value, McpError> {
+    pub async fn resources(
+        &self,
+        cursor: Option<String>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, McpError> {
         let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
         let request = ClientRequest::ListResourcesRequest(ListResourcesRequest {
             method: Default::default(),
@@ -184,7 +188,9 @@ impl Server {
         let request =
             ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)));
         let asker = self.asker(cancel).await?;
-        Ok(Outcome::of_resource(asker.ask_watched(request, None, cancel).await?))
+        Ok(Outcome::of_resource(
+            asker.ask_watched(request, None, cancel).await?,
+        ))
     }
 
     /// Whom to ask. One that is being connected is waited for, one that is away is tried again for the next time.
@@ -332,7 +338,9 @@ impl Keeper {
     /// How long to wait before the next attempt; none: until somebody wants it.
     fn pause(&self) -> Option<Duration> {
         let (first, longest) = limits::BACKOFF;
-        let doubled = 1_u32.checked_shl(self.failures.saturating_sub(1)).unwrap_or(u32::MAX);
+        let doubled = 1_u32
+            .checked_shl(self.failures.saturating_sub(1))
+            .unwrap_or(u32::MAX);
         (self.failures < limits::ATTEMPTS).then(|| first.saturating_mul(doubled).min(longest))
     }
 

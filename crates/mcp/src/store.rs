@@ -48,7 +48,8 @@ impl Logins {
     /// Is there a login at this server?
     #[must_use]
     pub fn has(&self, name: &str, url: &str) -> bool {
-        self.read().is_ok_and(|document| document.servers.contains_key(&key(name, url)))
+        self.read()
+            .is_ok_and(|document| document.servers.contains_key(&key(name, url)))
     }
 
     /// Forgets a login; false when there was none.
@@ -122,7 +123,10 @@ impl Logins {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 Err(fs::TryLockError::WouldBlock) => {
-                    return Err(McpError::Store(format!("{} is locked by another process", self.path.display())));
+                    return Err(McpError::Store(format!(
+                        "{} is locked by another process",
+                        self.path.display()
+                    )));
                 }
             }
         }
@@ -131,7 +135,11 @@ impl Logins {
     fn replace(&self, text: &[u8]) -> io::Result<()> {
         let draft = self.beside(&format!("{}.tmp", std::process::id()));
         let _left = fs::remove_file(&draft);
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
         let written = file
             .write_all(text)
             .and_then(|()| file.sync_all())
@@ -182,14 +190,18 @@ impl CredentialStore for Kept {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         self.beside(|logins, key| {
             let mut document = logins.read()?;
-            Ok(document.servers.remove(key).and_then(|entry| serde_json::from_value(entry).ok()))
+            Ok(document
+                .servers
+                .remove(key)
+                .and_then(|entry| serde_json::from_value(entry).ok()))
         })
         .await
     }
 
     async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
         self.beside(move |logins, key| {
-            let entry = serde_json::to_value(&credentials).map_err(|error| McpError::Store(error.to_string()))?;
+            let entry =
+                serde_json::to_value(&credentials).map_err(|error| McpError::Store(error.to_string()))?;
             logins.change(|document| {
                 document.servers.insert(key.to_owned(), entry);
             })
@@ -225,7 +237,9 @@ mod tests {
         let logins = Logins::new(dir.path().join("agent").join("mcp-auth.json"));
         assert!(!logins.has("a", "http://x/"));
         let kept = logins.of("a", "http://x/");
-        kept.save(StoredCredentials::new("id".to_owned(), None, vec![], None)).await.unwrap();
+        kept.save(StoredCredentials::new("id".to_owned(), None, vec![], None))
+            .await
+            .unwrap();
         assert!(logins.has("a", "http://x/") && !logins.has("b", "http://x/"));
         assert_eq!(kept.load().await.unwrap().unwrap().client_id, "id");
         let mode = fs::metadata(logins.path()).unwrap().permissions().mode();
@@ -233,7 +247,15 @@ mod tests {
         assert!(logins.remove("a", "http://x/").unwrap());
         assert!(!logins.remove("a", "http://x/").unwrap());
         fs::write(logins.path(), "{broken").unwrap();
-        assert!(kept.save(StoredCredentials::new("id".to_owned(), None, vec![], None)).await.is_err());
-        assert_eq!(fs::read(logins.path()).unwrap(), b"{broken", "it is not overwritten");
+        assert!(
+            kept.save(StoredCredentials::new("id".to_owned(), None, vec![], None))
+                .await
+                .is_err()
+        );
+        assert_eq!(
+            fs::read(logins.path()).unwrap(),
+            b"{broken",
+            "it is not overwritten"
+        );
     }
 }

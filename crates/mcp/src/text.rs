@@ -49,7 +49,10 @@ mod tests {
 
     #[test]
     fn nothing_but_text_is_left() {
-        assert_eq!(line("\u{1b}[31mred\u{1b}[0m  alert\u{7}\n two", 100), "red alert two");
+        assert_eq!(
+            line("\u{1b}[31mred\u{1b}[0m  alert\u{7}\n two", 100),
+            "red alert two"
+        );
         assert_eq!(plain("a\u{202e}b\u{e0041}\nc\td", 100), "ab\nc\td");
         assert_eq!(plain("\u{1b}[2J", 100), "");
         assert_eq!(line("ééé", 5), "é…");

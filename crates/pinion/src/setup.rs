@@ -184,7 +184,12 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
 }
 
 /// Which MCP servers there are, besides those of files.
-fn mcp_setup(args: &Args, env: &Environment, settings: &Settings, registry: &Registry) -> McpSetup {
+pub(crate) fn mcp_setup(
+    args: &Args,
+    env: &Environment,
+    settings: &Settings,
+    registry: &Registry,
+) -> McpSetup {
     let lookup = env.lookup();
     McpSetup {
         off: args.no_mcp,

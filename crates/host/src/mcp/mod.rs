@@ -11,6 +11,7 @@ use std::sync::Arc;
 use ::mcp::{AskUser, Expander, Logins, Surroundings};
 
 use crate::agent::Agent;
+use crate::settings::Settings;
 
 pub(crate) use self::sources::{Configured, Origin, find, of_session};
 
@@ -48,10 +49,18 @@ pub fn surroundings(agent: &Agent, cwd: &Path, ask: Arc<dyn AskUser>) -> Surroun
     }
 }
 
-/// The servers that files configure for sessions in `cwd`, and what is wrong with those files.
+/// The servers that files configure for sessions in the directory of these settings, with who wants each, and what is wrong
+/// with the files.
 #[must_use]
-pub fn configured(agent: &Agent, cwd: &Path) -> (Vec<(::mcp::ServerConfig, &'static str)>, Vec<String>) {
-    let (servers, problems) = find(agent, cwd);
-    let servers = servers.into_iter().map(|found| (found.config, found.origin.as_str()));
+pub fn configured(
+    setup: &McpSetup,
+    settings: &Settings,
+    agent_dir: &Path,
+    cwd: &Path,
+) -> (Vec<(::mcp::ServerConfig, &'static str)>, Vec<String>) {
+    let (servers, problems) = sources::read(setup, settings, agent_dir, Some(cwd));
+    let servers = servers
+        .into_iter()
+        .map(|found| (found.config, found.origin.as_str()));
     (servers.collect(), problems)
 }

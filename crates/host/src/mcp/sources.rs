@@ -9,7 +9,9 @@ use ::mcp::{ServerConfig, config};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
-use crate::settings::{ProjectAccess, jsonc};
+use crate::settings::{ProjectAccess, Settings, jsonc};
+
+use super::McpSetup;
 
 /// Who configured a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,21 +46,32 @@ const ADJUSTABLE: [&str; 5] = ["enabled", "disabled", "exposure", "toolExposure"
 
 /// The servers of sessions in `cwd`, and what is wrong with the files.
 pub(crate) fn find(agent: &Agent, cwd: &Path) -> (Vec<Configured>, Vec<String>) {
+    // Whether a project may start programs was decided for the agent's own directory.
+    let project = (cwd == agent.cwd).then_some(cwd);
+    read(&agent.mcp, &agent.settings, &agent.agent_dir, project)
+}
+
+/// The same without an agent; `project` is the directory that the settings are about.
+pub(crate) fn read(
+    setup: &McpSetup,
+    settings: &Settings,
+    agent_dir: &Path,
+    project: Option<&Path>,
+) -> (Vec<Configured>, Vec<String>) {
     let mut entries = Entries::default();
-    if agent.mcp.off {
+    if setup.off {
         return (Vec::new(), Vec::new());
     }
-    // Whether a project may start programs was decided for the agent's own directory; its part of the settings was taken
-    // out there if it may not.
-    if let Some(servers) = agent.settings.raw.get("mcpServers") {
+    // A project's part of the settings was taken out if it is not trusted.
+    if let Some(servers) = settings.raw.get("mcpServers") {
         entries.add("settings.json", servers, Origin::User);
     }
-    entries.file(&agent.agent_dir.join("mcp.json"), Origin::User, false);
-    if agent.settings.project == ProjectAccess::Full && cwd == agent.cwd {
-        entries.file(&cwd.join(".mcp.json"), Origin::Project, false);
-        entries.file(&cwd.join(".pi").join("mcp.json"), Origin::Project, false);
+    entries.file(&agent_dir.join("mcp.json"), Origin::User, false);
+    if let Some(project) = project.filter(|_| settings.project == ProjectAccess::Full) {
+        entries.file(&project.join(".mcp.json"), Origin::Project, false);
+        entries.file(&project.join(".pi").join("mcp.json"), Origin::Project, false);
     }
-    for path in &agent.mcp.files {
+    for path in &setup.files {
         entries.file(path, Origin::Cli, true);
     }
     entries.read()
@@ -74,7 +87,8 @@ struct Entries {
 impl Entries {
     fn file(&mut self, path: &Path, origin: Origin, must_be: bool) {
         let mut text = String::new();
-        let read = File::open(path).and_then(|file| file.take(::mcp::limits::CONFIG).read_to_string(&mut text));
+        let read =
+            File::open(path).and_then(|file| file.take(::mcp::limits::CONFIG).read_to_string(&mut text));
         match read {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be => return,
@@ -84,7 +98,10 @@ impl Entries {
             Ok(document) => document,
             Err(error) => {
                 let (line, column) = (error.line(), error.column());
-                return self.problems.push(format!("{}: no JSON (line {line} column {column})", path.display()));
+                return self.problems.push(format!(
+                    "{}: no JSON (line {line} column {column})",
+                    path.display()
+                ));
             }
         };
         if let Some(servers) = document.get("mcpServers") {
@@ -94,7 +111,9 @@ impl Entries {
 
     fn add(&mut self, place: &str, servers: &Value, origin: Origin) {
         let Value::Object(servers) = servers else {
-            return self.problems.push(format!("{place}: \"mcpServers\" should be an object"));
+            return self
+                .problems
+                .push(format!("{place}: \"mcpServers\" should be an object"));
         };
         for (name, entry) in servers {
             let known = self
@@ -129,7 +148,9 @@ impl Entries {
 
 /// Does an entry say how the server is reached?
 fn says_where(entry: &Map<String, Value>) -> bool {
-    ["command", "url", "type"].iter().any(|key| entry.contains_key(*key))
+    ["command", "url", "type"]
+        .iter()
+        .any(|key| entry.contains_key(*key))
 }
 
 fn adjust(known: &mut Value, changes: &Map<String, Value>) {
@@ -148,7 +169,10 @@ fn adjust(known: &mut Value, changes: &Map<String, Value>) {
 /// What is wrong with the first entry that cannot be used.
 pub(crate) fn of_session(servers: &Map<String, Value>) -> Result<Vec<Configured>, String> {
     if servers.len() > ::mcp::limits::SERVERS {
-        return Err(format!("A session has at most {} MCP servers", ::mcp::limits::SERVERS));
+        return Err(format!(
+            "A session has at most {} MCP servers",
+            ::mcp::limits::SERVERS
+        ));
     }
     let document = Value::Object(Map::from_iter([(
         "mcpServers".to_owned(),
@@ -163,7 +187,11 @@ pub(crate) fn of_session(servers: &Map<String, Value>) -> Result<Vec<Configured>
     });
     let configured: Vec<Configured> = configured.collect::<Result<_, String>>()?;
     for (at, server) in configured.iter().enumerate() {
-        if configured.iter().skip(at + 1).any(|other| other.config.is_called(&server.config.name)) {
+        if configured
+            .iter()
+            .skip(at + 1)
+            .any(|other| other.config.is_called(&server.config.name))
+        {
             return Err(format!("MCP server \"{}\" is there twice", server.config.name));
         }
     }

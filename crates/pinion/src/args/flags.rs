@@ -82,7 +82,10 @@ pub(crate) const COMMANDS: [(&str, &str); 10] = [
         "mcp remove|login|logout NAME",
         "Forget an MCP server; log in at one, or out",
     ),
-    ("mcp list [--json]", "Connect the MCP servers and say how they are"),
+    (
+        "mcp list [--json]",
+        "Connect the MCP servers and say how they are",
+    ),
 ];
 
 /// A setter that cannot fail.
@@ -144,18 +147,65 @@ const AUTH: &[Flag] = &[
 
 const MCP: &[Flag] = &[
     switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
-    value(&["--url"], "URL", |a, v| { a.mcp.url = Some(v); Ok(()) }, "Where the server is"),
-    value(&["--env"], "NAME=VALUE", |a, v| { a.mcp.env.push(v); Ok(()) }, "A variable; repeatable"),
-    value(&["--header"], "NAME: VALUE", |a, v| { a.mcp.headers.push(v); Ok(()) }, "A header; repeatable"),
+    value(
+        &["--url"],
+        "URL",
+        |a, v| {
+            a.mcp.url = Some(v);
+            Ok(())
+        },
+        "Where the server is",
+    ),
+    value(
+        &["--env"],
+        "NAME=VALUE",
+        |a, v| {
+            a.mcp.env.push(v);
+            Ok(())
+        },
+        "A variable; repeatable",
+    ),
+    value(
+        &["--header"],
+        "NAME: VALUE",
+        |a, v| {
+            a.mcp.headers.push(v);
+            Ok(())
+        },
+        "A header; repeatable",
+    ),
     value(
         &["--bearer-token-env-var"],
         "NAME",
-        |a, v| { a.mcp.bearer = Some(v); Ok(()) },
+        |a, v| {
+            a.mcp.bearer = Some(v);
+            Ok(())
+        },
         "The variable that holds the token",
     ),
-    value(&["--cwd"], "DIR", |a, v| { a.mcp.cwd = Some(v); Ok(()) }, "Where the server works"),
-    value(&["--timeout"], "SECONDS", |a, v| { a.mcp.timeout = Some(v); Ok(()) }, "How long a request waits"),
-    switch(&["--local", "-l"], |a| a.mcp.local = true, "In the project's file"),
+    value(
+        &["--cwd"],
+        "DIR",
+        |a, v| {
+            a.mcp.cwd = Some(v);
+            Ok(())
+        },
+        "Where the server works",
+    ),
+    value(
+        &["--timeout"],
+        "SECONDS",
+        |a, v| {
+            a.mcp.timeout = Some(v);
+            Ok(())
+        },
+        "How long a request waits",
+    ),
+    switch(
+        &["--local", "-l"],
+        |a| a.mcp.local = true,
+        "In the project's file",
+    ),
 ];
 
 /// Every option under its heading, in the order of the help text.

@@ -34,6 +34,7 @@ mod local;
 mod logins;
 mod logs;
 mod many;
+mod mcp;
 mod models;
 mod navigating;
 mod oneshot;

@@ -79,7 +79,10 @@ impl Mcp {
 
     /// Are servers being connected that a prompt waits for?
     pub(super) fn is_connecting(&self) -> bool {
-        self.late.is_some() && self.snapshots().any(|(_, seen)| seen.status == Status::Connecting)
+        self.late.is_some()
+            && self
+                .snapshots()
+                .any(|(_, seen)| seen.status == Status::Connecting)
     }
 
     /// Their tools.
@@ -93,7 +96,9 @@ impl Mcp {
     }
 
     fn snapshots(&self) -> impl Iterator<Item = (&Running, Arc<Snapshot>)> {
-        self.servers.iter().map(|running| (running, running.server.snapshot()))
+        self.servers
+            .iter()
+            .map(|running| (running, running.server.snapshot()))
     }
 
     fn find(&self, name: &str) -> Option<&Server> {
@@ -126,7 +131,12 @@ impl Mcp {
                 source: running.origin.as_str(),
                 title: Some(seen.title.clone()).filter(|title| !title.is_empty()),
                 tools: seen.lists.tools.iter().map(|tool| tool.name.clone()).collect(),
-                prompts: seen.lists.prompts.iter().map(|prompt| prompt.name.clone()).collect(),
+                prompts: seen
+                    .lists
+                    .prompts
+                    .iter()
+                    .map(|prompt| prompt.name.clone())
+                    .collect(),
                 resources: seen.lists.resources,
                 notes: seen.lists.notes.clone(),
             }
@@ -180,7 +190,13 @@ impl Session {
         for problem in problems {
             self.notice("warning", problem).await;
         }
-        configured.retain(|known| !self.mcp.set.iter().any(|set| set.config.is_called(&known.config.name)));
+        configured.retain(|known| {
+            !self
+                .mcp
+                .set
+                .iter()
+                .any(|set| set.config.is_called(&known.config.name))
+        });
         configured.extend(self.mcp.set.iter().cloned());
         for server in configured {
             self.start_server(server);
@@ -255,12 +271,14 @@ impl Session {
         if old == new {
             return;
         }
-        self.active_tools.retain(|name| !old.contains(name) || new.contains(name));
+        self.active_tools
+            .retain(|name| !old.contains(name) || new.contains(name));
         let options = &self.agent.options;
         let named = |list: &[String], name: &str| list.iter().any(|item| fits(item, name));
         // A list of tools means servers, too, only if it names some (pi 1.x); an empty one means all.
         let limit = options.only_tools.as_ref();
-        let limit = limit.filter(|only| only.is_empty() || only.iter().any(|name| name.starts_with(::mcp::PREFIX)));
+        let limit =
+            limit.filter(|only| only.is_empty() || only.iter().any(|name| name.starts_with(::mcp::PREFIX)));
         for name in new {
             let may = limit.is_none_or(|only| named(only, &name)) && !named(&options.excluded_tools, &name);
             if may && !old.contains(&name) && !self.active_tools.contains(&name) {
@@ -285,12 +303,20 @@ impl Session {
         self.start_servers().await;
         self.mcp.set = set;
         let (mut wanted, _) = mcp::find(&self.agent, &self.cwd);
-        wanted.retain(|known| !self.mcp.set.iter().any(|set| set.config.is_called(&known.config.name)));
+        wanted.retain(|known| {
+            !self
+                .mcp
+                .set
+                .iter()
+                .any(|set| set.config.is_called(&known.config.name))
+        });
         wanted.extend(self.mcp.set.iter().cloned());
         let same = |running: &Running, wanted: &Configured| {
             *running.server.config() == wanted.config && running.origin == wanted.origin
         };
-        self.mcp.servers.retain(|running| wanted.iter().any(|wanted| same(running, wanted)));
+        self.mcp
+            .servers
+            .retain(|running| wanted.iter().any(|wanted| same(running, wanted)));
         for wanted in wanted {
             if !self.mcp.servers.iter().any(|running| same(running, &wanted)) {
                 self.start_server(wanted);
@@ -307,9 +333,15 @@ impl Session {
         match &params.server {
             Some(name) => {
                 let server = self.mcp.find(name);
-                server.ok_or_else(|| format!("There is no MCP server \"{name}\""))?.reconnect();
+                server
+                    .ok_or_else(|| format!("There is no MCP server \"{name}\""))?
+                    .reconnect();
             }
-            None => self.mcp.servers.iter().for_each(|running| running.server.reconnect()),
+            None => self
+                .mcp
+                .servers
+                .iter()
+                .for_each(|running| running.server.reconnect()),
         }
         self.wait_for_servers();
         Ok(Reply::Nothing)

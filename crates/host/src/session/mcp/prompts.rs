@@ -49,7 +49,11 @@ pub(super) async fn got(asked: &mut Option<Asked>) -> Prompted {
     let parts = waiting.origin.take().zip(waiting.params.take());
     *asked = None;
     match parts {
-        Some((origin, params)) => Prompted { origin, params, answer },
+        Some((origin, params)) => Prompted {
+            origin,
+            params,
+            answer,
+        },
         None => std::future::pending().await,
     }
 }
@@ -144,7 +148,9 @@ fn arguments(wanted: &[Argument], text: &str) -> Result<Map<String, Value>, Stri
             break;
         }
     }
-    let missing = wanted.iter().find(|argument| argument.required && !given.contains_key(&argument.name));
+    let missing = wanted
+        .iter()
+        .find(|argument| argument.required && !given.contains_key(&argument.name));
     match missing {
         Some(argument) => Err(format!("The prompt needs the argument {}", argument.name)),
         None => Ok(given),
@@ -213,7 +219,11 @@ impl Session {
     }
 
     pub(super) async fn on_prompted(&mut self, prompted: Prompted) {
-        let Prompted { origin, params, answer } = prompted;
+        let Prompted {
+            origin,
+            params,
+            answer,
+        } = prompted;
         let result = match answer {
             Ok(result) => result,
             Err(error) => return self.outbox.respond(origin, Err(error)).await,
@@ -251,7 +261,9 @@ impl Session {
         if let Some(mut asked) = self.mcp.asked.take()
             && let Some(origin) = asked.origin.take()
         {
-            self.outbox.respond(origin, Err(strings::ABORTED.to_owned())).await;
+            self.outbox
+                .respond(origin, Err(strings::ABORTED.to_owned()))
+                .await;
         }
     }
 }
@@ -265,14 +277,23 @@ mod tests {
     #[test]
     fn arguments_come_by_name_or_in_order() {
         let wanted = |names: &[(&str, bool)]| -> Vec<Argument> {
-            let argument = |(name, required): &(&str, bool)| Argument { name: name.to_string(), required: *required };
+            let argument = |(name, required): &(&str, bool)| Argument {
+                name: name.to_string(),
+                required: *required,
+            };
             names.iter().map(argument).collect()
         };
         let two = wanted(&[("city", true), ("when", false)]);
         let read = |text: &str| arguments(&two, text).map(Value::Object);
         assert_eq!(read("Bonn").unwrap(), json!({"city": "Bonn"}));
-        assert_eq!(read("\"New York\" to morrow").unwrap(), json!({"city": "New York", "when": "to morrow"}));
-        assert_eq!(read("when=now Bonn").unwrap(), json!({"when": "now", "city": "Bonn"}));
+        assert_eq!(
+            read("\"New York\" to morrow").unwrap(),
+            json!({"city": "New York", "when": "to morrow"})
+        );
+        assert_eq!(
+            read("when=now Bonn").unwrap(),
+            json!({"when": "now", "city": "Bonn"})
+        );
         assert_eq!(read("").unwrap_err(), "The prompt needs the argument city");
         assert_eq!(arguments(&[], "x y").unwrap(), Map::new());
     }

@@ -40,7 +40,12 @@ async fn ask(ui: &Ui, question: Question) -> Result<Reply, Reply> {
     }
     let mut content = Map::new();
     for field in fields {
-        let value = answer(ui, &format!("{title}: {}\n{}", question.message, field.title), field).await?;
+        let value = answer(
+            ui,
+            &format!("{title}: {}\n{}", question.message, field.title),
+            field,
+        )
+        .await?;
         if let Some(value) = value {
             content.insert(field.name.clone(), value);
         }
@@ -98,7 +103,9 @@ async fn answer(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Re
             let options = choices.iter().map(|(_, label)| label.clone()).chain(none());
             let chosen = choose(ui, title, options.collect()).await?;
             let value = choices.iter().find(|(_, label)| *label == chosen);
-            Ok(value.map(|(value, _)| json!(value)).or_else(|| field.default.clone()))
+            Ok(value
+                .map(|(value, _)| json!(value))
+                .or_else(|| field.default.clone()))
         }
         Kind::Choices(choices) => several(ui, title, choices).await.map(Some),
         Kind::Text | Kind::Number(_) => typed(ui, title, field).await,

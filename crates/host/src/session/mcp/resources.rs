@@ -35,7 +35,11 @@ pub(super) async fn list(
     args: &Map<String, Value>,
     cancel: &CancellationToken,
 ) -> Result<Outcome, McpError> {
-    let text = |key: &str| args.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |key: &str| {
+        args.get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     let servers = match text("server") {
         Some(name) => vec![named(servers, name)?],
         None => servers.iter().collect(),
@@ -48,7 +52,9 @@ pub(super) async fn list(
         match server.resources(cursor, cancel).await {
             Ok(mut page) => {
                 let items = page.get_mut("resources").map(Value::take);
-                let Some(Value::Array(items)) = items else { continue };
+                let Some(Value::Array(items)) = items else {
+                    continue;
+                };
                 next = page.get("nextCursor").filter(|next| next.is_string()).cloned();
                 let items = items.into_iter().take(::mcp::limits::ITEMS);
                 resources.extend(items.filter_map(|item| entry(name, item)));
@@ -102,7 +108,10 @@ pub(super) async fn read(
 fn named<'a>(servers: &'a [Server], name: &str) -> Result<&'a Server, McpError> {
     let found = servers.iter().find(|server| server.config().is_called(name));
     found.ok_or_else(|| {
-        let names: Vec<&str> = servers.iter().map(|server| server.config().name.as_str()).collect();
+        let names: Vec<&str> = servers
+            .iter()
+            .map(|server| server.config().name.as_str())
+            .collect();
         McpError::Refused(format!(
             "No MCP server with resources is called \"{name}\". There are: {}",
             names.join(", ")

@@ -66,8 +66,14 @@ impl Room {
         if text.len() <= most {
             return text;
         }
-        let (head, tail) = (text.floor_char_boundary(most / 2), text.ceil_char_boundary(text.len() - most / 2));
-        let (begin, end) = (text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default());
+        let (head, tail) = (
+            text.floor_char_boundary(most / 2),
+            text.ceil_char_boundary(text.len() - most / 2),
+        );
+        let (begin, end) = (
+            text.get(..head).unwrap_or_default(),
+            text.get(tail..).unwrap_or_default(),
+        );
         let cut = text.get(head..tail).unwrap_or_default().chars().count();
         let place = self.write(text.as_bytes(), "txt");
         format!("{begin}…{cut} chars truncated…{end}\n\n[Full text: {place}]")
@@ -109,8 +115,14 @@ impl Room {
 
     /// Writes a file for its owner only and says where it is.
     fn write(&self, bytes: &[u8], kind: &str) -> String {
-        let path = self.dir.join(format!("pinion-mcp-{}.{kind}", Uuid::new_v4().simple()));
-        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let path = self
+            .dir
+            .join(format!("pinion-mcp-{}.{kind}", Uuid::new_v4().simple()));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path);
         match file.and_then(|mut file| file.write_all(bytes)) {
             Ok(()) => path.display().to_string(),
             Err(error) => format!("it could not be written: {error}"),
@@ -123,7 +135,10 @@ mod tests {
     use super::*;
 
     fn room(dir: &tempfile::TempDir) -> Room {
-        Room { dir: dir.path().to_path_buf(), shrink: true }
+        Room {
+            dir: dir.path().to_path_buf(),
+            shrink: true,
+        }
     }
 
     fn texts(result: &ToolResult) -> Vec<&str> {
@@ -138,12 +153,26 @@ mod tests {
     fn ten_megabytes_are_bounded_and_kept_in_a_file() {
         let dir = tempfile::tempdir().unwrap();
         let text = format!("begin{}end", "é".repeat(5 << 20));
-        let blocks = vec![Block::Text(text.clone()), Block::Text("more".to_owned()), Block::Text(String::new())];
-        let result = shown(Outcome { blocks, ..Outcome::default() }, &room(&dir));
+        let blocks = vec![
+            Block::Text(text.clone()),
+            Block::Text("more".to_owned()),
+            Block::Text(String::new()),
+        ];
+        let result = shown(
+            Outcome {
+                blocks,
+                ..Outcome::default()
+            },
+            &room(&dir),
+        );
         let shown = texts(&result);
         assert!(shown[0].len() < limits::MCP_TEXT + 300, "{}", shown[0].len());
         assert!(shown[0].starts_with("begin") && shown[0].contains("chars truncated…"));
-        let place = shown[0].rsplit("[Full text: ").next().unwrap().trim_end_matches(']');
+        let place = shown[0]
+            .rsplit("[Full text: ")
+            .next()
+            .unwrap()
+            .trim_end_matches(']');
         assert_eq!(std::fs::read_to_string(place).unwrap(), text);
         assert_eq!(shown.len(), 2, "what is empty is left out");
     }
@@ -153,13 +182,32 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let data = STANDARD.encode(b"RIFFsound");
         let blocks = vec![
-            Block::Binary { data: data.clone(), mime: "audio/wav".to_owned(), uri: None },
-            Block::Image { data, mime: "image/tiff".to_owned() },
-            Block::Image { data: "§".to_owned(), mime: "image/png".to_owned() },
+            Block::Binary {
+                data: data.clone(),
+                mime: "audio/wav".to_owned(),
+                uri: None,
+            },
+            Block::Image {
+                data,
+                mime: "image/tiff".to_owned(),
+            },
+            Block::Image {
+                data: "§".to_owned(),
+                mime: "image/png".to_owned(),
+            },
         ];
-        let result = shown(Outcome { blocks, ..Outcome::default() }, &room(&dir));
+        let result = shown(
+            Outcome {
+                blocks,
+                ..Outcome::default()
+            },
+            &room(&dir),
+        );
         let shown = texts(&result);
-        assert!(shown[0].contains("9 bytes") && shown[0].contains(".wav]"), "{shown:?}");
+        assert!(
+            shown[0].contains("9 bytes") && shown[0].contains(".wav]"),
+            "{shown:?}"
+        );
         assert!(shown[1].contains("image/tiff"), "{shown:?}");
         assert_eq!(shown[2], "[Image omitted: it is not base64]");
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);

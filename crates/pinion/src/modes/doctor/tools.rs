@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Patient;
 use super::report::{Mark, Section};
-use crate::setup::active_tools;
+use crate::setup::{active_tools, mcp_setup};
 
 pub(super) fn section(patient: &Patient<'_>) -> Section {
     let mut section = Section::new("tools", "Shell and tools");
@@ -49,11 +49,34 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         "git",
         found.unwrap_or_else(|| "not found (only the model would use it)".to_owned()),
     );
+    let servers = servers(patient, &mut section);
     section.data = json!({
+        "mcpServers": servers,
         "shell": shell, "shellFrom": by, "shellExists": exists, "active": tools, "git": git,
         "search": "built-in",
     });
     section
+}
+
+/// A row for the MCP servers that are configured; none is started. Gives their names.
+fn servers(patient: &Patient<'_>, section: &mut Section) -> Vec<String> {
+    let setup = mcp_setup(patient.args, patient.env, &patient.settings, &patient.registry);
+    let env = patient.env;
+    let (servers, problems) = host::mcp::configured(&setup, &patient.settings, &env.agent_dir, &env.cwd);
+    for problem in problems {
+        section.warn(problem);
+    }
+    let shown: Vec<String> = servers
+        .iter()
+        .map(|(config, source)| match config.enabled {
+            true => format!("{} ({source})", config.name),
+            false => format!("{} ({source}, disabled)", config.name),
+        })
+        .collect();
+    let none = || "none (pinion mcp add)".to_owned();
+    let row = (!shown.is_empty()).then(|| format!("{}; pinion mcp list connects them", shown.join(", ")));
+    section.row("MCP servers", row.unwrap_or_else(none));
+    servers.into_iter().map(|(config, _)| config.name).collect()
 }
 
 /// The shell that `tools` would take (pi-core.md 5.4), and why.

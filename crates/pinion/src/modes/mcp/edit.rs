@@ -68,7 +68,10 @@ fn entry(given: &McpArgs, command: &[&str]) -> anyhow::Result<Value> {
     let variables = pairs(&given.env, '=', "--env takes NAME=VALUE")?;
     let mut headers = pairs(&given.headers, ':', "--header takes \"NAME: VALUE\"")?;
     if let Some(variable) = &given.bearer {
-        headers.insert("Authorization".to_owned(), json!(format!("Bearer ${{{variable}}}")));
+        headers.insert(
+            "Authorization".to_owned(),
+            json!(format!("Bearer ${{{variable}}}")),
+        );
     }
     for (key, map) in [("env", variables), ("headers", headers)] {
         if !map.is_empty() {
@@ -127,7 +130,11 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let draft = PathBuf::from(draft);
     let _left = fs::remove_file(&draft);
     // It may hold secrets.
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)?;
     if let Ok(known) = fs::metadata(&target) {
         file.set_permissions(known.permissions())?;
     }

@@ -19,14 +19,15 @@ const WAIT: Duration = Duration::from_secs(60);
 
 pub(super) fn run(setup: &Setup, as_json: bool) -> anyhow::Result<ExitCode> {
     let agent = &setup.agent;
-    let (configured, problems) = host::mcp::configured(agent, &agent.cwd);
+    let (configured, problems) =
+        host::mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
     let runtime = runtime()?;
     let lines: Vec<(Value, String, bool)> = runtime.block_on(async {
         let news = Arc::new(Notify::new());
         let around = host::mcp::surroundings(agent, &agent.cwd, Arc::new(Nobody));
-        let servers = configured.into_iter().map(|(config, source)| {
-            (Server::start(config, around.clone(), Arc::clone(&news)), source)
-        });
+        let servers = configured
+            .into_iter()
+            .map(|(config, source)| (Server::start(config, around.clone(), Arc::clone(&news)), source));
         let servers: Vec<(Server, &str)> = servers.collect();
         let mut lines = Vec::new();
         for (mut server, source) in servers {
@@ -52,7 +53,11 @@ pub(super) fn run(setup: &Setup, as_json: bool) -> anyhow::Result<ExitCode> {
             say("No MCP servers are configured. To add one: pinion mcp add NAME -- COMMAND");
         }
     }
-    Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if is_well {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn line(server: &Server, source: &str) -> (Value, String, bool) {
@@ -84,5 +89,9 @@ fn line(server: &Server, source: &str) -> (Value, String, bool) {
         more("resources: yes".to_owned());
     }
     lists.notes.iter().cloned().for_each(more);
-    (json, text, matches!(seen.status, Status::Connected | Status::Disabled))
+    (
+        json,
+        text,
+        matches!(seen.status, Status::Connected | Status::Disabled),
+    )
 }

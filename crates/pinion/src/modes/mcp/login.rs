@@ -42,7 +42,10 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
         return Ok(ExitCode::from(INTERRUPTED));
     }
     let path = host::mcp::logins(&setup.agent.agent_dir);
-    say(&format!("Logged in at {name}. The tokens are in {}", path.path().display()));
+    say(&format!(
+        "Logged in at {name}. The tokens are in {}",
+        path.path().display()
+    ));
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,9 +7,9 @@ mod login;
 
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use ::mcp::config::Reach;
 use ::mcp::{AskUser, Boxed, Question, Reply, ServerConfig};
+use anyhow::{Context as _, bail};
 use host::Agent;
 
 use crate::args::Args;
@@ -51,7 +51,8 @@ fn logout(setup: &Setup, name: &str) -> anyhow::Result<ExitCode> {
 
 /// The server of a name.
 fn find(agent: &Agent, name: &str) -> anyhow::Result<ServerConfig> {
-    let (servers, problems) = host::mcp::configured(agent, &agent.cwd);
+    let (servers, problems) =
+        host::mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
     for problem in problems {
         complain(&format!("Warning: {problem}"));
     }
