@@ -14,6 +14,9 @@ pub const INBOX: usize = 16;
 /// Bytes of a line of a server's standard error that are logged.
 pub const LOG_LINE: usize = 1_000;
 
+/// Lines of a connection's standard error that are logged.
+pub const LOG_LINES: usize = 2_000;
+
 /// Lines of its standard error that are kept for a failure to show.
 pub const TAIL_LINES: usize = 10;
 

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
-use rmcp::service::{ClientInitializeError, RunningService};
+use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{RoleClient, ServiceExt as _};
 use serde_json::Value;
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
 
 use crate::ask::Asker;
 use crate::client::{Client, Watching};
@@ -63,7 +64,9 @@ impl fmt::Debug for Surroundings {
 
 /// A connection that stands.
 pub(crate) struct Link {
-    running: Option<RunningService<RoleClient, Client>>,
+    /// Ends with the connection.
+    over: JoinHandle<()>,
+    stop: Option<RunningServiceCancellationToken>,
     child: Option<Box<dyn Child>>,
     pub(crate) asker: Asker,
     pub(crate) changed: Arc<Notify>,
@@ -106,7 +109,8 @@ impl Link {
                 watching,
                 timeout: config.timeout,
             },
-            running: Some(running),
+            stop: Some(running.cancellation_token()),
+            over: tokio::spawn(async move { drop(running.waiting().await) }),
             child,
             changed,
             about,
@@ -114,27 +118,21 @@ impl Link {
         })
     }
 
-    /// Waits for the end of the connection and says why it ended.
+    /// Waits for the end of the connection and says why it ended. Cancel-safe.
     pub(crate) async fn lost(&mut self) -> String {
-        let waiting = async {
-            match self.running.as_mut() {
-                // Only the end of its task tells; looking at it is cheap.
-                Some(running) => {
-                    while !running.is_closed() && !running.peer().is_transport_closed() {
-                        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-                    }
-                }
-                None => {}
+        let over = async {
+            if !self.over.is_finished() {
+                let _how = (&mut self.over).await;
             }
         };
         let why = match &mut self.child {
             None => {
-                waiting.await;
+                over.await;
                 "the connection was closed".to_owned()
             }
             Some(child) => tokio::select! {
                 how = child.ended() => how,
-                () = waiting => "it closed the connection".to_owned(),
+                () = over => "it closed the connection".to_owned(),
             },
         };
         self.tail.explain(why)
@@ -142,8 +140,11 @@ impl Link {
 
     /// Ends the connection properly: its input is closed, and a program that does not end then is killed.
     pub(crate) async fn end(mut self) {
-        if let Some(running) = self.running.take() {
-            let _late = tokio::time::timeout(limits::STOP, running.cancel()).await;
+        if let Some(stop) = self.stop.take() {
+            stop.cancel();
+        }
+        if !self.over.is_finished() {
+            let _late = tokio::time::timeout(limits::STOP, &mut self.over).await;
         }
         if let Some(mut child) = self.child.take() {
             let _late = tokio::time::timeout(limits::STOP, child.ended()).await;

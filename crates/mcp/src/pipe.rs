@@ -1,7 +1,7 @@
 //! Messages over the standard streams of a program: one line each. Lines that are no messages are skipped; nothing a server
 //! writes, and no way of not reading, holds the agent up. What messages mean is `rmcp`'s business.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::ffi::OsString;
 use std::fmt;
 use std::future::Future;
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Mutex as Waiting, mpsc};
@@ -84,9 +84,24 @@ impl Tail {
 
 type Writer = Arc<Waiting<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
 
+/// Ids of the requests that are out. What answers none of them, or one a second time, is not passed on: before the greeting
+/// is over it would be taken for a failed one.
+type Open = Arc<Mutex<HashSet<RequestId>>>;
+
+/// Is it a request of the server, or an answer that is waited for?
+fn is_wanted(open: &Open, message: &ServerJsonRpcMessage) -> bool {
+    let id = match message {
+        JsonRpcMessage::Response(response) => &response.id,
+        JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => id,
+        _ => return true,
+    };
+    open.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+}
+
 /// The way to a server that was started.
 pub(crate) struct Pipe {
     writer: Writer,
+    open: Open,
     inbox: mpsc::Receiver<ServerJsonRpcMessage>,
 }
 
@@ -94,14 +109,17 @@ impl Pipe {
     /// Begins to read. `name` is for the log.
     pub(crate) fn new(name: &str, pipes: Pipes, tail: Tail) -> Self {
         let (sender, inbox) = mpsc::channel(limits::INBOX);
+        let open = Open::default();
         let reader = Reader {
             name: name.to_owned(),
             lines: Lines::new(pipes.output, limits::LINE),
+            open: Arc::clone(&open),
         };
         tokio::spawn(reader.run(sender));
         tokio::spawn(log(name.to_owned(), pipes.errors, tail));
         Self {
             writer: Arc::new(Waiting::new(Some(pipes.input))),
+            open,
             inbox,
         }
     }
@@ -115,6 +133,10 @@ impl Transport<RoleClient> for Pipe {
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
+        if let JsonRpcMessage::Request(request) = &item {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.insert(request.id.clone());
+        }
         async move {
             let mut text = serde_json::to_vec(&item)?;
             text.push(b'\n');
@@ -161,6 +183,7 @@ impl Transport<RoleClient> for Pipe {
 struct Reader {
     name: String,
     lines: Lines,
+    open: Open,
 }
 
 impl Reader {
@@ -185,6 +208,10 @@ impl Reader {
             match parse(bytes).await {
                 Ok(message) => {
                     garbage = 0;
+                    if !is_wanted(&self.open, &message) {
+                        tracing::debug!(server = self.name, "an answer to nothing");
+                        continue;
+                    }
                     if sender.send(message).await.is_err() {
                         return;
                     }
@@ -223,6 +250,7 @@ async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
 /// Writes what a server says to people into the log.
 async fn log(name: String, errors: Box<dyn AsyncRead + Send + Unpin>, tail: Tail) {
     let mut lines = Lines::new(errors, limits::LINE);
+    let mut left = limits::LOG_LINES;
     while let Ok(Some(next)) = lines.next().await {
         let Line::Whole(bytes) = next else { return };
         let start = bytes
@@ -230,7 +258,10 @@ async fn log(name: String, errors: Box<dyn AsyncRead + Send + Unpin>, tail: Tail
             .unwrap_or_default();
         let text = line(&String::from_utf8_lossy(start), limits::LOG_LINE);
         if !text.is_empty() {
-            tracing::debug!(server = name, "{text}");
+            if left > 0 {
+                tracing::info!(server = name, "MCP server says: {text}");
+            }
+            left = left.saturating_sub(1);
             tail.push(text);
         }
     }

@@ -200,7 +200,7 @@ impl Session {
                 "source": {"path": their.extension, "source": "extension", "scope": "user", "origin": "top-level"},
             })
         });
-        own.chain(theirs).collect()
+        own.chain(theirs).chain(self.mcp.tools().described()).collect()
     }
 
     /// What can be called with a slash: commands of extensions, then templates and skills.

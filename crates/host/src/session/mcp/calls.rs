@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ::mcp::{McpError, Outcome, Progress, Server};
 use pinion_core::Prepared;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tools::ForeignSchema;
 use wire::{ToolCall, ToolResult, ToolSpec};
@@ -117,6 +117,22 @@ impl Offered {
         if let Some(call) = self.prepared.get_mut(&slot) {
             call.args.clone_from(args);
         }
+    }
+
+    /// All of them, as extensions see them.
+    pub(in crate::session) fn described(&self) -> impl Iterator<Item = Value> {
+        self.tools.iter().map(|tool| {
+            let server = match &tool.what {
+                What::Call(server, _) => server.config().name.as_str(),
+                What::List(_) | What::Read(_) => "*",
+            };
+            json!({
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.schema.schema(),
+                "source": {"path": format!("<mcp:{server}>"), "source": "mcp", "scope": "temporary", "origin": "top-level"},
+            })
+        })
     }
 
     /// What the model is told of those among `active`.

@@ -186,23 +186,32 @@ impl Session {
         }
         self.mcp.servers.clear();
         self.mcp.cwd = Some(self.cwd.clone());
-        let (mut configured, problems) = mcp::find(&self.agent, &self.cwd);
-        for problem in problems {
+        for problem in self.renew_servers() {
             self.notice("warning", problem).await;
         }
-        configured.retain(|known| {
-            !self
-                .mcp
-                .set
-                .iter()
-                .any(|set| set.config.is_called(&known.config.name))
-        });
-        configured.extend(self.mcp.set.iter().cloned());
-        for server in configured {
-            self.start_server(server);
+    }
+
+    /// Makes the servers that run those that are wanted: of files, and of whoever sets some for this session; of one name the
+    /// latter count. Servers that stay as they were keep their connection. Gives what is wrong with the files.
+    fn renew_servers(&mut self) -> Vec<String> {
+        let (mut wanted, problems) = mcp::find(&self.agent, &self.cwd);
+        let set = &self.mcp.set;
+        wanted.retain(|known| !set.iter().any(|set| set.config.is_called(&known.config.name)));
+        wanted.extend(set.iter().cloned());
+        let same = |running: &Running, wanted: &Configured| {
+            *running.server.config() == wanted.config && running.origin == wanted.origin
+        };
+        self.mcp
+            .servers
+            .retain(|running| wanted.iter().any(|wanted| same(running, wanted)));
+        for wanted in wanted {
+            if !self.mcp.servers.iter().any(|running| same(running, &wanted)) {
+                self.start_server(wanted);
+            }
         }
         self.wait_for_servers();
         self.take_tools();
+        problems
     }
 
     fn start_server(&mut self, configured: Configured) {
@@ -294,36 +303,13 @@ impl Session {
         Reply::McpServers(self.mcp.told.clone())
     }
 
-    /// Servers that stay as they were keep their connection.
     pub(super) async fn set_mcp_servers(&mut self, params: &McpServersParams) -> Result<Reply, String> {
         if self.agent.mcp.off {
             return Err("MCP servers are switched off (--no-mcp)".to_owned());
         }
-        let set = mcp::of_session(&params.mcp_servers)?;
+        self.mcp.set = mcp::of_session(&params.mcp_servers)?;
         self.start_servers().await;
-        self.mcp.set = set;
-        let (mut wanted, _) = mcp::find(&self.agent, &self.cwd);
-        wanted.retain(|known| {
-            !self
-                .mcp
-                .set
-                .iter()
-                .any(|set| set.config.is_called(&known.config.name))
-        });
-        wanted.extend(self.mcp.set.iter().cloned());
-        let same = |running: &Running, wanted: &Configured| {
-            *running.server.config() == wanted.config && running.origin == wanted.origin
-        };
-        self.mcp
-            .servers
-            .retain(|running| wanted.iter().any(|wanted| same(running, wanted)));
-        for wanted in wanted {
-            if !self.mcp.servers.iter().any(|running| same(running, &wanted)) {
-                self.start_server(wanted);
-            }
-        }
-        self.wait_for_servers();
-        self.take_tools();
+        self.renew_servers();
         Ok(self.get_mcp_servers().await)
     }
 

@@ -95,6 +95,11 @@ impl Heard {
 
 #[test]
 #[ignore = "other tests start it as a server"]
+#[expect(
+    clippy::exit,
+    clippy::print_stderr,
+    reason = "a server ends by itself and talks to people"
+)]
 fn serve() {
     let Some(log) = std::env::var_os(LOG) else { return };
     let how = std::env::var(HOW).unwrap_or_default();
@@ -168,6 +173,7 @@ fn tools(grown: bool) -> Value {
     Value::Array(tools)
 }
 
+#[expect(clippy::exit, reason = "a server that dies")]
 fn call(heard: &mut Heard, message: &Value, grown: &mut bool) {
     let (id, params) = (&message["id"], &message["params"]);
     let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
