@@ -31,7 +31,7 @@ pub use listing::{Argument, Lists, Prompt, Tool};
 pub use names::{PREFIX, namespace};
 pub use oauth::Login;
 pub use outcome::{Block, Outcome};
-pub use pipe::{Boxed, Child, Pipes, Program, Spawn};
+pub use pipe::{Boxed, Child, Pipes, Program, Spawn, Started};
 pub use question::{AskUser, Field, Form, Kind, Question, Reply};
 pub use server::{Server, Snapshot, Status};
 pub use store::Logins;

@@ -53,10 +53,13 @@ pub struct Program {
     pub cwd: PathBuf,
 }
 
+/// A program that was started and its streams, or a sentence that says why not.
+pub type Started = Result<(Box<dyn Child>, Pipes), String>;
+
 /// Starts programs.
 pub trait Spawn: Send + Sync + fmt::Debug {
-    /// Starts one; a failure is a sentence.
-    fn spawn(&self, program: Program) -> Boxed<'_, Result<(Box<dyn Child>, Pipes), String>>;
+    /// Starts one.
+    fn spawn(&self, program: Program) -> Boxed<'_, Started>;
 }
 
 /// The last lines that a server wrote to its standard error.
@@ -192,7 +195,7 @@ impl Reader {
         loop {
             let next = tokio::select! {
                 next = self.lines.next() => next,
-                () = sender.closed() => return,
+                () = sender.closed() => return self.drain().await,
             };
             let bytes = match next {
                 Ok(Some(Line::Whole(bytes))) => bytes,
@@ -228,6 +231,14 @@ impl Reader {
                 }
             }
         }
+    }
+}
+
+impl Reader {
+    /// Nobody listens any more, but a server that is ending should not fail at its last words.
+    async fn drain(mut self) {
+        let reading = async { while let Ok(Some(Line::Whole(_))) = self.lines.next().await {} };
+        let _late = tokio::time::timeout(2 * limits::STOP, reading).await;
     }
 }
 

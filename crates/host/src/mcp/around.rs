@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use ::mcp::{Boxed, Child, HttpClient, Pipes, Program, Spawn, Web};
+use ::mcp::{Boxed, Child, HttpClient, Pipes, Program, Spawn, Started, Web};
 use llm::Client;
 use tools::Reaper;
 use tools::reaper::{self, Ended, SpawnSpec};
@@ -21,7 +21,7 @@ impl Starter {
 }
 
 impl Spawn for Starter {
-    fn spawn(&self, program: Program) -> Boxed<'_, Result<(Box<dyn Child>, Pipes), String>> {
+    fn spawn(&self, program: Program) -> Boxed<'_, Started> {
         Box::pin(async move {
             let mut env = self.env.clone();
             env.retain(|(name, _)| program.env.iter().all(|(own, _)| own != name));

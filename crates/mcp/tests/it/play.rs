@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pinion_mcp::{
     AskUser, Boxed, Child, Expander, HttpClient, Logins, Pipes, Program, Question, Reply, Server,
-    ServerConfig, Snapshot, Spawn, Status, Surroundings, Web,
+    ServerConfig, Snapshot, Spawn, Started, Status, Surroundings, Web,
 };
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines};
@@ -83,7 +83,7 @@ impl fmt::Debug for Played {
 }
 
 impl Spawn for Played {
-    fn spawn(&self, _: Program) -> Boxed<'_, Result<(Box<dyn Child>, Pipes), String>> {
+    fn spawn(&self, _: Program) -> Boxed<'_, Started> {
         let (input, heard) = tokio::io::duplex(64 << 10);
         let (out, output) = tokio::io::duplex(64 << 10);
         let (errors_in, errors) = tokio::io::duplex(64 << 10);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
-use std::io::{BufRead, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -104,6 +104,8 @@ fn serve() {
     let Some(log) = std::env::var_os(LOG) else { return };
     let how = std::env::var(HOW).unwrap_or_default();
     eprintln!("the kit serves");
+    // Ends the line that the harness has begun.
+    writeln!(std::io::stdout()).unwrap();
     let mut heard = Heard {
         lines: std::io::stdin().lines(),
         log: log.into(),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use self::kit::{configure, entry, heard, of_method};
-use crate::kit::{Pi, World, of_type, text, until};
+use crate::kit::{World, of_type, text, until};
 
 fn call(id: &str, tool: &str, args: Value) -> Reply {
     Reply::tool(id, format!("mcp__kit__{tool}"), args)
