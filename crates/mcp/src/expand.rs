@@ -151,10 +151,10 @@ mod tests {
             env: vec![("K".to_owned(), "!echo k".to_owned())],
             cwd: Some("sub".to_owned()),
         };
-        let (found, dir) = expander.stdio(&config, Path::new("/work")).unwrap();
+        let (found, dir) = expander.stdio(&config, Path::new("/project")).unwrap();
         assert_eq!(found.command, "/home/a/bin/x");
         assert_eq!(found.args, ["/home/a/a", "b~/"]);
         assert_eq!(found.env, [("K".to_owned(), "k".to_owned())]);
-        assert_eq!(dir, Path::new("/work/sub"));
+        assert_eq!(dir, Path::new("/project/sub"));
     }
 }
