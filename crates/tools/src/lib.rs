@@ -17,6 +17,7 @@ pub mod pattern;
 mod queue;
 mod read;
 pub mod reaper;
+pub mod sandbox;
 mod search;
 pub mod text;
 mod toolbox;
@@ -29,6 +30,8 @@ pub use error::ToolsError;
 pub use info::{ToolInfo, infos};
 #[cfg(target_os = "linux")]
 pub use reaper::guardian;
+pub use path::real_path;
 pub use reaper::{GuardianLaunch, Reaper};
+pub use sandbox::Sandbox;
 pub use toolbox::Toolbox;
 pub use validate::ForeignSchema;
