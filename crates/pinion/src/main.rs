@@ -30,7 +30,10 @@ fn main() -> ExitCode {
     }
     // So is the program that confines a command and becomes it (tools::sandbox); its words are no text.
     #[cfg(target_os = "linux")]
-    if words.first().is_some_and(|word| word == tools::sandbox::SANDBOX_ARG) {
+    if words
+        .first()
+        .is_some_and(|word| word == tools::sandbox::SANDBOX_ARG)
+    {
         return tools::sandbox::launcher::main(std::env::args_os().skip(2).collect());
     }
     match start(&words) {

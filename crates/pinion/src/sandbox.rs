@@ -29,7 +29,12 @@ pub(crate) fn of(
         writable: paths(&said.writable),
         readable: said.readable.as_deref().map(paths),
         deny_read: paths(&said.deny_read),
-        closed: session_dir.map(Path::to_path_buf).into_iter().collect(),
+        // Sessions that lie among the user's own files are not worth closing these.
+        closed: session_dir
+            .filter(|dir| !env.cwd.starts_with(dir))
+            .map(Path::to_path_buf)
+            .into_iter()
+            .collect(),
         user_commands: said.user_bash,
         ..Sandbox::new(mode, &env.agent_dir)
     })

@@ -28,9 +28,9 @@ pub use bash::{BashRun, UserBash};
 pub use config::{FuzzyEdit, Progress, ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 pub use error::ToolsError;
 pub use info::{ToolInfo, infos};
+pub use path::real_path;
 #[cfg(target_os = "linux")]
 pub use reaper::guardian;
-pub use path::real_path;
 pub use reaper::{GuardianLaunch, Reaper};
 pub use sandbox::Sandbox;
 pub use toolbox::Toolbox;

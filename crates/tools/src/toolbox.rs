@@ -241,7 +241,9 @@ impl Toolbox {
         let (root, query) = (self.root(&args, ctx)?, grep::Query::of(&args));
         let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
-            file_tool(policy.as_ref(), Aim::Read, &root, || grep::grep(&root, &query, &cancel))
+            file_tool(policy.as_ref(), Aim::Read, &root, || {
+                grep::grep(&root, &query, &cancel)
+            })
         })
         .await
     }
@@ -263,7 +265,9 @@ impl Toolbox {
         let limit = args.limit("limit", limits::LS_LIMIT);
         let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
-            file_tool(policy.as_ref(), Aim::Read, &root, || ls::ls(&root, limit, &cancel))
+            file_tool(policy.as_ref(), Aim::Read, &root, || {
+                ls::ls(&root, limit, &cancel)
+            })
         })
         .await
     }

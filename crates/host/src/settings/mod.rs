@@ -31,8 +31,8 @@ pub use keys::{KeyUse, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
 pub use permissions::{PermissionLayer, PermissionSettings};
-pub use sandbox::SandboxSettings;
 use reader::Reader;
+pub use sandbox::SandboxSettings;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
     LocalServerSettings, ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,

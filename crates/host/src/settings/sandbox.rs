@@ -98,7 +98,9 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
     }
     let mode = layer.get("sandbox.mode").map(|value| {
         value.as_str().and_then(SandboxMode::parse).unwrap_or_else(|| {
-            note("\"sandbox.mode\" should be off, workspace-write or read-only; taken as read-only".to_owned());
+            note(
+                "\"sandbox.mode\" should be off, workspace-write or read-only; taken as read-only".to_owned(),
+            );
             SandboxMode::ReadOnly
         })
     });
@@ -112,9 +114,16 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
     let mut list = |name: &str| {
         let value = layer.get(&format!("sandbox.{name}"))?;
         let items = value.as_array().map(Vec::as_slice);
-        let texts = items.and_then(|items| items.iter().map(|item| item.as_str().map(str::to_owned)).collect());
+        let texts = items.and_then(|items| {
+            items
+                .iter()
+                .map(|item| item.as_str().map(str::to_owned))
+                .collect()
+        });
         texts.or_else(|| {
-            note(format!("\"sandbox.{name}\" should be a list of paths; taken as an empty one"));
+            note(format!(
+                "\"sandbox.{name}\" should be a list of paths; taken as an empty one"
+            ));
             Some(Vec::new())
         })
     };
@@ -129,7 +138,9 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
     if layer.scope == Scope::Project {
         for (name, value) in [("writable", &mut said.writable), ("readable", &mut said.readable)] {
             if value.take().is_some() {
-                note(format!("\"sandbox.{name}\" is left out: only the user's own file may say it"));
+                note(format!(
+                    "\"sandbox.{name}\" is left out: only the user's own file may say it"
+                ));
             }
         }
     }

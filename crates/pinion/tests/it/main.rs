@@ -50,6 +50,7 @@ mod retries_order;
 mod retry;
 mod rows_input;
 mod rows_output;
+mod sandbox;
 mod seeds;
 mod sessions;
 mod shell;

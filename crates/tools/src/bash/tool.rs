@@ -17,11 +17,7 @@ use crate::reaper::Ended;
 use crate::text::truncate::Truncation;
 
 /// Runs the tool. The error is the text the model sees.
-pub(crate) async fn run(
-    args: &Args,
-    ctx: &ToolContext,
-    means: &Means<'_>,
-) -> Result<ToolResult, String> {
+pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Result<ToolResult, String> {
     let command = args.str("command");
     let seconds = args.number("timeout").filter(|seconds| *seconds > 0.0);
     let limit = seconds.map(|s| Duration::try_from_secs_f64(s).unwrap_or(limits::TIMEOUT_MAX));
@@ -35,7 +31,7 @@ pub(crate) async fn run(
     let mut confined = None;
     if let Some(guard) = means.guard {
         let policy = guard.policy(&ctx.cwd)?;
-        spec = guard.command(spec, &policy)?;
+        spec = guard.command(spec, &policy, means.reaper)?;
         confined = Some((guard, policy));
     }
     ctx.progress.put(ToolResult {

@@ -27,7 +27,11 @@ pub(crate) fn run<T: Send>(
     // The process that carries out the call has secrets of its own there.
     let policy = &policy.clone().without(Path::new("/proc"));
     let real = real_path(path);
-    let wanted = if aim == Aim::Read { Access::Read } else { Access::Write };
+    let wanted = if aim == Aim::Read {
+        Access::Read
+    } else {
+        Access::Write
+    };
     if policy.access(&real) < wanted {
         return Err(hint::refused(policy, &real, wanted));
     }
@@ -46,7 +50,9 @@ pub(crate) fn run<T: Send>(
             confine(&reach).map_err(|why| format!("{COMPLAINT}{why}"))?;
             work()
         });
-        let done = thread.map_err(|error| format!("The tool failed: {error}"))?.join();
+        let done = thread
+            .map_err(|error| format!("The tool failed: {error}"))?
+            .join();
         done.unwrap_or_else(|_| Err("The tool failed".to_owned()))
     })
 }
@@ -81,5 +87,10 @@ fn make(real: &Path) -> io::Result<OwnedFd> {
         };
     }
     let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(&dir, name, create, Mode::from_raw_mode(0o666))?)
+    Ok(rustix::fs::openat(
+        &dir,
+        name,
+        create,
+        Mode::from_raw_mode(0o666),
+    )?)
 }

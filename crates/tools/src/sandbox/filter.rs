@@ -117,7 +117,10 @@ fn refusals(policy: &Policy, landlock: u32) -> Compiled {
         .collect();
     rules.insert(
         libc::SYS_ioctl,
-        TERMINAL.iter().map(|code| is(1, *code)).collect::<Result<_, _>>()?,
+        TERMINAL
+            .iter()
+            .map(|code| is(1, *code))
+            .collect::<Result<_, _>>()?,
     );
     rules.insert(
         libc::SYS_clone,
@@ -156,9 +159,24 @@ fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Compiled {
     let program: BpfProgram = filter.try_into()?;
     #[cfg(target_arch = "x86_64")]
     let program = {
-        let load = sock_filter { code: 0x20, jt: 0, jf: 0, k: 0 };
-        let compare = sock_filter { code: 0x35, jt: 0, jf: 1, k: OTHER_NUMBERS };
-        let kill = sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x8000_0000 };
+        let load = sock_filter {
+            code: 0x20,
+            jt: 0,
+            jf: 0,
+            k: 0,
+        };
+        let compare = sock_filter {
+            code: 0x35,
+            jt: 0,
+            jf: 1,
+            k: OTHER_NUMBERS,
+        };
+        let kill = sock_filter {
+            code: 0x06,
+            jt: 0,
+            jf: 0,
+            k: 0x8000_0000,
+        };
         [load, compare, kill].into_iter().chain(program).collect()
     };
     Ok(program)
@@ -185,8 +203,10 @@ fn sockets(policy: &Policy) -> Result<Vec<SeccompRule>, seccompiler::BackendErro
         condition(0, SeccompCmpOp::Eq, number(libc::AF_NETLINK))?,
         condition(2, SeccompCmpOp::Ne, number(libc::NETLINK_ROUTE))?,
     ];
-    let raw = vec![condition(1, SeccompCmpOp::MaskedEq(0xf), number(libc::SOCK_RAW))?,
-        condition(0, SeccompCmpOp::Ne, number(libc::AF_NETLINK))?];
+    let raw = vec![
+        condition(1, SeccompCmpOp::MaskedEq(0xf), number(libc::SOCK_RAW))?,
+        condition(0, SeccompCmpOp::Ne, number(libc::AF_NETLINK))?,
+    ];
     [others, netlink, raw].into_iter().map(SeccompRule::new).collect()
 }
 
@@ -212,7 +232,11 @@ fn has(argument: u8, bit: u64) -> Result<SeccompRule, seccompiler::BackendError>
 }
 
 /// Compares an `int`: the kernel does not look at the upper half either.
-fn condition(argument: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, seccompiler::BackendError> {
+fn condition(
+    argument: u8,
+    how: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, how, value)
 }
 

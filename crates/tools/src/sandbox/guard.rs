@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::{Policy, Sandbox, hint};
-use crate::reaper::SpawnSpec;
+use crate::reaper::{Reaper, SpawnSpec};
 
 /// What a file tool is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,9 @@ impl Guard {
 
     fn temp(&self) -> Result<&Path, String> {
         let made = self.own.get_or_init(|| {
-            let path = self.tmp_dir.join(format!("pinion-{}", uuid::Uuid::new_v4().simple()));
+            let path = self
+                .tmp_dir
+                .join(format!("pinion-{}", uuid::Uuid::new_v4().simple()));
             let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
             made.map(|()| path)
                 .map_err(|error| format!("The sandbox has no directory for temporary files: {error}"))
@@ -66,7 +68,13 @@ impl Guard {
     ///
     /// # Errors
     /// As [`Self::policy`].
-    pub(crate) fn command(&self, spec: SpawnSpec, policy: &Policy) -> Result<SpawnSpec, String> {
+    pub(crate) fn command(
+        &self,
+        spec: SpawnSpec,
+        policy: &Policy,
+        reaper: &Reaper,
+    ) -> Result<SpawnSpec, String> {
+        policy.missing().for_each(|path| reaper.remove_at_end(path));
         self.sandbox.confine(spec, policy, self.temp()?)
     }
 

@@ -42,7 +42,9 @@ pub(crate) fn refused(policy: &Policy, path: &Path, wanted: Access) -> String {
 /// A failed command's text, with a line about the sandbox if it may have been in the way.
 pub(crate) fn explain(policy: &Policy, text: String) -> String {
     let from = text.len().saturating_sub(LOOKED_AT);
-    let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    let from = (from..=text.len())
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
     let said = text.get(from..).unwrap_or_default().to_ascii_lowercase();
     let says = |words: &[&str]| words.iter().any(|words| said.contains(words));
     let about_network = !policy.network && says(&NETWORK);
@@ -51,7 +53,10 @@ pub(crate) fn explain(policy: &Policy, text: String) -> String {
         return text;
     }
     let network = if policy.network { "on" } else { "off" };
-    format!("{text}\n[Commands run in a sandbox. The network is {network}. {}]", allowed(policy))
+    format!(
+        "{text}\n[Commands run in a sandbox. The network is {network}. {}]",
+        allowed(policy)
+    )
 }
 
 fn allowed(policy: &Policy) -> String {

@@ -15,7 +15,13 @@ use super::policy::{Access, Policy};
 /// The version whose rights are asked for; an older kernel gives those that it knows.
 const VERSION: ABI = ABI::V7;
 /// Devices that may be written: they keep nothing.
-const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+const DEVICES: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
 
 /// What the calling thread shall be able to reach.
 pub(super) enum Reach<'a> {
@@ -81,8 +87,7 @@ type Rules = Result<RulesetCreated, ::landlock::RulesetError>;
 
 fn everything(rules: RulesetCreated, policy: &Policy, is_shaped: bool) -> Rules {
     let mut rules = if is_shaped {
-        let readable = policy.zones().iter().filter(|zone| zone.access >= Access::Read);
-        grant(rules, readable.map(|zone| zone.path.as_path()), seeing())?
+        reading(rules, &policy.uncovered())?
     } else {
         reading(rules, policy)?
     };
@@ -109,8 +114,13 @@ fn reading(rules: RulesetCreated, policy: &Policy) -> Rules {
     let readable = policy.grants(Access::Read);
     let rules = grant(rules, readable.iter().map(AsRef::as_ref), seeing())?;
     let listed = policy.zones().iter();
-    let listed = listed.filter(|zone| zone.access >= Access::Read && policy.has_less_below(&zone.path, Access::Read));
-    grant(rules, listed.map(|zone| zone.path.as_path()), AccessFs::ReadDir.into())
+    let listed =
+        listed.filter(|zone| zone.access >= Access::Read && policy.has_less_below(&zone.path, Access::Read));
+    grant(
+        rules,
+        listed.map(|zone| zone.path.as_path()),
+        AccessFs::ReadDir.into(),
+    )
 }
 
 fn seeing() -> BitFlags<AccessFs> {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use rustix::process::{Resource, Rlimit};
+use rustix::thread::CapabilitySet;
 
 use super::policy::Policy;
 use super::{filter, landlock, mounts};
@@ -41,7 +42,11 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
         };
         let line = serde_json::to_string(&offered).unwrap_or_default();
         let said = writeln!(std::io::stdout(), "{line}");
-        return if said.is_ok() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+        return if said.is_ok() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(FAILED)
+        };
     }
     let Err(why) = become_command(&policy.to_string_lossy(), words);
     let _unread = writeln!(std::io::stderr(), "{COMPLAINT}{why}");
@@ -65,7 +70,8 @@ fn become_command(
     policy: &str,
     mut words: impl Iterator<Item = OsString>,
 ) -> Result<std::convert::Infallible, String> {
-    let policy: Policy = serde_json::from_str(policy).map_err(|error| format!("its policy is broken: {error}"))?;
+    let policy: Policy =
+        serde_json::from_str(policy).map_err(|error| format!("its policy is broken: {error}"))?;
     let program = words.next().ok_or("no command is named")?;
     close_files();
     let none = Rlimit {
@@ -79,8 +85,8 @@ fn become_command(
         let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
         mounts::shape(&policy)?;
         rustix::process::chdir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
-        mounts::give_up_rights();
     }
+    give_up_rights();
     let reach = landlock::Reach::All {
         policy: &policy,
         is_shaped,
@@ -89,6 +95,18 @@ fn become_command(
     filter::confine(&policy, version)?;
     let error = Command::new(&program).args(words).exec();
     Err(format!("{}: {error}", PathBuf::from(program).display()))
+}
+
+/// Gives up the rights of root but those over files' owners and modes; what it starts gets no others.
+fn give_up_rights() {
+    let kept =
+        CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE | CapabilitySet::FOWNER | CapabilitySet::FSETID;
+    for number in 0..u64::BITS {
+        let one = CapabilitySet::from_bits_retain(1 << number);
+        if !kept.contains(one) && rustix::thread::remove_capability_from_bounding_set(one).is_err() {
+            break;
+        }
+    }
 }
 
 /// Closes what was inherited besides the standard streams.

@@ -13,14 +13,11 @@ use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, mount, mount_bind_recursive, mount_change, mount_remount,
 };
-use rustix::thread::CapabilitySet;
 
-use super::policy::{Access, Policy, Zone};
+use super::policy::{Access, DEVICES, Policy, Zone};
 
 /// Memory that programs share by name; the view has one of its own.
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
-/// Capabilities there can be.
-const CAPABILITIES: u32 = 64;
 /// Options of a mount that a bind mount keeps.
 const KEPT: [(&str, MountFlags); 6] = [
     ("nosuid", MountFlags::NOSUID),
@@ -68,6 +65,8 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
                 on_itself(&zone.path)?;
             }
             Access::Read => {}
+            // Devices are Landlock's business: some of them must be there.
+            Access::None if zone.path == Path::new(DEVICES) => {}
             Access::None => {
                 if inside {
                     fix_way(policy, &zone.path)?;
@@ -76,7 +75,13 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
             }
         }
     }
-    let own = mount("tmpfs", SHARED_MEMORY, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, None);
+    let own = mount(
+        "tmpfs",
+        SHARED_MEMORY,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        None,
+    );
     for (path, flags) in mounted()? {
         let is_own = own.is_ok() && path == Path::new(SHARED_MEMORY);
         if !is_own && policy.access(&path) != Access::Write {
@@ -86,16 +91,6 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
     }
     // The old working directory is still that of the old view.
     Ok(())
-}
-
-/// Gives up every right that comes with a user namespace.
-pub(super) fn give_up_rights() {
-    for number in 0..CAPABILITIES {
-        let one = CapabilitySet::from_bits_retain(1 << number);
-        if rustix::thread::remove_capability_from_bounding_set(one).is_err() {
-            break;
-        }
-    }
 }
 
 /// What holds around a place.
@@ -141,11 +136,16 @@ fn cover(policy: &Policy, zone: &Zone) -> Result<(), String> {
         .filter_map(|inner| {
             let flags = OFlags::PATH | OFlags::CLOEXEC;
             let place =
-                rustix::fs::openat2(CWD, &inner.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+                rustix::fs::openat2(CWD, &inner.path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+                    .ok()?;
             Some((inner.path.as_path(), inner.path.is_dir(), place))
         })
         .collect();
-    let options = if open.is_empty() { c"size=64k,mode=000" } else { c"size=64k,mode=711" };
+    let options = if open.is_empty() {
+        c"size=64k,mode=000"
+    } else {
+        c"size=64k,mode=711"
+    };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("tmpfs", &zone.path, "tmpfs", flags, options).map_err(|error| failed(&error))?;
     for (path, is_dir, place) in open {
@@ -164,7 +164,8 @@ fn cover(policy: &Policy, zone: &Zone) -> Result<(), String> {
 
 /// All mounts with the options they keep, the latest of those at one place last.
 fn mounted() -> Result<Vec<(PathBuf, MountFlags)>, String> {
-    let list = std::fs::read("/proc/self/mountinfo").map_err(|error| format!("The mounts are unknown: {error}"))?;
+    let list =
+        std::fs::read("/proc/self/mountinfo").map_err(|error| format!("The mounts are unknown: {error}"))?;
     let lines = list.split(|byte| *byte == b'\n');
     Ok(lines.filter_map(mount_of).collect())
 }

@@ -39,9 +39,21 @@ pub(crate) struct Policy {
 }
 
 /// What a program cannot do without, where not everything may be read.
-const SYSTEM: [&str; 12] = [
-    "/bin", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/nix/store", "/opt", "/proc", "/sbin", "/sys", "/usr",
+const SYSTEM: [&str; 11] = [
+    "/bin",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/opt",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
 ];
+/// Where devices are. Those that a program cannot do without are open in any case.
+pub(crate) const DEVICES: &str = "/dev";
 /// What the model is meant to read in the agent's directory; all else there is closed.
 const OPEN_IN_AGENT_DIR: [&str; 16] = [
     "AGENTS.md",
@@ -64,9 +76,14 @@ const OPEN_IN_AGENT_DIR: [&str; 16] = [
 /// What a later start of the agent, or of git, would run or believe.
 const PROJECT_CODE: [&str; 4] = [".pi", ".omp", ".xcsh", ".mcp.json"];
 /// What git runs even where the rest of `.git` may be written.
-const GIT_CODE: [&str; 4] = [".git/hooks", ".git/config", ".git/config.worktree", ".git/modules"];
-/// What of these is made if it is missing: what is not there cannot be shut.
-const MADE: [&str; 2] = [".pi", ".git/hooks"];
+const GIT_CODE: [&str; 4] = [
+    ".git/hooks",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/modules",
+];
+/// What of these is made, as an empty directory, if it is missing: what is not there cannot be shut.
+const MADE: [&str; 3] = [".pi", ".mcp.json", ".git/hooks"];
 
 impl Policy {
     /// What `sandbox` comes to for a call in `cwd` that has `temp` for its temporary files. Looks at the disk.
@@ -89,6 +106,8 @@ impl Policy {
             roots().for_each(|root| policy.add(root, Access::Write));
         }
         policy.add(temp, Access::Write);
+        // Disks and terminals are files, too.
+        policy.add(Path::new(DEVICES), Access::None);
         for name in OPEN_IN_AGENT_DIR {
             policy.add(&sandbox.agent_dir.join(name), Access::Read);
         }
@@ -133,6 +152,16 @@ impl Policy {
         self.add(path, Access::None);
         self.zones.sort_by(|a, b| a.path.cmp(&b.path));
         self
+    }
+
+    /// The same as the kernel must know it where closed places are covered: of these only the devices are left.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn uncovered(&self) -> Self {
+        let mut policy = self.clone();
+        policy
+            .zones
+            .retain(|zone| zone.access > Access::None || zone.path == Path::new(DEVICES));
+        policy
     }
 
     fn add(&mut self, path: &Path, access: Access) {
@@ -191,6 +220,13 @@ impl Policy {
                 self.grant(&child, access, out);
             }
         }
+    }
+
+    /// Places that are not there and will be made.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
+        let made = self.zones.iter().filter(|zone| zone.made);
+        made.map(|zone| zone.path.as_path())
+            .filter(|path| path.symlink_metadata().is_err())
     }
 
     /// The places that may be written, for people.
