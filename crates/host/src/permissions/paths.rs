@@ -66,6 +66,11 @@ impl PathPattern {
             allows.add(&base, &below)?;
             forbids.add(&base, &below)?;
         }
+        if let Some(whole) = rest.strip_suffix("/**").filter(|whole| !whole.is_empty()) {
+            // Who may not touch what is in a directory may not look through it either.
+            forbids.add(&base_of(text, bases), whole)?;
+            forbids.add(&real_path(&base_of(text, bases)), whole)?;
+        }
         if anywhere {
             forbids.add(Path::new("/"), &format!("**/{rest}"))?;
         }

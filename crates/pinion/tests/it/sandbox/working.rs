@@ -250,3 +250,17 @@ fn an_abort_reaches_what_runs_in_the_sandbox() {
     until("its end", gone);
     pi.finish();
 }
+
+#[test]
+fn the_doctor_says_what_there_is() {
+    let (landlock, namespaces) = offered();
+    let world = world(json!({"mode": "read-only"}), []);
+    let done = world.run(&["doctor", "--json"], "");
+    let report: Value = serde_json::from_str(&done.out).unwrap();
+    let text = report.to_string();
+    let expected = json!({"mode": "read-only", "landlock": landlock, "namespaces": namespaces});
+    assert!(text.contains(&expected.to_string()), "{text}");
+    let done = world.run(&["doctor"], "");
+    let row = done.out.lines().find(|line| line.contains("sandbox")).unwrap().to_owned();
+    assert!(row.contains("read-only"), "{row}");
+}
