@@ -8,7 +8,7 @@ use tools::{Reaper, Toolbox, ToolsConfig};
 use wire::state::PermissionMode;
 
 use super::{Call, Policy, Verdict};
-use crate::settings::{PermissionLayer, PermissionSettings};
+use crate::settings::PermissionSettings;
 
 /// What a block of the table says before its calls.
 #[derive(Default)]
@@ -27,7 +27,15 @@ impl Table {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
         let project = root.path().join("project");
-        for dir in ["project/src", "project/secret", "project/private", "shared", "elsewhere", "home/.ssh", "home/other"] {
+        for dir in [
+            "project/src",
+            "project/secret",
+            "project/private",
+            "shared",
+            "elsewhere",
+            "home/.ssh",
+            "home/other",
+        ] {
             std::fs::create_dir_all(root.path().join(dir)).unwrap();
         }
         for file in ["secret/key", "private/a", ".env", "src/a"] {
@@ -92,7 +100,8 @@ impl Block {
         // "ask" begins a rule as well as a call; a rule has no tool before its pattern.
         let is_call = || {
             let tool = value.split(' ').next().unwrap();
-            ["bash", "read", "write", "edit", "grep", "find", "ls", "other"].contains(&tool) && value.contains(' ')
+            ["bash", "read", "write", "edit", "grep", "find", "ls", "other"].contains(&tool)
+                && value.contains(' ')
         };
         match key {
             "mode" => layer.mode = Some(PermissionMode::parse(value).unwrap()),

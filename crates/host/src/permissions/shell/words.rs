@@ -7,13 +7,89 @@ const KEYWORDS: [&str; 16] = [
 ];
 /// Programs that run what stands behind them.
 const RUNNERS: [&str; 64] = [
-    "builtin", "busybox", "bwrap", "cgexec", "chpst", "chroot", "chrt", "command", "dbus-run-session", "doas", "docker", "dumb-init", "eatmydata", "entr", "env", "exec", "fakeroot", "fd", "find", "firejail", "flock", "gdb", "hyperfine", "ionice", "linux32", "linux64", "ltrace", "nice", "nohup", "nsenter", "numactl", "parallel", "perf", "pkexec", "podman", "prlimit", "proot", "rlwrap", "runuser", "script", "setarch", "setpriv", "setsid", "setuidgid", "sg", "ssh", "sshpass", "stdbuf", "strace", "su", "sudo", "systemd-inhibit", "systemd-run", "taskset", "time", "timeout", "tini", "toybox", "unbuffer", "unshare", "valgrind", "watch", "xargs", "xvfb-run",
+    "builtin",
+    "busybox",
+    "bwrap",
+    "cgexec",
+    "chpst",
+    "chroot",
+    "chrt",
+    "command",
+    "dbus-run-session",
+    "doas",
+    "docker",
+    "dumb-init",
+    "eatmydata",
+    "entr",
+    "env",
+    "exec",
+    "fakeroot",
+    "fd",
+    "find",
+    "firejail",
+    "flock",
+    "gdb",
+    "hyperfine",
+    "ionice",
+    "linux32",
+    "linux64",
+    "ltrace",
+    "nice",
+    "nohup",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "perf",
+    "pkexec",
+    "podman",
+    "prlimit",
+    "proot",
+    "rlwrap",
+    "runuser",
+    "script",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "setuidgid",
+    "sg",
+    "ssh",
+    "sshpass",
+    "stdbuf",
+    "strace",
+    "su",
+    "sudo",
+    "systemd-inhibit",
+    "systemd-run",
+    "taskset",
+    "time",
+    "timeout",
+    "tini",
+    "toybox",
+    "unbuffer",
+    "unshare",
+    "valgrind",
+    "watch",
+    "xargs",
+    "xvfb-run",
 ];
 /// Those of them that say with an option that a program follows.
 const FINDERS: [&str; 2] = ["find", "fd"];
 /// Programs that read their arguments as command lines.
 const SHELLS: [&str; 14] = [
-    "alias", "ash", "bash", "compgen", "dash", "eval", "fish", "ksh", "mapfile", "readarray", "sh", "su", "trap", "zsh",
+    "alias",
+    "ash",
+    "bash",
+    "compgen",
+    "dash",
+    "eval",
+    "fish",
+    "ksh",
+    "mapfile",
+    "readarray",
+    "sh",
+    "su",
+    "trap",
+    "zsh",
 ];
 /// Words behind a runner that are looked at as the beginning of another command, at most.
 const MAX_BEHIND: usize = 24;
@@ -227,7 +303,9 @@ impl Command {
             .words
             .get(at)
             .map_or("", |word| word.text.rsplit('/').next().unwrap_or_default());
-        if ["alias", "compgen", "eval", "mapfile", "readarray", "su", "trap"].contains(&name) || behind().any(is_code) {
+        if ["alias", "compgen", "eval", "mapfile", "readarray", "su", "trap"].contains(&name)
+            || behind().any(is_code)
+        {
             return behind().any(Word::changes);
         }
         // Without a file it reads what comes out of another command.
@@ -284,10 +362,13 @@ impl Command {
         }
         let read = arguments.filter(|word| !word.text.starts_with('-'));
         let looked_at = if self.is_finder() { usize::MAX } else { MAX_BEHIND };
-        lines.extend(read.take(looked_at).map(|word| match (name, word.text.split_once('=')) {
-            ("alias", Some((_, line))) => line.to_owned(),
-            _ => word.text.clone(),
-        }));
+        lines.extend(
+            read.take(looked_at)
+                .map(|word| match (name, word.text.split_once('=')) {
+                    ("alias", Some((_, line))) => line.to_owned(),
+                    _ => word.text.clone(),
+                }),
+        );
         lines
     }
 
@@ -303,7 +384,8 @@ impl Command {
             let split = text.strip_prefix("--split-string=").or(text.strip_prefix("-S"));
             split.or(text.strip_prefix("--command=")).unwrap_or(text)
         });
-        let is_line = |text: &&str| text.contains(|letter: char| letter.is_whitespace() || ";|&".contains(letter));
+        let is_line =
+            |text: &&str| text.contains(|letter: char| letter.is_whitespace() || ";|&".contains(letter));
         texts.filter(is_line).map(str::to_owned).collect()
     }
 }

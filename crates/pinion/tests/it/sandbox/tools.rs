@@ -155,33 +155,43 @@ fn a_search_from_above_passes_by_what_is_closed() {
     pi.finish();
 }
 
-/// A process left behind turns a name into a link and back, over and over, while the agent writes to that name.
+/// What was written outside of the workspace, or where it is only read, while a process left behind turned a name into a link
+/// and back, over and over, and the agent wrote to that name.
+fn written_through_links(mode: &str) -> Vec<String> {
+    let exchange = "import ctypes, time
+call = ctypes.CDLL(None).syscall
+end = time.time() + 20
+while time.time() < end: call(316, -100, b'd2', -100, b'l' + str(int(time.time() * 100) % 2).encode(), 2)";
+    let swap = format!(
+        "mkdir -p .pi d2; ln -s ../outside l0; ln -s .pi l1; (setsid python3 -c \"{exchange}\" >/dev/null 2>&1 &) ; sleep 0.3"
+    );
+    let writes = (0..60).map(|n| {
+        let path = format!("d2/swapped{n}");
+        Reply::tool(&format!("w{n}"), "write", json!({"path": path, "content": "x"}))
+    });
+    let calls = std::iter::once(bash("c1", &swap)).chain(writes);
+    let world = world(json!({ "mode": mode }), calls);
+    prepare(&world);
+    let pi = world.start();
+    pi.say("Go");
+    let dirs = [world.dir.root().join("outside"), world.dir.cwd().join(".pi")];
+    let names = dirs
+        .iter()
+        .flat_map(|dir| fs::read_dir(dir).unwrap())
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name.starts_with("swapped"))
+        .collect();
+    pi.finish();
+    names
+}
+
 #[test]
 fn a_link_that_comes_and_goes_opens_nothing() {
     if offered().0 == 0 {
         return;
     }
-    let swap = "mkdir -p d1 && (setsid sh -c 'for i in $(seq 4000); do ln -sfn ../outside d2; ln -sfn .pi d2; \
-        rm -rf d2; mkdir d2; rm -rf d2; done' >/dev/null 2>&1 &)";
-    let writes = (0..60).map(|n| {
-        Reply::tool(
-            &format!("w{n}"),
-            "write",
-            json!({"path": format!("d2/swapped{n}"), "content": "x"}),
-        )
-    });
-    let calls = std::iter::once(bash("c1", swap)).chain(writes);
-    let world = world(json!({"mode": "workspace-write"}), calls);
-    prepare(&world);
-    let pi = world.start();
-    pi.say("Go");
-    for dir in [world.dir.root().join("outside"), world.dir.cwd().join(".pi")] {
-        let names: Vec<String> = fs::read_dir(dir)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .filter(|name| name.starts_with("swapped"))
-            .collect();
-        assert_eq!(names, Vec::<String>::new());
-    }
-    pi.finish();
+    let free = written_through_links("off");
+    eprintln!("{} of 60 calls follow the link without a sandbox", free.len());
+    assert!(!free.is_empty());
+    assert_eq!(written_through_links("workspace-write"), Vec::<String>::new());
 }

@@ -261,6 +261,38 @@ fn the_doctor_says_what_there_is() {
     let expected = json!({"mode": "read-only", "landlock": landlock, "namespaces": namespaces});
     assert!(text.contains(&expected.to_string()), "{text}");
     let done = world.run(&["doctor"], "");
-    let row = done.out.lines().find(|line| line.contains("sandbox")).unwrap().to_owned();
-    assert!(row.contains("read-only"), "{row}");
+    let said = format!("read-only (available: Landlock {landlock}, ");
+    assert!(landlock == 0 || done.out.contains(&said), "{}", done.out);
+}
+
+#[test]
+fn skills_are_read_and_the_network_is_what_it_was_set_to() {
+    if offered().0 == 0 {
+        return;
+    }
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port();
+    let connect = format!("exec 9<>/dev/tcp/127.0.0.1/{port} && echo connected");
+    let socket =
+        |kind: &str| format!("python3 -c 'import socket as s; s.socket({kind})' 2>/dev/null && echo got");
+    let calls = [
+        bash("c1", &connect),
+        bash("c2", &socket("s.AF_UNIX")),
+        bash("c3", &socket("s.AF_INET, s.SOCK_RAW, 1")),
+        bash("c4", &socket("s.AF_PACKET, s.SOCK_RAW")),
+        bash("c5", "cat $PI_CODING_AGENT_DIR/skills/one/SKILL.md"),
+        Reply::tool("c6", "read", json!({"path": "../agent/skills/one/SKILL.md"})),
+    ];
+    let world = world(json!({"mode": "read-only", "network": true}), calls);
+    world
+        .dir
+        .write("../agent/skills/one/SKILL.md", "how to\n")
+        .unwrap();
+    let pi = world.start();
+    pi.say("Go");
+    let ends = ends(&pi);
+    assert_eq!(ends[0], (false, "connected\n".to_owned()));
+    assert!(ends[1..4].iter().all(|(is_error, _)| *is_error), "{ends:?}");
+    assert_eq!((ends[4].1.as_str(), ends[5].1.as_str()), ("how to\n", "how to\n"));
+    pi.finish();
 }
