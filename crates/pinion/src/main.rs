@@ -34,7 +34,8 @@ fn main() -> ExitCode {
         .first()
         .is_some_and(|word| word == tools::sandbox::SANDBOX_ARG)
     {
-        return tools::sandbox::launcher::main(std::env::args_os().skip(2).collect());
+        let words = std::env::args_os().skip(2).collect();
+        return tools::sandbox::launcher::main(words, std::env::current_dir(), environment::say);
     }
     match start(&words) {
         Ok(code) => code,

@@ -29,9 +29,10 @@ pub struct Offered {
     pub namespaces: bool,
 }
 
-/// Runs the launcher; `words` are its arguments without [`super::SANDBOX_ARG`]. Call it before anything else in `main`.
+/// Runs the launcher; `words` are its arguments without [`super::SANDBOX_ARG`], `cwd` is where it was started, and `say` prints
+/// what was asked for. Call it before anything else in `main`.
 #[must_use]
-pub fn main(words: Vec<OsString>) -> ExitCode {
+pub fn main(words: Vec<OsString>, cwd: std::io::Result<PathBuf>, say: impl FnOnce(&str)) -> ExitCode {
     let mut words = words.into_iter();
     let policy = words.next().unwrap_or_default();
     if policy == PROBE {
@@ -40,15 +41,10 @@ pub fn main(words: Vec<OsString>) -> ExitCode {
             landlock: landlock::version(),
             namespaces,
         };
-        let line = serde_json::to_string(&offered).unwrap_or_default();
-        let said = writeln!(std::io::stdout(), "{line}");
-        return if said.is_ok() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::from(FAILED)
-        };
+        say(&serde_json::to_string(&offered).unwrap_or_default());
+        return ExitCode::SUCCESS;
     }
-    let Err(why) = become_command(&policy.to_string_lossy(), words);
+    let Err(why) = become_command(&policy.to_string_lossy(), cwd, words);
     let _unread = writeln!(std::io::stderr(), "{COMPLAINT}{why}");
     ExitCode::from(FAILED)
 }
@@ -68,6 +64,7 @@ pub fn probe(launcher: &std::path::Path) -> Offered {
 
 fn become_command(
     policy: &str,
+    cwd: std::io::Result<PathBuf>,
     mut words: impl Iterator<Item = OsString>,
 ) -> Result<std::convert::Infallible, String> {
     let policy: Policy =
@@ -82,7 +79,7 @@ fn become_command(
     rustix::process::setrlimit(Resource::Core, none).map_err(|error| error.to_string())?;
     let is_shaped = mounts::fits(&policy) && mounts::begin();
     if is_shaped {
-        let cwd = std::env::current_dir().map_err(|error| error.to_string())?;
+        let cwd = cwd.map_err(|error| error.to_string())?;
         mounts::shape(&policy)?;
         rustix::process::chdir(&cwd).map_err(|error| format!("{}: {error}", cwd.display()))?;
     }

@@ -17,6 +17,7 @@ fn world(sandbox: Value, calls: impl IntoIterator<Item = Reply>) -> World {
 }
 
 /// What the system offers: the version of Landlock, and whether there are user namespaces.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn offered() -> (u64, bool) {
     let output = std::process::Command::new(PROGRAM)
         .args(["__sandbox", "probe"])

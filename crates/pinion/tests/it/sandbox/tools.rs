@@ -167,7 +167,7 @@ while time.time() < end: call(316, -100, b'd2', -100, b'l' + str(int(time.time()
     );
     let writes = (0..60).map(|n| {
         let path = format!("d2/swapped{n}");
-        Reply::tool(&format!("w{n}"), "write", json!({"path": path, "content": "x"}))
+        Reply::tool(format!("w{n}"), "write", json!({"path": path, "content": "x"}))
     });
     let calls = std::iter::once(bash("c1", &swap)).chain(writes);
     let world = world(json!({ "mode": mode }), calls);
