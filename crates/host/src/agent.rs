@@ -10,7 +10,7 @@ use llm::{Budgets, CacheRetention, Client};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
 use pinion_core::{LoopSettings, RetrySettings};
 use tools::{Reaper, Toolbox};
-use wire::state::PermissionMode;
+use wire::state::{PermissionMode, SandboxState};
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
@@ -36,6 +36,8 @@ pub struct Options {
     pub resources: ResourceOptions,
     /// The permission mode that the command line names (`--permission-mode`).
     pub permission_mode: Option<PermissionMode>,
+    /// The sandbox of tools, for those who ask; the toolbox has it itself.
+    pub sandbox: Option<SandboxState>,
     /// How long providers should keep prompts cached.
     pub cache_retention: CacheRetention,
     /// Names of the only tools that may be active, whoever brings them (`--tools`, `--no-tools`); none: no limit.

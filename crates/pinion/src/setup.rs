@@ -23,7 +23,7 @@ use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
 use crate::logs::Logs;
 use crate::modes::dialect;
-use crate::{run_command, sessions, version};
+use crate::{run_command, sandbox, sessions, version};
 
 /// The agent and what was odd while it was put together.
 pub(crate) struct Setup {
@@ -140,11 +140,14 @@ impl Setup {
 }
 
 fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) -> Agent {
-    let toolbox = Toolbox::new(
-        tools_config(&shared.registry, &settings, env),
-        shared.reaper.clone(),
-    );
     let (session_dir, own) = sessions::session_dir(args, env, settings.session_dir.as_deref());
+    let sandbox = sandbox::of(args, &settings, env, session_dir.as_deref());
+    let sandbox_state = sandbox.as_ref().map(sandbox::state);
+    let config = ToolsConfig {
+        sandbox,
+        ..tools_config(&shared.registry, &settings, env)
+    };
+    let toolbox = Toolbox::new(config, shared.reaper.clone());
     let options = Options {
         start: start_request(args, &settings),
         tools: active_tools(args, &settings),
@@ -158,6 +161,7 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
         resources: resource_options(args, &settings, env),
         cache_retention: env.cache_retention(),
         permission_mode: args.permission_mode,
+        sandbox: sandbox_state,
         only_tools: match &args.tools {
             Some(list) => Some(list.clone()),
             None => args.no_tools.then(Vec::new),
@@ -322,6 +326,7 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
         env: env.for_tools(&hidden),
         auto_resize_images: settings.images.auto_resize,
         fuzzy_edit: FuzzyEdit::KeepRest,
+        sandbox: None,
     }
 }
 

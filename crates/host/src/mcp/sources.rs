@@ -92,6 +92,7 @@ impl Entries {
         match read {
             Ok(_) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be => return,
+            Err(_) if !must_be && is_empty_directory(path) => return,
             Err(error) => return self.problems.push(format!("{}: {error}", path.display())),
         }
         let document: Value = match jsonc::parse(&text) {
@@ -144,6 +145,11 @@ impl Entries {
         }
         (servers, problems)
     }
+}
+
+/// The sandbox of the tools puts one where a file is missing, so that nothing else can be put there.
+fn is_empty_directory(path: &Path) -> bool {
+    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Does an entry say how the server is reached?

@@ -52,6 +52,7 @@ impl Session {
             todo_phases: self.machine.todos.phases().to_vec(),
             context_usage: self.context_usage(),
             permission_mode: self.permitting.mode(),
+            sandbox: self.agent.options.sandbox,
         }
     }
 

@@ -397,6 +397,17 @@ const TOOLS: &[Flag] = &[
         set::set_permission_mode,
         "off (default), auto, ask or read-only: which calls may run",
     ),
+    value(
+        &["--sandbox"],
+        "MODE",
+        set::set_sandbox,
+        "off (default), workspace-write or read-only: what tools can reach",
+    ),
+    switch(
+        &["--sandbox-network"],
+        |a| a.sandbox_network = true,
+        "Leave the network to commands in the sandbox",
+    ),
     switch(&["--no-mcp"], |a| a.no_mcp = true, "Start no MCP servers"),
     value(
         &["--mcp-config"],

@@ -157,6 +157,10 @@ pub(crate) struct Args {
     pub(crate) thinking: Option<ThinkingLevel>,
     /// `--permission-mode`.
     pub(crate) permission_mode: Option<wire::state::PermissionMode>,
+    /// `--sandbox`.
+    pub(crate) sandbox: Option<wire::state::SandboxMode>,
+    /// `--sandbox-network`.
+    pub(crate) sandbox_network: bool,
     /// `--models`, cut at commas.
     pub(crate) models: Vec<String>,
     /// `--api-key`.

@@ -51,6 +51,8 @@ mod retries_order;
 mod retry;
 mod rows_input;
 mod rows_output;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod sandbox;
 mod seeds;
 mod sessions;
 mod shell;

@@ -320,6 +320,36 @@ fn a_project_starts_servers_only_when_it_is_trusted() {
 }
 
 #[test]
+fn servers_run_outside_of_the_sandbox_and_what_it_leaves_behind_is_no_configuration() {
+    let command = json!({"command": "echo '{}' > .mcp.json/a || echo closed"});
+    let world = World::new([
+        Reply::tool("c1", "bash", command),
+        call("c2", "echo", json!({"text": "hi"})),
+        Reply::text(["ok"]),
+    ]);
+    world.settings(json!({"sandbox": {"mode": "workspace-write"}}));
+    configure(&world, &[("kit", "")]);
+    let place = world.dir.cwd().join(".mcp.json");
+    fs::create_dir(&place).unwrap();
+    let pi = world.start_with(&["--approve"]);
+    let lines = pi.say("Go");
+    assert_eq!(ends(&lines)[1], ("hi".to_owned(), false), "{lines:?}");
+    assert!(of_type(&pi.lines(), "notice").is_empty());
+    pi.finish();
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 0);
+    let listed = || world.run(&["mcp", "list", "--json", "--approve"], "");
+    let quiet = listed();
+    assert!(
+        quiet.out.contains("\"problems\":[]") && quiet.code == Some(0),
+        "{}",
+        quiet.out
+    );
+    // One with something in it is a mistake of somebody's.
+    fs::write(place.join("a"), "").unwrap();
+    assert!(listed().out.contains(".mcp.json: "));
+}
+
+#[test]
 fn rules_and_options_hold_for_tools_of_servers() {
     let world = World::new([call("c1", "echo", json!({"text": "hi"})), Reply::text(["ok"])]);
     let log = &configure(&world, &[("kit", "")])["kit"];
