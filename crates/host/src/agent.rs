@@ -10,11 +10,12 @@ use llm::{Budgets, CacheRetention, Client};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
 use pinion_core::{LoopSettings, RetrySettings};
 use tools::{Reaper, Toolbox};
-use wire::state::PermissionMode;
+use wire::state::{PermissionMode, SandboxState};
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
 use crate::extensions::{Choice, Extensions, Lender};
+use crate::mcp::McpSetup;
 use crate::resources::{ExtraPath, ResourceOptions, Resources};
 use crate::settings::Settings;
 use crate::trust::{Decision, Project, Trust};
@@ -36,6 +37,8 @@ pub struct Options {
     pub resources: ResourceOptions,
     /// The permission mode that the command line names (`--permission-mode`).
     pub permission_mode: Option<PermissionMode>,
+    /// The sandbox of tools, for those who ask; the toolbox has it itself.
+    pub sandbox: Option<SandboxState>,
     /// How long providers should keep prompts cached.
     pub cache_retention: CacheRetention,
     /// Names of the only tools that may be active, whoever brings them (`--tools`, `--no-tools`); none: no limit.
@@ -78,6 +81,8 @@ pub struct Agent {
     pub reaper: Reaper,
     /// Runs extensions.
     pub extensions: Arc<Extensions>,
+    /// Which MCP servers there are.
+    pub mcp: McpSetup,
     /// Answers for models of the session's extensions.
     pub lender: Option<Lender>,
     /// Who decided about which project.

@@ -9,6 +9,7 @@ mod hooks;
 mod hub;
 pub mod limits;
 mod mail;
+pub mod mcp;
 mod outbox;
 pub mod permissions;
 mod rendered;

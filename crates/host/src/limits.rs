@@ -112,6 +112,14 @@ pub const REFRESH_MODELS: Duration = Duration::from_secs(10);
 
 /// How often such a request is repeated below the surface, at most.
 pub const EXTENSION_RETRIES: u32 = 10;
+/// How long prompts wait for MCP servers that are being connected.
+pub const MCP_WAIT: Duration = Duration::from_secs(10);
+
+/// Bytes of text of an MCP tool's result that the model is shown; the whole is in a file (pi 1.x).
+pub const MCP_TEXT: usize = 20 << 10;
+
+/// Bytes of structured content that a result carries for clients.
+pub const MCP_STRUCTURED: usize = 256 << 10;
 
 /// User shell commands that run at the same time; more are refused.
 pub const BASH_RUNNING: usize = 64;

@@ -107,6 +107,16 @@ impl Client {
         }
     }
 
+    /// The HTTP client for an address, with the same proxies and certificates, for what is no request to a model. Redirects
+    /// stay within one origin.
+    ///
+    /// # Errors
+    /// When the address is none, or the system's certificates cannot be read.
+    pub async fn http(&self, url: &str) -> Result<reqwest::Client, LlmError> {
+        let url = Url::parse(url).map_err(|error| LlmError::Http(error.to_string()))?;
+        self.connector.client(&url).await
+    }
+
     /// Posts something that is no request to a model, with the same proxies and certificates; gives status and body. Needs a
     /// tokio runtime, always the same one.
     ///

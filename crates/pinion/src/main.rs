@@ -8,6 +8,7 @@ mod limits;
 mod logs;
 mod modes;
 mod run_command;
+mod sandbox;
 mod sessions;
 mod setup;
 mod signals;
@@ -26,6 +27,15 @@ fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     if words.first().is_some_and(|word| word == "__guardian") {
         return tools::guardian::main();
+    }
+    // So is the program that confines a command and becomes it (tools::sandbox); its words are no text.
+    #[cfg(target_os = "linux")]
+    if words
+        .first()
+        .is_some_and(|word| word == tools::sandbox::SANDBOX_ARG)
+    {
+        let words = std::env::args_os().skip(2).collect();
+        return tools::sandbox::launcher::main(words, std::env::current_dir(), environment::say);
     }
     match start(&words) {
         Ok(code) => code,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use host::extensions::{Choice, Extensions, Generation, Launch};
+use host::mcp::McpSetup;
 use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::trust::Trust;
@@ -23,7 +24,7 @@ use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
 use crate::logs::Logs;
 use crate::modes::dialect;
-use crate::{run_command, sessions, version};
+use crate::{run_command, sandbox, sessions, version};
 
 /// The agent and what was odd while it was put together.
 pub(crate) struct Setup {
@@ -163,13 +164,21 @@ impl Setup {
 impl Workshop {
     fn agent(self, settings: Settings) -> Agent {
         let Self { args, env, shared } = &self;
-        let toolbox = Toolbox::new(
-            tools_config(&shared.registry, &settings, env),
-            shared.reaper.clone(),
-        );
-        let options = options(args, env, &settings);
+        let (session_dir, _) = sessions::session_dir(args, env, settings.session_dir.as_deref());
+        let sandbox = sandbox::of(args, &settings, env, session_dir.as_deref());
+        let options = Options {
+            sandbox: sandbox.as_ref().map(sandbox::state),
+            ..options(args, env, &settings)
+        };
+        let config = ToolsConfig {
+            sandbox,
+            ..tools_config(&shared.registry, &settings, env)
+        };
+        let toolbox = Toolbox::new(config, shared.reaper.clone());
+        let mcp = mcp_setup(args, env, &settings, &shared.registry);
         let shared = shared.clone();
         Agent {
+            mcp,
             version: version::OWN.to_owned(),
             agent_dir: env.agent_dir.clone(),
             cwd: env.cwd.clone(),
@@ -203,6 +212,7 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
         resources: resource_options(args, settings, env),
         cache_retention: env.cache_retention(),
         permission_mode: args.permission_mode,
+        sandbox: None,
         only_tools: match &args.tools {
             Some(list) => Some(list.clone()),
             None => args.no_tools.then(Vec::new),
@@ -230,6 +240,36 @@ pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
         },
         has_ui: !matches!(dialect, Dialect::Hooks | Dialect::Omp),
         flags: args.extension_flags.clone(),
+    }
+}
+
+/// Which MCP servers there are, besides those of files.
+pub(crate) fn mcp_setup(
+    args: &Args,
+    env: &Environment,
+    settings: &Settings,
+    registry: &Registry,
+) -> McpSetup {
+    let lookup = env.lookup();
+    McpSetup {
+        off: args.no_mcp,
+        files: args.mcp_config.iter().map(|path| env.path(path)).collect(),
+        expand: mcp::Expander {
+            lookup: Arc::new(move |name: &str| lookup(name)),
+            run: Arc::new(run_command::run),
+            home: env.home.clone(),
+        },
+        env: env.for_tools(&hidden_variables(registry, settings)),
+        tmp_dir: env.tmp_dir.clone(),
+    }
+}
+
+/// Variables with keys, which children do not get unless the user wants it.
+fn hidden_variables(registry: &Registry, settings: &Settings) -> Vec<String> {
+    if settings.keep_keys_in_tool_env {
+        Vec::new()
+    } else {
+        registry.key_variables()
     }
 }
 
@@ -343,11 +383,7 @@ pub(crate) fn start_request(args: &Args, settings: &Settings) -> StartRequest {
 }
 
 fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> ToolsConfig {
-    let hidden = if settings.keep_keys_in_tool_env {
-        Vec::new()
-    } else {
-        registry.key_variables()
-    };
+    let hidden = hidden_variables(registry, settings);
     ToolsConfig {
         tmp_dir: env.tmp_dir.clone(),
         home: env.home.clone(),
@@ -357,6 +393,7 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
         env: env.for_tools(&hidden),
         auto_resize_images: settings.images.auto_resize,
         fuzzy_edit: FuzzyEdit::KeepRest,
+        sandbox: None,
     }
 }
 

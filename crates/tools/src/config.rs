@@ -8,6 +8,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
 
+use crate::sandbox::Sandbox;
+
 /// What all calls of a toolbox share.
 #[derive(Debug, Clone, Default)]
 pub struct ToolsConfig {
@@ -27,6 +29,8 @@ pub struct ToolsConfig {
     pub auto_resize_images: bool,
     /// What an edit that only matched in normalised form does to the lines it did not touch.
     pub fuzzy_edit: FuzzyEdit,
+    /// What tools are confined to, if to anything.
+    pub sandbox: Option<Sandbox>,
 }
 
 /// What happens to the rest of a file when an edit needed the normalised form (pi-core.md 5.5).

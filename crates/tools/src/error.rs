@@ -30,6 +30,9 @@ pub enum ToolsError {
     /// The working directory is gone.
     #[error("Working directory does not exist: {}\nNo command can run there.", .0.display())]
     CwdMissing(PathBuf),
+    /// There is no sandbox to be had.
+    #[error("{0}")]
+    Sandbox(String),
     /// The pipe of a command failed.
     #[error("Cannot read the output of the command: {0}")]
     Pipe(#[source] std::io::Error),

@@ -17,6 +17,7 @@ pub mod pattern;
 mod queue;
 mod read;
 pub mod reaper;
+pub mod sandbox;
 mod search;
 pub mod text;
 mod toolbox;
@@ -27,8 +28,10 @@ pub use bash::{BashRun, UserBash};
 pub use config::{FuzzyEdit, Progress, ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 pub use error::ToolsError;
 pub use info::{ToolInfo, infos};
+pub use path::real_path;
 #[cfg(target_os = "linux")]
 pub use reaper::guardian;
 pub use reaper::{GuardianLaunch, Reaper};
+pub use sandbox::Sandbox;
 pub use toolbox::Toolbox;
 pub use validate::ForeignSchema;

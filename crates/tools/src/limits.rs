@@ -96,6 +96,8 @@ pub const KILL_ROUNDS: u32 = 200;
 /// Pause between two such rounds, first and last; it doubles in between.
 pub const KILL_PAUSE: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(10));
 
+/// Links followed on the way to one file, at most; as many as Linux follows.
+pub const LINKS: usize = 40;
 /// How long a write that has begun is waited for after an abort.
 pub const WRITE_GRACE: Duration = Duration::from_secs(2);
 /// Nesting that argument validation follows in a schema and in a value.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use wire::ToolResult;
 
 use crate::args::Args;
-use crate::bash::{self, BashRun, Shell, UserBash};
+use crate::bash::{self, BashRun, Means, Shell, UserBash};
 use crate::config::{ToolContext, ToolOutcome, ToolRequest, ToolsConfig};
 use crate::error::ToolsError;
 use crate::info::{ToolInfo, infos};
@@ -18,6 +18,7 @@ use crate::path::Resolver;
 use crate::queue::FileQueue;
 use crate::read::{ImageRules, Window};
 use crate::reaper::Reaper;
+use crate::sandbox::{Aim, Guard, Policy, file_tool};
 use crate::search::{find, grep, ls};
 use crate::validate::{NullText, validate_with};
 use crate::{edit, limits, read, write};
@@ -36,6 +37,7 @@ struct Shared {
     shell: Shell,
     reaper: Reaper,
     queue: FileQueue,
+    guard: Option<Guard>,
 }
 
 impl Toolbox {
@@ -43,8 +45,11 @@ impl Toolbox {
     #[must_use]
     pub fn new(config: ToolsConfig, reaper: Reaper) -> Self {
         let shell = Shell::new(&config);
+        let guard = config.sandbox.clone();
+        let guard = guard.map(|sandbox| Guard::new(sandbox, &config.tmp_dir));
         Self {
             shared: Arc::new(Shared {
+                guard,
                 config,
                 shell,
                 reaper,
@@ -109,7 +114,13 @@ impl Toolbox {
         let shared = &self.shared;
         let done = match call.name.as_str() {
             "bash" => {
-                bash::tool::run(&args, &ctx, &shared.shell, &shared.reaper, &shared.config.tmp_dir).await
+                let means = Means {
+                    shell: &shared.shell,
+                    reaper: &shared.reaper,
+                    tmp_dir: &shared.config.tmp_dir,
+                    guard: shared.guard.as_ref(),
+                };
+                bash::tool::run(&args, &ctx, &means).await
             }
             "read" => self.read(args, &ctx).await,
             "edit" => self.edit(args, &ctx).await,
@@ -135,7 +146,13 @@ impl Toolbox {
     /// When the command could not be started.
     pub async fn user_bash(&self, request: UserBash) -> Result<BashRun, ToolsError> {
         let shared = &self.shared;
-        bash::user::run(request, &shared.shell, &shared.reaper, &shared.config.tmp_dir).await
+        let means = Means {
+            shell: &shared.shell,
+            reaper: &shared.reaper,
+            tmp_dir: &shared.config.tmp_dir,
+            guard: shared.guard.as_ref().filter(|guard| guard.is_for_users()),
+        };
+        bash::user::run(request, &means).await
     }
 
     /// The file or directory that a call with prepared arguments is about; none for tools without one, and for a name that
@@ -162,14 +179,23 @@ impl Toolbox {
         }
     }
 
+    /// What the sandbox says of a call, if there is one.
+    fn policy(&self, ctx: &ToolContext) -> Result<Option<Policy>, String> {
+        let guard = self.shared.guard.as_ref();
+        guard.map(|guard| guard.policy(&ctx.cwd)).transpose()
+    }
+
     async fn read(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let path = self.resolver(ctx).resolve_existing(args.str("path"))?;
         let images = ImageRules {
             resize: self.shared.config.auto_resize_images,
             seen: ctx.sees_images,
         };
+        let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
-            read::read(&path, args.str("path"), Window::of(&args), images, &cancel)
+            file_tool(policy.as_ref(), Aim::Read, &path, || {
+                read::read(&path, args.str("path"), Window::of(&args), images, &cancel)
+            })
         })
         .await
     }
@@ -177,20 +203,26 @@ impl Toolbox {
     async fn edit(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let path = self.resolver(ctx).resolve(args.str("path"))?;
         let mode = self.shared.config.fuzzy_edit;
+        let policy = self.policy(ctx)?;
         let turn = self.turn(&path, ctx).await?;
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
-            edit::edit(&path, args.str("path"), &edit::edits(args.get("edits")), mode)
+            file_tool(policy.as_ref(), Aim::Edit, &path, || {
+                edit::edit(&path, args.str("path"), &edit::edits(args.get("edits")), mode)
+            })
         })
         .await
     }
 
     async fn write(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let path = self.resolver(ctx).resolve(args.str("path"))?;
+        let policy = self.policy(ctx)?;
         let turn = self.turn(&path, ctx).await?;
         blocking(&ctx.cancel, limits::WRITE_GRACE, move |_| {
             let _turn = turn;
-            write::write(&path, args.str("path"), args.str("content"))
+            file_tool(policy.as_ref(), Aim::Write, &path, || {
+                write::write(&path, args.str("path"), args.str("content"))
+            })
         })
         .await
     }
@@ -214,8 +246,11 @@ impl Toolbox {
 
     async fn grep(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let (root, query) = (self.root(&args, ctx)?, grep::Query::of(&args));
+        let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
-            grep::grep(&root, &query, &cancel)
+            file_tool(policy.as_ref(), Aim::Read, &root, || {
+                grep::grep(&root, &query, &cancel)
+            })
         })
         .await
     }
@@ -223,8 +258,11 @@ impl Toolbox {
     async fn find(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let root = self.root(&args, ctx)?;
         let limit = args.limit("limit", limits::FIND_LIMIT);
+        let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
-            find::find(&root, args.str("pattern"), limit, &cancel)
+            file_tool(policy.as_ref(), Aim::Read, &root, || {
+                find::find(&root, args.str("pattern"), limit, &cancel)
+            })
         })
         .await
     }
@@ -232,8 +270,11 @@ impl Toolbox {
     async fn ls(&self, args: Args, ctx: &ToolContext) -> Result<ToolResult, String> {
         let root = self.root(&args, ctx)?;
         let limit = args.limit("limit", limits::LS_LIMIT);
+        let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
-            ls::ls(&root, limit, &cancel)
+            file_tool(policy.as_ref(), Aim::Read, &root, || {
+                ls::ls(&root, limit, &cancel)
+            })
         })
         .await
     }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use crate::content::ToolCall;
 use crate::entry::Entry;
 use crate::hosted::UriOperation;
+use crate::mcp::McpServer;
 use crate::message::Message;
 use crate::model::ThinkingLevel;
 use crate::rule::Rule;
@@ -435,6 +436,12 @@ pub enum Event {
         lines: Vec<u64>,
         /// Bytes of a torn last line that were cut off.
         torn_bytes: u64,
+    },
+    /// Something about the session's MCP servers has changed. Told only where `get_mcp_servers`, `set_mcp_servers` or
+    /// `mcp_reconnect` was used.
+    McpServersChange {
+        /// The servers of the session.
+        servers: Vec<McpServer>,
     },
     /// Nothing was said for a while, but the run is alive. Sent only to clients that asked for it with `hello`.
     Heartbeat {

@@ -54,6 +54,7 @@ names! {
     BashExecutionUpdate = "bash_execution_update";
     Notice = "notice";
     SessionDamage = "session_damage";
+    McpServersChange = "mcp_servers_change";
     Heartbeat = "heartbeat";
 }
 

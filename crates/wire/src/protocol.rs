@@ -8,7 +8,7 @@ use crate::Dialect;
 pub const PROTOCOL_VERSION: &str = "1.1.0";
 
 /// What this agent can do beyond the commands' names, as `get_protocol` lists it.
-pub const CAPABILITIES: [&str; 14] = [
+pub const CAPABILITIES: [&str; 15] = [
     "continue",
     "deltas",
     "dialogs",
@@ -16,6 +16,7 @@ pub const CAPABILITIES: [&str; 14] = [
     "heartbeat",
     "host_tools",
     "host_uris",
+    "mcp",
     "permissions",
     "queue_items",
     "replay",

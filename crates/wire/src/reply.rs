@@ -11,6 +11,7 @@ use crate::connection::{Protocol, Replayed, Welcome};
 use crate::entry::Entry;
 use crate::event::CompactionResult;
 use crate::hosted::{HostToolNames, HostUriSchemes};
+use crate::mcp::McpServers;
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
 use crate::state::{BashResult, ContextUsage, PermissionMode, SessionState, SessionStats, TrustState};
@@ -485,6 +486,7 @@ pub enum Reply {
     Completions(Completions),
     /// See [`Shortcuts`].
     Shortcuts(Shortcuts),
+    McpServers(McpServers),
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

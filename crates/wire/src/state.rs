@@ -74,6 +74,58 @@ impl PermissionMode {
     }
 }
 
+/// What the commands and file tools of the model are confined to by the kernel. Each mode is stricter than the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    /// Nothing.
+    #[default]
+    Off,
+    /// They write below the working directory and a temporary directory only.
+    WorkspaceWrite,
+    /// They write below a temporary directory only.
+    ReadOnly,
+}
+
+impl SandboxMode {
+    /// All of them, the loosest first.
+    pub const ALL: [Self; 3] = [Self::Off, Self::WorkspaceWrite, Self::ReadOnly];
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::WorkspaceWrite => "workspace-write",
+            Self::ReadOnly => "read-only",
+        }
+    }
+
+    /// The mode of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|mode| mode.as_str() == word)
+    }
+
+    /// Does it confine nothing?
+    #[must_use]
+    pub fn is_off(&self) -> bool {
+        *self == Self::Off
+    }
+}
+
+/// The sandbox of a session's tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxState {
+    /// What tools are confined to; never `off`.
+    pub mode: SandboxMode,
+    /// May commands use the network?
+    pub network: bool,
+}
+
 /// How full the context is.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -136,6 +188,9 @@ pub struct SessionState {
     /// Whether the project is trusted; absent when nothing of it is held back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_trust: Option<TrustState>,
+    /// The sandbox of tools; absent when there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxState>,
 }
 
 /// How far the project is trusted, and what it brings that does not count because of that.

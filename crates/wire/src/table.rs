@@ -13,6 +13,7 @@ use crate::command::{
     ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
+use crate::mcp::{McpReconnectParams, McpServersParams};
 
 /// How a command is scheduled (DESIGN.md, "The house").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,6 +121,8 @@ macro_rules! commands {
 use crate::connection::{Protocol, Replayed, Welcome};
 #[cfg(feature = "schema")]
 use crate::hosted::{HostToolNames, HostUriSchemes};
+#[cfg(feature = "schema")]
+use crate::mcp::McpServers;
 #[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
@@ -269,6 +272,14 @@ commands! {
     SetHostTools(HostToolsParams) = "set_host_tools", Ordered -> HostToolNames;
     /// Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those set before.
     SetHostUriSchemes(HostUriSchemesParams) = "set_host_uri_schemes", Ordered -> HostUriSchemes;
+    /// The session's MCP servers and how they are doing. They are started if they were not. From here on the session tells
+    /// `mcp_servers_change`.
+    GetMcpServers(NoParams) = "get_mcp_servers", Ordered -> McpServers;
+    /// Gives the session MCP servers besides those of files; of one name, these count. They take the place of those set
+    /// before, and stay when the session goes on in another file. Nothing changes unless all of them are as they must be.
+    SetMcpServers(McpServersParams) = "set_mcp_servers", Ordered -> McpServers;
+    /// Connects an MCP server anew, or all of them; answered before it is known what comes of it.
+    McpReconnect(McpReconnectParams) = "mcp_reconnect", Ordered -> ();
 }
 
 /// What is read of a line before its type is known.

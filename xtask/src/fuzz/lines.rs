@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::prng::Prng;
 
 /// Commands that ask a model, run a shell, write a file, or keep what they are given.
-const LEFT_OUT: [&str; 15] = [
+const LEFT_OUT: [&str; 16] = [
     "prompt",
     "steer",
     "follow_up",
@@ -20,6 +20,7 @@ const LEFT_OUT: [&str; 15] = [
     "queue_message",
     "set_host_tools",
     "set_host_uri_schemes",
+    "set_mcp_servers",
     "set_todos",
     "switch_session",
 ];

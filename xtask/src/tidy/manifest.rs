@@ -5,18 +5,22 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("wire", &[]),
     ("core", &["wire"]),
     ("llm", &["wire"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
     ("extensions", &[]),
-    ("host", &["wire", "core", "llm", "tools", "store", "extensions"]),
+    ("mcp", &[]),
+    (
+        "host",
+        &["wire", "core", "llm", "tools", "store", "extensions", "mcp"],
+    ),
     ("serve", &["wire", "host"]),
     (
         "pinion",
-        &["wire", "core", "llm", "tools", "store", "host", "serve"],
+        &["wire", "core", "llm", "tools", "store", "host", "serve", "mcp"],
     ),
     ("client", &["wire"]),
     ("testkit", &["wire"]),

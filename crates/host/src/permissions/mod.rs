@@ -9,6 +9,8 @@ mod paths;
 mod rule;
 mod shell;
 #[cfg(test)]
+mod table;
+#[cfg(test)]
 mod tests;
 mod wild;
 

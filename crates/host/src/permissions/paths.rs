@@ -2,13 +2,10 @@
 //! the one it really has, with every link followed. A rule that forbids holds when either fits; a rule that allows must fit
 //! the real one, so a link that points elsewhere loosens nothing.
 
-use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-
-/// Links followed on the way to one file, at most; as many as Linux follows.
-const MAX_LINKS: usize = 40;
+use tools::real_path;
 
 /// Where patterns begin.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +65,11 @@ impl PathPattern {
             };
             allows.add(&base, &below)?;
             forbids.add(&base, &below)?;
+        }
+        if let Some(whole) = rest.strip_suffix("/**").filter(|whole| !whole.is_empty()) {
+            // Who may not touch what is in a directory may not look through it either.
+            forbids.add(&base_of(text, bases), whole)?;
+            forbids.add(&real_path(&base_of(text, bases)), whole)?;
         }
         if anywhere {
             forbids.add(Path::new("/"), &format!("**/{rest}"))?;
@@ -193,46 +195,4 @@ impl Globs {
     fn build(&self) -> Result<GlobSet, String> {
         self.set.build().map_err(|error| error.kind().to_string())
     }
-}
-
-/// The path with every link followed, as far as there is something; links to what is not there too. A path that goes round
-/// in circles stays as it is: nothing can be opened by it.
-fn real_path(path: &Path) -> PathBuf {
-    let mut real = PathBuf::new();
-    let mut left: Vec<OsString> = parts(path);
-    let mut links = 0;
-    while let Some(part) = left.pop() {
-        match Path::new(&part).components().next() {
-            Some(Component::RootDir | Component::Prefix(_)) => {
-                real = PathBuf::from(part);
-                continue;
-            }
-            Some(Component::ParentDir) => {
-                real.pop();
-                continue;
-            }
-            Some(Component::CurDir) | None => continue,
-            Some(Component::Normal(_)) => {}
-        }
-        let next = real.join(&part);
-        match std::fs::read_link(&next) {
-            Ok(target) => {
-                links += 1;
-                if links > MAX_LINKS {
-                    return path.to_path_buf();
-                }
-                left.extend(parts(&target));
-            }
-            Err(_) => real = next,
-        }
-    }
-    real
-}
-
-/// The parts of a path, the last one first.
-fn parts(path: &Path) -> Vec<OsString> {
-    path.components()
-        .rev()
-        .map(|part| part.as_os_str().to_owned())
-        .collect()
 }

@@ -152,6 +152,7 @@ impl Session {
         self.calls.reset();
         self.hosted.reset();
         self.extensions.forget_calls();
+        self.mcp.tools_mut().reset();
     }
 
     /// Looks a call up and checks its arguments.
@@ -160,6 +161,9 @@ impl Session {
             return Prepared::Refused(ToolResult::error(format!("Tool {} not found", call.name)));
         }
         if let Some(prepared) = self.extensions.prepare(slot, call) {
+            return prepared;
+        }
+        if let Some(prepared) = self.mcp.tools_mut().prepare(slot, call) {
             return prepared;
         }
         if call.name == pinion_core::todo::TOOL {

@@ -26,10 +26,14 @@ impl Session {
                 self.outbox.ask_connection(origin, command, snapshot).await;
             }
             Mail::Frame(frame) => self.on_frame(frame).await,
-            Mail::Command(origin, command) if self.waits_for_extensions(&command) => {
-                self.later.push_back(Later::Held(origin, Box::new(command)));
+            Mail::Command(origin, command) => {
+                let is_early = self.begin_mcp(&command).await;
+                if is_early || self.waits_for_extensions(&command) {
+                    self.later.push_back(Later::Held(origin, Box::new(command)));
+                } else {
+                    self.on_command(origin, command).await;
+                }
             }
-            Mail::Command(origin, command) => self.on_command(origin, command).await,
             // Who asked may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
         }
@@ -98,6 +102,9 @@ impl Session {
             Command::SetPermissionMode(params) => Ok(self.set_permission_mode(params)),
             Command::GetProjectTrust(_) => Ok(self.get_project_trust()),
             Command::SetProjectTrust(params) => self.set_project_trust(params),
+            Command::GetMcpServers(_) => Ok(self.get_mcp_servers().await),
+            Command::SetMcpServers(params) => self.set_mcp_servers(&params).await,
+            Command::McpReconnect(params) => self.mcp_reconnect(&params).await,
             Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => self.set_switch(other),
         };

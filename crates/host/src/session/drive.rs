@@ -94,7 +94,8 @@ impl Session {
             Effect::RunTool(slot) => {
                 if let Some(input) = self.run_own(slot) {
                     inputs.push_back(Input::Tool(slot, input));
-                } else if !self.run_theirs(slot) && !self.ask_host(slot, inputs).await {
+                } else if !self.run_theirs(slot) && !self.run_mcp(slot) && !self.ask_host(slot, inputs).await
+                {
                     self.run_call(slot);
                 }
             }

@@ -23,6 +23,7 @@ impl Session {
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
         let own = self.active().map(|info| info.spec);
         own.chain(self.extensions.tools().specs(&self.active_tools))
+            .chain(self.mcp.tools().specs(&self.active_tools))
             .chain(self.hosted.specs(&self.active_tools))
             .collect()
     }

@@ -12,6 +12,7 @@ use super::calls::CallReport;
 use super::dialogs::{Answer, News};
 use super::drive::now_ms;
 use super::extensions;
+use super::mcp;
 use super::permitting::Asking;
 use super::shell::ShellReport;
 use super::summarising::{Summarised, Summarising};
@@ -26,6 +27,7 @@ pub(super) enum Happening {
     Dialog(News),
     Permission(Answer),
     Extension(extensions::News),
+    Mcp(mcp::News),
     RetryDue,
     TodoDue,
     Closed,
@@ -48,6 +50,7 @@ impl Session {
             summarised = summaries(summarising) => Happening::Summarised(summarised),
             news = self.dialogs.next() => Happening::Dialog(news),
             news = self.extensions.next() => Happening::Extension(news),
+            news = self.mcp.next() => Happening::Mcp(news),
             answer = permission(asking) => Happening::Permission(answer),
             () = due(timer) => Happening::RetryDue,
             () = at(todo) => Happening::TodoDue,

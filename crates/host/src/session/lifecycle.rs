@@ -22,6 +22,7 @@ use super::calls::Calls;
 use super::dialogs::Dialogs;
 use super::extensions::{Agenda, Extended};
 use super::hosted::Hosted;
+use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
 
@@ -78,6 +79,7 @@ impl Session {
             dialogs: Dialogs::new(agent.settings.dialog_wait()),
             permitting,
             extensions,
+            mcp: Mcp::default(),
             agenda: Agenda::default(),
             cwd,
             system_prompt: None,

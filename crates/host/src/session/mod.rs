@@ -17,6 +17,7 @@ mod extensions;
 mod happening;
 mod hosted;
 mod lifecycle;
+mod mcp;
 mod modelling;
 mod navigating;
 mod permitting;
@@ -61,6 +62,7 @@ use self::dialogs::Dialogs;
 use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
 use self::hosted::Hosted;
+use self::mcp::Mcp;
 use self::navigating::Moving;
 use self::permitting::Permitting;
 use self::prompting::Later;
@@ -110,6 +112,8 @@ pub struct Session {
     /// Which calls may run.
     permitting: Permitting,
     extensions: Extended,
+    /// MCP servers.
+    mcp: Mcp,
     /// What is left to be done while an event waits for extensions.
     agenda: Agenda,
     retry_timer: Option<Pin<Box<Sleep>>>,
@@ -177,6 +181,7 @@ impl Session {
             Happening::Dialog(news) => self.dialogs.deal_with(news, &self.outbox).await,
             Happening::Permission(answer) => self.on_permission(answer).await,
             Happening::Extension(news) => self.on_extension(news).await,
+            Happening::Mcp(news) => self.on_mcp(news).await,
             Happening::Closed => self.dialogs.lose_client(),
         }
         self.note_prompts();
@@ -185,6 +190,7 @@ impl Session {
 
     /// The run ends as after an abort, so that what was said so far is on disk. What does not end in time is left behind.
     async fn wind_up(&mut self) {
+        self.withdraw_prompt().await;
         let quiet = async {
             self.drive(pinion_core::Input::Abort).await;
             self.shells.cancel();
@@ -193,6 +199,7 @@ impl Session {
                 || self.shells.are_running()
                 || !self.agenda.is_empty()
                 || self.extensions.owes()
+                || self.mcp.is_asking()
             {
                 let happening = self.next(None).await;
                 self.deal_with(happening).await;
@@ -205,6 +212,7 @@ impl Session {
         self.summarising = None;
         self.calls.cancel();
         self.shells.cancel();
+        self.end_mcp();
     }
 
     /// Asks whoever sits in front of the client.

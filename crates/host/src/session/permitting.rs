@@ -105,6 +105,9 @@ impl Session {
         if let Some(call) = self.hosted.call_at(slot) {
             return Some(call);
         }
+        if let Some((name, _)) = self.mcp.tools().at(slot) {
+            return Some(Call::other(name));
+        }
         // A tool of an extension that takes the place of one of ours does the same kind of thing.
         let theirs = self.extensions.tools().at(slot);
         let ours = || {

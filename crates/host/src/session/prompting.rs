@@ -52,6 +52,10 @@ impl Session {
         let Some(origin) = self.run_command(origin, &params.message) else {
             return;
         };
+        let Some((origin, given)) = self.ask_prompt(origin, params).await else {
+            return;
+        };
+        params = given;
         let (attachments, images) = (
             std::mem::take(&mut params.attachments),
             std::mem::take(&mut params.images),
@@ -112,6 +116,7 @@ impl Session {
 
     pub(super) async fn abort(&mut self, origin: Origin) {
         self.withdraw_sayings().await;
+        self.withdraw_prompt().await;
         self.drive(Input::Abort).await;
         self.later.push_back(Later::Respond(origin));
     }
@@ -169,6 +174,7 @@ impl Session {
                     | Later::Say(_)
             )
         }) || self.extensions.holds_mail()
+            || self.mcp.is_asking()
     }
 
     /// Does what waited for the session to be idle.
@@ -176,7 +182,8 @@ impl Session {
         while self.machine.is_idle() && self.agenda.is_empty() && !self.extensions.holds_mail() {
             self.unpark().await;
             // What depends on extensions that are being loaded waits for them, and what came after it, too.
-            if matches!(self.later.front(), Some(Later::Held(..))) && self.extensions.is_opening() {
+            let is_early = self.extensions.is_opening() || self.mcp.is_connecting();
+            if matches!(self.later.front(), Some(Later::Held(..))) && is_early {
                 break;
             }
             // Commands of the user belong to the session they were typed in; they are being killed and end in a moment.

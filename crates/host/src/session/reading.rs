@@ -53,6 +53,7 @@ impl Session {
             context_usage: self.context_usage(),
             permission_mode: self.permitting.mode(),
             project_trust: self.trust_state(),
+            sandbox: self.agent.options.sandbox,
         }
     }
 

@@ -307,6 +307,7 @@ impl Session {
         self.calls.reset();
         self.permitting = self.permitting.anew(&self.agent, &self.cwd);
         self.resources = self.agent.load_resources(&self.cwd);
+        self.move_mcp();
         self.system_prompt = None;
         if has_messages && !has_level {
             self.note_start(true)?;

@@ -23,7 +23,7 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 70] = [
+const USED: [&str; 79] = [
     "packages",
     "extensions",
     "hooks",
@@ -82,6 +82,14 @@ const USED: [&str; 70] = [
     "permissions.allow",
     "permissions.ask",
     "permissions.deny",
+    "sandbox.mode",
+    "sandbox.network",
+    "sandbox.unixSockets",
+    "sandbox.gitWritable",
+    "sandbox.userBash",
+    "sandbox.writable",
+    "sandbox.readable",
+    "sandbox.denyRead",
     "dialogTimeoutMs",
     // Objects themselves: their members are what counts.
     "thinkingBudgets",
@@ -95,6 +103,7 @@ const USED: [&str; 70] = [
     "ttsr",
     "localServers",
     "permissions",
+    "sandbox",
 ];
 
 /// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
@@ -154,7 +163,7 @@ const RENAMED: [(&str, &str); 3] = [
 ];
 
 /// Objects whose members are looked at one by one.
-const OPENED: [&str; 12] = [
+const OPENED: [&str; 13] = [
     "thinkingBudgets",
     "compaction",
     "branchSummary",
@@ -167,6 +176,7 @@ const OPENED: [&str; 12] = [
     "ttsr",
     "localServers",
     "permissions",
+    "sandbox",
 ];
 
 /// What a key means, given by its path (`retry.provider.maxRetries`).

@@ -48,7 +48,9 @@ pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> 
         // Not even a trusted project gets at the user's keys.
         found.mark("keepKeysInToolEnv", &KeyUse::GlobalOnly);
         keys.remove("keepKeysInToolEnv");
-        found.mark("permissions.allow", &KeyUse::GlobalOnly);
+        for key in ["permissions.allow", "sandbox.writable", "sandbox.readable"] {
+            found.mark(key, &KeyUse::GlobalOnly);
+        }
     }
     let mut layer = Layer {
         path,

@@ -12,6 +12,7 @@ pub mod limits;
 mod nudges;
 mod permissions;
 mod reader;
+mod sandbox;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -34,6 +35,7 @@ use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
 pub use permissions::{PermissionLayer, PermissionSettings};
 use reader::Reader;
+pub use sandbox::SandboxSettings;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
     LocalServerSettings, ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,
@@ -123,6 +125,8 @@ pub struct Settings {
     pub local_servers: LocalServerSettings,
     /// `permissions`, of the user and of the project.
     pub permissions: PermissionSettings,
+    /// `sandbox`, of the user and of the project.
+    pub sandbox: SandboxSettings,
     /// `dialogTimeoutMs`: how long a question to the user waits that does not say; 0 is without end.
     pub dialog_timeout_ms: Option<u64>,
     /// What the project may decide.

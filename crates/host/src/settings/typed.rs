@@ -14,7 +14,7 @@ use crate::settings::types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
     ProjectAccess, ProviderRetrySettings, RetrySettings,
 };
-use crate::settings::{Settings, SettingsSource, hooks, layers, limits, nudges, permissions};
+use crate::settings::{Settings, SettingsSource, hooks, layers, limits, nudges, permissions, sandbox};
 
 /// Reads every key that has a meaning for us; all others stay in `raw`.
 pub(super) fn typed(
@@ -74,6 +74,7 @@ pub(super) fn typed(
         ttsr: nudges::ttsr(reader),
         local_servers: local_servers(reader),
         permissions: permissions::permissions(reader),
+        sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
         project,
         decided_by: crate::trust::DecidedBy::Nobody,

@@ -71,6 +71,10 @@ impl Project<'_> {
             .filter(|(path, _)| is_something(path) && !self.agent_dir.starts_with(path))
             .map(|(path, kind)| brought(kind, path))
             .collect();
+        let servers = self.cwd.join(".mcp.json");
+        if is_something(&servers) {
+            found.push(brought("mcp", servers));
+        }
         if access == ProjectAccess::None {
             let home = self.home.map(|home| home.join(".agents"));
             for dir in self.cwd.ancestors().take(limits::ANCESTORS) {

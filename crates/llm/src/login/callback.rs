@@ -16,21 +16,41 @@ use super::limits::{CALLBACK_CONNECTIONS, CALLBACK_READ, MAX_CALLBACK};
 pub(super) type Outcome = Result<String, LoginError>;
 
 /// A bound port.
-pub(super) struct Callback(TcpListener);
+#[derive(Debug)]
+pub struct Callback(TcpListener);
 
 impl Callback {
-    pub(super) async fn bind(host: &str, port: u16) -> io::Result<Self> {
+    /// Binds a port; 0 takes a free one.
+    ///
+    /// # Errors
+    /// When it is taken.
+    pub async fn bind(host: &str, port: u16) -> io::Result<Self> {
         TcpListener::bind((host, port)).await.map(Self)
     }
 
-    pub(super) fn port(&self) -> u16 {
+    /// The port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
         self.0.local_addr().map_or(0, |address| address.port())
     }
 
     /// Waits for the code of the login with this state. Browsers open connections they do not use and ask for icons, and
     /// other pages may call us: none of that ends the wait.
     pub(super) async fn wait(&self, path: &str, state: &str) -> Outcome {
-        let mut visits: JoinSet<Option<Outcome>> = JoinSet::new();
+        self.visited(path, state).await.1
+    }
+
+    /// The same for who wants the whole of what the browser brought: path and query.
+    ///
+    /// # Errors
+    /// When the login was denied.
+    pub async fn wait_target(&self, path: &str, state: &str) -> Result<String, LoginError> {
+        let (target, outcome) = self.visited(path, state).await;
+        outcome.map(|_| target)
+    }
+
+    async fn visited(&self, path: &str, state: &str) -> (String, Outcome) {
+        let mut visits: JoinSet<Option<(String, Outcome)>> = JoinSet::new();
         loop {
             let may_accept = visits.len() < CALLBACK_CONNECTIONS;
             tokio::select! {
@@ -51,7 +71,7 @@ impl Callback {
 }
 
 /// Serves one connection.
-async fn visit(mut stream: TcpStream, path: &str, state: &str) -> Option<Outcome> {
+async fn visit(mut stream: TcpStream, path: &str, state: &str) -> Option<(String, Outcome)> {
     let target = read_target(&mut stream).await?;
     let outcome = judge(&target, path, state);
     let (status, words) = match &outcome {
@@ -67,7 +87,7 @@ async fn visit(mut stream: TcpStream, path: &str, state: &str) -> Option<Outcome
     );
     let _gone = stream.write_all(format!("{head}{body}").as_bytes()).await;
     let _gone = stream.shutdown().await;
-    outcome
+    outcome.map(|outcome| (target, outcome))
 }
 
 /// Path and query of a GET.
@@ -105,7 +125,10 @@ fn judge(target: &str, path: &str, state: &str) -> Option<Outcome> {
 
 /// The code in what a person pasted: the address the browser ended at, `code#state`, a query, or the code alone. A state
 /// that is named must be this login's.
-pub(super) fn pasted(text: &str, state: &str) -> Outcome {
+///
+/// # Errors
+/// When there is no code in it, or the login was denied.
+pub fn pasted(text: &str, state: &str) -> Result<String, LoginError> {
     let text = text.trim();
     let pairs = match Url::parse(text) {
         Ok(url) if url.has_host() => url.query().unwrap_or_default().to_owned(),

@@ -29,6 +29,7 @@ mod tokens;
 #[cfg(test)]
 mod tests;
 
+pub use callback::{Callback, pasted};
 pub use endpoints::Endpoints;
 pub use error::LoginError;
 pub use file::AuthStore;

@@ -41,6 +41,7 @@ pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static F
         Command::Auth => AUTH,
         Command::Models => MODELS,
         Command::Trust => TRUST,
+        Command::Mcp => MCP,
     };
     flags.iter().find(|flag| flag.names.contains(&name))
 }
@@ -51,7 +52,7 @@ pub(crate) fn find_of_list(name: &str) -> Option<&'static Flag> {
 }
 
 /// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 9] = [
+pub(crate) const COMMANDS: [(&str, &str); 12] = [
     (
         "doctor [--json]",
         "Say what was found where: settings, keys, models, sessions",
@@ -79,6 +80,18 @@ pub(crate) const COMMANDS: [(&str, &str); 9] = [
         "Let a project bring code and settings that run code; --deny forbids, --remove forgets",
     ),
     ("trust --list [--json]", "The decisions that are stored"),
+    (
+        "mcp add NAME -- COMMAND ...",
+        "Configure an MCP server; --url URL for one that is reached by HTTP",
+    ),
+    (
+        "mcp remove|login|logout NAME",
+        "Forget an MCP server; log in at one, or out",
+    ),
+    (
+        "mcp list [--json]",
+        "Connect the MCP servers and say how they are",
+    ),
 ];
 
 /// A setter that cannot fail.
@@ -146,6 +159,69 @@ const AUTH: &[Flag] = &[
         "Store a key, read from stdin",
     ),
     value(&["--domain"], "DOMAIN", set!(domain), "A company's own GitHub"),
+];
+
+const MCP: &[Flag] = &[
+    switch(&["--json"], |a| a.json = true, "Answer as JSON, for programs"),
+    value(
+        &["--url"],
+        "URL",
+        |a, v| {
+            a.mcp.url = Some(v);
+            Ok(())
+        },
+        "Where the server is",
+    ),
+    value(
+        &["--env"],
+        "NAME=VALUE",
+        |a, v| {
+            a.mcp.env.push(v);
+            Ok(())
+        },
+        "A variable; repeatable",
+    ),
+    value(
+        &["--header"],
+        "NAME: VALUE",
+        |a, v| {
+            a.mcp.headers.push(v);
+            Ok(())
+        },
+        "A header; repeatable",
+    ),
+    value(
+        &["--bearer-token-env-var"],
+        "NAME",
+        |a, v| {
+            a.mcp.bearer = Some(v);
+            Ok(())
+        },
+        "The variable that holds the token",
+    ),
+    value(
+        &["--cwd"],
+        "DIR",
+        |a, v| {
+            a.mcp.cwd = Some(v);
+            Ok(())
+        },
+        "Where the server works",
+    ),
+    value(
+        &["--timeout"],
+        "SECONDS",
+        |a, v| {
+            a.mcp.timeout = Some(v);
+            Ok(())
+        },
+        "How long a request waits",
+    ),
+    switch(
+        &["--local", "-l"],
+        |a| a.mcp.local = true,
+        "In the project's file",
+    ),
 ];
 
 /// Every option under its heading, in the order of the help text.
@@ -337,7 +413,24 @@ const TOOLS: &[Flag] = &[
         set::set_permission_mode,
         "off (default), auto, ask or read-only: which calls may run",
     ),
+    value(
+        &["--sandbox"],
+        "MODE",
+        set::set_sandbox,
+        "off (default), workspace-write or read-only: what tools can reach",
+    ),
+    switch(
+        &["--sandbox-network"],
+        |a| a.sandbox_network = true,
+        "Leave the network to commands in the sandbox",
+    ),
     switch(&["--no-mcp"], |a| a.no_mcp = true, "Start no MCP servers"),
+    value(
+        &["--mcp-config"],
+        "FILE",
+        set!(push mcp_config),
+        "A file with MCP servers; repeatable",
+    ),
 ];
 
 const RESOURCES: &[Flag] = &[

@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Models,
     /// Stored decisions about projects.
     Trust,
+    /// MCP servers.
+    Mcp,
 }
 
 impl Command {
@@ -72,6 +74,7 @@ impl Command {
             Self::Auth => "auth",
             Self::Models => "models",
             Self::Trust => "trust",
+            Self::Mcp => "mcp",
         }
     }
 
@@ -79,13 +82,20 @@ impl Command {
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
             // The words of `auth` are its own business: one may be a key by mistake.
-            Self::Doctor | Self::Schema | Self::Auth | Self::Trust => &[],
+            Self::Doctor | Self::Schema | Self::Auth | Self::Trust | Self::Mcp => &[],
             Self::Models => &["update", "status"],
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        let all = [Self::Doctor, Self::Schema, Self::Auth, Self::Models, Self::Trust];
+        let all = [
+            Self::Doctor,
+            Self::Schema,
+            Self::Auth,
+            Self::Models,
+            Self::Trust,
+            Self::Mcp,
+        ];
         all.into_iter().find(|command| command.name() == word)
     }
 }
@@ -99,6 +109,25 @@ pub(crate) struct TrustWish {
     pub(crate) deny: bool,
     /// `--list`.
     pub(crate) list: bool,
+}
+
+/// What `mcp add` says of a server besides its command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct McpArgs {
+    /// `--url`.
+    pub(crate) url: Option<String>,
+    /// `--env`: `NAME=VALUE`.
+    pub(crate) env: Vec<String>,
+    /// `--header`: `NAME: VALUE`.
+    pub(crate) headers: Vec<String>,
+    /// `--bearer-token-env-var`.
+    pub(crate) bearer: Option<String>,
+    /// `--cwd`.
+    pub(crate) cwd: Option<String>,
+    /// `--timeout`.
+    pub(crate) timeout: Option<String>,
+    /// `--local`: in the project's file.
+    pub(crate) local: bool,
 }
 
 /// A command line, taken apart. What was not given is `None`, empty or false.
@@ -150,6 +179,10 @@ pub(crate) struct Args {
     pub(crate) thinking: Option<ThinkingLevel>,
     /// `--permission-mode`.
     pub(crate) permission_mode: Option<wire::state::PermissionMode>,
+    /// `--sandbox`.
+    pub(crate) sandbox: Option<wire::state::SandboxMode>,
+    /// `--sandbox-network`.
+    pub(crate) sandbox_network: bool,
     /// `--models`, cut at commas.
     pub(crate) models: Vec<String>,
     /// `--api-key`.
@@ -182,6 +215,10 @@ pub(crate) struct Args {
     pub(crate) approve: Option<bool>,
     /// `--no-mcp`.
     pub(crate) no_mcp: bool,
+    /// `--mcp-config`.
+    pub(crate) mcp_config: Vec<String>,
+    /// Options of `mcp add` alone.
+    pub(crate) mcp: McpArgs,
     /// `--system-prompt`: text or file.
     pub(crate) system_prompt: Option<String>,
     /// `--append-system-prompt`, in order: texts or files.

@@ -164,7 +164,7 @@ fn check(args: &Args) -> Result<(), UsageError> {
     }
     // The words of `auth` may be a key by mistake: whoever reads them shows none.
     if let Some(command) = args.command
-        && command != Command::Auth
+        && !matches!(command, Command::Auth | Command::Mcp)
         && let Some(word) = superfluous(command, args)
     {
         return Err(UsageError::UnwantedWord {

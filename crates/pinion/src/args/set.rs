@@ -1,7 +1,7 @@
 //! What the options with a value do to [`Args`], where it is more than keeping the value. The table that names them is
 //! `flags`.
 
-use wire::state::PermissionMode;
+use wire::state::{PermissionMode, SandboxMode};
 use wire::{Dialect, ThinkingLevel};
 
 use super::error::UsageError;
@@ -66,6 +66,19 @@ pub(super) fn set_permission_mode(args: &mut Args, value: String) -> Result<(), 
         });
     };
     args.permission_mode = Some(mode);
+    Ok(())
+}
+
+/// As [`set_permission_mode`].
+pub(super) fn set_sandbox(args: &mut Args, value: String) -> Result<(), UsageError> {
+    let Some(mode) = SandboxMode::parse(&value) else {
+        return Err(UsageError::InvalidValue {
+            flag: "--sandbox",
+            value,
+            wanted: "off, workspace-write or read-only".into(),
+        });
+    };
+    args.sandbox = Some(mode);
     Ok(())
 }
 

@@ -92,7 +92,12 @@ fn written(args: &Args, env: &Environment, secrets: &Secrets) -> anyhow::Result<
         .with_writer(Masked::new(secrets, Out::File(Arc::new(file))))
         .fmt_fields(JsonFields::new())
         .event_format(json::Json);
-    let filter = filter.unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let filter = filter.unwrap_or_else(|| {
+        // It tells every message of MCP servers in full.
+        Targets::new()
+            .with_default(LevelFilter::INFO)
+            .with_target("rmcp", LevelFilter::WARN)
+    });
     Ok(Some(layer.with_filter(filter).boxed()))
 }
 

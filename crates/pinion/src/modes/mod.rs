@@ -6,6 +6,7 @@ pub(crate) mod dialect;
 mod doctor;
 mod export;
 mod list;
+mod mcp;
 mod models;
 mod oneshot;
 mod prompts;
@@ -35,6 +36,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         Some(Command::Auth) => return auth::run(&args, env),
         Some(Command::Models) => return models::run(&args, env),
         Some(Command::Trust) => return trust::run(&args, env),
+        Some(Command::Mcp) => return mcp::run(&args, env),
         None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {

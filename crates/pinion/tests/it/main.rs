@@ -40,6 +40,7 @@ mod local;
 mod logins;
 mod logs;
 mod many;
+mod mcp;
 mod models;
 mod navigating;
 mod oneshot;
@@ -57,6 +58,8 @@ mod retries_order;
 mod retry;
 mod rows_input;
 mod rows_output;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod sandbox;
 mod seeds;
 mod sessions;
 mod shell;

@@ -8,5 +8,20 @@ mod shell;
 pub(crate) mod tool;
 pub(crate) mod user;
 
+use std::path::Path;
+
+use crate::reaper::Reaper;
+use crate::sandbox::Guard;
 pub(crate) use shell::Shell;
 pub use user::{BashRun, UserBash};
+
+/// What commands are run with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub(crate) shell: &'a Shell,
+    pub(crate) reaper: &'a Reaper,
+    /// Where logs of long outputs go.
+    pub(crate) tmp_dir: &'a Path,
+    /// The sandbox they run in, if in any.
+    pub(crate) guard: Option<&'a Guard>,
+}

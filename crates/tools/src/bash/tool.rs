@@ -7,32 +7,33 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use wire::{ToolResult, UserBlock};
 
-use super::Shell;
+use super::Means;
 use super::drive::{Sink, Stop, drive};
 use super::output::Collector;
 use crate::args::Args;
 use crate::config::{Progress, ToolContext};
 use crate::limits;
-use crate::reaper::{Ended, Reaper};
+use crate::reaper::Ended;
 use crate::text::truncate::Truncation;
 
 /// Runs the tool. The error is the text the model sees.
-pub(crate) async fn run(
-    args: &Args,
-    ctx: &ToolContext,
-    shell: &Shell,
-    reaper: &Reaper,
-    tmp_dir: &std::path::Path,
-) -> Result<ToolResult, String> {
+pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Result<ToolResult, String> {
     let command = args.str("command");
     let seconds = args.number("timeout").filter(|seconds| *seconds > 0.0);
     let limit = seconds.map(|s| Duration::try_from_secs_f64(s).unwrap_or(limits::TIMEOUT_MAX));
     if command.contains('\0') {
         return Err("The command must not contain null bytes".to_owned());
     }
-    let spec = shell
+    let mut spec = means
+        .shell
         .spec(command, &ctx.cwd, &ctx.env)
         .map_err(|error| error.to_string())?;
+    let mut confined = None;
+    if let Some(guard) = means.guard {
+        let policy = guard.policy(&ctx.cwd)?;
+        spec = guard.command(spec, &policy, means.reaper)?;
+        confined = Some((guard, policy));
+    }
     ctx.progress.put(ToolResult {
         content: Vec::new(),
         details: None,
@@ -41,12 +42,16 @@ pub(crate) async fn run(
     let (child, pipe) = tokio::select! {
         biased;
         () = ctx.cancel.cancelled() => return Err("Command aborted".to_owned()),
-        started = reaper.spawn(spec) => started.map_err(|error| error.to_string())?,
+        started = means.reaper.spawn(spec) => started.map_err(|error| error.to_string())?,
     };
-    let mut sink = Updates::new(&ctx.progress, Collector::new(tmp_dir));
+    let mut sink = Updates::new(&ctx.progress, Collector::new(means.tmp_dir));
     let stop = drive(child, pipe, limit, &ctx.cancel, &mut sink).await;
     let collector = sink.finish().await;
-    conclude(&collector, stop, seconds)
+    let done = conclude(&collector, stop, seconds);
+    match confined {
+        Some((guard, policy)) => done.map_err(|text| guard.explain(&policy, text)),
+        None => done,
+    }
 }
 
 /// The tool's result for an output and the way the command stopped.

@@ -1,18 +1,18 @@
 //! The user's `bash` command (pi-core.md 1.13): cleaned output, in full to whoever listens, its end to the record.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use wire::state::OutputCounts;
 
-use super::Shell;
+use super::Means;
 use super::drive::{Sink, Stop, drive};
 use super::output::Collector;
 use crate::error::ToolsError;
-use crate::reaper::{Ended, Reaper};
+use crate::reaper::Ended;
 use crate::text::clean::Cleaner;
 
 /// A command of the user.
@@ -48,12 +48,7 @@ pub struct BashRun {
 }
 
 /// Runs a command of the user.
-pub(crate) async fn run(
-    request: UserBash,
-    shell: &Shell,
-    reaper: &Reaper,
-    tmp_dir: &Path,
-) -> Result<BashRun, ToolsError> {
+pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun, ToolsError> {
     let UserBash {
         command,
         cwd,
@@ -61,13 +56,19 @@ pub(crate) async fn run(
         deltas,
         env,
     } = request;
-    let spec = shell.spec(&command.replace('\0', ""), &cwd, &env)?;
+    let mut spec = means.shell.spec(&command.replace('\0', ""), &cwd, &env)?;
+    if let Some(guard) = means.guard {
+        let policy = guard.policy(&cwd).map_err(ToolsError::Sandbox)?;
+        spec = guard
+            .command(spec, &policy, means.reaper)
+            .map_err(ToolsError::Sandbox)?;
+    }
     let started = tokio::select! {
         biased;
         () = cancel.cancelled() => None,
-        started = reaper.spawn(spec) => Some(started?),
+        started = means.reaper.spawn(spec) => Some(started?),
     };
-    let collector = Collector::new(tmp_dir);
+    let collector = Collector::new(means.tmp_dir);
     let mut sink = Clean {
         cleaner: Cleaner::default(),
         text: String::new(),

@@ -6,41 +6,90 @@ const KEYWORDS: [&str; 16] = [
     "coproc", "!", "function",
 ];
 /// Programs that run what stands behind them.
-const RUNNERS: [&str; 28] = [
+const RUNNERS: [&str; 64] = [
     "builtin",
     "busybox",
+    "bwrap",
+    "cgexec",
+    "chpst",
     "chroot",
+    "chrt",
     "command",
+    "dbus-run-session",
     "doas",
+    "docker",
+    "dumb-init",
+    "eatmydata",
+    "entr",
     "env",
     "exec",
+    "fakeroot",
+    "fd",
     "find",
+    "firejail",
     "flock",
+    "gdb",
+    "hyperfine",
     "ionice",
+    "linux32",
+    "linux64",
+    "ltrace",
     "nice",
     "nohup",
+    "nsenter",
+    "numactl",
     "parallel",
+    "perf",
+    "pkexec",
+    "podman",
+    "prlimit",
+    "proot",
+    "rlwrap",
+    "runuser",
+    "script",
     "setarch",
     "setpriv",
     "setsid",
+    "setuidgid",
+    "sg",
+    "ssh",
+    "sshpass",
     "stdbuf",
     "strace",
+    "su",
     "sudo",
+    "systemd-inhibit",
     "systemd-run",
     "taskset",
     "time",
     "timeout",
+    "tini",
+    "toybox",
+    "unbuffer",
     "unshare",
+    "valgrind",
     "watch",
     "xargs",
-    "fd",
-    "su",
+    "xvfb-run",
 ];
 /// Those of them that say with an option that a program follows.
 const FINDERS: [&str; 2] = ["find", "fd"];
 /// Programs that read their arguments as command lines.
-const SHELLS: [&str; 10] = [
-    "ash", "bash", "dash", "eval", "fish", "ksh", "sh", "su", "trap", "zsh",
+const SHELLS: [&str; 14] = [
+    "alias",
+    "ash",
+    "bash",
+    "compgen",
+    "dash",
+    "eval",
+    "fish",
+    "ksh",
+    "mapfile",
+    "readarray",
+    "sh",
+    "su",
+    "trap",
+    "zsh",
 ];
 /// Words behind a runner that are looked at as the beginning of another command, at most.
 const MAX_BEHIND: usize = 24;
@@ -172,6 +221,16 @@ impl Command {
         first.rsplit('/').next().unwrap_or(first)
     }
 
+    /// Does it run what stands behind it? The loader of programs does as well, whatever its version.
+    fn runs_others(&self) -> bool {
+        let program = self.program();
+        RUNNERS.contains(&program) || program.starts_with("ld-linux") || program.starts_with("ld-musl")
+    }
+
+    fn is_finder(&self) -> bool {
+        FINDERS.contains(&self.program())
+    }
+
     /// Is it nothing but a program and words that stand there?
     pub(super) fn is_plain(&self) -> bool {
         let is_keyword = |word: &Word| ["[[", "((", "select"].iter().any(|keyword| word.is_bare(keyword));
@@ -192,13 +251,12 @@ impl Command {
         if self.words.first().is_some_and(hides) {
             return true;
         }
-        let runs_others = RUNNERS.contains(&self.program());
-        runs_others && self.runs_unknown() || self.shell_at().is_some_and(|at| self.reads_unknown(at))
+        self.runs_others() && self.runs_unknown() || self.shell_at().is_some_and(|at| self.reads_unknown(at))
     }
 
     /// Behind a program that runs others: is what it runs not there to be seen?
     fn runs_unknown(&self) -> bool {
-        if FINDERS.contains(&self.program()) {
+        if self.is_finder() {
             let run = self
                 .words
                 .windows(2)
@@ -230,8 +288,9 @@ impl Command {
     /// Where a program stands that reads its arguments as command lines.
     fn shell_at(&self) -> Option<usize> {
         let is_shell = |word: &Word| SHELLS.contains(&word.text.rsplit('/').next().unwrap_or_default());
-        let at = self.words.iter().take(MAX_BEHIND).position(is_shell)?;
-        (at == 0 || RUNNERS.contains(&self.program())).then_some(at)
+        let looked_at = if self.is_finder() { usize::MAX } else { MAX_BEHIND };
+        let at = self.words.iter().take(looked_at).position(is_shell)?;
+        (at == 0 || self.runs_others()).then_some(at)
     }
 
     /// Is what such a program reads not there to be seen?
@@ -244,7 +303,9 @@ impl Command {
             .words
             .get(at)
             .map_or("", |word| word.text.rsplit('/').next().unwrap_or_default());
-        if ["eval", "su", "trap"].contains(&name) || behind().any(is_code) {
+        if ["alias", "compgen", "eval", "mapfile", "readarray", "su", "trap"].contains(&name)
+            || behind().any(is_code)
+        {
             return behind().any(Word::changes);
         }
         // Without a file it reads what comes out of another command.
@@ -262,7 +323,8 @@ impl Command {
     /// Everything that a rule that forbids could mean: with and without quotes, by the program's name alone, and what stands
     /// behind programs that run others, and behind braces.
     pub(super) fn forms(&self) -> Vec<String> {
-        let runs_others = RUNNERS.contains(&self.program());
+        // Behind a finder only what its options name is a program.
+        let runs_others = self.runs_others() && !self.is_finder();
         let begins = |at: &usize| {
             let before = at.checked_sub(1).and_then(|before| self.words.get(before));
             before.is_none_or(|word| {
@@ -285,17 +347,45 @@ impl Command {
         forms
     }
 
-    /// Arguments that are command lines themselves.
+    /// Arguments that are command lines themselves, or may be.
     pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = self.lines_of_runner();
         let Some(at) = self.shell_at() else {
-            return Vec::new();
+            return lines;
         };
         let arguments = self.words.iter().skip(at + 1);
-        if self.words.get(at).is_some_and(|word| word.text == "eval") {
+        let name = self.words.get(at).map_or("", Word::text);
+        if name == "eval" {
             let all: Vec<&str> = arguments.map(Word::text).collect();
-            return vec![all.join(" ")];
+            lines.push(all.join(" "));
+            return lines;
         }
-        let lines = arguments.filter(|word| !word.text.starts_with('-'));
-        lines.take(MAX_BEHIND).map(|word| word.text.clone()).collect()
+        let read = arguments.filter(|word| !word.text.starts_with('-'));
+        let looked_at = if self.is_finder() { usize::MAX } else { MAX_BEHIND };
+        lines.extend(
+            read.take(looked_at)
+                .map(|word| match (name, word.text.split_once('=')) {
+                    ("alias", Some((_, line))) => line.to_owned(),
+                    _ => word.text.clone(),
+                }),
+        );
+        lines
+    }
+
+    /// Many programs that run others take a whole line as well (`watch`, `flock -c`, `script -c`, `env -S`): every word in
+    /// which there could be one.
+    fn lines_of_runner(&self) -> Vec<String> {
+        if !self.runs_others() || self.is_finder() {
+            return Vec::new();
+        }
+        let behind = self.words.iter().skip(1).take(2 * MAX_BEHIND);
+        let texts = behind.map(|word| {
+            let text = word.text.as_str();
+            let split = text.strip_prefix("--split-string=").or(text.strip_prefix("-S"));
+            split.or(text.strip_prefix("--command=")).unwrap_or(text)
+        });
+        let is_line =
+            |text: &&str| text.contains(|letter: char| letter.is_whitespace() || ";|&".contains(letter));
+        texts.filter(is_line).map(str::to_owned).collect()
     }
 }

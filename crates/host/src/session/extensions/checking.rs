@@ -108,6 +108,7 @@ impl Session {
             .args(slot)
             .or_else(|| self.calls.prepared(slot).map(|request| &request.args))
             .or_else(|| self.hosted.args(slot))
+            .or_else(|| self.mcp.tools().at(slot).map(|(_, args)| args))
             .cloned()
     }
 
@@ -115,6 +116,7 @@ impl Session {
         self.extensions.tools.change_args(slot, &args);
         self.calls.change_args(slot, &args);
         self.hosted.change_args(slot, &args);
+        self.mcp.tools_mut().change_args(slot, &args);
     }
 
     /// Asks whether a result stays as it is; gives it back when nobody wants to know.

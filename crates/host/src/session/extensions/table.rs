@@ -28,6 +28,11 @@ mod tests {
                 "{line}"
             );
         }
-        assert!(lists("tool_call") && lists("queue_update") && !lists("project_trust") && !lists("nothing"));
+        assert!(
+            lists("tool_call")
+                && lists("queue_update")
+                && !lists("cache_warming_decision")
+                && !lists("nothing")
+        );
     }
 }

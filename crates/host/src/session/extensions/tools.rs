@@ -220,7 +220,7 @@ impl Session {
                 "source": {"path": their.extension, "source": "extension", "scope": "user", "origin": "top-level"},
             })
         });
-        own.chain(theirs).collect()
+        own.chain(theirs).chain(self.mcp.tools().described()).collect()
     }
 
     /// What can be called with a slash: commands of extensions, then templates and skills.
@@ -245,6 +245,7 @@ impl Session {
             }
         }
         commands.extend(self.resources.commands());
+        commands.extend(self.mcp.commands());
         commands
             .iter()
             .filter_map(|command| serde_json::to_value(command).ok())

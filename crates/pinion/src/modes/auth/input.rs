@@ -34,7 +34,7 @@ pub(super) async fn key(provider: &str) -> Result<String, LoginError> {
 }
 
 /// Lines of stdin; closed when it ends.
-pub(super) fn lines() -> mpsc::Receiver<String> {
+pub(in crate::modes) fn lines() -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel(LINES);
     std::thread::spawn(move || {
         loop {

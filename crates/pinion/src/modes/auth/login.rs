@@ -119,7 +119,7 @@ async fn log_in(
 }
 
 /// Says what is to be done.
-fn show(step: Step<'_>, open: bool) {
+pub(in crate::modes) fn show(step: Step<'_>, open: bool) {
     match step {
         Step::Visit(address) => {
             say(&format!(

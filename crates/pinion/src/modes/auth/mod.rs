@@ -1,8 +1,8 @@
 //! `pinion auth login|logout|status`: logins and stored keys. How tokens are got and kept is `llm::login`'s business; here
 //! are the words for the person, and what is read from the terminal.
 
-mod input;
-mod login;
+pub(super) mod input;
+pub(super) mod login;
 mod status;
 
 use std::process::ExitCode;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::Patient;
 use super::report::{Mark, Section};
-use crate::setup::active_tools;
+use crate::setup::{active_tools, mcp_setup};
 
 pub(super) fn section(patient: &Patient<'_>) -> Section {
     let mut section = Section::new("tools", "Shell and tools");
@@ -49,11 +49,69 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         "git",
         found.unwrap_or_else(|| "not found (only the model would use it)".to_owned()),
     );
+    let sandbox = sandbox(patient, &mut section);
+    let servers = servers(patient, &mut section);
     section.data = json!({
+        "sandbox": sandbox, "mcpServers": servers,
         "shell": shell, "shellFrom": by, "shellExists": exists, "active": tools, "git": git,
         "search": "built-in",
     });
     section
+}
+
+/// A row for the MCP servers that are configured; none is started. Gives their names.
+fn servers(patient: &Patient<'_>, section: &mut Section) -> Vec<String> {
+    let setup = mcp_setup(patient.args, patient.env, &patient.settings, &patient.registry);
+    let env = patient.env;
+    let (servers, problems) = host::mcp::configured(&setup, &patient.settings, &env.agent_dir, &env.cwd);
+    for problem in problems {
+        section.warn(problem);
+    }
+    let shown: Vec<String> = servers
+        .iter()
+        .map(|(config, source)| match config.enabled {
+            true => format!("{} ({source})", config.name),
+            false => format!("{} ({source}, disabled)", config.name),
+        })
+        .collect();
+    let none = || "none (pinion mcp add)".to_owned();
+    let row = (!shown.is_empty()).then(|| format!("{}; pinion mcp list connects them", shown.join(", ")));
+    section.row("MCP servers", row.unwrap_or_else(none));
+    servers.into_iter().map(|(config, _)| config.name).collect()
+}
+
+/// What this system offers for a sandbox, and which one is wanted.
+#[cfg(target_os = "linux")]
+fn sandbox(patient: &Patient<'_>, section: &mut Section) -> serde_json::Value {
+    let mode = patient.settings.sandbox.mode(patient.args.sandbox);
+    let offered = tools::sandbox::launcher::probe(Path::new("/proc/self/exe"));
+    let there = match (offered.landlock, offered.namespaces) {
+        (0, _) => "not available: this kernel has no Landlock".to_owned(),
+        (version, true) => format!("available: Landlock {version}, user namespaces"),
+        (version, false) => format!("available: Landlock {version}, no user namespaces"),
+    };
+    if mode.is_off() {
+        section.row("sandbox", format!("off ({there})"));
+    } else if offered.landlock == 0 {
+        section.marked(Mark::Bad, "sandbox", format!("{} ({there})", mode.as_str()));
+        section.warn("A sandbox is wanted, but this kernel has no Landlock, so the tools refuse to run");
+    } else {
+        section.marked(Mark::Good, "sandbox", format!("{} ({there})", mode.as_str()));
+    }
+    json!({"mode": mode, "landlock": offered.landlock, "namespaces": offered.namespaces})
+}
+
+/// As above, where there is none.
+#[cfg(not(target_os = "linux"))]
+fn sandbox(patient: &Patient<'_>, section: &mut Section) -> serde_json::Value {
+    let mode = patient.settings.sandbox.mode(patient.args.sandbox);
+    if mode.is_off() {
+        section.row("sandbox", "off (not available on this system)");
+    } else {
+        section.marked(Mark::Bad, "sandbox", format!("{} (not available)", mode.as_str()));
+        section.warn("A sandbox is wanted, but there is none on this system, so the tools refuse to run");
+    }
+    json!({"mode": mode, "landlock": 0, "namespaces": false})
 }
 
 /// The shell that `tools` would take (pi-core.md 5.4), and why.

@@ -1,0 +1,300 @@
+//! Prompts of servers: slash commands `/mcp:SERVER:PROMPT`, whose text is got from the server when they are typed.
+
+use ::mcp::{Argument, McpError, Outcome, Prompt, Server};
+use serde_json::{Map, Value};
+use tokio::task::JoinHandle;
+use wire::command::PromptParams;
+use wire::{ToolResult, UserBlock};
+
+use crate::outbox::Origin;
+use crate::resources::{CommandInfo, Origin as SourceOrigin, Scope, SourceInfo};
+use crate::strings;
+
+use super::super::Session;
+use super::super::enclosing::Enclosed;
+use super::super::extensions::Saying;
+use super::results::{self, Room};
+use super::{Mcp, mcp};
+
+/// A prompt that is being got, and what it is for.
+pub(super) struct Asked {
+    origin: Option<Origin>,
+    params: Option<PromptParams>,
+    answer: JoinHandle<Result<ToolResult, McpError>>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        self.answer.abort();
+    }
+}
+
+/// A prompt that was got, or not.
+pub(in crate::session) struct Prompted {
+    origin: Origin,
+    params: PromptParams,
+    answer: Result<ToolResult, String>,
+}
+
+/// Waits for the prompt. Cancel-safe.
+pub(super) async fn got(asked: &mut Option<Asked>) -> Prompted {
+    let Some(waiting) = asked else {
+        return std::future::pending().await;
+    };
+    let answer = (&mut waiting.answer).await;
+    let answer = match answer {
+        Ok(answer) => answer.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let parts = waiting.origin.take().zip(waiting.params.take());
+    *asked = None;
+    match parts {
+        Some((origin, params)) => Prompted {
+            origin,
+            params,
+            answer,
+        },
+        None => std::future::pending().await,
+    }
+}
+
+impl Mcp {
+    /// Is a prompt being got?
+    pub(in crate::session) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The slash commands of all servers.
+    pub(in crate::session) fn commands(&self) -> Vec<CommandInfo> {
+        let mut commands = Vec::new();
+        for (running, seen) in self.snapshots() {
+            let scope = match running.origin {
+                mcp::Origin::Project => Scope::Project,
+                mcp::Origin::User => Scope::User,
+                mcp::Origin::Cli | mcp::Origin::Session => Scope::Temporary,
+            };
+            let path = format!("<mcp:{}>", running.server.config().name);
+            for prompt in &seen.lists.prompts {
+                commands.push(command(prompt, &path, scope));
+            }
+        }
+        commands
+    }
+
+    /// The prompt that a text calls, and what is behind its name.
+    fn called<'a>(&self, text: &'a str) -> Option<(Server, Prompt, &'a str)> {
+        let rest = text.strip_prefix('/').filter(|rest| rest.starts_with("mcp:"))?;
+        let (name, args) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        for (running, seen) in self.snapshots() {
+            if let Some(prompt) = seen.lists.prompts.iter().find(|prompt| prompt.name == name) {
+                return Some((running.server.clone(), prompt.clone(), args.trim()));
+            }
+        }
+        None
+    }
+}
+
+fn command(prompt: &Prompt, path: &str, scope: Scope) -> CommandInfo {
+    let hint = prompt.arguments.iter().map(|argument| match argument.required {
+        true => format!("<{}>", argument.name),
+        false => format!("[{}]", argument.name),
+    });
+    let hint = hint.collect::<Vec<_>>().join(" ");
+    CommandInfo {
+        name: prompt.name.clone(),
+        description: prompt.description.clone(),
+        // A word that every client knows; what it stands for is a prompt.
+        source: "prompt",
+        source_info: SourceInfo {
+            path: path.to_owned(),
+            source: SourceOrigin::Local.word().to_owned(),
+            scope,
+            origin: "top-level",
+            base_dir: None,
+        },
+        argument_hint: Some(hint).filter(|hint| !hint.is_empty()),
+        location: match scope {
+            Scope::User => "user",
+            Scope::Project => "project",
+            Scope::Temporary => "path",
+        },
+        path: path.to_owned(),
+    }
+}
+
+/// Arguments as they are typed: `name=value`, or values in their order, quoted if they have spaces; the last one takes the
+/// rest.
+fn arguments(wanted: &[Argument], text: &str) -> Result<Map<String, Value>, String> {
+    let mut given = Map::new();
+    let words = words(text);
+    let mut places = wanted.iter();
+    for (at, word) in words.iter().enumerate() {
+        if let Some((name, value)) = word.split_once('=')
+            && wanted.iter().any(|argument| argument.name == name)
+        {
+            given.insert(name.to_owned(), value.into());
+            continue;
+        }
+        let Some(place) = places.by_ref().find(|place| !given.contains_key(&place.name)) else {
+            break;
+        };
+        let is_last = places.as_slice().is_empty();
+        let value = match is_last {
+            true => words.get(at..).unwrap_or_default().join(" "),
+            false => word.clone(),
+        };
+        given.insert(place.name.clone(), value.into());
+        if is_last {
+            break;
+        }
+    }
+    let missing = wanted
+        .iter()
+        .find(|argument| argument.required && !given.contains_key(&argument.name));
+    match missing {
+        Some(argument) => Err(format!("The prompt needs the argument {}", argument.name)),
+        None => Ok(given),
+    }
+}
+
+/// Words, of which quoted ones may hold spaces.
+fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let (mut word, mut quote, mut is_word) = (String::new(), None, false);
+    for c in text.chars() {
+        match (c, quote) {
+            ('"' | '\'', None) => (quote, is_word) = (Some(c), true),
+            (c, Some(open)) if c == open => quote = None,
+            (c, None) if c.is_whitespace() => {
+                if std::mem::take(&mut is_word) {
+                    words.push(std::mem::take(&mut word));
+                }
+            }
+            _ => {
+                word.push(c);
+                is_word = true;
+            }
+        }
+    }
+    if is_word {
+        words.push(word);
+    }
+    words
+}
+
+impl Session {
+    /// Gets a server's prompt, if the text calls one; the message goes on when it is there. Gives everything back if it does
+    /// not.
+    pub(in crate::session) async fn ask_prompt(
+        &mut self,
+        origin: Origin,
+        params: PromptParams,
+    ) -> Option<(Origin, PromptParams)> {
+        let Some((server, prompt, text)) = self.mcp.called(&params.message) else {
+            return Some((origin, params));
+        };
+        let args = match arguments(&prompt.arguments, text) {
+            Ok(args) => args,
+            Err(error) => {
+                self.outbox.respond(origin, Err(error)).await;
+                return None;
+            }
+        };
+        let room = Room {
+            dir: self.agent.mcp.tmp_dir.clone(),
+            shrink: self.agent.settings.images.auto_resize,
+        };
+        let answer = tokio::spawn(async move {
+            let outcome: Outcome = server.prompt(&prompt.raw, args).await?;
+            let shown = tokio::task::spawn_blocking(move || results::shown(outcome, &room)).await;
+            shown.map_err(|error| McpError::Refused(error.to_string()))
+        });
+        self.withdraw_prompt().await;
+        self.mcp.asked = Some(Asked {
+            origin: Some(origin),
+            params: Some(params),
+            answer,
+        });
+        None
+    }
+
+    pub(super) async fn on_prompted(&mut self, prompted: Prompted) {
+        let Prompted {
+            origin,
+            params,
+            answer,
+        } = prompted;
+        let result = match answer {
+            Ok(result) => result,
+            Err(error) => return self.outbox.respond(origin, Err(error)).await,
+        };
+        let mut texts = Vec::new();
+        let mut images = params.images;
+        for block in result.content {
+            match block {
+                UserBlock::Text(text) => texts.push(text.text),
+                UserBlock::Image(image) => images.push(image),
+            }
+        }
+        let behavior = params.streaming_behavior;
+        let said = PromptParams {
+            message: texts.join("\n\n"),
+            images: Vec::new(),
+            attachments: Vec::new(),
+            streaming_behavior: behavior,
+        };
+        match Enclosed::new(params.attachments, images) {
+            Ok(enclosed) => {
+                let saying = Saying {
+                    // It is a server's text: no slash in it means anything.
+                    expand: false,
+                    ..Saying::new(origin, said, enclosed)
+                };
+                self.say(saying).await;
+            }
+            Err(error) => self.outbox.respond(origin, Err(error)).await,
+        }
+    }
+
+    /// Nobody wants the prompt any more.
+    pub(in crate::session) async fn withdraw_prompt(&mut self) {
+        if let Some(mut asked) = self.mcp.asked.take()
+            && let Some(origin) = asked.origin.take()
+        {
+            self.outbox
+                .respond(origin, Err(strings::ABORTED.to_owned()))
+                .await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_come_by_name_or_in_order() {
+        let wanted = |names: &[(&str, bool)]| -> Vec<Argument> {
+            let argument = |(name, required): &(&str, bool)| Argument {
+                name: name.to_string(),
+                required: *required,
+            };
+            names.iter().map(argument).collect()
+        };
+        let two = wanted(&[("city", true), ("when", false)]);
+        let read = |text: &str| arguments(&two, text).map(Value::Object);
+        assert_eq!(read("Bonn").unwrap(), json!({"city": "Bonn"}));
+        assert_eq!(
+            read("\"New York\" to morrow").unwrap(),
+            json!({"city": "New York", "when": "to morrow"})
+        );
+        assert_eq!(
+            read("when=now Bonn").unwrap(),
+            json!({"when": "now", "city": "Bonn"})
+        );
+        assert_eq!(read("").unwrap_err(), "The prompt needs the argument city");
+        assert_eq!(arguments(&[], "x y").unwrap(), Map::new());
+    }
+}

@@ -1,0 +1,108 @@
+//! Requests to a server: with a time limit, withdrawn when nobody waits any more, answered by JSON that is read leniently.
+
+use std::time::Duration;
+
+use rmcp::model::{CancelledNotificationParam, ClientRequest};
+use rmcp::service::{Peer, PeerRequestOptions, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Progress, Watching};
+use crate::error::McpError;
+use crate::limits;
+use crate::text::{line, plain};
+
+/// Somebody to ask.
+#[derive(Debug, Clone)]
+pub(crate) struct Asker {
+    pub(crate) server: String,
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) watching: Watching,
+    pub(crate) timeout: Duration,
+}
+
+impl Asker {
+    /// Asks and gives the result as the server meant it.
+    pub(crate) async fn ask(&self, request: ClientRequest) -> Result<Value, McpError> {
+        self.ask_watched(request, None, &CancellationToken::new()).await
+    }
+
+    /// The same for something that may take long.
+    pub(crate) async fn ask_watched(
+        &self,
+        request: ClientRequest,
+        progress: Option<mpsc::Sender<Progress>>,
+        cancel: &CancellationToken,
+    ) -> Result<Value, McpError> {
+        let options = PeerRequestOptions::with_timeout(self.timeout)
+            .reset_timeout_on_progress()
+            .with_max_total_timeout(self.timeout * limits::TIMEOUT_FACTOR);
+        let sent = self.peer.send_request_with_option(request, options).await;
+        let handle = sent.map_err(|error| self.failed(error))?;
+        let _watched = progress.map(|sender| self.watching.watch(handle.progress_token.clone(), sender));
+        let withdraw = Withdraw {
+            peer: Some(self.peer.clone()),
+            id: handle.id.clone(),
+        };
+        let answer = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(McpError::Cancelled),
+            answer = handle.await_response() => answer,
+        };
+        withdraw.disarm();
+        let result = answer.map_err(|error| self.failed(error))?;
+        // Large results are worth a thread of their own.
+        let value = tokio::task::spawn_blocking(move || serde_json::to_value(result)).await;
+        match value {
+            Ok(Ok(value)) => Ok(value),
+            _ => Err(McpError::Connect("its answer cannot be read".to_owned())),
+        }
+    }
+
+    fn failed(&self, error: ServiceError) -> McpError {
+        let gone = |why: String| McpError::NotConnected {
+            server: self.server.clone(),
+            why,
+        };
+        match error {
+            ServiceError::McpError(error) => {
+                let text = plain(&error.message, limits::ERROR);
+                McpError::Refused(format!("{text} ({})", error.code.0))
+            }
+            ServiceError::Timeout { timeout } => McpError::TimedOut {
+                server: self.server.clone(),
+                seconds: timeout.as_secs(),
+            },
+            ServiceError::Cancelled { .. } => McpError::Cancelled,
+            ServiceError::TransportClosed => gone("it has ended".to_owned()),
+            other => gone(line(&other.to_string(), limits::ERROR)),
+        }
+    }
+}
+
+/// Tells the server when nobody waits for an answer any more.
+struct Withdraw {
+    peer: Option<Peer<RoleClient>>,
+    id: rmcp::model::RequestId,
+}
+
+impl Withdraw {
+    fn disarm(mut self) {
+        self.peer = None;
+    }
+}
+
+impl Drop for Withdraw {
+    fn drop(&mut self) {
+        let Some(peer) = self.peer.take() else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let why = "nobody waits for it any more".to_owned();
+        let params = CancelledNotificationParam::new(Some(self.id.clone()), Some(why));
+        runtime.spawn(async move {
+            let _gone = peer.notify_cancelled(params).await;
+        });
+    }
+}

@@ -1,0 +1,188 @@
+//! What the agent is towards a server: what it can do for it, what it answers, what it does with what it is told.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    ClientCapabilities, ElicitRequestParams, ElicitResult, ErrorData, Implementation,
+    InitializeRequestParams, ProgressNotificationParam, ProgressToken, ProtocolVersion,
+};
+#[expect(deprecated, reason = "the servers of today use these")]
+use rmcp::model::{
+    CreateMessageRequestParams, CreateMessageResult, ListRootsResult, LoggingMessageNotificationParam, Root,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use rmcp::{ClientHandler, model::ClientConfig};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, Semaphore, mpsc};
+
+use crate::limits;
+use crate::question::{AskUser, Question, Reply};
+use crate::text::{line, plain};
+
+/// How far a call came.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What was done.
+    pub done: f64,
+    /// Of how much.
+    pub total: Option<f64>,
+    /// What is being done.
+    pub message: Option<String>,
+}
+
+/// Where progress goes.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Watching(Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<Progress>>>>);
+
+impl Watching {
+    /// Tells the progress of a request until the guard is dropped.
+    pub(crate) fn watch(&self, token: ProgressToken, sender: mpsc::Sender<Progress>) -> Watched {
+        self.lock().insert(token.clone(), sender);
+        Watched(self.clone(), token)
+    }
+
+    fn tell(&self, token: &ProgressToken, progress: Progress) {
+        if let Some(sender) = self.lock().get(token) {
+            let _full = sender.try_send(progress);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ProgressToken, mpsc::Sender<Progress>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// See [`Watching::watch`].
+pub(crate) struct Watched(Watching, ProgressToken);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.0.lock().remove(&self.1);
+    }
+}
+
+/// The agent, for one connection.
+#[derive(Clone)]
+pub(crate) struct Client {
+    pub(crate) server: Arc<str>,
+    pub(crate) version: Arc<str>,
+    pub(crate) cwd: Arc<Path>,
+    pub(crate) ask: Arc<dyn AskUser>,
+    pub(crate) watching: Watching,
+    /// Lists have changed.
+    pub(crate) changed: Arc<Notify>,
+    /// Questions that may be out.
+    pub(crate) questions: Arc<Semaphore>,
+}
+
+impl Client {
+    async fn elicit(&self, params: ElicitRequestParams) -> Reply {
+        let Ok(_permit) = self.questions.try_acquire() else {
+            return Reply::Decline;
+        };
+        match Question::read(&self.server, &params) {
+            Some(question) => self.ask.ask(question).await,
+            None => Reply::Decline,
+        }
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let able = json!({"roots": {"listChanged": false}, "elicitation": {"form": {}, "url": {}}});
+        let able: ClientCapabilities = serde_json::from_value(able).unwrap_or_default();
+        let implementation = Implementation::new("pinion", self.version.as_ref());
+        InitializeRequestParams::new(able, implementation)
+            .with_protocol_version(ProtocolVersion::V_2025_11_25)
+    }
+
+    #[expect(deprecated, reason = "roots are asked for by the servers of today")]
+    async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        let root = Root::new(file_url(&self.cwd));
+        let name = self
+            .cwd
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned());
+        let root = match name {
+            Some(name) => root.with_name(name),
+            None => root,
+        };
+        Ok(ListRootsResult::new(vec![root]))
+    }
+
+    async fn create_elicitation(
+        &self,
+        params: ElicitRequestParams,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        tokio::select! {
+            reply = self.elicit(params) => Ok(reply.into()),
+            () = context.ct.cancelled() => Ok(Reply::Cancel.into()),
+        }
+    }
+
+    #[expect(deprecated, reason = "the servers of today ask for it and are to be told no")]
+    fn create_message(
+        &self,
+        _: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> impl Future<Output = Result<CreateMessageResult, ErrorData>> + Send + '_ {
+        let refusal = "This client lends its model to nobody: sampling is not supported";
+        std::future::ready(Err(ErrorData::new(
+            rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+            refusal,
+            None,
+        )))
+    }
+
+    async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        let progress = Progress {
+            done: params.progress,
+            total: params.total,
+            message: params.message.map(|message| plain(&message, limits::ERROR)),
+        };
+        self.watching.tell(&params.progress_token, progress);
+    }
+
+    #[expect(deprecated, reason = "the servers of today send it")]
+    async fn on_logging_message(
+        &self,
+        params: LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let text = match &params.data {
+            Value::String(text) => line(text, limits::LOG_LINE),
+            other => line(&other.to_string(), limits::LOG_LINE),
+        };
+        tracing::debug!(server = %self.server, "{text}");
+    }
+
+    async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_prompt_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+
+    async fn on_resource_list_changed(&self, _: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
+    }
+}
+
+/// A directory as an address.
+fn file_url(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for byte in path.to_string_lossy().bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
+                url.push(char::from(byte))
+            }
+            _ => url.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    url
+}

@@ -1,0 +1,346 @@
+//! Making a connection, and ending it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use http::{HeaderName, HeaderValue};
+use rmcp::service::{ClientInitializeError, RunningService, RunningServiceCancellationToken};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{RoleClient, ServiceExt as _};
+use serde_json::Value;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
+
+use crate::ask::Asker;
+use crate::client::{Client, Watching};
+use crate::config::{HttpConfig, Reach, ServerConfig, StdioConfig};
+use crate::error::McpError;
+use crate::expand::Expander;
+use crate::limits;
+use crate::listing::Has;
+use crate::oauth::{self, Logins};
+use crate::pipe::{Boxed, Child, Pipe, Program, Spawn, Tail};
+use crate::question::AskUser;
+use crate::text::{line, plain};
+
+/// A client of HTTP.
+pub type HttpClient = reqwest::Client;
+
+/// Gives HTTP clients: with the agent's proxies and certificates.
+pub trait Web: Send + Sync + fmt::Debug {
+    /// The client for an address.
+    fn client(&self, url: &str) -> Boxed<'_, Result<reqwest::Client, String>>;
+}
+
+/// What connections need of the agent. Clones share it.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// Starts programs.
+    pub spawn: Arc<dyn Spawn>,
+    /// Gives HTTP clients.
+    pub web: Arc<dyn Web>,
+    /// Variables.
+    pub expand: Expander,
+    /// Asks the user.
+    pub ask: Arc<dyn AskUser>,
+    /// Where logins are kept.
+    pub logins: Logins,
+    /// The directory that is worked in.
+    pub cwd: PathBuf,
+    /// Version of the agent.
+    pub version: String,
+}
+
+impl fmt::Debug for Surroundings {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Surroundings")
+            .field("cwd", &self.cwd)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A connection that stands.
+pub(crate) struct Link {
+    /// Ends with the connection.
+    over: JoinHandle<()>,
+    stop: Option<RunningServiceCancellationToken>,
+    child: Option<Box<dyn Child>>,
+    pub(crate) asker: Asker,
+    pub(crate) changed: Arc<Notify>,
+    pub(crate) about: About,
+    tail: Tail,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    pub(crate) title: String,
+    pub(crate) instructions: Option<String>,
+    pub(crate) has: Has,
+}
+
+impl Link {
+    /// Connects; takes no longer than [`limits::START`].
+    pub(crate) async fn open(config: &ServerConfig, around: &Surroundings) -> Result<Self, McpError> {
+        let watching = Watching::default();
+        let changed = Arc::new(Notify::new());
+        let client = Client {
+            server: config.name.as_str().into(),
+            version: around.version.as_str().into(),
+            cwd: around.cwd.as_path().into(),
+            ask: Arc::clone(&around.ask),
+            watching: watching.clone(),
+            changed: Arc::clone(&changed),
+            questions: Arc::new(Semaphore::new(limits::QUESTIONS)),
+        };
+        let tail = Tail::default();
+        let (running, child) = match &config.reach {
+            Reach::Stdio(stdio) => start(&config.name, stdio, around, client, &tail).await?,
+            Reach::Http(http) => (reach(&config.name, http, around, client).await?, None),
+        };
+        let about = about(&running);
+        Ok(Self {
+            asker: Asker {
+                server: config.name.clone(),
+                peer: running.peer().clone(),
+                watching,
+                timeout: config.timeout,
+            },
+            stop: Some(running.cancellation_token()),
+            over: tokio::spawn(async move { drop(running.waiting().await) }),
+            child,
+            changed,
+            about,
+            tail,
+        })
+    }
+
+    /// Waits for the end of the connection and says why it ended. Cancel-safe.
+    pub(crate) async fn lost(&mut self) -> String {
+        let over = async {
+            if !self.over.is_finished() {
+                let _how = (&mut self.over).await;
+            }
+        };
+        let why = match &mut self.child {
+            None => {
+                over.await;
+                "the connection was closed".to_owned()
+            }
+            Some(child) => tokio::select! {
+                how = child.ended() => how,
+                () = over => "it closed the connection".to_owned(),
+            },
+        };
+        self.tail.explain(why)
+    }
+
+    /// Ends the connection properly: its input is closed, and a program that does not end then is killed.
+    pub(crate) async fn end(mut self) {
+        if let Some(stop) = self.stop.take() {
+            stop.cancel();
+        }
+        if !self.over.is_finished() {
+            let _late = tokio::time::timeout(limits::STOP, &mut self.over).await;
+        }
+        if let Some(mut child) = self.child.take() {
+            let _late = tokio::time::timeout(limits::STOP, child.ended()).await;
+            // What it started may still be there.
+            child.kill().await;
+        }
+    }
+}
+
+impl Tail {
+    /// Why something failed, with the last thing that the server said.
+    fn explain(&self, why: String) -> String {
+        match self.last() {
+            Some(last) => format!("{why}; its last words: {last}"),
+            None => why,
+        }
+    }
+}
+
+type Running = RunningService<RoleClient, Client>;
+
+/// Starts a program and greets it.
+async fn start(
+    name: &str,
+    config: &StdioConfig,
+    around: &Surroundings,
+    client: Client,
+    tail: &Tail,
+) -> Result<(Running, Option<Box<dyn Child>>), McpError> {
+    let (expander, config, cwd) = (around.expand.clone(), config.clone(), around.cwd.clone());
+    let expanded = tokio::task::spawn_blocking(move || expander.stdio(&config, &cwd)).await;
+    let (config, cwd) = expanded.map_err(McpError::connect)??;
+    let program = Program {
+        program: config.command.clone().into(),
+        args: config.args.into_iter().map(Into::into).collect(),
+        env: config
+            .env
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect(),
+        cwd,
+    };
+    let started = around.spawn.spawn(program).await;
+    let (mut child, pipes) = started.map_err(|error| {
+        McpError::connect(format!(
+            "{} cannot be started: {error}",
+            line(&config.command, limits::NAME)
+        ))
+    })?;
+    let pipe = Pipe::new(name, pipes, tail.clone());
+    let greeting = tokio::time::timeout(limits::START, client.serve(pipe));
+    let outcome = tokio::select! {
+        greeted = greeting => match greeted {
+            Ok(Ok(running)) => Ok(running),
+            Ok(Err(error)) => {
+                // It may be about to say how it ended.
+                let how = tokio::time::timeout(std::time::Duration::from_millis(300), child.ended()).await;
+                Err(how.unwrap_or_else(|_| greeting_failed(&error)))
+            }
+            Err(_) => Err(format!("it did not introduce itself within {} s", limits::START.as_secs())),
+        },
+        how = child.ended() => Err(how),
+    };
+    match outcome {
+        Ok(running) => Ok((running, Some(child))),
+        Err(why) => {
+            child.kill().await;
+            // The log is read beside this; it has ended by now or will at once.
+            tokio::task::yield_now().await;
+            Err(McpError::connect(tail.explain(why)))
+        }
+    }
+}
+
+/// Reaches an address and greets who is there.
+async fn reach(
+    name: &str,
+    config: &HttpConfig,
+    around: &Surroundings,
+    client: Client,
+) -> Result<Running, McpError> {
+    let (expander, config) = (around.expand.clone(), config.clone());
+    let expanded = tokio::task::spawn_blocking(move || expander.http(&config)).await;
+    let config = expanded.map_err(McpError::connect)??;
+    let url = checked(&config.url)?;
+    let web = around.web.client(&url).await.map_err(McpError::connect)?;
+    let mut headers = HashMap::new();
+    for (name, value) in &config.headers {
+        let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));
+        let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    let is_authorised = headers.contains_key(&http::header::AUTHORIZATION);
+    let settings = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
+    let greeting = async {
+        if is_authorised {
+            return client
+                .serve(StreamableHttpClientTransport::with_client(web, settings))
+                .await;
+        }
+        match oauth::client(name, &url, &config, around, web.clone()).await {
+            Ok(authorised) => {
+                client
+                    .serve(StreamableHttpClientTransport::with_client(authorised, settings))
+                    .await
+            }
+            // Without a login there may still be an open door.
+            Err(error) => {
+                tracing::debug!(server = name, "no login: {error}");
+                client
+                    .serve(StreamableHttpClientTransport::with_client(web, settings))
+                    .await
+            }
+        }
+    };
+    match tokio::time::timeout(limits::START, greeting).await {
+        Ok(Ok(running)) => Ok(running),
+        Ok(Err(error)) if error.is_authorization_required() || error.auth_challenge().is_some() => {
+            Err(McpError::Login(name.to_owned()))
+        }
+        Ok(Err(error)) => Err(McpError::connect(greeting_failed(&error))),
+        Err(_) => Err(McpError::Connect(format!(
+            "it did not introduce itself within {} s",
+            limits::START.as_secs()
+        ))),
+    }
+}
+
+/// The address, if it is one.
+fn checked(url: &str) -> Result<String, McpError> {
+    let parsed = reqwest::Url::parse(url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"));
+    match parsed {
+        Some(url) => Ok(url.into()),
+        None => Err(McpError::Config(
+            "\"url\" should be an http or https address".to_owned(),
+        )),
+    }
+}
+
+/// What went wrong, without what the server said in full.
+fn greeting_failed(error: &ClientInitializeError) -> String {
+    let text = match error {
+        ClientInitializeError::ConnectionClosed(_) => "it closed the connection".to_owned(),
+        ClientInitializeError::ExpectedInitResponse(_) | ClientInitializeError::ExpectedInitResult(_) => {
+            "it does not answer as an MCP server".to_owned()
+        }
+        ClientInitializeError::JsonRpcError(error) => format!("it refused: {}", error.message),
+        ClientInitializeError::TransportError { error, .. } => {
+            let mut text = error.error.to_string();
+            let mut source = error.error.source();
+            while let Some(inner) = source {
+                let more = inner.to_string();
+                if !text.contains(&more) {
+                    text = format!("{text}: {more}");
+                }
+                source = inner.source();
+            }
+            text
+        }
+        other => other.to_string(),
+    };
+    line(&text, limits::ERROR)
+}
+
+/// What the server said of itself when it was greeted.
+fn about(running: &Running) -> About {
+    let info = running.peer().peer_info();
+    let value = info
+        .and_then(|info| serde_json::to_value(&*info).ok())
+        .unwrap_or_default();
+    let has = |key: &str| {
+        value
+            .get("capabilities")
+            .and_then(|able| able.get(key))
+            .is_some_and(Value::is_object)
+    };
+    let text = |key: &str| value.get("serverInfo").and_then(|info| info.get(key)?.as_str());
+    let title = format!(
+        "{} {}",
+        text("name").unwrap_or_default(),
+        text("version").unwrap_or_default()
+    );
+    About {
+        title: line(&title, limits::NAME),
+        instructions: value
+            .get("instructions")
+            .and_then(Value::as_str)
+            .map(|text| plain(text, limits::INSTRUCTIONS)),
+        has: Has {
+            tools: has("tools"),
+            prompts: has("prompts"),
+            resources: has("resources"),
+        },
+    }
+}

@@ -1,0 +1,175 @@
+//! Logins at HTTP servers: found, made, kept, renewed by `rmcp`; here are the requests it makes, with the agent's proxies and
+//! certificates, and where it finds what is kept. Showing a page to a person is the program's business.
+
+use std::sync::Arc;
+
+use rmcp::transport::auth::{
+    AuthClient, AuthorizationManager, AuthorizationRequest, AuthorizationSession, OAuthHttpClient,
+    OAuthHttpClientFuture, OAuthHttpRequest,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{HttpConfig, OauthConfig, Reach, ServerConfig};
+use crate::error::McpError;
+use crate::limits;
+use crate::link::Surroundings;
+pub(crate) use crate::store::Logins;
+use crate::text::line;
+
+/// The client name that servers register.
+const CLIENT_NAME: &str = "Pinion";
+
+/// Sends what the login needs.
+struct Sender(reqwest::Client);
+
+impl OAuthHttpClient for Sender {
+    fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
+        Box::pin(async move {
+            // Redirects are followed within one origin only, whatever is asked for: that is how the client is made.
+            let request = reqwest::Request::try_from(request.request)?;
+            let answer = async {
+                let mut response = self.0.execute(request).await?;
+                let mut body = Vec::new();
+                while let Some(piece) = response.chunk().await? {
+                    body.extend_from_slice(&piece);
+                    if body.len() > limits::OAUTH_BODY {
+                        return Err("the answer is too long".into());
+                    }
+                }
+                let mut answer = http::Response::new(body);
+                *answer.status_mut() = response.status();
+                *answer.headers_mut() = response.headers().clone();
+                Ok(answer)
+            };
+            match tokio::time::timeout(limits::OAUTH, answer).await {
+                Ok(answer) => answer,
+                Err(_) => Err("no answer in time".into()),
+            }
+        })
+    }
+}
+
+/// An HTTP client that adds the token of the server's login, if there is one.
+pub(crate) async fn client(
+    name: &str,
+    url: &str,
+    config: &HttpConfig,
+    around: &Surroundings,
+    web: reqwest::Client,
+) -> Result<AuthClient<reqwest::Client>, McpError> {
+    let mut manager = manager(name, url, around).await?;
+    // The lists of servers that nobody logged in at need not be asked.
+    if around.logins.has(name, url) {
+        let known = manager.initialize_from_store().await.map_err(McpError::connect)?;
+        if known {
+            configure(&mut manager, config)?;
+        }
+    }
+    Ok(AuthClient::new(web, manager))
+}
+
+/// A client that was registered by hand keeps its secret in the configuration.
+fn configure(manager: &mut AuthorizationManager, config: &HttpConfig) -> Result<(), McpError> {
+    let OauthConfig {
+        client_id: Some(id),
+        client_secret: Some(secret),
+        ..
+    } = &config.oauth
+    else {
+        return Ok(());
+    };
+    // The address is not used when a token is renewed.
+    let client = rmcp::transport::auth::OAuthClientConfig::new(id, "http://127.0.0.1/callback")
+        .with_client_secret(secret.clone());
+    manager.configure_client(client).map_err(McpError::connect)
+}
+
+async fn manager(name: &str, url: &str, around: &Surroundings) -> Result<AuthorizationManager, McpError> {
+    let web = around.web.clone();
+    // One client serves all addresses of the login; those of TLS can do both.
+    let client = match web.client("https://localhost/").await {
+        Ok(client) => client,
+        Err(error) => return Err(McpError::connect(error)),
+    };
+    let mut manager = AuthorizationManager::new_with_oauth_http_client(url, Arc::new(Sender(client)))
+        .await
+        .map_err(McpError::connect)?;
+    manager.set_credential_store(around.logins.of(name, url));
+    Ok(manager)
+}
+
+/// A login that waits for the person.
+pub struct Login {
+    session: AuthorizationSession,
+}
+
+impl Login {
+    /// Finds out where to log in at a server, and introduces the agent there. `redirect` is where the browser ends.
+    ///
+    /// # Errors
+    /// When the server has no address or offers no login.
+    pub async fn begin(
+        config: &ServerConfig,
+        around: &Surroundings,
+        redirect: &str,
+    ) -> Result<Self, McpError> {
+        let Reach::Http(http) = &config.reach else {
+            return Err(McpError::Config("a program needs no login".to_owned()));
+        };
+        let (expander, http) = (around.expand.clone(), http.clone());
+        let expanded = tokio::task::spawn_blocking(move || expander.http(&http)).await;
+        let http = expanded.map_err(McpError::connect)??;
+        let url = reqwest::Url::parse(&http.url)
+            .map_err(|_| McpError::Config("\"url\" should be an address".to_owned()))?;
+        let mut manager = manager(&config.name, url.as_str(), around).await?;
+        let found = manager.resolve_metadata().await.map_err(McpError::connect)?;
+        manager.set_metadata(found.metadata);
+        let oauth = &http.oauth;
+        let mut request = AuthorizationRequest::new(redirect)
+            .with_client_name(oauth.client_name.as_deref().unwrap_or(CLIENT_NAME));
+        if let Some(scope) = &oauth.scope {
+            request = request.with_scopes(scope.split_whitespace());
+        }
+        if let Some(id) = &oauth.client_id {
+            request = request.with_preregistered_client(id);
+            if let Some(secret) = &oauth.client_secret {
+                request = request.with_client_secret(secret);
+            }
+        }
+        let session = AuthorizationSession::new(manager, request).await;
+        let session = session.map_err(|(_, error)| McpError::connect(error))?;
+        Ok(Self { session })
+    }
+
+    /// The page to visit.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.session.get_authorization_url()
+    }
+
+    /// The state that the browser must bring back.
+    #[must_use]
+    pub fn state(&self) -> String {
+        let url = reqwest::Url::parse(self.address()).ok();
+        let state = url.and_then(|url| {
+            let pair = url.query_pairs().find(|(name, _)| name == "state")?;
+            Some(pair.1.into_owned())
+        });
+        state.unwrap_or_default()
+    }
+
+    /// Gets tokens for what the browser brought to the redirect address, and keeps them.
+    ///
+    /// # Errors
+    /// When it belongs to another login, or the server does not take it.
+    pub async fn finish(&self, visited: &str, cancel: &CancellationToken) -> Result<(), McpError> {
+        let done = tokio::select! {
+            done = self.session.handle_callback_url(visited) => done,
+            () = cancel.cancelled() => return Err(McpError::Cancelled),
+        };
+        match done {
+            Ok(_) => Ok(()),
+            Err(error) => Err(McpError::Connect(line(&error.to_string(), limits::ERROR))),
+        }
+    }
+}

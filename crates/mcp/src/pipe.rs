@@ -1,0 +1,327 @@
+//! Messages over the standard streams of a program: one line each. Lines that are no messages are skipped; nothing a server
+//! writes, and no way of not reading, holds the agent up. What messages mean is `rmcp`'s business.
+
+use std::collections::{HashSet, VecDeque};
+use std::ffi::OsString;
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcError, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Mutex as Waiting, mpsc};
+
+use crate::limits;
+use crate::text::line;
+
+/// A future in a box.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The standard streams of a program.
+pub struct Pipes {
+    /// Its input.
+    pub input: Box<dyn AsyncWrite + Send + Unpin>,
+    /// Its output.
+    pub output: Box<dyn AsyncRead + Send + Unpin>,
+    /// What it says to people.
+    pub errors: Box<dyn AsyncRead + Send + Unpin>,
+}
+
+/// A program that was started.
+pub trait Child: Send {
+    /// Waits for its end and says how it ended. Cancel-safe.
+    fn ended(&mut self) -> Boxed<'_, String>;
+    /// Kills it with everything that it started.
+    fn kill(&mut self) -> Boxed<'_, ()>;
+}
+
+/// A program to be started.
+#[derive(Debug, Clone)]
+pub struct Program {
+    /// By name or path.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Variables in addition to the usual ones.
+    pub env: Vec<(OsString, OsString)>,
+    /// Where it works.
+    pub cwd: PathBuf,
+}
+
+/// A program that was started and its streams, or a sentence that says why not.
+pub type Started = Result<(Box<dyn Child>, Pipes), String>;
+
+/// Starts programs.
+pub trait Spawn: Send + Sync + fmt::Debug {
+    /// Starts one.
+    fn spawn(&self, program: Program) -> Boxed<'_, Started>;
+}
+
+/// The last lines that a server wrote to its standard error.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
+
+impl Tail {
+    fn push(&self, text: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= limits::TAIL_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(text);
+    }
+
+    /// The last of them.
+    pub(crate) fn last(&self) -> Option<String> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .back()
+            .cloned()
+    }
+}
+
+type Writer = Arc<Waiting<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
+
+/// Ids of the requests that are out. What answers none of them, or one a second time, is not passed on: before the greeting
+/// is over it would be taken for a failed one.
+type Open = Arc<Mutex<HashSet<RequestId>>>;
+
+/// Is it a request of the server, or an answer that is waited for?
+fn is_wanted(open: &Open, message: &ServerJsonRpcMessage) -> bool {
+    let id = match message {
+        JsonRpcMessage::Response(response) => &response.id,
+        JsonRpcMessage::Error(JsonRpcError { id: Some(id), .. }) => id,
+        _ => return true,
+    };
+    open.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
+}
+
+/// The way to a server that was started.
+pub(crate) struct Pipe {
+    writer: Writer,
+    open: Open,
+    inbox: mpsc::Receiver<ServerJsonRpcMessage>,
+}
+
+impl Pipe {
+    /// Begins to read. `name` is for the log.
+    pub(crate) fn new(name: &str, pipes: Pipes, tail: Tail) -> Self {
+        let (sender, inbox) = mpsc::channel(limits::INBOX);
+        let open = Open::default();
+        let reader = Reader {
+            name: name.to_owned(),
+            lines: Lines::new(pipes.output, limits::LINE),
+            open: Arc::clone(&open),
+        };
+        tokio::spawn(reader.run(sender));
+        tokio::spawn(log(name.to_owned(), pipes.errors, tail));
+        Self {
+            writer: Arc::new(Waiting::new(Some(pipes.input))),
+            open,
+            inbox,
+        }
+    }
+}
+
+impl Transport<RoleClient> for Pipe {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let writer = Arc::clone(&self.writer);
+        if let JsonRpcMessage::Request(request) = &item {
+            let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+            open.insert(request.id.clone());
+        }
+        async move {
+            let mut text = serde_json::to_vec(&item)?;
+            text.push(b'\n');
+            let write = async {
+                let mut writer = writer.lock().await;
+                let Some(input) = writer.as_mut() else {
+                    return Err(io::ErrorKind::BrokenPipe.into());
+                };
+                let written = match input.write_all(&text).await {
+                    Ok(()) => input.flush().await,
+                    Err(error) => Err(error),
+                };
+                if written.is_err() {
+                    *writer = None;
+                }
+                written
+            };
+            match tokio::time::timeout(limits::WRITE, write).await {
+                Ok(done) => done,
+                Err(_) => {
+                    // Half a message may have been written: nothing can follow it.
+                    *writer.lock().await = None;
+                    Err(io::Error::new(
+                        io::ErrorKind::TimedOut,
+                        "it does not read what it is sent",
+                    ))
+                }
+            }
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        self.inbox.recv().await
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.inbox.close();
+        *self.writer.lock().await = None;
+        Ok(())
+    }
+}
+
+/// Reads messages until the output ends, or is of no use.
+struct Reader {
+    name: String,
+    lines: Lines,
+    open: Open,
+}
+
+impl Reader {
+    async fn run(mut self, sender: mpsc::Sender<ServerJsonRpcMessage>) {
+        let mut garbage = 0;
+        loop {
+            let next = tokio::select! {
+                next = self.lines.next() => next,
+                () = sender.closed() => return self.drain().await,
+            };
+            let bytes = match next {
+                Ok(Some(Line::Whole(bytes))) => bytes,
+                Ok(None) | Err(_) => return,
+                Ok(Some(Line::TooLong)) => {
+                    tracing::warn!(server = self.name, "an MCP server sent a line that is too long");
+                    return;
+                }
+            };
+            if bytes.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            match parse(bytes).await {
+                Ok(message) => {
+                    garbage = 0;
+                    if !is_wanted(&self.open, &message) {
+                        tracing::debug!(server = self.name, "an answer to nothing");
+                        continue;
+                    }
+                    if sender.send(message).await.is_err() {
+                        return;
+                    }
+                }
+                Err(start) => {
+                    garbage += 1;
+                    if garbage <= limits::TAIL_LINES {
+                        tracing::debug!(server = self.name, "no message: {start}");
+                    }
+                    if garbage >= limits::GARBAGE {
+                        tracing::warn!(server = self.name, "an MCP server sends no messages");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// Nobody listens any more, but a server that is ending should not fail at its last words.
+    async fn drain(mut self) {
+        let reading = async { while let Ok(Some(Line::Whole(_))) = self.lines.next().await {} };
+        let _late = tokio::time::timeout(2 * limits::STOP, reading).await;
+    }
+}
+
+/// Reads a message; long ones beside the others' work.
+async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
+    const LONG: usize = 256 << 10;
+    let read = |bytes: &[u8]| {
+        serde_json::from_slice(bytes).map_err(|_| {
+            let start = bytes.get(..bytes.len().min(limits::LOG_LINE)).unwrap_or_default();
+            line(&String::from_utf8_lossy(start), limits::LOG_LINE)
+        })
+    };
+    if bytes.len() < LONG {
+        return read(&bytes);
+    }
+    let reading = tokio::task::spawn_blocking(move || read(&bytes)).await;
+    reading.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// Writes what a server says to people into the log.
+async fn log(name: String, errors: Box<dyn AsyncRead + Send + Unpin>, tail: Tail) {
+    let mut lines = Lines::new(errors, limits::LINE);
+    let mut left = limits::LOG_LINES;
+    while let Ok(Some(next)) = lines.next().await {
+        let Line::Whole(bytes) = next else { return };
+        let start = bytes
+            .get(..bytes.len().min(4 * limits::LOG_LINE))
+            .unwrap_or_default();
+        let text = line(&String::from_utf8_lossy(start), limits::LOG_LINE);
+        if !text.is_empty() {
+            if left > 0 {
+                tracing::info!(server = name, "MCP server says: {text}");
+            }
+            left = left.saturating_sub(1);
+            tail.push(text);
+        }
+    }
+}
+
+/// Cuts bytes into lines of limited length.
+struct Lines {
+    source: Box<dyn AsyncRead + Send + Unpin>,
+    held: Vec<u8>,
+    /// Bytes of `held` that were looked through.
+    seen: usize,
+    most: usize,
+}
+
+enum Line {
+    Whole(Vec<u8>),
+    TooLong,
+}
+
+impl Lines {
+    fn new(source: Box<dyn AsyncRead + Send + Unpin>, most: usize) -> Self {
+        Self {
+            source,
+            held: Vec::new(),
+            seen: 0,
+            most,
+        }
+    }
+
+    /// The next line without its end. Cancel-safe.
+    async fn next(&mut self) -> io::Result<Option<Line>> {
+        const PIECE: usize = 64 << 10;
+        loop {
+            let fresh = self.held.get(self.seen..).unwrap_or_default();
+            if let Some(at) = memchr::memchr(b'\n', fresh) {
+                let rest = self.held.split_off(self.seen + at + 1);
+                let mut whole = std::mem::replace(&mut self.held, rest);
+                self.seen = 0;
+                whole.pop();
+                return Ok(Some(Line::Whole(whole)));
+            }
+            self.seen = self.held.len();
+            if self.held.len() > self.most {
+                return Ok(Some(Line::TooLong));
+            }
+            self.held.reserve(PIECE);
+            if self.source.read_buf(&mut self.held).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! `mcp-auth.json`: what logins at servers gave, for its owner only. One entry for each name and address, as in pi; written
+//! in one step, under a lock that other agents keep to as well.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rmcp::transport::auth::{AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::McpError;
+
+/// How long the lock is waited for.
+const LOCK: Duration = Duration::from_secs(30);
+
+/// The file.
+#[derive(Debug, Clone)]
+pub struct Logins {
+    path: PathBuf,
+}
+
+/// What is in it.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Document {
+    servers: BTreeMap<String, Value>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+impl Logins {
+    /// The file in a directory of settings; it need not be there.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Is there a login at this server?
+    #[must_use]
+    pub fn has(&self, name: &str, url: &str) -> bool {
+        self.read()
+            .is_ok_and(|document| document.servers.contains_key(&key(name, url)))
+    }
+
+    /// Forgets a login; false when there was none.
+    ///
+    /// # Errors
+    /// When the file cannot be changed.
+    pub fn remove(&self, name: &str, url: &str) -> Result<bool, McpError> {
+        if !self.path.exists() {
+            return Ok(false);
+        }
+        let key = key(name, url);
+        self.change(|document| document.servers.remove(&key).is_some())
+    }
+
+    pub(crate) fn of(&self, name: &str, url: &str) -> Kept {
+        Kept {
+            logins: self.clone(),
+            key: key(name, url),
+        }
+    }
+
+    fn read(&self) -> Result<Document, McpError> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Document::default()),
+            Err(error) => return Err(self.failed(&error)),
+        };
+        if text.iter().all(u8::is_ascii_whitespace) {
+            return Ok(Document::default());
+        }
+        serde_json::from_slice(&text).map_err(|error| {
+            McpError::Store(format!(
+                "{} is no JSON of the known form (line {} column {})",
+                self.path.display(),
+                error.line(),
+                error.column()
+            ))
+        })
+    }
+
+    /// Changes the file under the lock; gives what the change gives.
+    fn change<T>(&self, change: impl FnOnce(&mut Document) -> T) -> Result<T, McpError> {
+        let _lock = self.lock("lock")?;
+        let mut document = self.read()?;
+        let outcome = change(&mut document);
+        let text = serde_json::to_vec_pretty(&document).map_err(|error| self.failed(&error.into()))?;
+        self.replace(&text).map_err(|error| self.failed(&error))?;
+        Ok(outcome)
+    }
+
+    /// Waits until nobody else holds the lock. Blocks.
+    fn lock(&self, suffix: &str) -> Result<File, McpError> {
+        let failed = |error: &io::Error| self.failed(error);
+        if let Some(dir) = self.path.parent() {
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(dir);
+            made.map_err(|error| failed(&error))?;
+        }
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(self.beside(suffix))
+            .map_err(|error| failed(&error))?;
+        let until = Instant::now() + LOCK;
+        loop {
+            match file.try_lock() {
+                // A file system without locks has to do without.
+                Ok(()) | Err(fs::TryLockError::Error(_)) => return Ok(file),
+                Err(fs::TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+                Err(fs::TryLockError::WouldBlock) => {
+                    return Err(McpError::Store(format!(
+                        "{} is locked by another process",
+                        self.path.display()
+                    )));
+                }
+            }
+        }
+    }
+
+    fn replace(&self, text: &[u8]) -> io::Result<()> {
+        let draft = self.beside(&format!("{}.tmp", std::process::id()));
+        let _left = fs::remove_file(&draft);
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&draft)?;
+        let written = file
+            .write_all(text)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| fs::rename(&draft, &self.path));
+        if written.is_err() {
+            let _gone = fs::remove_file(&draft);
+        }
+        written
+    }
+
+    fn beside(&self, suffix: &str) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push(".");
+        name.push(suffix);
+        name.into()
+    }
+
+    fn failed(&self, error: &io::Error) -> McpError {
+        McpError::Store(format!("{}: {error}", self.path.display()))
+    }
+}
+
+fn key(name: &str, url: &str) -> String {
+    format!("{name} {url}")
+}
+
+/// The login at one server.
+pub(crate) struct Kept {
+    logins: Logins,
+    key: String,
+}
+
+impl Kept {
+    /// Works with the file beside the others' work.
+    async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Logins, &str) -> Result<T, McpError> + Send + 'static,
+    ) -> Result<T, AuthError> {
+        let (logins, key) = (self.logins.clone(), self.key.clone());
+        let done = tokio::task::spawn_blocking(move || work(&logins, &key)).await;
+        let done = done.unwrap_or_else(|error| Err(McpError::Store(error.to_string())));
+        done.map_err(|error| AuthError::CredentialStoreError(error.to_string()))
+    }
+}
+
+#[async_trait::async_trait]
+impl CredentialStore for Kept {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        self.beside(|logins, key| {
+            let mut document = logins.read()?;
+            Ok(document
+                .servers
+                .remove(key)
+                .and_then(|entry| serde_json::from_value(entry).ok()))
+        })
+        .await
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        self.beside(move |logins, key| {
+            let entry =
+                serde_json::to_value(&credentials).map_err(|error| McpError::Store(error.to_string()))?;
+            logins.change(|document| {
+                document.servers.insert(key.to_owned(), entry);
+            })
+        })
+        .await
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.beside(|logins, key| {
+            logins.change(|document| {
+                document.servers.remove(key);
+            })
+        })
+        .await
+    }
+
+    /// Two agents do not use up the same token.
+    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
+        let held = self.beside(|logins, _| logins.lock("refresh")).await?;
+        Ok(Some(CredentialRefreshGuard::new(held)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn logins_are_kept_for_their_owner_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let logins = Logins::new(dir.path().join("agent").join("mcp-auth.json"));
+        assert!(!logins.has("a", "http://x/"));
+        let kept = logins.of("a", "http://x/");
+        kept.save(StoredCredentials::new("id".to_owned(), None, vec![], None))
+            .await
+            .unwrap();
+        assert!(logins.has("a", "http://x/") && !logins.has("b", "http://x/"));
+        assert_eq!(kept.load().await.unwrap().unwrap().client_id, "id");
+        let mode = fs::metadata(logins.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(logins.remove("a", "http://x/").unwrap());
+        assert!(!logins.remove("a", "http://x/").unwrap());
+        fs::write(logins.path(), "{broken").unwrap();
+        assert!(
+            kept.save(StoredCredentials::new("id".to_owned(), None, vec![], None))
+                .await
+                .is_err()
+        );
+        assert_eq!(
+            fs::read(logins.path()).unwrap(),
+            b"{broken",
+            "it is not overwritten"
+        );
+    }
+}

@@ -1,0 +1,246 @@
+//! Servers over HTTP that want a login: the whole way from the refusal over the browser to a tool call and a new token,
+//! against a server and an authorisation server that are played here.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use super::{call, ends};
+use crate::kit::{PROGRAM, World};
+
+/// Both servers at one address.
+struct Web {
+    base: String,
+    /// Method and path of every request, with its body.
+    seen: Arc<Mutex<Vec<(String, String)>>>,
+    /// The token that counts.
+    token: Arc<Mutex<String>>,
+}
+
+impl Web {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let web = Self {
+            base: base.clone(),
+            seen: Arc::default(),
+            token: Arc::new(Mutex::new("at1".to_owned())),
+        };
+        let (seen, token) = (Arc::clone(&web.seen), Arc::clone(&web.token));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (base, seen, token) = (base.clone(), Arc::clone(&seen), Arc::clone(&token));
+                std::thread::spawn(move || serve(stream.unwrap(), &base, &seen, &token));
+            }
+        });
+        web
+    }
+
+    fn bodies(&self, place: &str) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        let found = seen.iter().filter(|(known, _)| known == place);
+        found.map(|(_, body)| body.clone()).collect()
+    }
+}
+
+fn serve(stream: TcpStream, base: &str, seen: &Mutex<Vec<(String, String)>>, token: &Mutex<String>) {
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut out = stream;
+    loop {
+        let mut first = String::new();
+        if reader.read_line(&mut first).unwrap_or(0) == 0 {
+            return;
+        }
+        let mut headers = HashMap::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).unwrap();
+            let Some((name, value)) = line.trim().split_once(": ") else {
+                break;
+            };
+            headers.insert(name.to_lowercase(), value.to_owned());
+        }
+        let length = headers
+            .get("content-length")
+            .map_or(0, |length| length.parse().unwrap());
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let body = String::from_utf8(body).unwrap();
+        let mut words = first.split(' ');
+        let place = format!("{} {}", words.next().unwrap(), words.next().unwrap());
+        seen.lock().unwrap().push((place.clone(), body.clone()));
+        let is_known = headers.get("authorization") == Some(&format!("Bearer {}", token.lock().unwrap()));
+        let (status, more, kind, answer) = answer(&place, &body, base, is_known, token);
+        let length = answer.len();
+        let head =
+            format!("HTTP/1.1 {status}\r\n{more}content-type: {kind}\r\ncontent-length: {length}\r\n\r\n");
+        if out.write_all(format!("{head}{answer}").as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+type Answer = (&'static str, String, &'static str, String);
+
+fn json_of(value: Value) -> Answer {
+    ("200 OK", String::new(), "application/json", value.to_string())
+}
+
+fn answer(place: &str, body: &str, base: &str, is_known: bool, token: &Mutex<String>) -> Answer {
+    match place {
+        "POST /mcp" if !is_known => {
+            let place = format!("{base}/.well-known/oauth-protected-resource/mcp");
+            let more = format!("www-authenticate: Bearer resource_metadata=\"{place}\"\r\n");
+            ("401 Unauthorized", more, "text/plain", "who are you?".to_owned())
+        }
+        "POST /mcp" => mcp(body),
+        "GET /.well-known/oauth-protected-resource/mcp" => {
+            json_of(json!({"resource": format!("{base}/mcp"), "authorization_servers": [base]}))
+        }
+        "GET /.well-known/oauth-authorization-server" => json_of(json!({
+            "issuer": base,
+            "authorization_endpoint": format!("{base}/authorize"),
+            "token_endpoint": format!("{base}/token"),
+            "registration_endpoint": format!("{base}/register"),
+            "response_types_supported": ["code"],
+            "code_challenge_methods_supported": ["S256"],
+        })),
+        "POST /register" => {
+            let asked: Value = serde_json::from_str(body).unwrap();
+            json_of(
+                json!({"client_id": "client-1", "client_name": "x", "redirect_uris": asked["redirect_uris"]}),
+            )
+        }
+        "POST /token" if body.contains("grant_type=refresh_token") => {
+            assert!(body.contains("refresh_token=rt1"), "{body}");
+            *token.lock().unwrap() = "at2".to_owned();
+            json_of(
+                json!({"access_token": "at2", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "rt2"}),
+            )
+        }
+        "POST /token" => {
+            assert!(
+                body.contains("code=c0de") && body.contains("code_verifier="),
+                "{body}"
+            );
+            json_of(
+                json!({"access_token": "at1", "token_type": "Bearer", "expires_in": 3600, "refresh_token": "rt1"}),
+            )
+        }
+        _ => ("404 Not Found", String::new(), "text/plain", String::new()),
+    }
+}
+
+fn mcp(body: &str) -> Answer {
+    let message: Value = serde_json::from_str(body).unwrap();
+    let id = &message["id"];
+    let answer = |result: Value| json!({"jsonrpc": "2.0", "id": id, "result": result});
+    match message["method"].as_str().unwrap_or_default() {
+        "initialize" => {
+            let (status, _, kind, body) = json_of(answer(json!({
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "web", "version": "2"},
+            })));
+            (status, "mcp-session-id: s1\r\n".to_owned(), kind, body)
+        }
+        "tools/list" => json_of(answer(
+            json!({"tools": [{"name": "echo", "inputSchema": {"type": "object"}}]}),
+        )),
+        // Results may come as a stream of events.
+        "tools/call" => {
+            let result = answer(json!({"content": [{"type": "text", "text": "by HTTP"}]}));
+            let body = format!("event: message\ndata: {result}\n\n");
+            ("200 OK", String::new(), "text/event-stream", body)
+        }
+        _ => ("202 Accepted", String::new(), "text/plain", String::new()),
+    }
+}
+
+/// The value of a parameter, decoded as far as these have to be.
+fn parameter(address: &str, name: &str) -> String {
+    let query = address.split_once('?').unwrap().1;
+    let found = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+    found.unwrap().replace("%3A", ":").replace("%2F", "/")
+}
+
+/// Logs in as a person does: reads the address, and goes where the page would send the browser.
+fn log_in(world: &World) -> String {
+    let mut child = Command::new(PROGRAM)
+        .args(["mcp", "login", "kit"])
+        .env_clear()
+        .envs(world.dir.env())
+        .current_dir(world.dir.cwd())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let address = lines.find(|line| line.starts_with("http")).unwrap();
+    let (redirect, state) = (parameter(&address, "redirect_uri"), parameter(&address, "state"));
+    let place = redirect.strip_prefix("http://").unwrap();
+    let (host, path) = place.split_once('/').unwrap();
+    let mut browser = TcpStream::connect(host).unwrap();
+    let request = format!("GET /{path}?code=c0de&state={state} HTTP/1.1\r\nhost: {host}\r\n\r\n");
+    browser.write_all(request.as_bytes()).unwrap();
+    let mut page = String::new();
+    browser.read_to_string(&mut page).unwrap();
+    assert!(page.contains("You are logged in"), "{page}");
+    let rest: Vec<String> = lines.collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+    address
+}
+
+#[test]
+fn a_login_is_made_kept_used_renewed_and_forgotten() {
+    let web = Web::start();
+    let world = World::new([Reply::text(["none"])]);
+    let path = world.dir.agent_dir().join("mcp.json");
+    let servers = json!({"mcpServers": {"kit": {"url": format!("{}/mcp", web.base)}}});
+    std::fs::write(path, servers.to_string()).unwrap();
+    let pi = world.start();
+    pi.say("Go");
+    let server = pi.get("get_mcp_servers")["servers"][0].clone();
+    assert_eq!(
+        (&server["status"], &server["transport"]),
+        (&json!("needs_login"), &json!("http")),
+        "{server}"
+    );
+
+    let address = log_in(&world);
+    assert_eq!(parameter(&address, "code_challenge_method"), "S256");
+    assert_eq!(parameter(&address, "client_id"), "client-1");
+    let file = world.dir.agent_dir().join("mcp-auth.json");
+    assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+
+    // The session that runs finds the login with its next turn.
+    pi.data(json!({"type": "mcp_reconnect", "server": "kit"}));
+    world.server.push(call("c1", "echo", json!({})));
+    world.server.push(Reply::text(["done"]));
+    assert_eq!(ends(&pi.say("Go on")), [("by HTTP".to_owned(), false)]);
+
+    // A token that does not count any more is renewed in the middle of it all.
+    *web.token.lock().unwrap() = "another".to_owned();
+    world.server.push(call("c2", "echo", json!({})));
+    world.server.push(Reply::text(["done"]));
+    assert_eq!(ends(&pi.say("Once more")), [("by HTTP".to_owned(), false)]);
+    assert_eq!(web.bodies("POST /token").len(), 2);
+    assert_eq!(web.bodies("POST /register").len(), 1);
+    pi.finish();
+
+    assert_eq!(world.run(&["mcp", "logout", "kit"], "").code, Some(0));
+    assert!(!std::fs::read_to_string(&file).unwrap().contains("at2"));
+    let listed = world.run(&["mcp", "list"], "");
+    assert_eq!(listed.code, Some(1));
+    assert!(listed.out.contains("needs_login"), "{}", listed.out);
+}

@@ -1,0 +1,96 @@
+//! File tools in the sandbox: the work is done by a thread of its own that Landlock confines to what the call may touch. So a
+//! link that changes between the look at a path and its use opens nothing.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+
+use super::guard::Aim;
+use super::hint;
+use super::landlock::{Reach, confine};
+use super::launcher::COMPLAINT;
+use super::policy::{Access, Policy};
+use crate::path::real_path;
+
+/// Does `work` with a path, confined to what `aim` means there. Blocks.
+///
+/// # Errors
+/// Those of the work, and the text for the model when the path is not open to it.
+pub(crate) fn run<T: Send>(
+    policy: &Policy,
+    aim: Aim,
+    path: &Path,
+    work: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
+    // The process that carries out the call has secrets of its own there.
+    let policy = &policy.clone().without(Path::new("/proc"));
+    let real = real_path(path);
+    let wanted = if aim == Aim::Read {
+        Access::Read
+    } else {
+        Access::Write
+    };
+    if policy.access(&real) < wanted {
+        return Err(hint::refused(policy, &real, wanted));
+    }
+    let file = match aim {
+        Aim::Read => None,
+        Aim::Edit => open(&real).ok(),
+        Aim::Write => open(&real).or_else(|_| make(&real)).ok(),
+    };
+    let reach = match (&file, aim) {
+        (Some(file), _) => Reach::File(file),
+        // Nothing that could be written: the work finds out why.
+        (None, _) => Reach::Reading(policy),
+    };
+    std::thread::scope(|threads| {
+        let thread = std::thread::Builder::new().spawn_scoped(threads, || {
+            confine(&reach).map_err(|why| format!("{COMPLAINT}{why}"))?;
+            work()
+        });
+        let done = thread
+            .map_err(|error| format!("The tool failed: {error}"))?
+            .join();
+        done.unwrap_or_else(|_| Err("The tool failed".to_owned()))
+    })
+}
+
+/// The regular file at a path without links.
+fn open(real: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let file = rustix::fs::openat2(CWD, real, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+    if FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode) == FileType::RegularFile {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::InvalidInput.into())
+    }
+}
+
+/// Makes an empty file with its directories, following no link on the way.
+fn make(real: &Path) -> io::Result<OwnedFd> {
+    let (Some(parent), Some(name)) = (real.parent(), real.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let enter = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut dir = rustix::fs::openat(CWD, "/", enter, Mode::empty())?;
+    for part in parent.components() {
+        let Component::Normal(part) = part else { continue };
+        let there = rustix::fs::openat(&dir, part, enter, Mode::empty());
+        dir = match there {
+            Err(rustix::io::Errno::NOENT) => {
+                rustix::fs::mkdirat(&dir, part, Mode::from_raw_mode(0o777))?;
+                rustix::fs::openat(&dir, part, enter, Mode::empty())?
+            }
+            other => other?,
+        };
+    }
+    let create = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(
+        &dir,
+        name,
+        create,
+        Mode::from_raw_mode(0o666),
+    )?)
+}

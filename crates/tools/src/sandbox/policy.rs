@@ -1,0 +1,240 @@
+//! What a sandbox comes to for one call: which access holds where. The longest path that fits decides.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use wire::state::SandboxMode;
+
+use super::Sandbox;
+use crate::path::real_path;
+
+/// What may be done in a place. Each allows what the one before does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Access {
+    /// Nothing.
+    None,
+    /// Reading and executing.
+    Read,
+    /// Writing, too.
+    Write,
+}
+
+/// A directory or file with all below it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Zone {
+    /// Its real path.
+    pub(crate) path: PathBuf,
+    pub(crate) access: Access,
+    /// Must it be there, so that it cannot be put there with something in it?
+    pub(crate) made: bool,
+}
+
+/// Which access holds where, and what else is allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Policy {
+    /// Sorted by path, each path once; the first one is `/`.
+    zones: Vec<Zone>,
+    pub(crate) network: bool,
+    pub(crate) unix_sockets: bool,
+}
+
+/// What a program cannot do without, where not everything may be read.
+const SYSTEM: [&str; 11] = [
+    "/bin",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/opt",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+];
+/// Where devices are. Those that a program cannot do without are open in any case.
+pub(crate) const DEVICES: &str = "/dev";
+/// What the model is meant to read in the agent's directory; all else there is closed.
+const OPEN_IN_AGENT_DIR: [&str; 16] = [
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "APPEND_SYSTEM.md",
+    "CLAUDE.md",
+    "SYSTEM.md",
+    "agents",
+    "bin",
+    "extensions",
+    "git",
+    "hooks",
+    "npm",
+    "prompts",
+    "rules",
+    "skills",
+    "themes",
+    "tools",
+];
+/// What a later start of the agent, or of git, would run or believe.
+const PROJECT_CODE: [&str; 5] = [".pi", ".omp", ".xcsh", ".mcp.json", "mcp.json"];
+/// What git runs even where the rest of `.git` may be written.
+const GIT_CODE: [&str; 4] = [
+    ".git/hooks",
+    ".git/config",
+    ".git/config.worktree",
+    ".git/modules",
+];
+/// What of these is made, as an empty directory, if it is missing: what is not there cannot be shut.
+const MADE: [&str; 3] = [".pi", ".mcp.json", ".git/hooks"];
+
+impl Policy {
+    /// What `sandbox` comes to for a call in `cwd` that has `temp` for its temporary files. Looks at the disk.
+    pub(crate) fn of(sandbox: &Sandbox, cwd: &Path, temp: &Path) -> Self {
+        let mut policy = Self {
+            zones: Vec::new(),
+            network: sandbox.network,
+            unix_sockets: sandbox.unix_sockets,
+        };
+        let cwd = real_path(cwd);
+        // The first word about a path counts, so the strictest come first.
+        let own = std::iter::once(&sandbox.agent_dir).chain(&sandbox.closed);
+        for path in sandbox.deny_read.iter().chain(own) {
+            policy.add(path, Access::None);
+        }
+        if sandbox.mode != SandboxMode::ReadOnly {
+            let named: Vec<PathBuf> = sandbox.writable.iter().map(|path| real_path(path)).collect();
+            let roots = || std::iter::once(&cwd).chain(&named);
+            roots().for_each(|root| policy.protect(root, sandbox.git_writable, &named));
+            roots().for_each(|root| policy.add(root, Access::Write));
+        }
+        policy.add(temp, Access::Write);
+        // Disks and terminals are files, too.
+        policy.add(Path::new(DEVICES), Access::None);
+        for name in OPEN_IN_AGENT_DIR {
+            policy.add(&sandbox.agent_dir.join(name), Access::Read);
+        }
+        let base = match &sandbox.readable {
+            None => Access::Read,
+            Some(readable) => {
+                let system = SYSTEM.iter().map(Path::new);
+                for path in system.chain(readable.iter().map(PathBuf::as_path)).chain([&*cwd]) {
+                    policy.add(path, Access::Read);
+                }
+                Access::None
+            }
+        };
+        policy.add(Path::new("/"), base);
+        policy.zones.sort_by(|a, b| a.path.cmp(&b.path));
+        policy
+    }
+
+    /// What may be written below `root` and later runs without a sandbox is only read. Who names a place means it.
+    fn protect(&mut self, root: &Path, git_writable: bool, named: &[PathBuf]) {
+        let git: &[&str] = if git_writable && root.join(".git").is_dir() {
+            &GIT_CODE
+        } else {
+            &[".git"]
+        };
+        for name in git.iter().chain(&PROJECT_CODE) {
+            let path = root.join(name);
+            let made = MADE.contains(name);
+            // A link among them is itself in the way; what it leads to is looked at as well.
+            for path in [real_path(&path), path] {
+                if !named.contains(&path) && (made || path.symlink_metadata().is_ok()) {
+                    let access = Access::Read;
+                    self.put(Zone { path, access, made });
+                }
+            }
+        }
+    }
+
+    /// The same with another place closed.
+    pub(crate) fn without(mut self, path: &Path) -> Self {
+        self.zones.retain(|zone| zone.path != path);
+        self.add(path, Access::None);
+        self.zones.sort_by(|a, b| a.path.cmp(&b.path));
+        self
+    }
+
+    /// The same as the kernel must know it where closed places are covered: of these only the devices are left.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn uncovered(&self) -> Self {
+        let mut policy = self.clone();
+        policy
+            .zones
+            .retain(|zone| zone.access > Access::None || zone.path == Path::new(DEVICES));
+        policy
+    }
+
+    fn add(&mut self, path: &Path, access: Access) {
+        let (path, made) = (real_path(path), false);
+        self.put(Zone { path, access, made });
+    }
+
+    fn put(&mut self, zone: Zone) {
+        if !self.zones.iter().any(|known| known.path == zone.path) {
+            self.zones.push(zone);
+        }
+    }
+
+    /// What holds for a real path.
+    pub(crate) fn access(&self, path: &Path) -> Access {
+        self.zones
+            .iter()
+            .rev()
+            .find(|zone| path.starts_with(&zone.path))
+            .map_or(Access::None, |zone| zone.access)
+    }
+
+    /// All zones, those above before those below them.
+    pub(crate) fn zones(&self) -> &[Zone] {
+        &self.zones
+    }
+
+    /// Are there zones below a path where less is allowed than `access`?
+    pub(crate) fn has_less_below(&self, path: &Path, access: Access) -> bool {
+        self.zones
+            .iter()
+            .any(|zone| zone.access < access && zone.path != path && zone.path.starts_with(path))
+    }
+
+    /// Paths with everything below them that together come to where `access` is allowed, for a kernel that cannot take
+    /// anything out again: directories on the way to a place where less is allowed are given child by child. What is made in
+    /// these directories later is not among them. Looks at the disk.
+    pub(crate) fn grants(&self, access: Access) -> Vec<PathBuf> {
+        let mut out = Vec::new();
+        for zone in self.zones.iter().filter(|zone| zone.access >= access) {
+            self.grant(&zone.path, access, &mut out);
+        }
+        out
+    }
+
+    fn grant(&self, path: &Path, access: Access, out: &mut Vec<PathBuf>) {
+        if !self.has_less_below(path, access) {
+            out.push(path.to_path_buf());
+            return;
+        }
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            let child = entry.path();
+            let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+            // Zones speak for themselves, and a link opens nothing by itself.
+            if !is_link && !self.zones.iter().any(|zone| zone.path == child) {
+                self.grant(&child, access, out);
+            }
+        }
+    }
+
+    /// Places that are not there and will be made.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
+        let made = self.zones.iter().filter(|zone| zone.made);
+        made.map(|zone| zone.path.as_path())
+            .filter(|path| path.symlink_metadata().is_err())
+    }
+
+    /// The places that may be written, for people.
+    pub(crate) fn writable(&self) -> Vec<&Path> {
+        self.zones
+            .iter()
+            .filter(|zone| zone.access == Access::Write)
+            .map(|zone| zone.path.as_path())
+            .collect()
+    }
+}

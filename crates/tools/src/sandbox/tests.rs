@@ -1,0 +1,201 @@
+//! Policies: what holds where; and that nothing is done where the kernel has nothing to offer.
+
+use std::path::{Path, PathBuf};
+
+use wire::state::SandboxMode;
+
+use super::policy::{Access, Policy};
+use super::{Aim, Sandbox, file_tool, hint};
+
+struct Place {
+    dir: tempfile::TempDir,
+    sandbox: Sandbox,
+}
+
+impl Place {
+    fn new(mode: SandboxMode) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["cwd/.git/hooks", "agent/skills", "temp", "other/deep"] {
+            std::fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        let sandbox = Sandbox::new(mode, &dir.path().join("agent"));
+        Self { dir, sandbox }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join(name)
+    }
+
+    fn policy(&self) -> Policy {
+        Policy::of(&self.sandbox, &self.at("cwd"), &self.at("temp"))
+    }
+
+    /// What holds at each of the names: `w`, `r` or `-`.
+    fn access(&self, names: &[&str]) -> String {
+        let policy = self.policy();
+        let letter = |name: &&str| match policy.access(&self.at(name)) {
+            Access::Write => 'w',
+            Access::Read => 'r',
+            Access::None => '-',
+        };
+        names.iter().map(letter).collect()
+    }
+}
+
+const NAMES: [&str; 12] = [
+    "cwd/a",
+    "cwd/.gitx",
+    "cwd/.git/index",
+    "cwd/.git/hooks/a",
+    "cwd/.git/config",
+    "cwd/.pi/a",
+    "cwd/.mcp.json",
+    "temp/a",
+    "other/a",
+    "agent/auth.json",
+    "agent/skills/a",
+    "/etc/passwd",
+];
+
+#[test]
+fn the_longest_path_decides() {
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    assert_eq!(place.access(&NAMES), "wwrrrrrwr-rr");
+    std::fs::write(place.at("cwd/.git/config"), "").unwrap();
+    place.sandbox.git_writable = true;
+    assert_eq!(place.access(&NAMES), "wwwrrrrwr-rr");
+    place.sandbox.writable = vec![place.at("other"), place.at("agent"), place.at("cwd/.pi")];
+    place.sandbox.deny_read = vec![place.at("other/deep"), place.at("agent/skills")];
+    assert_eq!(place.access(&NAMES), "wwwrrwrww--r");
+    assert_eq!(place.access(&["other/deep/a", "other/.pi"]), "-r");
+    assert_eq!(place.access(&["cwd/mcp.json"]), "w");
+    std::fs::write(place.at("cwd/mcp.json"), "{}").unwrap();
+    assert_eq!(place.access(&["cwd/mcp.json"]), "r");
+    place.sandbox.mode = SandboxMode::ReadOnly;
+    assert_eq!(place.access(&NAMES), "rrrrrrrwr--r");
+}
+
+#[test]
+fn only_what_is_listed_is_read() {
+    let mut place = Place::new(SandboxMode::ReadOnly);
+    place.sandbox.readable = Some(vec![place.at("other")]);
+    assert_eq!(place.access(&NAMES), "rrrrrrrwr-rr");
+    place.sandbox.readable = Some(Vec::new());
+    assert_eq!(place.access(&["other/a", "cwd/a", "/home/x", "/dev/sda"]), "-r--");
+}
+
+#[test]
+fn links_are_followed_before_anything_is_decided() {
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    std::os::unix::fs::symlink(place.at("other"), place.at("cwd/link")).unwrap();
+    std::os::unix::fs::symlink(place.at("other"), place.at("cwd/.pi")).unwrap();
+    place.sandbox.writable = vec![place.at("cwd/link")];
+    place.sandbox.deny_read = vec![place.at("cwd/link/deep")];
+    assert_eq!(place.access(&["other/deep/a", "cwd/.pi"]), "-r");
+}
+
+#[test]
+fn what_cannot_be_taken_out_is_given_child_by_child() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    std::fs::create_dir(place.at("cwd/src")).unwrap();
+    std::os::unix::fs::symlink(place.at("other"), place.at("cwd/link")).unwrap();
+    let policy = place.policy();
+    let mut writable = policy.grants(Access::Write);
+    writable.sort();
+    assert_eq!(writable, [place.at("cwd/src"), place.at("temp")]);
+    let readable = policy.grants(Access::Read);
+    let covers = |path: PathBuf| readable.iter().any(|zone| path.starts_with(zone));
+    assert!(covers(place.at("cwd/.git/hooks")) && covers(place.at("agent/skills/x")));
+    assert!(!covers(place.at("agent/auth.json")) && !covers("/dev/sda".into()));
+}
+
+#[test]
+fn a_hint_is_given_where_the_sandbox_may_have_been_in_the_way() {
+    let policy = Place::new(SandboxMode::WorkspaceWrite).policy();
+    for (said, is_hinted) in [
+        ("touch: cannot touch '/x': Read-only file system", true),
+        ("bash: /x: Permission denied", true),
+        ("curl: (6) Could not resolve host: example.org", true),
+        ("assertion failed", false),
+        ("", false),
+    ] {
+        let text = hint::explain(&policy, said.to_owned());
+        assert_eq!(text.contains("[Commands run in a sandbox."), is_hinted, "{text}");
+    }
+    let long = format!("permission denied{}", "\u{e9}".repeat(40_000));
+    assert_eq!(hint::explain(&policy, long.clone()), long);
+}
+
+/// A thread for which the kernel has no Landlock, as far as it can tell.
+#[cfg(target_os = "linux")]
+fn in_an_old_kernel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
+    let calls = [
+        libc::SYS_landlock_create_ruleset,
+        libc::SYS_landlock_restrict_self,
+    ];
+    let filter = SeccompFilter::new(
+        calls.into_iter().map(|call| (call, Vec::new())).collect(),
+        SeccompAction::Allow,
+        SeccompAction::Errno(libc::ENOSYS.cast_unsigned()),
+        TargetArch::try_from(std::env::consts::ARCH).unwrap(),
+    );
+    let program: BpfProgram = filter.unwrap().try_into().unwrap();
+    std::thread::scope(|threads| {
+        let thread = threads.spawn(|| {
+            seccompiler::apply_filter(&program).unwrap();
+            work()
+        });
+        thread.join().unwrap()
+    })
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_its_kernel_nothing_runs() {
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let policy = place.policy();
+    std::fs::write(place.at("cwd/a"), "as it was").unwrap();
+    for (aim, name) in [(Aim::Read, "cwd/a"), (Aim::Edit, "cwd/a"), (Aim::Write, "cwd/a")] {
+        let done = in_an_old_kernel(|| {
+            file_tool(Some(&policy), aim, &place.at(name), || {
+                Ok::<_, String>("it was done".to_owned())
+            })
+        });
+        let error = done.unwrap_err();
+        assert!(
+            error.starts_with("The sandbox could not be set up, so nothing was run"),
+            "{error}"
+        );
+    }
+    let reach = super::landlock::Reach::All {
+        policy: &policy,
+        is_shaped: false,
+    };
+    assert!(in_an_old_kernel(|| super::landlock::confine(&reach)).is_err());
+    assert_eq!(in_an_old_kernel(super::landlock::version), 0);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_thread_reaches_what_it_was_given_and_the_next_one_is_free() {
+    if std::thread::spawn(super::landlock::version).join().unwrap() == 0 {
+        eprintln!("skipped: this kernel has no Landlock");
+        return;
+    }
+    let place = Place::new(SandboxMode::WorkspaceWrite);
+    let policy = place.policy();
+    let (file, beside) = (place.at("cwd/file"), place.at("cwd/beside"));
+    std::fs::write(&beside, "x").unwrap();
+    let write = |path: &Path| std::fs::write(path, "y").map_err(|error| error.to_string());
+    // Even what the policy would allow is closed to a call that is about something else.
+    let done = file_tool(Some(&policy), Aim::Write, &file, || {
+        write(&file).map(|()| write(&beside).is_err() && std::fs::read(&beside).is_err())
+    });
+    assert_eq!(done, Ok(true));
+    let done = file_tool(Some(&policy), Aim::Read, &beside, || {
+        Ok::<_, String>(std::fs::read(&beside).is_ok() && write(&beside).is_err())
+    });
+    assert_eq!(done, Ok(true));
+    assert_eq!(write(&beside), Ok(()));
+}
