@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "McpServersChangeEvent", "HeartbeatEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -264,6 +264,9 @@ class MessageEndEvent(_MessageEndEvent):
 
 class _ToolExecutionStartEvent(TypedDict, total=False):
 
+    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    parentToolCallId: str
+
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
@@ -284,6 +287,9 @@ class ToolExecutionStartEvent(_ToolExecutionStartEvent):
 
 
 class _ToolExecutionUpdateEvent(TypedDict, total=False):
+
+    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    parentToolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
@@ -311,6 +317,9 @@ class _ToolExecutionEndEvent(TypedDict, total=False):
 
     #: Run time in milliseconds; absent when the tool did not run.
     durationMs: int
+
+    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    parentToolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
@@ -856,6 +865,23 @@ class SessionDamageEvent(_SessionDamageEvent):
     tornBytes: int
 
 
+class _McpServersChangeEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class McpServersChangeEvent(_McpServersChangeEvent):
+    """Something about the session's MCP servers has changed. Told only where `get_mcp_servers`,
+    `set_mcp_servers` or `mcp_reconnect` was used.
+    """
+
+    type: Literal["mcp_servers_change"]
+
+    #: The servers of the session.
+    servers: List["McpServer"]
+
+
 class _HeartbeatEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -1295,6 +1321,13 @@ class CompactionSummaryMessage(TypedDict):
     timestamp: int
 
 
+class Completions(TypedDict):
+    """Answer of `complete_arguments`."""
+
+    #: As the extension gives them: `{value, label, description?}` each.
+    items: List[Any]
+
+
 class ContextUsage(TypedDict):
     """How full the context is."""
 
@@ -1493,6 +1526,23 @@ class Forked(TypedDict):
     cancelled: bool
 
 
+class _HeldBack(TypedDict, total=False):
+
+    #: Of settings: the keys that do not count; absent when none of the file does.
+    keys: List[str]
+
+
+class HeldBack(_HeldBack):
+    """Something of a project that does not count."""
+
+    #: `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or
+    #: `system-prompt`.
+    kind: str
+
+    #: The file or directory.
+    path: str
+
+
 class _HostTool(TypedDict, total=False):
 
     #: For people; the name when absent.
@@ -1636,6 +1686,90 @@ class ListedSession(_ListedSession):
 
     #: All text, to search in; empty unless it was asked for.
     allMessagesText: str
+
+
+class LoggedIn(TypedDict):
+    """Answer of `login`."""
+
+    #: The provider.
+    providerId: str
+
+
+class LoginProvider(TypedDict):
+    """A provider that people can log in to."""
+
+    #: Its id.
+    id: str
+
+    #: Its name for people.
+    name: str
+
+    #: Can it be logged in to here?
+    available: bool
+
+    #: Does a login open it now?
+    authenticated: bool
+
+
+class LoginProviders(TypedDict):
+    """Answer of `get_login_providers`."""
+
+    #: The agent's own, then those of extensions.
+    providers: List["LoginProvider"]
+
+
+class _McpServer(TypedDict, total=False):
+
+    #: What is wrong with it.
+    error: str
+
+    #: Name and version that it gives itself.
+    title: str
+
+    #: What of it was left out, for people.
+    notes: List[str]
+
+
+class McpServer(_McpServer):
+    """A server."""
+
+    #: Its name.
+    name: str
+
+    #: How it is doing.
+    status: "McpStatus"
+
+    #: `stdio` or `http`.
+    transport: str
+
+    #: Who configured it: `user`, `project`, `cli`, `session` or `extension`.
+    source: str
+
+    #: Names of its tools, as the model calls them.
+    tools: List[str]
+
+    #: Slash commands made of its prompts, without the slash.
+    prompts: List[str]
+
+    #: Does it offer resources?
+    resources: bool
+
+
+class McpServers(TypedDict):
+    """Answer of `get_mcp_servers` and `set_mcp_servers`."""
+
+    #: The servers of the session.
+    servers: List["McpServer"]
+
+
+# How a server is doing.
+#   "connecting": It is being connected.
+#   "connected": It can be used.
+#   "failed": It cannot be had; `error` says why. It is tried again by itself a few times, and when it is
+#   wanted.
+#   "needs_login": Somebody has to log in: `pinion mcp login NAME`.
+#   "disabled": It is not to be used.
+McpStatus = Literal["connecting", "connected", "failed", "needs_login", "disabled"]
 
 
 # A message of any role. Pass over roles that you do not know.
@@ -1962,6 +2096,16 @@ class Prices(_Prices):
     cacheWrite: float
 
 
+class ProjectTrust(TypedDict):
+    """Answer of `get_project_trust` and `set_project_trust`."""
+
+    #: The project: the session's working directory.
+    cwd: str
+
+    #: What holds for the session as it is loaded now.
+    projectTrust: "TrustState"
+
+
 class Protocol(TypedDict):
     """Answer of `get_protocol`."""
 
@@ -2159,6 +2303,24 @@ class RuleSource(TypedDict):
     level: str
 
 
+# What the commands and file tools of the model are confined to by the kernel. Each mode is stricter than the
+# one before.
+#   "off": Nothing.
+#   "workspace-write": They write below the working directory and a temporary directory only.
+#   "read-only": They write below a temporary directory only.
+SandboxMode = Literal["off", "workspace-write", "read-only"]
+
+
+class SandboxState(TypedDict):
+    """The sandbox of a session's tools."""
+
+    #: What tools are confined to; never `off`.
+    mode: "SandboxMode"
+
+    #: May commands use the network?
+    network: bool
+
+
 class _SessionHeader(TypedDict, total=False):
 
     #: Format version; absent in version 1.
@@ -2212,6 +2374,12 @@ class _SessionState(TypedDict, total=False):
 
     #: Which tool calls may run; absent when that is not limited (`off`).
     permissionMode: "PermissionMode"
+
+    #: Whether the project is trusted; absent when nothing of it is held back.
+    projectTrust: "TrustState"
+
+    #: The sandbox of tools; absent when there is none.
+    sandbox: "SandboxState"
 
 
 class SessionState(_SessionState):
@@ -2324,6 +2492,29 @@ class Sessions(TypedDict):
 
     #: Newest first.
     sessions: List["ListedSession"]
+
+
+class _Shortcut(TypedDict, total=False):
+
+    #: What they do.
+    description: str
+
+
+class Shortcut(_Shortcut):
+    """Keys that an extension wants to be told of."""
+
+    #: The keys as pi writes them: `ctrl+shift+p`.
+    shortcut: str
+
+    #: The extension's file.
+    extensionPath: str
+
+
+class Shortcuts(TypedDict):
+    """Answer of `get_shortcuts`."""
+
+    #: In the order in which extensions were loaded; of two for the same keys the first counts.
+    shortcuts: List["Shortcut"]
 
 
 class _Snapshot(TypedDict, total=False):
@@ -2559,6 +2750,25 @@ class ToolResultMessage(_ToolResultMessage):
 
     #: Unix time in milliseconds.
     timestamp: int
+
+
+class _TrustState(TypedDict, total=False):
+
+    #: Has something else been decided since? It counts from the next session or reload on.
+    pending: bool
+
+
+class TrustState(_TrustState):
+    """How far the project is trusted, and what it brings that does not count because of that."""
+
+    #: Does everything count that the project brings?
+    trusted: bool
+
+    #: Who says so: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`.
+    decidedBy: str
+
+    #: What the project brings that does not count.
+    heldBack: List["HeldBack"]
 
 
 class TtsrInjection(TypedDict):

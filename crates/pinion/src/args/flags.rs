@@ -77,7 +77,7 @@ pub(crate) const COMMANDS: [(&str, &str); 12] = [
     ),
     (
         "trust [DIR] [--deny|--remove]",
-        "Let a project bring code and settings that run code; --deny forbids, --remove forgets",
+        "Let a project bring code; --deny forbids it, --remove forgets",
     ),
     ("trust --list [--json]", "The decisions that are stored"),
     (
