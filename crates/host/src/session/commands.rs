@@ -90,10 +90,7 @@ impl Session {
                 self.drive(pinion_core::Input::AbortRetry).await;
                 Ok(Reply::Nothing)
             }
-            Command::AbortBash(_) => {
-                self.shells.cancel();
-                Ok(Reply::Nothing)
-            }
+            Command::AbortBash(_) => Ok(self.abort_bash()),
             Command::SetEntryLabel(params) => self.set_entry_label(params).await,
             Command::SetHostTools(params) => self.set_host_tools(&params),
             Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
@@ -109,6 +106,11 @@ impl Session {
             other => self.set_switch(other),
         };
         self.outbox.respond(origin, outcome).await;
+    }
+
+    fn abort_bash(&mut self) -> Reply {
+        self.shells.cancel();
+        Reply::Nothing
     }
 
     /// Switches of the session: they change how it goes on and nothing else.

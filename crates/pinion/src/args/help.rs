@@ -2,7 +2,50 @@
 
 use std::fmt::Write as _;
 
-use super::flags::{COMMANDS, Flag, SECTIONS, Takes};
+use super::flags::{Flag, SECTIONS, Takes};
+
+/// Commands, which stand first: what to type, and one line for people.
+const COMMANDS: [(&str, &str); 12] = [
+    (
+        "doctor [--json]",
+        "Say what was found where: settings, keys, models, sessions",
+    ),
+    (
+        "schema [--ts] [--dialect NAME]",
+        "Print the protocol as JSON Schema (--json) or TypeScript types",
+    ),
+    (
+        "auth login PROVIDER [--open]",
+        "Log in; --api-key stores a key read from stdin instead",
+    ),
+    ("auth logout PROVIDER", "Forget what is stored for a provider"),
+    ("auth status [--json]", "Which providers have a key or login"),
+    (
+        "models update [--from URL|FILE]",
+        "Renew the list of known models, from models.dev or elsewhere",
+    ),
+    (
+        "models status [--json]",
+        "Say which list of known models is in use",
+    ),
+    (
+        "trust [DIR] [--deny|--remove]",
+        "Let a project bring code; --deny forbids it, --remove forgets",
+    ),
+    ("trust --list [--json]", "The decisions that are stored"),
+    (
+        "mcp add NAME -- COMMAND ...",
+        "Configure an MCP server; --url URL for one that is reached by HTTP",
+    ),
+    (
+        "mcp remove|login|logout NAME",
+        "Forget an MCP server; log in at one, or out",
+    ),
+    (
+        "mcp list [--json]",
+        "Connect the MCP servers and say how they are",
+    ),
+];
 
 /// Columns for an option's names and value.
 const OPTION_WIDTH: usize = 32;
