@@ -6,15 +6,19 @@
 //! [`Child`]), where extensions are found.
 
 mod door;
+mod doors;
 mod embedded;
 mod error;
 pub mod find;
 pub mod limits;
 pub mod line;
+pub mod program;
 pub mod runtime;
 #[cfg(test)]
 mod tests;
 
 pub use door::{Answer, Asking, Child, Door, Greeting, Pipes, Said};
+pub use doors::Doors;
+pub use doors::combine;
 pub use embedded::{is_there, unpack};
 pub use error::DoorError;

@@ -17,6 +17,7 @@ const GREETING: Greeting<'_> = Greeting {
     version: "1.2.3",
     agent_dir: "/agent",
     program: None,
+    memory: limits::MEMORY,
 };
 
 /// The child's side: what it is told, and what it says.

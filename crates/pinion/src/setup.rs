@@ -184,6 +184,9 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
 /// How the process of extensions is started, should there be any.
 fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
     let program = std::env::current_exe().ok();
+    let megabytes: Option<u64> = env
+        .get("PINION_EXTENSION_MEMORY")
+        .and_then(|size| size.parse().ok());
     Launch {
         env: env.for_tools(&[]),
         path: env.get("PATH").unwrap_or_default().into(),
@@ -193,6 +196,7 @@ fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
         agent_dir: env.agent_dir.clone(),
         cwd: env.cwd.clone(),
         version: version::OWN.to_owned(),
+        memory: megabytes.map(|size| size << 20),
         print: Arc::new(complain),
     }
 }

@@ -3,13 +3,17 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use door::line::{Kind, Scope as ChildScope, Source};
+use door::program::Program;
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
 use crate::resources::{Origin as SourceOrigin, Scope, SourceInfo};
 use crate::settings::ProjectAccess;
+
+use super::Key;
 
 /// What the command line says about extensions.
 #[derive(Debug, Clone, Default)]
@@ -36,6 +40,8 @@ impl Choice {
 pub(crate) struct Found {
     pub(crate) source: Source,
     pub(crate) info: SourceInfo,
+    /// What runs it; or why that cannot be known.
+    pub(crate) runs: Result<Key, String>,
 }
 
 /// The extensions of a session that works in `cwd`, in the order in which their handlers run.
@@ -94,8 +100,13 @@ impl Finder {
         if !self.seen.insert(real) {
             return;
         }
+        let runs = Program::at(&path).map(|program| match program {
+            Some(program) => Key::Program(Arc::new(program)),
+            None => Key::TypeScript,
+        });
         let path = path.to_string_lossy().into_owned();
         self.found.push(Found {
+            runs,
             info: SourceInfo {
                 path: path.clone(),
                 source: origin,

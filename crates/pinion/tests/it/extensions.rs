@@ -12,7 +12,7 @@ use crate::permissions::ends;
 
 /// Is everything here that extensions need? Says what is missing.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn can_run() -> bool {
+pub(crate) fn can_run() -> bool {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../extensions/typescript/main.mjs");
     let path = std::env::var_os("PATH").unwrap_or_default();
     let missing = if !host.is_file() {
@@ -45,14 +45,14 @@ fn put(world: &World, name: &str, body: &str) -> String {
 }
 
 /// Runs a slash command to its end.
-fn command(pi: &Pi, line: &str) -> Vec<Value> {
+pub(crate) fn command(pi: &Pi, line: &str) -> Vec<Value> {
     let before = pi.lines().len();
     let data = pi.data(json!({"type": "prompt", "message": line}));
     assert_eq!(data["disposition"], "handled");
     pi.lines()[before..].to_vec()
 }
 
-fn notes(lines: &[Value]) -> Vec<String> {
+pub(crate) fn notes(lines: &[Value]) -> Vec<String> {
     let frames = of_type(lines, "extension_ui_request").into_iter();
     let notes = frames.filter(|frame| frame["method"] == "notify");
     notes
@@ -60,7 +60,7 @@ fn notes(lines: &[Value]) -> Vec<String> {
         .collect()
 }
 
-fn failures(pi: &Pi) -> Vec<(String, String)> {
+pub(crate) fn failures(pi: &Pi) -> Vec<(String, String)> {
     let lines = pi.lines();
     let member = |line: &Value, name: &str| line[name].as_str().unwrap().to_owned();
     of_type(&lines, "extension_error")
@@ -70,7 +70,7 @@ fn failures(pi: &Pi) -> Vec<(String, String)> {
 }
 
 /// The processes below one.
-fn descendants(pid: u32) -> Vec<String> {
+pub(crate) fn descendants(pid: u32) -> Vec<String> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let mut names = Vec::new();
     for child in children.split_whitespace() {

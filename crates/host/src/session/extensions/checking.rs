@@ -26,10 +26,10 @@ impl Session {
         if matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
         }
+        if self.extensions.misses_a_guard() {
+            return Some(Prepared::Refused(ToolResult::error(strings::GUARD_GONE)));
+        }
         if !self.extensions.hear("tool_call") {
-            if self.extensions.tools.is_guarded() {
-                return Some(Prepared::Refused(ToolResult::error(strings::GUARD_GONE)));
-            }
             return Some(prepared);
         }
         let input = self.prepared_args(slot).unwrap_or_else(|| call.arguments.clone());

@@ -1,7 +1,8 @@
 //! Extensions of a session: what they registered, what they are asked and told, what they want. Nothing here waits: whoever
 //! is asked answers later, as a happening, and what is to be done then travels with the question ([`Then`]).
 //!
-//! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
+//! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving), `links`
+//! (the processes),
 //! `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls), `tools` (theirs), `changing`
 //! (what they may refuse), `wishes` (what they want), `state` (what they can look at). The process is `crate::extensions`'
 //! business.
@@ -9,6 +10,7 @@
 mod changing;
 mod checking;
 mod events;
+mod links;
 mod opening;
 mod requests;
 mod saying;
@@ -22,7 +24,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 
 use door::line::{Failure, Registered};
-use door::{Answer, Asking, Door, DoorError, Said};
+use door::{Answer, Asking, Door, DoorError, Doors, Said};
 use pinion_core::Input;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -53,8 +55,12 @@ pub(super) struct Extended {
     /// What the process calls the session.
     handle: String,
     stage: Stage,
-    door: Option<Door>,
-    said: Option<mpsc::Receiver<Said>>,
+    /// The processes, as one.
+    door: Option<Doors>,
+    /// Those of the session that this one took the place of: calls of its extensions may be owed an answer.
+    left: Option<Doors>,
+    /// The processes, each for itself.
+    links: Vec<links::Link>,
     registered: Vec<Registered>,
     /// Questions that are out.
     waits: HashMap<u64, Wait>,
@@ -102,12 +108,12 @@ struct Wait {
 
 /// What an answer is for.
 pub(super) enum Then {
-    /// The process was started, or not.
-    Door,
-    /// The extensions were loaded.
-    Opened,
+    /// The process at this place was started, or not.
+    Door(usize),
+    /// Its extensions were loaded.
+    Opened(usize),
     /// They know that the session has begun.
-    Started,
+    Started(usize),
     /// An event may be told.
     Tell(Event),
     /// A prompt may have been changed, or dealt with.
@@ -148,7 +154,8 @@ pub(super) struct Told {
 
 /// Something to deal with.
 pub(super) enum News {
-    Said(Said),
+    /// By the process at this place.
+    Said(usize, Said),
     Told(Told),
     Failed(Failure),
     /// Loading takes long.
@@ -165,7 +172,8 @@ impl Extended {
             handle: String::new(),
             stage: Stage::Absent,
             door: None,
-            said: None,
+            left: None,
+            links: Vec::new(),
             registered: Vec::new(),
             waits: HashMap::new(),
             asked: 0,
@@ -188,7 +196,7 @@ impl Extended {
     pub(super) async fn next(&mut self) -> News {
         loop {
             tokio::select! {
-                Some(said) = heard(&mut self.said) => return News::Said(said),
+                (place, said) = links::heard(&mut self.links) => return News::Said(place, said),
                 Some(told) = self.answers.join_next() => match told {
                     Ok(told) => return News::Told(told),
                     // Given up.
@@ -337,7 +345,7 @@ impl Session {
 
     pub(super) async fn on_extension(&mut self, news: News) {
         match news {
-            News::Said(said) => self.on_said(said).await,
+            News::Said(place, said) => self.on_heard(place, said).await,
             News::Failed(failure) => self.extension_failed(failure).await,
             News::Late => self.extensions_are_late().await,
             News::Waited => {}
@@ -353,7 +361,12 @@ impl Session {
             return;
         };
         let answer = match told.outcome {
-            Outcome::Door(door) => return self.on_door(door).await,
+            Outcome::Door(door) => {
+                if let Then::Door(place) = then {
+                    self.on_door(place, door).await;
+                }
+                return;
+            }
             Outcome::Answer(Ok(answer)) => {
                 for failure in answer.errors {
                     self.extension_failed(failure).await;
@@ -363,9 +376,9 @@ impl Session {
             Outcome::Answer(Err(error)) => Err(error),
         };
         match then {
-            Then::Door | Then::Farewell => {}
-            Then::Opened => self.on_opened(answer).await,
-            Then::Started => self.extensions_are_open().await,
+            Then::Door(_) | Then::Farewell => {}
+            Then::Opened(place) => self.on_opened(place, answer).await,
+            Then::Started(place) => self.on_started(place).await,
             Then::Tell(event) => {
                 self.outbox.tell(event).await;
                 self.carry_on().await;
@@ -388,13 +401,8 @@ impl Session {
 
     /// Deals with everything that has been said so far.
     pub(super) async fn hear_out(&mut self) {
-        while let Some(said) = self
-            .extensions
-            .said
-            .as_mut()
-            .and_then(|said| said.try_recv().ok())
-        {
-            self.on_said(said).await;
+        while let Some((place, said)) = self.extensions.heard_already() {
+            self.on_heard(place, said).await;
         }
     }
 
@@ -411,17 +419,6 @@ impl Session {
             })
             .await;
     }
-}
-
-async fn heard(said: &mut Option<mpsc::Receiver<Said>>) -> Option<Said> {
-    let heard = match said {
-        Some(receiver) => receiver.recv().await,
-        None => return std::future::pending().await,
-    };
-    if heard.is_none() {
-        *said = None;
-    }
-    heard
 }
 
 async fn due(late: &mut Option<Pin<Box<Sleep>>>) {

@@ -1,12 +1,9 @@
-//! Loading the extensions of a session, beside it; leaving them; and what happens when their process is gone.
+//! Loading the extensions of a session, beside it, and leaving them. What becomes of each process is in `links`.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use door::line::{Opened, Registered, Source};
-use door::{Door, DoorError, Said};
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 use wire::Command;
 
@@ -14,7 +11,7 @@ use crate::extensions::find;
 use crate::limits;
 
 use super::super::Session;
-use super::{Extended, News, Outcome, Stage, Then, failure, members};
+use super::{Extended, Stage, Then, failure, members};
 
 impl Extended {
     /// Loads what a session that works in `cwd` has.
@@ -22,14 +19,16 @@ impl Extended {
         Self::new(find(agent, cwd))
     }
 
+    /// Extensions that say of themselves what cannot be understood.
+    fn odd(&self) -> Vec<(String, String)> {
+        let found = self.found.iter();
+        let odd = found.filter_map(|found| Some((found.source.path.clone(), found.runs.clone().err()?)));
+        odd.collect()
+    }
+
     /// A call is answered when the session has begun for its extensions.
     pub(in crate::session) fn owe(&mut self, id: u64) {
         self.owed = Some(id);
-    }
-
-    /// Is the process being started?
-    fn is_starting(&self) -> bool {
-        self.waits.values().any(|wait| matches!(wait.then, Then::Door))
     }
 }
 
@@ -58,92 +57,26 @@ pub(in crate::session) fn depends(command: &Command) -> bool {
 
 impl Session {
     /// Loads the extensions, if there are any. Commands that depend on them wait, but not for ever.
-    pub(in crate::session) fn begin_extensions(&mut self) {
-        if self.extensions.found.is_empty() {
-            return;
+    pub(in crate::session) async fn begin_extensions(&mut self) {
+        let start = self.extensions.state.start();
+        let extended = &mut self.extensions;
+        extended.arrange(&start);
+        extended.handle = Uuid::new_v4().to_string();
+        for (path, error) in extended.odd() {
+            self.extension_failed(failure(&path, "load", error)).await;
+        }
+        let places = self.extensions.links.len();
+        if places == 0 {
+            return self.settle_owed();
         }
         self.extensions.stage = Stage::Opening;
         self.extensions.late = Some(Box::pin(tokio::time::sleep(limits::OPEN_WAIT)));
-        self.find_door();
-    }
-
-    fn find_door(&mut self) {
-        let shared = Arc::clone(&self.agent.extensions);
-        let registry = Arc::clone(&self.agent.registry);
-        let door = async move {
-            shared.write_models(registry).await;
-            Outcome::Door(shared.door().await)
-        };
-        self.extensions.wait(Then::Door, door);
-    }
-
-    pub(super) async fn on_door(&mut self, door: Result<Door, DoorError>) {
-        match door {
-            Ok(door) => {
-                let extended = &mut self.extensions;
-                extended.handle = Uuid::new_v4().to_string();
-                extended.said = Some(door.attach(&extended.handle));
-                extended.door = Some(door);
-                self.open_extensions();
-            }
-            Err(error) => self.without_extensions(&error.to_string()).await,
+        for place in 0..places {
+            self.find_door(place);
         }
     }
 
-    fn open_extensions(&mut self) {
-        let state = self.whole_state();
-        let flags = self.agent.options.extensions.flags();
-        let extended = &mut self.extensions;
-        let sources: Vec<Source> = extended.found.iter().map(|found| found.source.clone()).collect();
-        if let Some(door) = &extended.door {
-            let asking = door.open_session(&extended.handle, &sources, &flags, &state);
-            extended.wait_for(Then::Opened, asking);
-        }
-    }
-
-    /// None of them can be had; each is named, and the session goes on.
-    async fn without_extensions(&mut self, why: &str) {
-        let paths: Vec<String> = self
-            .extensions
-            .found
-            .iter()
-            .map(|found| found.source.path.clone())
-            .collect();
-        for path in paths {
-            let error = format!("The extension was not loaded: {why}");
-            self.extension_failed(failure(&path, "load", error)).await;
-        }
-        self.extensions.stage = Stage::Absent;
-        self.extensions.late = None;
-    }
-
-    pub(super) async fn on_opened(&mut self, answer: Result<Value, DoorError>) {
-        let opened = answer.and_then(|value| {
-            serde_json::from_value::<Opened>(value).map_err(|error| DoorError::Odd(error.to_string()))
-        });
-        let opened = match opened {
-            Ok(opened) => opened,
-            // The process died over it and is being started again.
-            Err(DoorError::Gone(_)) if self.extensions.is_starting() => return,
-            Err(error) => return self.without_extensions(&error.to_string()).await,
-        };
-        for extension in &opened.extensions {
-            if let Some(error) = &extension.error {
-                self.extension_failed(failure(&extension.path, "load", error))
-                    .await;
-            }
-        }
-        self.extensions.registered = opened.extensions;
-        self.take_registrations(&[]);
-        if self.extensions.hear("session_start") {
-            let reason = self.extensions.state.reason();
-            self.ask_extensions("session_start", &reason, Then::Started);
-        } else {
-            self.extensions_are_open().await;
-        }
-    }
-
-    pub(super) async fn extensions_are_open(&mut self) {
+    pub(super) fn extensions_are_open(&mut self) {
         self.extensions.stage = Stage::Open;
         self.extensions.late = None;
         self.settle_owed();
@@ -155,55 +88,12 @@ impl Session {
             return;
         }
         self.extensions.stage = Stage::Open;
-        if self.extensions.registered.is_empty() {
-            let paths: Vec<String> = self
-                .extensions
-                .found
-                .iter()
-                .map(|found| found.source.path.clone())
-                .collect();
-            for path in paths {
-                let error = format!(
-                    "The extension is not loaded after {} s; the session goes on without it until it is",
-                    limits::OPEN_WAIT.as_secs()
-                );
-                self.extension_failed(failure(&path, "load", error)).await;
-            }
-        }
-    }
-
-    /// What one extension registered takes the place of what it had registered before.
-    pub(super) fn on_changed(&mut self, registered: Registered) {
-        let old: Vec<String> = self.extensions.tools.names();
-        let known = &mut self.extensions.registered;
-        match known
-            .iter_mut()
-            .find(|extension| extension.path == registered.path)
-        {
-            Some(extension) => *extension = registered,
-            None => known.push(registered),
-        }
-        self.take_registrations(&old);
-    }
-
-    /// The process is gone, and with it all that its extensions had registered. It is started again, within limits.
-    pub(super) async fn on_gone(&mut self, reason: &str) {
-        let old = self.extensions.tools.names();
-        let extended = &mut self.extensions;
-        (extended.door, extended.said) = (None, None);
-        extended.registered.clear();
-        for (_, dialog) in extended.dialogs.drain() {
-            dialog.abort();
-        }
-        extended
-            .state
-            .forget(json!({"type": "session_start", "reason": "reload"}));
-        self.take_registrations(&old);
-        let error = format!("The extension process ended: {reason}");
-        self.extension_failed(failure("<runtime>", "process", error))
-            .await;
-        if !self.extensions.found.is_empty() {
-            self.begin_extensions();
+        for path in self.extensions.unloaded() {
+            let error = format!(
+                "The extension is not loaded after {} s; the session goes on without it until it is",
+                limits::OPEN_WAIT.as_secs()
+            );
+            self.extension_failed(failure(&path, "load", error)).await;
         }
     }
 
@@ -214,10 +104,11 @@ impl Session {
         if let Some(door) = extended.door.take() {
             let closing = door.close_session(&extended.handle, reason);
             extended.wait_for(Then::Farewell, Ok(closing));
+            extended.left = Some(door);
         }
-        extended.said = None;
+        extended.stop_hearing();
         extended.registered.clear();
-        extended.give_up(|then| matches!(then, Then::Opened | Then::Started | Then::Door));
+        extended.give_up(|then| matches!(then, Then::Opened(_) | Then::Started(_) | Then::Door(_)));
         self.take_registrations(&old);
     }
 
@@ -230,10 +121,7 @@ impl Session {
             start.insert("previousSessionFile".to_owned(), previous.into());
         }
         self.extensions.state.forget(start.into());
-        self.begin_extensions();
-        if self.extensions.found.is_empty() {
-            self.settle_owed();
-        }
+        self.begin_extensions().await;
     }
 
     /// Extensions begin anew, with what their files say now.
@@ -259,16 +147,7 @@ impl Session {
         if self.extensions.hear("session_shutdown") {
             let event = json!({"type": "session_shutdown", "reason": "quit"});
             self.ask_extensions("session_shutdown", &event, Then::Farewell);
-            let over = self.extensions.asked;
-            let goodbye = async {
-                loop {
-                    match self.extensions.next().await {
-                        News::Told(told) if told.ticket == over => break self.on_told(told).await,
-                        News::Said(Said::Gone(_)) => break,
-                        news => self.on_extension(news).await,
-                    }
-                }
-            };
+            let goodbye = self.hear_until(self.extensions.asked);
             let _in_time = tokio::time::timeout(limits::FAREWELL, goodbye).await;
         }
         let extended = &mut self.extensions;

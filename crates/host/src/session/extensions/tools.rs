@@ -34,8 +34,6 @@ pub(in crate::session) struct Theirs {
     prepared: HashMap<usize, Call>,
     /// All calls of the batch, whoever runs them.
     calls: HashMap<usize, ToolCall>,
-    /// An extension checked calls when it was last there.
-    guarded: bool,
 }
 
 /// A call that waits for its turn to run.
@@ -57,11 +55,6 @@ impl Theirs {
 
     fn find(&self, name: &str) -> Option<&Arc<Their>> {
         self.tools.iter().find(|their| their.tool.name == name)
-    }
-
-    /// Must calls be checked by somebody who may not be there?
-    pub(super) fn is_guarded(&self) -> bool {
-        self.guarded
     }
 
     pub(super) fn remember(&mut self, slot: usize, call: &ToolCall) {
@@ -157,10 +150,6 @@ impl Session {
             }
         }
         extended.tools.tools = tools;
-        // When the process died nothing is registered, and what was guarded stays so.
-        if !extended.registered.is_empty() {
-            extended.tools.guarded = extended.hear("tool_call");
-        }
         extended.state.mark_stale();
         self.system_prompt = None;
         let options = &self.agent.options;

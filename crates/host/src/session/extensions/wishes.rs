@@ -21,7 +21,7 @@ use super::saying::custom;
 use super::{Saying, Who, failure};
 
 impl Session {
-    pub(super) async fn on_said(&mut self, said: Said) {
+    pub(super) async fn on_said(&mut self, place: usize, said: Said) {
         match said {
             Said::Call { id, method, params } => {
                 let outcome = self.on_wish(id, &method, params).await;
@@ -32,9 +32,9 @@ impl Session {
                     dialog.abort();
                 }
             }
-            Said::Changed(registered) => self.on_changed(*registered),
+            Said::Changed(registered) => self.on_changed(place, *registered),
             Said::Failed(failed) => self.extension_failed(failed).await,
-            Said::Gone(reason) => self.on_gone(&reason).await,
+            Said::Gone(reason) => self.on_gone(place, &reason).await,
             _ => {}
         }
     }

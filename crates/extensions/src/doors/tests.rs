@@ -1,0 +1,1 @@
+//! Several played processes behind one set of doors.
