@@ -13,6 +13,8 @@ pub mod find;
 pub mod limits;
 pub mod line;
 pub mod program;
+#[cfg(feature = "schema")]
+pub mod reference;
 pub mod runtime;
 #[cfg(test)]
 mod tests;

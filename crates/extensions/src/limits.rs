@@ -43,3 +43,6 @@ pub const FLOOD_WINDOW: Duration = Duration::from_secs(5);
 
 /// Lines of a child that are none and are told of, one by one; of further ones nothing is told.
 pub const ODD_LINES: u32 = 20;
+
+/// Places of a line that is none at which one may still begin.
+pub const LITTER: usize = 4;

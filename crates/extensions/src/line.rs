@@ -9,12 +9,13 @@ use serde_json::{Map, Value};
 pub const PROTOCOL: u32 = 1;
 
 /// A line to the child.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ToChild<'a> {
-    /// The first line.
+    /// The first line. Answered with `ready` within 10 s.
     Hello {
-        /// [`PROTOCOL`].
+        /// Version of the protocol: 1.
         protocol: u32,
         /// Name and version of the agent.
         agent: &'a str,
@@ -26,20 +27,24 @@ pub enum ToChild<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         program: Option<&'a str>,
     },
-    /// Load extensions for a session; answered with what they registered.
+    /// A session begins. Answered with what the extension registers for it; the session waits for that, but not longer than
+    /// 10 s. A program loads only itself.
     Open {
         /// To answer to.
         id: u64,
-        /// The session's handle, unique in the process.
+        /// What the session is called on all lines.
         session: &'a str,
         /// In the order in which their handlers run.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<Source>"))]
         extensions: &'a [Source],
         /// Values of flags from the command line.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         flags: &'a Map<String, Value>,
-        /// Whole; later only what changed.
+        /// What the extension may look at; later lines of type `state` tell what changed.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         state: &'a RawValue,
     },
-    /// What changed of a session, ahead of a line that needs it.
+    /// What changed of a session, ahead of a line that may need it; the changed members stand beside `type` and `session`.
     State {
         /// The session.
         session: &'a str,
@@ -54,12 +59,14 @@ pub enum ToChild<'a> {
         /// Place of the first one among all entries.
         from: usize,
         /// In order.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<Value>"))]
         entries: &'a RawValue,
         /// The session's first line, with the first of them.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
         header: Option<&'a RawValue>,
     },
-    /// Something happened.
+    /// Something happened that the extension listens to. With an `id` a `result` is awaited.
     Event {
         /// The session.
         session: &'a str,
@@ -69,9 +76,10 @@ pub enum ToChild<'a> {
         /// Name of the event.
         name: &'a str,
         /// Its members.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         event: &'a RawValue,
     },
-    /// Something is to be done, for example a tool to be run.
+    /// Something is to be done, for example a tool to be run. Answered with `result` or `error`; `update` lines may come first.
     Call {
         /// The session.
         session: &'a str,
@@ -80,6 +88,7 @@ pub enum ToChild<'a> {
         /// What.
         method: &'a str,
         /// With what.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         params: &'a RawValue,
     },
     /// Nobody waits for this answer any more. It still has to come.
@@ -97,6 +106,7 @@ pub enum ToChild<'a> {
         /// Of the call.
         id: u64,
         /// What came of it.
+        #[cfg_attr(feature = "schema", schemars(with = "Value"))]
         value: &'a RawValue,
     },
     /// The same for one that failed.
@@ -106,7 +116,7 @@ pub enum ToChild<'a> {
         /// Why.
         message: &'a str,
     },
-    /// A session is over.
+    /// A session is over: it can be forgotten.
     Close {
         /// To answer to.
         id: u64,
@@ -115,7 +125,7 @@ pub enum ToChild<'a> {
         /// `quit`, `reload`, `new`, `resume` or `fork`.
         reason: &'a str,
     },
-    /// Are you there?
+    /// Are you there? Only sent while an answer is awaited. A process that then says nothing at all for 10 s is ended.
     Ping {
         /// To answer to.
         id: u64,
@@ -123,6 +133,7 @@ pub enum ToChild<'a> {
 }
 
 /// An extension to load.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
@@ -135,6 +146,7 @@ pub struct Source {
 }
 
 /// Where an extension was found.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -147,6 +159,7 @@ pub enum Scope {
 }
 
 /// Which generation an extension was written for (dialects.md 10).
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -159,10 +172,11 @@ pub enum Kind {
 }
 
 /// A line from the child. Lines of other types and members not named here are ignored.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FromChild {
-    /// The first line.
+    /// The first line, when `hello` has come.
     Ready {
         /// The version it speaks.
         #[serde(default)]
@@ -171,7 +185,7 @@ pub enum FromChild {
         #[serde(default)]
         runtime: String,
     },
-    /// An answer.
+    /// The answer to a line of the agent that had an `id`.
     Result {
         /// To what.
         id: u64,
@@ -182,7 +196,7 @@ pub enum FromChild {
         #[serde(default)]
         errors: Vec<Failure>,
     },
-    /// It could not be done.
+    /// It could not be done. For `tool_call` that means that the call is blocked.
     Error {
         /// What.
         id: u64,
@@ -198,7 +212,7 @@ pub enum FromChild {
         #[serde(default)]
         value: Value,
     },
-    /// The child wants something.
+    /// The extension wants something (see the methods).
     Call {
         /// For this session.
         #[serde(default)]
@@ -243,7 +257,7 @@ pub enum FromChild {
         #[serde(default)]
         message: String,
     },
-    /// Yes.
+    /// The answer to `ping`.
     Pong {
         /// Of the question.
         #[serde(default)]
@@ -255,6 +269,7 @@ pub enum FromChild {
 }
 
 /// An extension failed.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
@@ -273,6 +288,7 @@ pub struct Failure {
 }
 
 /// What the extensions of a session registered: the answer to `open`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Opened {
     /// One for each that was asked for, in order.
@@ -281,6 +297,7 @@ pub struct Opened {
 }
 
 /// What one extension registered.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Registered {
@@ -303,6 +320,7 @@ pub struct Registered {
 }
 
 /// A tool for the model.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tool {
@@ -323,6 +341,7 @@ pub struct Tool {
 }
 
 /// A slash command.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Command {
@@ -335,6 +354,7 @@ pub struct Command {
 }
 
 /// An option for the command line.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Flag {
@@ -350,6 +370,7 @@ pub struct Flag {
 }
 
 /// A model provider.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Provider {

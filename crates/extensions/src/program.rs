@@ -138,7 +138,9 @@ mod tests {
     }
 
     fn command(dir: &Path, name: &str) -> Option<Vec<String>> {
-        Program::at(&dir.join(name)).unwrap().map(|program| program.command)
+        Program::at(&dir.join(name))
+            .unwrap()
+            .map(|program| program.command)
     }
 
     #[test]
@@ -176,9 +178,15 @@ mod tests {
         );
         let program = Program::at(&dir.join("kit")).unwrap().unwrap();
         assert_eq!(program.command, ["python3", main.as_str(), "--fast"]);
-        assert_eq!((program.name.as_str(), program.events.as_slice()), ("kit", &["input".to_owned()][..]));
+        assert_eq!(
+            (program.name.as_str(), program.events.as_slice()),
+            ("kit", &["input".to_owned()][..])
+        );
         assert_eq!(Program::at(dir), Ok(None));
-        for (text, why) in [("{", "extension.json: "), (r#"{"command": []}"#, "command is empty")] {
+        for (text, why) in [
+            ("{", "extension.json: "),
+            (r#"{"command": []}"#, "command is empty"),
+        ] {
             fs::write(dir.join("kit/extension.json"), text).unwrap();
             let error = Program::at(&dir.join("kit")).unwrap_err();
             assert!(error.contains(why), "{error}");

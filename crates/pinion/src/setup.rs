@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::bail;
 use host::extensions::{Choice, Extensions, Launch};
@@ -184,9 +185,7 @@ fn agent(args: &Args, env: &Environment, settings: Settings, shared: &Shared) ->
 /// How the process of extensions is started, should there be any.
 fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
     let program = std::env::current_exe().ok();
-    let megabytes: Option<u64> = env
-        .get("PINION_EXTENSION_MEMORY")
-        .and_then(|size| size.parse().ok());
+    let number = |name: &str| env.get(name).and_then(|number| number.parse::<u64>().ok());
     Launch {
         env: env.for_tools(&[]),
         path: env.get("PATH").unwrap_or_default().into(),
@@ -196,7 +195,8 @@ fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
         agent_dir: env.agent_dir.clone(),
         cwd: env.cwd.clone(),
         version: version::OWN.to_owned(),
-        memory: megabytes.map(|size| size << 20),
+        memory: number("PINION_EXTENSION_MEMORY").map(|megabytes| megabytes << 20),
+        silence: number("PINION_EXTENSION_SILENCE").map(Duration::from_secs),
         print: Arc::new(complain),
     }
 }

@@ -55,7 +55,10 @@ impl Asking {
     /// The extensions that are at fault when the process ends over this.
     #[must_use]
     pub(crate) fn blaming(self, whose: &Arc<[String]>) -> Self {
-        if let Kind::One(One { id, door: Some(door), .. }) = &self.0 {
+        if let Kind::One(One {
+            id, door: Some(door), ..
+        }) = &self.0
+        {
             door.inner.pending.blame(*id, whose);
         }
         self

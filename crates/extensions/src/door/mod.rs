@@ -11,6 +11,7 @@ mod writing;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -51,6 +52,8 @@ pub struct Greeting<'a> {
     pub program: Option<&'a str>,
     /// Bytes of memory that the child may hold; with more it is ended.
     pub memory: u64,
+    /// How long it may say nothing when it is asked whether it lives.
+    pub silence: Duration,
 }
 
 /// A process that can be waited for and ended.
@@ -157,6 +160,7 @@ impl Door {
             lines: lines.clone(),
             routes: Arc::clone(&routes),
             memory: greeting.memory,
+            silence: greeting.silence,
             end: end.clone(),
         };
         watch.start(child, tell);

@@ -54,7 +54,14 @@ impl Pending {
                 let _nobody = answer.send(Err(DoorError::Gone(reason.clone())));
             }
             None => {
-                book.asked.insert(id, Asked { answer, updates, whose: None });
+                book.asked.insert(
+                    id,
+                    Asked {
+                        answer,
+                        updates,
+                        whose: None,
+                    },
+                );
                 self.entered.notify_one();
             }
         }
@@ -135,7 +142,11 @@ impl Pending {
         book.closed = Some(reason.to_owned());
         let mut asked: Vec<(u64, Asked)> = book.asked.drain().collect();
         asked.sort_unstable_by_key(|(id, _)| *id);
-        for path in asked.iter().filter_map(|(_, asked)| asked.whose.as_deref()).flatten() {
+        for path in asked
+            .iter()
+            .filter_map(|(_, asked)| asked.whose.as_deref())
+            .flatten()
+        {
             if !book.suspects.contains(path) {
                 book.suspects.push(path.clone());
             }

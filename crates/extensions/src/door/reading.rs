@@ -65,7 +65,12 @@ impl Reader {
                 self.pending.hear();
                 match serde_json::from_slice(&line) {
                     Ok(line) => self.take(line).await,
-                    Err(error) => self.odd(&error).await,
+                    Err(error) => {
+                        self.odd(&error).await;
+                        if let Some(line) = behind_litter(&line) {
+                            self.take(line).await;
+                        }
+                    }
                 }
                 if self.unasked > limits::FLOOD {
                     let within = limits::FLOOD_WINDOW.as_secs();
@@ -91,7 +96,11 @@ impl Reader {
         if self.odd > limits::ODD_LINES {
             return;
         }
-        let more = if self.odd == limits::ODD_LINES { "; no more of these are told" } else { "" };
+        let more = if self.odd == limits::ODD_LINES {
+            "; no more of these are told"
+        } else {
+            ""
+        };
         let text = format!("A line that is none came from an extension process: {error}{more}");
         self.say(Said::Log("warn".to_owned(), text)).await;
     }
@@ -107,7 +116,10 @@ impl Reader {
     async fn take(&mut self, line: FromChild) {
         if matches!(
             line,
-            FromChild::Call { .. } | FromChild::Changed { .. } | FromChild::Failure { .. } | FromChild::Log { .. }
+            FromChild::Call { .. }
+                | FromChild::Changed { .. }
+                | FromChild::Failure { .. }
+                | FromChild::Log { .. }
         ) {
             self.count();
         }
@@ -145,6 +157,16 @@ impl Reader {
     async fn say(&self, said: Said) {
         self.routes.say(None, said).await;
     }
+}
+
+/// The line behind something that was printed without an end to its own line. What is printed must not cost an answer.
+fn behind_litter(line: &[u8]) -> Option<FromChild> {
+    let starts = memchr::memmem::find_iter(line, br#"{"type":"#);
+    let mut read = starts.take(limits::LITTER).filter_map(|start| {
+        let rest = line.get(start..)?;
+        serde_json::from_slice(rest).ok()
+    });
+    read.next()
 }
 
 /// Passes standard error on, line by line, for the log. What is printed never counts as a fault.

@@ -24,6 +24,8 @@ pub(super) struct Watch {
     pub(super) routes: Arc<Routes>,
     /// Bytes that the child may hold.
     pub(super) memory: u64,
+    /// How long it may say nothing.
+    pub(super) silence: Duration,
     pub(super) end: CancellationToken,
 }
 
@@ -51,7 +53,7 @@ impl Watch {
                     how
                 }
                 () = &mut hangs => format!(
-                    "it did not answer for {} s and was ended", limits::PONG_WAIT.as_secs()
+                    "it did not answer for {} s and was ended", self.silence.as_secs()
                 ),
                 () = self.end.cancelled() => match tokio::time::timeout(LAST_WORDS, child.ended()).await {
                     Ok(how) => how,
@@ -80,7 +82,7 @@ impl Watch {
             let heard = pending.heard();
             let (id, pong) = pending.enter(None);
             self.lines.send(&ToChild::Ping { id });
-            let answered = tokio::time::timeout(limits::PONG_WAIT, pong).await;
+            let answered = tokio::time::timeout(self.silence, pong).await;
             if answered.is_err() && pending.heard() == heard {
                 return;
             }

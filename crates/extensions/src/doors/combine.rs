@@ -237,7 +237,10 @@ mod tests {
         let (sum, _, event) = combined(
             "before_agent_start",
             json!({"systemPrompt": "a"}),
-            &[json!({"messages": [1], "systemPrompt": "b"}), json!({"messages": [2]})],
+            &[
+                json!({"messages": [1], "systemPrompt": "b"}),
+                json!({"messages": [2]}),
+            ],
         );
         assert_eq!(sum, json!({"messages": [1, 2], "systemPrompt": "b"}));
         assert_eq!(event, json!({"systemPrompt": "b"}));
@@ -250,19 +253,34 @@ mod tests {
             json!({"action": "handled"}),
             json!({"action": "transform", "text": "c"}),
         ];
-        assert_eq!(combined("input", json!({"text": "a"}), &input).0, json!({"action": "handled"}));
+        assert_eq!(
+            combined("input", json!({"text": "a"}), &input).0,
+            json!({"action": "handled"})
+        );
         let refusals = [json!({"label": 1}), json!({"cancel": true}), json!({"label": 2})];
         let (sum, asked, _) = combined("session_before_tree", json!({}), &refusals);
         assert_eq!((sum, asked), (json!({"cancel": true}), 2));
-        let bash = [json!({"result": null}), json!({"result": {"output": ""}}), json!({"result": {}})];
+        let bash = [
+            json!({"result": null}),
+            json!({"result": {"output": ""}}),
+            json!({"result": {}}),
+        ];
         assert_eq!(combined("user_bash", json!({}), &bash).1, 2);
     }
 
     #[test]
     fn every_rule_is_there_once() {
         for (place, rule) in RULES.iter().enumerate() {
-            assert!(RULES.iter().skip(place + 1).all(|other| other.event != rule.event));
+            assert!(
+                RULES
+                    .iter()
+                    .skip(place + 1)
+                    .all(|other| other.event != rule.event)
+            );
         }
-        assert_eq!(combined("agent_end", json!({}), &[json!({"a": 1}), json!(5)]).0, json!({"a": 1}));
+        assert_eq!(
+            combined("agent_end", json!({}), &[json!({"a": 1}), json!(5)]).0,
+            json!({"a": 1})
+        );
     }
 }

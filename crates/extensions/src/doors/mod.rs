@@ -83,7 +83,9 @@ impl Doors {
     pub fn lose(&self, place: usize) -> (Vec<u64>, Vec<String>) {
         let mut book = self.book();
         let link = book.links.get_mut(place).map(std::mem::take).unwrap_or_default();
-        let calls = book.calls.extract_if(|_, call| call.place == place || call.door.is_gone());
+        let calls = book
+            .calls
+            .extract_if(|_, call| call.place == place || call.door.is_gone());
         let calls: Vec<u64> = calls.map(|(number, _)| number).collect();
         let suspects = link.door.map(|door| door.suspects()).unwrap_or_default();
         (calls, suspects)

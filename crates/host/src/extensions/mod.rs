@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex as Table, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use door::program::Program;
 use door::runtime::Runtime;
@@ -49,6 +49,8 @@ pub struct Launch {
     pub version: String,
     /// Bytes of memory that a process may hold; more, and it is ended. None: the usual bound.
     pub memory: Option<u64>,
+    /// How long a process may say nothing when it is asked whether it lives. None: the usual bound.
+    pub silence: Option<Duration>,
     /// Takes what extensions print.
     pub print: Print,
 }
@@ -165,6 +167,7 @@ impl Extensions {
             agent_dir: &launch.agent_dir.to_string_lossy(),
             program: launch.program.as_deref(),
             memory: launch.memory.unwrap_or(door::limits::MEMORY),
+            silence: launch.silence.unwrap_or(door::limits::PONG_WAIT),
         };
         Door::open(child, pipes, greeting).await
     }

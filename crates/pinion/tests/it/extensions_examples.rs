@@ -95,7 +95,10 @@ fn protected_paths_stay_as_they_are() {
     pi.say("Go");
     let ends = ends(&pi);
     for (end, name) in ends.iter().zip([".env", ".git", "mine.txt"]) {
-        assert!(end.0 && end.1.starts_with(&format!("{name} is protected")), "{ends:?}");
+        assert!(
+            end.0 && end.1.starts_with(&format!("{name} is protected")),
+            "{ends:?}"
+        );
     }
     assert!(!ends[3].0);
     let there = |name: &str| world.dir.cwd().join(name).exists();
@@ -161,7 +164,12 @@ fn the_git_checkpoint_brings_files_back() {
     let cwd = world.dir.cwd();
     let git = |args: &[&str]| {
         let who = ["-c", "user.name=t", "-c", "user.email=t@example.com"];
-        let done = Command::new("git").args(who).args(args).current_dir(&cwd).output().unwrap();
+        let done = Command::new("git")
+            .args(who)
+            .args(args)
+            .current_dir(&cwd)
+            .output()
+            .unwrap();
         assert!(done.status.success(), "{done:?}");
     };
     git(&["init", "-q"]);
@@ -189,10 +197,16 @@ fn the_python_program_asks_counts_and_can_be_cancelled() {
     if !has("python3") {
         return;
     }
-    let release = |id: &str, steps: u32| Reply::tool(id, "release", json!({"version": "1.0", "steps": steps}));
+    let release =
+        |id: &str, steps: u32| Reply::tool(id, "release", json!({"version": "1.0", "steps": steps}));
     let (world, program) = with(
         "programs/python",
-        [release("c1", 2), release("c2", 1), Reply::text(["done"]), release("c3", 10_000)],
+        [
+            release("c1", 2),
+            release("c2", 1),
+            Reply::text(["done"]),
+            release("c3", 10_000),
+        ],
     );
     let pi = world.start_with(&["-e", &program]);
     assert_eq!(notes(&command(&pi, "/hello Ann")), ["Hello Ann"]);
@@ -214,7 +228,11 @@ fn the_python_program_asks_counts_and_can_be_cancelled() {
     let updates: Vec<String> = updates.iter().map(|line| text(&line["partialResult"])).collect();
     assert_eq!(updates, ["2 ...", "1 ..."]);
     let request = &world.server.requests()[0].body;
-    assert!(request["system"].to_string().contains("- release: Release a version"));
+    assert!(
+        request["system"]
+            .to_string()
+            .contains("- release: Release a version")
+    );
     // Cancelled while it counts.
     pi.agent.skip();
     pi.prompt("Again");
@@ -235,7 +253,11 @@ fn the_shell_program_is_a_gate() {
         [
             bash("c1", "rm -rf nothing"),
             bash("c2", "echo fine"),
-            Reply::tool("c3", "write", json!({"path": "a.txt", "content": "sudo \"toolName\":\"bash\""})),
+            Reply::tool(
+                "c3",
+                "write",
+                json!({"path": "a.txt", "content": "sudo \"toolName\":\"bash\""}),
+            ),
             Reply::text(["done"]),
         ],
     );
@@ -260,19 +282,30 @@ fn the_rust_program_counts_words() {
     }
     let (world, source) = with(
         "programs/rust/main.rs",
-        [Reply::tool("c1", "read", json!({"path": "a.txt"})), Reply::text(["done"])],
+        [
+            Reply::tool("c1", "read", json!({"path": "a.txt"})),
+            Reply::text(["done"]),
+        ],
     );
     let folder = world.dir.agent_dir().join("extensions");
     fs::create_dir_all(&folder).unwrap();
     let program = folder.join("word-count");
-    let built = Command::new("rustc").arg(&source).arg("-o").arg(&program).output().unwrap();
+    let built = Command::new("rustc")
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .output()
+        .unwrap();
     assert!(built.status.success(), "{built:?}");
     fs::write(world.dir.cwd().join("a.txt"), "one \"two\"\nthree").unwrap();
     let pi = world.start();
     assert_eq!(notes(&command(&pi, "/words")), ["I count words"]);
     pi.say("Go");
     let said = ends(&pi);
-    assert!(!said[0].0 && said[0].1.contains("three") && said[0].1.contains("(3 words)"), "{said:?}");
+    assert!(
+        !said[0].0 && said[0].1.contains("three") && said[0].1.contains("(3 words)"),
+        "{said:?}"
+    );
     pi.finish();
 }
 
@@ -344,7 +377,10 @@ fn a_program_that_cannot_be_had_is_named_and_left_out() {
     };
     assert!(of(&gone)[0].contains("it exited with code 3"), "{errors:?}");
     assert!(of(&missing)[0].contains("could not be started"), "{errors:?}");
-    assert!(of(odd.to_str().unwrap())[0].contains("command is empty"), "{errors:?}");
+    assert!(
+        of(odd.to_str().unwrap())[0].contains("command is empty"),
+        "{errors:?}"
+    );
     pi.finish();
 }
 
@@ -363,9 +399,15 @@ while IFS= read -r line; do
 done
 "#;
     let named = |name: &str, event: &str, act: &str| {
-        body.replace("EVENT", event).replace("NAME", name).replace("ACT", act)
+        body.replace("EVENT", event)
+            .replace("NAME", name)
+            .replace("ACT", act)
     };
-    put(&world, "a.sh", &named("a", "input", r#"echo '{"type":"result","id":'$id'}'"#));
+    put(
+        &world,
+        "a.sh",
+        &named("a", "input", r#"echo '{"type":"result","id":'$id'}'"#),
+    );
     let dies = put(&world, "b.sh", &named("b", "turn_end", "kill -9 $$"));
     let pi = world.start();
     let before = pi.get("get_commands")["commands"].as_array().unwrap().len();

@@ -19,6 +19,7 @@ mod doctor;
 mod events;
 mod exporting;
 mod extensions;
+mod extensions_bad;
 mod extensions_examples;
 mod families;
 mod faults;

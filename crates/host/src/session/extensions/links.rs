@@ -272,7 +272,10 @@ impl Session {
     pub(super) async fn on_started(&mut self, place: usize) {
         // One that died over it is loading again.
         let links = &self.extensions.links;
-        if links.get(place).is_some_and(|link| link.reach == Reach::Beginning) {
+        if links
+            .get(place)
+            .is_some_and(|link| link.reach == Reach::Beginning)
+        {
             self.extensions.set_reach(place, Reach::There);
         }
         self.open_when_all_are_there();
@@ -345,8 +348,11 @@ impl Session {
         };
         let error = format!("The extension process ended: {reason}{over}");
         self.extension_failed(failure(&path, "process", error)).await;
-        self.extensions.stage = Stage::Opening;
-        self.extensions.late = Some(Box::pin(tokio::time::sleep(limits::OPEN_WAIT)));
+        // Whoever waits already does not wait longer for one that dies again and again.
+        if self.extensions.stage != Stage::Opening {
+            self.extensions.stage = Stage::Opening;
+            self.extensions.late = Some(Box::pin(tokio::time::sleep(limits::OPEN_WAIT)));
+        }
         self.find_door(place);
     }
 

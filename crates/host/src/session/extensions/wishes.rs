@@ -89,12 +89,14 @@ impl Session {
             "abort" => self.drive(Input::Abort).await,
             "shutdown" => self.extensions.shutdown = true,
             "compact" => {
+                self.room_for(self.later.len())?;
                 let instructions = text(&params, "customInstructions");
                 self.drive(Input::Abort).await;
                 self.later.push_back(Later::CompactFor(id, instructions));
                 return Ok(None);
             }
             "waitForIdle" => {
+                self.room_for(self.later.len())?;
                 self.later.push_back(Later::Idle(id));
                 return Ok(None);
             }
@@ -178,6 +180,7 @@ impl Session {
         let triggers = options.get("triggerTurn") == Some(&json!(true));
         let begins = self.later.iter().any(|later| matches!(later, Later::Turn(_)));
         if how.as_deref() == Some("nextTurn") {
+            self.room_for(self.extensions.next_turn.len())?;
             self.extensions.next_turn.push(message);
         } else if !self.machine.is_idle() || (triggers && begins) {
             let kind = match how.as_deref() {
@@ -186,6 +189,7 @@ impl Session {
             };
             self.enqueue_message(kind, String::new(), message).await?;
         } else if triggers {
+            self.room_for(self.later.len())?;
             self.extensions.answer_first();
             self.later.push_back(Later::Turn(vec![message]));
         } else {
@@ -214,10 +218,19 @@ impl Session {
             behavior: text(options, "deliverAs"),
         };
         if self.machine.is_idle() {
+            self.room_for(self.later.len())?;
             self.extensions.answer_first();
             self.later.push_back(Later::Say(Box::new(saying)));
         } else {
             self.say(saying).await;
+        }
+        Ok(())
+    }
+
+    /// Is there room for one more of what waits?
+    fn room_for(&self, waiting: usize) -> Result<(), String> {
+        if waiting >= crate::limits::QUEUED {
+            return Err(crate::strings::queue_full(crate::limits::QUEUED));
         }
         Ok(())
     }
@@ -275,9 +288,7 @@ impl Session {
         text: String,
         message: Arc<Message>,
     ) -> Result<wire::Reply, String> {
-        if self.machine.queued() >= crate::limits::QUEUED {
-            return Err(crate::strings::queue_full(crate::limits::QUEUED));
-        }
+        self.room_for(self.machine.queued())?;
         let queued = Queued {
             text,
             message,
