@@ -14,7 +14,7 @@ for text in sys.stdin:
         say(type="ready", protocol=1)
     elif line["type"] == "open":
         say(type="result", id=line["id"], value={"extensions": [{"events": ["tool_call"]}]})
-    elif line["type"] == "event":
+    elif line["type"] == "event" and line["name"] == "tool_call":
         path = line["event"]["input"].get("path", "")
         blocks = line["event"]["toolName"] in ("write", "edit") and path.endswith(".lock")
         say(type="result", id=line["id"], value={"block": True, "reason": "lock files are generated"} if blocks else None)

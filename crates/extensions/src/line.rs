@@ -28,7 +28,7 @@ pub enum ToChild<'a> {
         program: Option<&'a str>,
     },
     /// A session begins. Answered with what the extension registers for it; the session waits for that, but not longer than
-    /// 10 s. A program loads only itself.
+    /// 10 s. The `value` of the answer is an `Opened`. A program loads only itself, and need not say its `path`.
     Open {
         /// To answer to.
         id: u64,
@@ -101,7 +101,7 @@ pub enum ToChild<'a> {
         /// The session.
         session: &'a str,
     },
-    /// The answer to a call of the child.
+    /// The answer to a call of the extension.
     Result {
         /// Of the call.
         id: u64,
@@ -109,7 +109,7 @@ pub enum ToChild<'a> {
         #[cfg_attr(feature = "schema", schemars(with = "Value"))]
         value: &'a RawValue,
     },
-    /// The same for one that failed.
+    /// The answer to a call of the extension that failed or is not granted.
     Error {
         /// Of the call.
         id: u64,
@@ -264,6 +264,7 @@ pub enum FromChild {
         id: u64,
     },
     /// Of a later version.
+    #[cfg_attr(feature = "schema", schemars(skip))]
     #[serde(other)]
     Unknown,
 }

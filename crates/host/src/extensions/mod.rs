@@ -112,10 +112,7 @@ impl Extensions {
     /// # Errors
     /// When it cannot be started, or was started too often.
     pub(crate) async fn door(&self, key: &Key) -> Result<Door, DoorError> {
-        let running = {
-            let mut table = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(table.entry(key.clone()).or_default())
-        };
+        let running = self.running(key);
         let mut running = running.lock().await;
         if let Some(door) = running.door.as_ref().filter(|door| !door.is_gone()) {
             return Ok(door.clone());
@@ -135,6 +132,23 @@ impl Extensions {
         tokio::spawn(listen(said, Arc::clone(&self.launch.print)));
         running.door = Some(door.clone());
         Ok(door)
+    }
+
+    /// The next one who asks for a program gets a process that was started anew: its file may have changed. Sessions that have
+    /// the old process keep it. The TypeScript host reads files anew by itself.
+    pub(crate) fn renew(&self, key: &Key) {
+        if !matches!(key, Key::Program(_)) {
+            return;
+        }
+        // One that is being started this moment is new enough.
+        if let Ok(mut running) = self.running(key).try_lock() {
+            *running = Running::default();
+        }
+    }
+
+    fn running(&self, key: &Key) -> Arc<Mutex<Running>> {
+        let mut table = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(table.entry(key.clone()).or_default())
     }
 
     /// Where the list of models is, once it was written.

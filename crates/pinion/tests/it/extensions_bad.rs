@@ -485,7 +485,7 @@ fn errors(pi: &Pi) -> Vec<String> {
         .collect()
 }
 
-/// Runs cases side by side; says which ones failed.
+/// Runs cases side by side; says which ones failed. With `BAD=WORDS` only those whose name has these words.
 fn all(cases: &[Case], file: &str, source: fn(At, &str) -> String) {
     let only = std::env::var("BAD").ok();
     let cases = cases

@@ -422,3 +422,37 @@ done
     assert_eq!(pi.get("get_commands")["commands"].as_array().unwrap().len(), 2);
     pi.finish();
 }
+
+#[test]
+fn a_reload_starts_programs_anew() {
+    let world = World::new([]);
+    let source = |name: &str| {
+        r#"#!/bin/sh
+while IFS= read -r line; do
+  id=${line#*\"id\":}; id=${id%%[!0-9]*}
+  session=${line#*\"session\":\"}; session=${session%%\"*}
+  case $line in
+  '{"type":"hello"'*) echo '{"type":"ready","protocol":1}';;
+  '{"type":"open"'*) echo '{"type":"result","id":'$id',"value":{"extensions":[{"commands":[{"name":"NAME"}]}]}}';;
+  '{"type":"call"'*) echo '{"type":"call","session":"'$session'","id":1,"method":"reload","params":{}}'; echo '{"type":"result","id":'$id'}';;
+  esac
+done
+"#
+        .replace("NAME", name)
+    };
+    put(&world, "kit.sh", &source("first"));
+    let pi = world.start();
+    let names = |pi: &Pi| {
+        let commands = pi.get("get_commands")["commands"].clone();
+        let names = commands.as_array().unwrap().iter();
+        names
+            .map(|command| command["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&pi), ["first"]);
+    put(&world, "kit.sh", &source("second"));
+    command(&pi, "/first");
+    until("it is loaded anew", || names(&pi) == ["second"]);
+    assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
+    pi.finish();
+}

@@ -111,6 +111,11 @@ impl Extended {
         self.door = (!self.links.is_empty()).then_some(doors);
     }
 
+    /// What the processes run.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.links.iter().map(|link| link.key.clone()).collect()
+    }
+
     /// Something that a process has said already, and its place.
     pub(super) fn heard_already(&mut self) -> Option<(usize, Said)> {
         let mut links = self.links.iter_mut().enumerate();

@@ -130,6 +130,9 @@ impl Session {
             self.extensions.owe(id);
         }
         self.leave_extensions("reload");
+        for key in self.extensions.keys() {
+            self.agent.extensions.renew(&key);
+        }
         self.resources = self.agent.load_resources(&self.cwd);
         self.reopen_extensions("reload", None).await;
     }
