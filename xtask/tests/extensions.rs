@@ -1,4 +1,7 @@
 //! The examples of the page about extensions: they fit the types, every line has one, and a real program understands them.
+#![expect(clippy::unwrap_used, reason = "helpers of a test may panic")]
+#![expect(clippy::panic, reason = "helpers of a test may panic")]
+#![expect(clippy::indexing_slicing, reason = "JSON of a known form")]
 
 use std::collections::BTreeSet;
 use std::fs;

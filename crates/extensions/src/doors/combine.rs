@@ -12,10 +12,21 @@ pub struct Rule {
     pub chained: &'static [&'static str],
     /// Members that are lists, and are joined.
     pub gathered: &'static [&'static str],
-    /// The answer that is the last word: this member is there, with this value if one is named.
-    pub ends_with: Option<(&'static str, Option<&'static str>)>,
+    /// The answer that is the last word has this member.
+    pub ends_with: Option<(&'static str, Word)>,
     /// The last answer counts as a whole.
     pub last: bool,
+}
+
+/// A value that is the last word.
+#[derive(Debug, Clone, Copy)]
+pub enum Word {
+    /// `true`.
+    True,
+    /// This text.
+    Text(&'static str),
+    /// Anything but null.
+    Any,
 }
 
 const PLAIN: Rule = Rule {
@@ -31,7 +42,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         event: "tool_call",
         chained: &["input"],
-        ends_with: Some(("block", Some("true"))),
+        ends_with: Some(("block", Word::True)),
         ..PLAIN
     },
     Rule {
@@ -58,7 +69,7 @@ pub const RULES: &[Rule] = &[
     Rule {
         event: "input",
         chained: &["action", "text", "images"],
-        ends_with: Some(("action", Some("\"handled\""))),
+        ends_with: Some(("action", Word::Text("handled"))),
         ..PLAIN
     },
     Rule {
@@ -78,7 +89,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         event: "user_bash",
-        ends_with: Some(("result", None)),
+        ends_with: Some(("result", Word::Any)),
         ..PLAIN
     },
     Rule {
@@ -100,30 +111,30 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         event: "project_trust",
-        ends_with: Some(("trusted", None)),
+        ends_with: Some(("trusted", Word::Any)),
         ..PLAIN
     },
     Rule {
         event: "session_before_switch",
-        ends_with: Some(("cancel", Some("true"))),
+        ends_with: Some(("cancel", Word::True)),
         last: true,
         ..PLAIN
     },
     Rule {
         event: "session_before_fork",
-        ends_with: Some(("cancel", Some("true"))),
+        ends_with: Some(("cancel", Word::True)),
         last: true,
         ..PLAIN
     },
     Rule {
         event: "session_before_compact",
-        ends_with: Some(("cancel", Some("true"))),
+        ends_with: Some(("cancel", Word::True)),
         last: true,
         ..PLAIN
     },
     Rule {
         event: "session_before_tree",
-        ends_with: Some(("cancel", Some("true"))),
+        ends_with: Some(("cancel", Word::True)),
         last: true,
         ..PLAIN
     },
@@ -174,10 +185,11 @@ impl Rule {
         let Some((name, wanted)) = self.ends_with else {
             return false;
         };
-        let member = answer.get(name).filter(|member| !member.is_null());
-        match (member, wanted) {
-            (Some(member), Some(wanted)) => member.to_string() == wanted,
-            (member, _) => member.is_some(),
+        let member = answer.get(name).unwrap_or(&Value::Null);
+        match wanted {
+            Word::True => member.as_bool() == Some(true),
+            Word::Text(text) => member.as_str() == Some(text),
+            Word::Any => !member.is_null(),
         }
     }
 }

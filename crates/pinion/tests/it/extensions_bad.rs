@@ -526,3 +526,25 @@ fn programs_that_misbehave_harm_nobody() {
         all(PROGRAMS, "bad.py", program);
     }
 }
+
+#[test]
+fn of_several_the_one_that_was_busy_is_named() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([Reply::tool("c1", "bad", json!({})), Reply::text(["done"])]);
+    let folder = world.dir.agent_dir().join("extensions");
+    fs::create_dir_all(&folder).unwrap();
+    let idle = "export default function (pi) { pi.on('turn_end', async () => {}); pi.registerCommand('fine', { handler: async () => {} }); }";
+    fs::write(folder.join("a.ts"), idle).unwrap();
+    fs::write(folder.join("b.ts"), typescript(At::Event, "for (;;);")).unwrap();
+    fs::write(folder.join("c.ts"), idle).unwrap();
+    let pi = Pi::spawn(world.config().env("PINION_EXTENSION_SILENCE", "1"));
+    pi.say("Go");
+    let named = errors(&pi);
+    assert_eq!(named.len(), 1, "{named:?}");
+    assert!(named[0].contains("/b.ts\""), "{named:?}");
+    // The others are there again.
+    assert!(pi.get("get_commands").to_string().contains("\"fine\""));
+    pi.finish();
+}

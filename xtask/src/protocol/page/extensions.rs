@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use door::combine::{RULES, Rule};
+use door::combine::{RULES, Rule, Word};
 use door::limits;
 use door::reference::{EVENTS, Event, Method, OF_AGENT, OF_PROGRAM};
 use serde_json::Value;
@@ -126,14 +126,13 @@ fn combined(rule: &Rule) -> String {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         names.join(", ")
     };
-    match rule.ends_with {
-        Some((name, Some(value))) => {
-            let _infallible = write!(text, " The first answer with `{name}: {value}` is the last word.");
-        }
-        Some((name, None)) => {
-            let _infallible = write!(text, " The first answer with `{name}` is the last word.");
-        }
-        None => {}
+    if let Some((name, word)) = rule.ends_with {
+        let member = match word {
+            Word::True => format!("{name}: true"),
+            Word::Text(text) => format!("{name}: \"{text}\""),
+            Word::Any => name.to_owned(),
+        };
+        let _infallible = write!(text, " The first answer with `{member}` is the last word.");
     }
     if !rule.chained.is_empty() {
         let _infallible = write!(
