@@ -146,14 +146,15 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// The rule of an event; that of events whose answers mean nothing keeps the last one.
-pub(super) fn rule(event: &str) -> Rule {
+#[must_use]
+pub fn rule(event: &str) -> Rule {
     let known = RULES.iter().find(|rule| rule.event == event);
     known.copied().unwrap_or(Rule { last: true, ..PLAIN })
 }
 
 impl Rule {
     /// Takes an answer into what came so far. True when nobody else is to be asked.
-    pub(super) fn take(&self, event: &mut Value, sum: &mut Value, answer: Value) -> bool {
+    pub fn take(&self, event: &mut Value, sum: &mut Value, answer: Value) -> bool {
         let Value::Object(mut answer) = answer else {
             return false;
         };
