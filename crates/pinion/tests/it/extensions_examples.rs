@@ -456,3 +456,87 @@ done
     assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
     pi.finish();
 }
+
+/// Methods that the page names and that need what is not there yet.
+const NOT_YET: [&str; 4] = ["navigateTree", "tool.execute", "tool.builtin", "llm.stream"];
+
+#[test]
+fn the_methods_of_the_page_are_there() {
+    if !has("python3") {
+        return;
+    }
+    let page = fs::read_to_string(examples().join("../protocol/EXTENSIONS.md")).unwrap();
+    let (_, section) = page.split_once("## Methods that a program can call").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let rows = section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    // Those end what the test stands on; they have tests of their own.
+    let methods: Vec<&str> = rows
+        .filter(|name| !["shutdown", "newSession", "switchSession", "reload"].contains(name))
+        .chain(["no.such"])
+        .collect();
+    assert!(methods.len() > 20, "{methods:?}");
+    let source = r#"#!/usr/bin/env python3
+import json, sys
+METHODS = json.loads('METHODS_HERE')
+def say(**line): print(json.dumps(line), flush=True)
+waiting, missing, command = set(), [], None
+for text in sys.stdin:
+    line = json.loads(text)
+    kind = line["type"]
+    if kind == "hello": say(type="ready", protocol=1)
+    elif kind == "open": say(type="result", id=line["id"], value={"extensions": [{"commands": [{"name": "try"}]}]})
+    elif kind == "ping": say(type="pong", id=line["id"])
+    elif kind == "call":
+        command = line
+        for at, method in enumerate(METHODS):
+            waiting.add(at)
+            params = {"timeout": 50, "title": "t", "provider": "p", "names": ["read"], "name": "n", "message": "m", "url": "u", "options": []}
+            if method == "sendMessage": params = {"message": {"content": "x"}}
+            say(type="call", session=line["session"], id=at, method=method, params=params)
+    elif kind in ("result", "error") and line["id"] in waiting:
+        waiting.remove(line["id"])
+        if "not available here" in line.get("message", ""): missing.append(METHODS[line["id"]])
+        # The editor has no time limit of its own.
+        if waiting <= {METHODS.index("ui.editor")}:
+            say(type="call", session=command["session"], method="ui.notify", params={"message": json.dumps(missing)})
+            say(type="result", id=command["id"])
+"#;
+    let world = World::new([]);
+    put(
+        &world,
+        "kit.py",
+        &source.replace("METHODS_HERE", &json!(methods).to_string()),
+    );
+    let pi = world.start();
+    let said = notes(&command(&pi, "/try"));
+    let mut missing: Vec<String> = serde_json::from_str(said.last().unwrap()).unwrap();
+    missing.sort();
+    let mut expected = NOT_YET.to_vec();
+    expected.push("no.such");
+    expected.sort_unstable();
+    assert_eq!(missing, expected);
+    pi.agent.close_stdin();
+    pi.agent.wait_exit(crate::kit::LONG).unwrap();
+}
+
+#[test]
+fn another_session_that_cannot_be_had_is_refused() {
+    if !can_run() {
+        return;
+    }
+    let world = World::new([]);
+    put(
+        &world,
+        "kit.ts",
+        r#"export default function (pi) {
+          pi.registerCommand("go", { handler: async (_args, ctx) => { await ctx.switchSession(ctx.cwd); } });
+        }"#,
+    );
+    let pi = world.start();
+    command(&pi, "/go");
+    assert_eq!(failures(&pi).len(), 1, "{:?}", failures(&pi));
+    command(&pi, "/go");
+    pi.finish();
+}

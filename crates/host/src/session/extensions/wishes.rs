@@ -118,7 +118,9 @@ impl Session {
 
     /// Answers a call of an extension that had to wait.
     pub(in crate::session) fn answer_later(&mut self, id: Option<u64>, outcome: Result<Value, String>) {
-        let (Some(id), Some(door)) = (id, &self.extensions.door) else {
+        let extended = &self.extensions;
+        // Whoever wanted another session and did not get it has been left already.
+        let (Some(id), Some(door)) = (id, extended.door.as_ref().or(extended.left.as_ref())) else {
             return;
         };
         match outcome {
