@@ -23,7 +23,15 @@ const ARROWS: [(&str, &[&str]); 12] = [
     (
         "xtask",
         &[
-            "wire", "core", "llm", "tools", "store", "host", "serve", "testkit",
+            "wire",
+            "core",
+            "llm",
+            "tools",
+            "store",
+            "extensions",
+            "host",
+            "serve",
+            "testkit",
         ],
     ),
 ];
