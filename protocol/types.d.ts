@@ -52,11 +52,18 @@ export type InboundLine =
   | CloseSessionCommand
   | ListOpenSessionsCommand
   | GetCommandsCommand
+  | CompleteArgumentsCommand
+  | GetShortcutsCommand
+  | RunShortcutCommand
   | GetContextUsageCommand
   | NegotiateProtocolCommand
+  | GetLoginProvidersCommand
+  | LoginCommand
   | SetTodosCommand
   | SetSessionNameCommand
   | SetPermissionModeCommand
+  | GetProjectTrustCommand
+  | SetProjectTrustCommand
   | GetProtocolCommand
   | HelloCommand
   | ReplayCommand
@@ -124,11 +131,18 @@ export type Response =
   | CloseSessionResponse
   | ListOpenSessionsResponse
   | GetCommandsResponse
+  | CompleteArgumentsResponse
+  | GetShortcutsResponse
+  | RunShortcutResponse
   | GetContextUsageResponse
   | NegotiateProtocolResponse
+  | GetLoginProvidersResponse
+  | LoginResponse
   | SetTodosResponse
   | SetSessionNameResponse
   | SetPermissionModeResponse
+  | GetProjectTrustResponse
+  | SetProjectTrustResponse
   | GetProtocolResponse
   | HelloResponse
   | ReplayResponse
@@ -636,6 +650,36 @@ export interface GetCommandsCommand {
   type: "get_commands";
 }
 
+/** What may follow in the arguments of an extension's slash command. */
+export interface CompleteArgumentsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "complete_arguments";
+  /** The slash command of an extension, without the slash. */
+  name?: string;
+  /** What has been typed of its arguments. */
+  prefix?: string;
+}
+
+/** Keys that extensions want to be told of. A client that has keys may offer them. */
+export interface GetShortcutsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_shortcuts";
+}
+
+/**
+ * The user pressed keys of an extension. Answered when it has dealt with them; a failure is told as
+ * `extension_error`.
+ */
+export interface RunShortcutCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "run_shortcut";
+  /** The keys, as `get_shortcuts` names them. */
+  shortcut?: string;
+}
+
 /** How full the context is. */
 export interface GetContextUsageCommand {
   /** Any JSON value; the response carries the same. */
@@ -650,6 +694,25 @@ export interface NegotiateProtocolCommand {
   type: "negotiate_protocol";
   /** The version of omp's framing; 1 is one line for each object, whatever its length. */
   protocolVersion?: unknown;
+}
+
+/** Providers that people can log in to: the agent's own and those of extensions. */
+export interface GetLoginProvidersCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_login_providers";
+}
+
+/**
+ * Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer comes at the
+ * end.
+ */
+export interface LoginCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "login";
+  /** The provider, one of `get_login_providers`. */
+  providerId?: string;
 }
 
 /**
@@ -683,6 +746,24 @@ export interface SetPermissionModeCommand {
   type: "set_permission_mode";
   /** Which tool calls may run without asking. */
   mode: PermissionMode;
+}
+
+/** Whether the project is trusted, and what it brings that does not count because of that. */
+export interface GetProjectTrustCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_project_trust";
+}
+
+/** Decides whether the project is trusted, from the next session or reload on. */
+export interface SetProjectTrustCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_project_trust";
+  /** Trusted or not; null takes a decision back. */
+  trusted?: boolean | null;
+  /** Also for other processes, in the user's agent directory. */
+  remember?: boolean;
 }
 
 /** What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits. */
@@ -1291,6 +1372,35 @@ export interface GetCommandsResponse {
   data: Commands;
 }
 
+/** `complete_arguments` succeeded. */
+export interface CompleteArgumentsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "complete_arguments";
+  success: true;
+  data: Completions;
+}
+
+/** `get_shortcuts` succeeded. */
+export interface GetShortcutsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_shortcuts";
+  success: true;
+  data: Shortcuts;
+}
+
+/** `run_shortcut` succeeded. */
+export interface RunShortcutResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "run_shortcut";
+  success: true;
+}
+
 /** `get_context_usage` succeeded. */
 export interface GetContextUsageResponse {
   /** The command's `id`; absent when it had none. */
@@ -1309,6 +1419,26 @@ export interface NegotiateProtocolResponse {
   command: "negotiate_protocol";
   success: true;
   data: Negotiated;
+}
+
+/** `get_login_providers` succeeded. */
+export interface GetLoginProvidersResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_login_providers";
+  success: true;
+  data: LoginProviders;
+}
+
+/** `login` succeeded. */
+export interface LoginResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "login";
+  success: true;
+  data: LoggedIn;
 }
 
 /** `set_todos` succeeded. */
@@ -1338,6 +1468,26 @@ export interface SetPermissionModeResponse {
   command: "set_permission_mode";
   success: true;
   data: PermissionModeReply;
+}
+
+/** `get_project_trust` succeeded. */
+export interface GetProjectTrustResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_project_trust";
+  success: true;
+  data: ProjectTrust;
+}
+
+/** `set_project_trust` succeeded. */
+export interface SetProjectTrustResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_project_trust";
+  success: true;
+  data: ProjectTrust;
 }
 
 /** `get_protocol` succeeded. */
@@ -1519,6 +1669,8 @@ export interface ToolExecutionStartEvent {
   toolName: string;
   /** Arguments as the model wrote them. */
   args: Record<string, unknown>;
+  /** The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model. */
+  parentToolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -1534,6 +1686,8 @@ export interface ToolExecutionUpdateEvent {
   args: Record<string, unknown>;
   /** Everything so far. */
   partialResult: ToolResult;
+  /** The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model. */
+  parentToolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -1551,6 +1705,8 @@ export interface ToolExecutionEndEvent {
   isError: boolean;
   /** Run time in milliseconds; absent when the tool did not run. */
   durationMs?: number;
+  /** The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model. */
+  parentToolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -2188,6 +2344,12 @@ export interface CompactionSummaryMessage {
   timestamp: number;
 }
 
+/** Answer of `complete_arguments`. */
+export interface Completions {
+  /** As the extension gives them: `{value, label, description?}` each. */
+  items: unknown[];
+}
+
 /** How full the context is. */
 export interface ContextUsage {
   /** Tokens in use; null right after a compaction. */
@@ -2342,6 +2504,19 @@ export interface Forked {
   cancelled: boolean;
 }
 
+/** Something of a project that does not count. */
+export interface HeldBack {
+  /**
+   * `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or
+   * `system-prompt`.
+   */
+  kind: string;
+  /** The file or directory. */
+  path: string;
+  /** Of settings: the keys that do not count; absent when none of the file does. */
+  keys?: string[];
+}
+
 /** A tool that the client carries out. */
 export interface HostTool {
   /** Name, unique among all tools; white space around it is removed. */
@@ -2445,6 +2620,30 @@ export interface ListedSession {
   firstMessage: string;
   /** All text, to search in; empty unless it was asked for. */
   allMessagesText: string;
+}
+
+/** Answer of `login`. */
+export interface LoggedIn {
+  /** The provider. */
+  providerId: string;
+}
+
+/** A provider that people can log in to. */
+export interface LoginProvider {
+  /** Its id. */
+  id: string;
+  /** Its name for people. */
+  name: string;
+  /** Can it be logged in to here? */
+  available: boolean;
+  /** Does a login open it now? */
+  authenticated: boolean;
+}
+
+/** Answer of `get_login_providers`. */
+export interface LoginProviders {
+  /** The agent's own, then those of extensions. */
+  providers: LoginProvider[];
 }
 
 /** A message of any role. Pass over roles that you do not know. */
@@ -2692,6 +2891,14 @@ export interface Prices {
   tiers?: PriceTier[];
 }
 
+/** Answer of `get_project_trust` and `set_project_trust`. */
+export interface ProjectTrust {
+  /** The project: the session's working directory. */
+  cwd: string;
+  /** What holds for the session as it is loaded now. */
+  projectTrust: TrustState;
+}
+
 /** Answer of `get_protocol`. */
 export interface Protocol {
   /** Version of the protocol, by the rules of semver; not the agent's. */
@@ -2917,6 +3124,8 @@ export interface SessionState {
   contextUsage?: ContextUsage;
   /** Which tool calls may run; absent when that is not limited (`off`). */
   permissionMode?: PermissionMode;
+  /** Whether the project is trusted; absent when nothing of it is held back. */
+  projectTrust?: TrustState;
 }
 
 /**
@@ -2963,6 +3172,22 @@ export interface SessionTree {
 export interface Sessions {
   /** Newest first. */
   sessions: ListedSession[];
+}
+
+/** Keys that an extension wants to be told of. */
+export interface Shortcut {
+  /** The keys as pi writes them: `ctrl+shift+p`. */
+  shortcut: string;
+  /** What they do. */
+  description?: string;
+  /** The extension's file. */
+  extensionPath: string;
+}
+
+/** Answer of `get_shortcuts`. */
+export interface Shortcuts {
+  /** In the order in which extensions were loaded; of two for the same keys the first counts. */
+  shortcuts: Shortcut[];
 }
 
 /** A session as it is at one moment, for a client that cannot follow what led to it. */
@@ -3159,6 +3384,18 @@ export interface ToolResultMessage {
   isError: boolean;
   /** Unix time in milliseconds. */
   timestamp: number;
+}
+
+/** How far the project is trusted, and what it brings that does not count because of that. */
+export interface TrustState {
+  /** Does everything count that the project brings? */
+  trusted: boolean;
+  /** Who says so: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`. */
+  decidedBy: string;
+  /** What the project brings that does not count. */
+  heldBack: HeldBack[];
+  /** Has something else been decided since? It counts from the next session or reload on. */
+  pending?: boolean;
 }
 
 /** Body of a `ttsr_injection` entry. */
@@ -3375,11 +3612,18 @@ export interface ResponseOf {
   close_session: CloseSessionResponse | ErrorResponse;
   list_open_sessions: ListOpenSessionsResponse | ErrorResponse;
   get_commands: GetCommandsResponse | ErrorResponse;
+  complete_arguments: CompleteArgumentsResponse | ErrorResponse;
+  get_shortcuts: GetShortcutsResponse | ErrorResponse;
+  run_shortcut: RunShortcutResponse | ErrorResponse;
   get_context_usage: GetContextUsageResponse | ErrorResponse;
   negotiate_protocol: NegotiateProtocolResponse | ErrorResponse;
+  get_login_providers: GetLoginProvidersResponse | ErrorResponse;
+  login: LoginResponse | ErrorResponse;
   set_todos: SetTodosResponse | ErrorResponse;
   set_session_name: SetSessionNameResponse | ErrorResponse;
   set_permission_mode: SetPermissionModeResponse | ErrorResponse;
+  get_project_trust: GetProjectTrustResponse | ErrorResponse;
+  set_project_trust: SetProjectTrustResponse | ErrorResponse;
   get_protocol: GetProtocolResponse | ErrorResponse;
   hello: HelloResponse | ErrorResponse;
   replay: ReplayResponse | ErrorResponse;

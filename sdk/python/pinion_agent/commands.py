@@ -470,6 +470,35 @@ class AsyncCommands:
         """Slash commands that a prompt may begin with."""
         return await self.call("get_commands", {}, timeout)
 
+    async def complete_arguments(
+        self,
+        name: Optional[str] = None,
+        prefix: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Completions:
+        """What may follow in the arguments of an extension's slash command."""
+        return await self.call("complete_arguments", {"name": name, "prefix": prefix}, timeout)
+
+    async def get_shortcuts(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Shortcuts:
+        """Keys that extensions want to be told of. A client that has keys may offer them."""
+        return await self.call("get_shortcuts", {}, timeout)
+
+    async def run_shortcut(
+        self,
+        shortcut: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """The user pressed keys of an extension. Answered when it has dealt with them; a failure is told
+        as `extension_error`.
+        """
+        return await self.call("run_shortcut", {"shortcut": shortcut}, timeout)
+
     async def get_context_usage(
         self,
         *,
@@ -488,6 +517,25 @@ class AsyncCommands:
         object.
         """
         return await self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
+
+    async def get_login_providers(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> LoginProviders:
+        """Providers that people can log in to: the agent's own and those of extensions."""
+        return await self.call("get_login_providers", {}, timeout)
+
+    async def login(
+        self,
+        provider_id: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> LoggedIn:
+        """Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer
+        comes at the end.
+        """
+        return await self.call("login", {"providerId": provider_id}, timeout)
 
     async def set_todos(
         self,
@@ -519,6 +567,24 @@ class AsyncCommands:
         on: what the project's settings forbid stays forbidden.
         """
         return await self.call("set_permission_mode", {"mode": mode}, timeout)
+
+    async def get_project_trust(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProjectTrust:
+        """Whether the project is trusted, and what it brings that does not count because of that."""
+        return await self.call("get_project_trust", {}, timeout)
+
+    async def set_project_trust(
+        self,
+        trusted: Optional[Union[bool, None]] = None,
+        remember: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProjectTrust:
+        """Decides whether the project is trusted, from the next session or reload on."""
+        return await self.call("set_project_trust", {"trusted": trusted, "remember": remember}, timeout)
 
     async def get_protocol(
         self,
@@ -1043,6 +1109,35 @@ class Commands:
         """Slash commands that a prompt may begin with."""
         return self.call("get_commands", {}, timeout)
 
+    def complete_arguments(
+        self,
+        name: Optional[str] = None,
+        prefix: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Completions:
+        """What may follow in the arguments of an extension's slash command."""
+        return self.call("complete_arguments", {"name": name, "prefix": prefix}, timeout)
+
+    def get_shortcuts(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Shortcuts:
+        """Keys that extensions want to be told of. A client that has keys may offer them."""
+        return self.call("get_shortcuts", {}, timeout)
+
+    def run_shortcut(
+        self,
+        shortcut: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> None:
+        """The user pressed keys of an extension. Answered when it has dealt with them; a failure is told
+        as `extension_error`.
+        """
+        return self.call("run_shortcut", {"shortcut": shortcut}, timeout)
+
     def get_context_usage(
         self,
         *,
@@ -1061,6 +1156,25 @@ class Commands:
         object.
         """
         return self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
+
+    def get_login_providers(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> LoginProviders:
+        """Providers that people can log in to: the agent's own and those of extensions."""
+        return self.call("get_login_providers", {}, timeout)
+
+    def login(
+        self,
+        provider_id: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> LoggedIn:
+        """Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer
+        comes at the end.
+        """
+        return self.call("login", {"providerId": provider_id}, timeout)
 
     def set_todos(
         self,
@@ -1092,6 +1206,24 @@ class Commands:
         on: what the project's settings forbid stays forbidden.
         """
         return self.call("set_permission_mode", {"mode": mode}, timeout)
+
+    def get_project_trust(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProjectTrust:
+        """Whether the project is trusted, and what it brings that does not count because of that."""
+        return self.call("get_project_trust", {}, timeout)
+
+    def set_project_trust(
+        self,
+        trusted: Optional[Union[bool, None]] = None,
+        remember: Optional[bool] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> ProjectTrust:
+        """Decides whether the project is trusted, from the next session or reload on."""
+        return self.call("set_project_trust", {"trusted": trusted, "remember": remember}, timeout)
 
     def get_protocol(
         self,

@@ -264,6 +264,9 @@ class MessageEndEvent(_MessageEndEvent):
 
 class _ToolExecutionStartEvent(TypedDict, total=False):
 
+    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    parentToolCallId: str
+
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
 
@@ -284,6 +287,9 @@ class ToolExecutionStartEvent(_ToolExecutionStartEvent):
 
 
 class _ToolExecutionUpdateEvent(TypedDict, total=False):
+
+    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    parentToolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
@@ -311,6 +317,9 @@ class _ToolExecutionEndEvent(TypedDict, total=False):
 
     #: Run time in milliseconds; absent when the tool did not run.
     durationMs: int
+
+    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    parentToolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
@@ -1295,6 +1304,13 @@ class CompactionSummaryMessage(TypedDict):
     timestamp: int
 
 
+class Completions(TypedDict):
+    """Answer of `complete_arguments`."""
+
+    #: As the extension gives them: `{value, label, description?}` each.
+    items: List[Any]
+
+
 class ContextUsage(TypedDict):
     """How full the context is."""
 
@@ -1493,6 +1509,23 @@ class Forked(TypedDict):
     cancelled: bool
 
 
+class _HeldBack(TypedDict, total=False):
+
+    #: Of settings: the keys that do not count; absent when none of the file does.
+    keys: List[str]
+
+
+class HeldBack(_HeldBack):
+    """Something of a project that does not count."""
+
+    #: `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or
+    #: `system-prompt`.
+    kind: str
+
+    #: The file or directory.
+    path: str
+
+
 class _HostTool(TypedDict, total=False):
 
     #: For people; the name when absent.
@@ -1636,6 +1669,36 @@ class ListedSession(_ListedSession):
 
     #: All text, to search in; empty unless it was asked for.
     allMessagesText: str
+
+
+class LoggedIn(TypedDict):
+    """Answer of `login`."""
+
+    #: The provider.
+    providerId: str
+
+
+class LoginProvider(TypedDict):
+    """A provider that people can log in to."""
+
+    #: Its id.
+    id: str
+
+    #: Its name for people.
+    name: str
+
+    #: Can it be logged in to here?
+    available: bool
+
+    #: Does a login open it now?
+    authenticated: bool
+
+
+class LoginProviders(TypedDict):
+    """Answer of `get_login_providers`."""
+
+    #: The agent's own, then those of extensions.
+    providers: List["LoginProvider"]
 
 
 # A message of any role. Pass over roles that you do not know.
@@ -1962,6 +2025,16 @@ class Prices(_Prices):
     cacheWrite: float
 
 
+class ProjectTrust(TypedDict):
+    """Answer of `get_project_trust` and `set_project_trust`."""
+
+    #: The project: the session's working directory.
+    cwd: str
+
+    #: What holds for the session as it is loaded now.
+    projectTrust: "TrustState"
+
+
 class Protocol(TypedDict):
     """Answer of `get_protocol`."""
 
@@ -2213,6 +2286,9 @@ class _SessionState(TypedDict, total=False):
     #: Which tool calls may run; absent when that is not limited (`off`).
     permissionMode: "PermissionMode"
 
+    #: Whether the project is trusted; absent when nothing of it is held back.
+    projectTrust: "TrustState"
+
 
 class SessionState(_SessionState):
     """Answer of `get_state`."""
@@ -2324,6 +2400,29 @@ class Sessions(TypedDict):
 
     #: Newest first.
     sessions: List["ListedSession"]
+
+
+class _Shortcut(TypedDict, total=False):
+
+    #: What they do.
+    description: str
+
+
+class Shortcut(_Shortcut):
+    """Keys that an extension wants to be told of."""
+
+    #: The keys as pi writes them: `ctrl+shift+p`.
+    shortcut: str
+
+    #: The extension's file.
+    extensionPath: str
+
+
+class Shortcuts(TypedDict):
+    """Answer of `get_shortcuts`."""
+
+    #: In the order in which extensions were loaded; of two for the same keys the first counts.
+    shortcuts: List["Shortcut"]
 
 
 class _Snapshot(TypedDict, total=False):
@@ -2559,6 +2658,25 @@ class ToolResultMessage(_ToolResultMessage):
 
     #: Unix time in milliseconds.
     timestamp: int
+
+
+class _TrustState(TypedDict, total=False):
+
+    #: Has something else been decided since? It counts from the next session or reload on.
+    pending: bool
+
+
+class TrustState(_TrustState):
+    """How far the project is trusted, and what it brings that does not count because of that."""
+
+    #: Does everything count that the project brings?
+    trusted: bool
+
+    #: Who says so: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`.
+    decidedBy: str
+
+    #: What the project brings that does not count.
+    heldBack: List["HeldBack"]
 
 
 class TtsrInjection(TypedDict):

@@ -28,6 +28,8 @@ mod tests {
                 "{line}"
             );
         }
-        assert!(lists("tool_call") && lists("queue_update") && !lists("project_trust") && !lists("nothing"));
+        assert!(
+            lists("tool_call") && lists("queue_update") && !lists("mcp_servers_change") && !lists("nothing")
+        );
     }
 }
