@@ -61,7 +61,7 @@ const EVENTS: [(&str, Rule); 44] = [
     ("tool_execution_end", Rule::Observe),
     ("tool_call", Rule::Block),
     ("tool_result", Rule::Patch),
-    ("context_with_system", Rule::Chain(&["messages", "systemPrompt"])),
+    ("context_with_system", Rule::Chain(&["messages"])),
     ("context", Rule::Chain(&["messages"])),
     ("before_agent_start", Rule::Begin),
     ("before_provider_request", Rule::Chain(&["payload"])),

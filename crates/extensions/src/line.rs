@@ -156,7 +156,7 @@ pub struct Source {
     pub kind: Kind,
 }
 
-/// How the extensions of a session are treated that were written for other agents.
+/// How extensions are treated that were written for other agents; a program has nothing to do with it.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -168,7 +168,7 @@ pub struct Era {
     pub hook_timeout: Option<u64>,
 }
 
-/// The agent that extensions of a session were written for, as far as it decides how they are treated (dialects.md 10).
+/// The agent that the extensions of a session were written for.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -22,7 +22,7 @@ fn with(name: &str, replies: impl IntoIterator<Item = Reply>) -> (World, String)
     (World::new(replies), path.display().to_string())
 }
 
-fn has(program: &str) -> bool {
+pub(crate) fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
         #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]

@@ -23,6 +23,7 @@ mod extensions_bad;
 mod extensions_calls;
 mod extensions_examples;
 mod extensions_models;
+mod extensions_several;
 mod extensions_sub;
 mod families;
 mod faults;
