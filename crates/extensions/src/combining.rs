@@ -1,6 +1,6 @@
 //! How the answers of several listeners to one event become one answer (dialects.md 10.2), as a table: which events there are,
 //! and by which rule each combines. The process of TypeScript extensions does the same for its own handlers; here its answer is
-//! one among several.
+//! one among several, beside those of programs (`doors`) and of hook executables (`host`).
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ pub enum Rule {
     Cancel,
     /// The first that blocks is the last that is asked; a changed `input` is what the next one sees.
     Block,
-    /// The first answer with this member is the last that is asked for.
+    /// The first answer with this member, unless it is null or `undecided`, is the last that is asked for.
     First(&'static str),
     /// These members take the place of the event's, for the next one as well.
     Chain(&'static [&'static str]),
@@ -29,8 +29,15 @@ pub enum Rule {
     Collect,
 }
 
+/// Only extensions are asked this.
+const TRUST: &str = "project_trust";
+
+/// What is proposed at the end of a turn or a run; who is asked later sees it and may change it.
+const BOUNDARY: Rule = Rule::Chain(&["entries", "continue"]);
+
 /// The events, and how answers to them combine.
-const EVENTS: [(&str, Rule); 43] = [
+const EVENTS: [(&str, Rule); 44] = [
+    (TRUST, Rule::First("trusted")),
     ("session_start", Rule::Observe),
     ("session_shutdown", Rule::Observe),
     ("session_before_switch", Rule::Cancel),
@@ -44,17 +51,17 @@ const EVENTS: [(&str, Rule); 43] = [
     ("entry_appended", Rule::Observe),
     ("agent_start", Rule::Observe),
     ("agent_end", Rule::Observe),
-    ("agent_before_settle", Rule::Chain(&["entries", "continue"])),
+    ("agent_before_settle", BOUNDARY),
     ("agent_settled", Rule::Observe),
     ("turn_start", Rule::Observe),
-    ("turn_end", Rule::Observe),
+    ("turn_end", BOUNDARY),
     ("message_start", Rule::Observe),
     ("message_end", Rule::Message),
     ("tool_execution_start", Rule::Observe),
     ("tool_execution_end", Rule::Observe),
     ("tool_call", Rule::Block),
     ("tool_result", Rule::Patch),
-    ("context_with_system", Rule::Chain(&["messages", "systemPrompt"])),
+    ("context_with_system", Rule::Chain(&["messages"])),
     ("context", Rule::Chain(&["messages"])),
     ("before_agent_start", Rule::Begin),
     ("before_provider_request", Rule::Chain(&["payload"])),
@@ -77,7 +84,7 @@ const EVENTS: [(&str, Rule); 43] = [
 ];
 
 /// What can be patched in a result (dialects.md 10.2, `tool_result`).
-const RESULT: [&str; 6] = [
+pub const RESULT: [&str; 6] = [
     "content",
     "details",
     "isError",
@@ -87,11 +94,11 @@ const RESULT: [&str; 6] = [
 ];
 
 /// Lists of `resources_discover`.
-const LISTS: [&str; 3] = ["skillPaths", "promptPaths", "themePaths"];
+pub const LISTS: [&str; 3] = ["skillPaths", "promptPaths", "themePaths"];
 
-/// The names of all events.
+/// The names of all events that hook executables can be run for.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    EVENTS.iter().map(|(name, _)| *name)
+    EVENTS.iter().map(|(name, _)| *name).filter(|name| *name != TRUST)
 }
 
 /// How answers to an event combine; of events that nobody knows nothing is answered.
@@ -158,7 +165,8 @@ impl Combining {
             }
             Rule::Block => return Ok(self.block(answer)),
             Rule::First(member) => {
-                let decides = answer.contains_key(member);
+                let given = answer.get(member).unwrap_or(&Value::Null);
+                let decides = !given.is_null() && given.as_str() != Some("undecided");
                 if decides {
                     self.value = answer;
                 }
@@ -312,7 +320,7 @@ fn flow(stops: bool) -> Flow {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{Combining, Flow, Rule, names, rule};
+    use super::{Combining, EVENTS, Flow, Rule, names, rule};
 
     /// What becomes of answers to an event, how many were asked for, and what one more would see.
     fn combined(name: &str, event: Value, answers: &[Value]) -> (Value, usize, Value) {
@@ -379,6 +387,19 @@ mod tests {
         assert_eq!(
             (value, seen),
             (json!({"messages": [1, 2]}), json!({"messages": [1, 2]}))
+        );
+        let (value, _, seen) = combined(
+            "turn_end",
+            json!({"entries": [], "continue": false}),
+            &[
+                json!({"entries": [1]}),
+                json!({"entries": [1, 2], "continue": true}),
+                json!({}),
+            ],
+        );
+        assert_eq!(
+            (&value, &value),
+            (&json!({"entries": [1, 2], "continue": true}), &seen)
         );
         let event = json!({"content": [], "isError": false, "structuredContent": {"x": 1}});
         let (value, _, seen) = combined(
@@ -449,13 +470,33 @@ mod tests {
             value,
             json!({"skillPaths": [{"path": "/a", "extensionPath": "me"}, {"path": "/b"}]})
         );
+    }
+
+    #[test]
+    fn the_first_who_decides_is_the_last_who_is_asked() {
         let ran = [
             json!({}),
+            json!({"result": null}),
             json!({"result": {"output": "x"}}),
             json!({"result": {}}),
         ];
         let (value, asked, _) = combined("user_bash", json!({}), &ran);
-        assert_eq!((value, asked), (json!({"result": {"output": "x"}}), 2));
+        assert_eq!((value, asked), (json!({"result": {"output": "x"}}), 3));
+        let trust = [
+            json!({"trusted": "undecided"}),
+            json!({"trusted": "no"}),
+            json!({"trusted": "yes"}),
+        ];
+        let (value, asked, _) = combined("project_trust", json!({}), &trust);
+        assert_eq!((value, asked), (json!({"trusted": "no"}), 2));
+    }
+
+    #[test]
+    fn every_rule_is_there_once() {
+        for (place, (name, _)) in EVENTS.iter().enumerate() {
+            assert!(EVENTS.iter().skip(place + 1).all(|(other, _)| other != name));
+        }
+        assert!(!names().any(|name| name == "project_trust"));
     }
 
     #[test]

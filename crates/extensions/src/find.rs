@@ -1,10 +1,12 @@
-//! Where extensions are: files `*.ts` and `*.js` of a directory, and directories in it that say what they hold. Which
-//! directories are looked at, and whether a project may bring code, is decided by the caller.
+//! Where extensions are: files `*.ts` and `*.js` of a directory, programs, and directories in it that say what they hold.
+//! Which directories are looked at, and whether a project may bring code, is decided by the caller.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+
+use crate::program::{self, Program};
 
 /// The extensions in a directory, sorted by name. A directory that is not there holds none.
 #[must_use]
@@ -18,7 +20,7 @@ pub fn in_directory(dir: &Path) -> Vec<PathBuf> {
     for path in paths {
         if path.is_dir() {
             found.extend(package(&path));
-        } else if is_script(&path) {
+        } else if is_script(&path) || matches!(Program::at(&path), Ok(Some(_))) {
             found.push(path);
         }
     }
@@ -36,8 +38,11 @@ pub fn at(path: &Path) -> Vec<PathBuf> {
     if own.is_empty() { in_directory(path) } else { own }
 }
 
-/// What a directory says it holds: `pi.extensions` of its `package.json`, else its index.
+/// What a directory says it holds: itself, as a program; `pi.extensions` of its `package.json`; else its index.
 fn package(dir: &Path) -> Vec<PathBuf> {
+    if dir.join(program::MANIFEST).is_file() {
+        return vec![dir.to_path_buf()];
+    }
     if let Some(named) = manifest(dir) {
         let there = named.into_iter().filter(|path| path.exists());
         return there
@@ -109,6 +114,9 @@ mod tests {
         put("pack/more/y.ts", "");
         put("pack/index.ts", "");
         put("loose/one.ts", "");
+        put("program/extension.json", "{}");
+        put("program/index.ts", "");
+        put("tool.py", "#!/usr/bin/env python3\n");
         let names = |paths: Vec<std::path::PathBuf>| -> Vec<String> {
             let short =
                 |path: &std::path::PathBuf| path.strip_prefix(dir.path()).unwrap().display().to_string();
@@ -121,7 +129,9 @@ mod tests {
                 "b.ts",
                 "index-dir/index.ts",
                 "pack/src/x.ts",
-                "pack/more/y.ts"
+                "pack/more/y.ts",
+                "program",
+                "tool.py"
             ]
         );
         assert_eq!(

@@ -7,15 +7,20 @@
 
 pub mod combining;
 mod door;
+mod doors;
 mod embedded;
 mod error;
 pub mod find;
 pub mod limits;
 pub mod line;
+pub mod program;
+#[cfg(feature = "schema")]
+pub mod reference;
 pub mod runtime;
 #[cfg(test)]
 mod tests;
 
 pub use door::{Answer, Asking, Child, Door, Greeting, Pipes, Said, Updates};
+pub use doors::Doors;
 pub use embedded::{is_there, unpack};
 pub use error::DoorError;

@@ -34,3 +34,21 @@ pub const ERROR_LINE: usize = 8 * 1024;
 
 /// Bytes read from a child at once.
 pub const READ_CHUNK: usize = 64 * 1024;
+
+/// How often the memory of a child is looked at.
+pub const MEMORY_EVERY: Duration = Duration::from_secs(1);
+
+/// Bytes of memory that a child may hold unless something else is said.
+pub const MEMORY: u64 = 3 << 30;
+
+/// Things that a child may say unasked within [`FLOOD_WINDOW`] before it is ended.
+pub const FLOOD: u32 = 20_000;
+
+/// See [`FLOOD`].
+pub const FLOOD_WINDOW: Duration = Duration::from_secs(5);
+
+/// Lines of a child that are none and are told of, one by one; of further ones nothing is told.
+pub const ODD_LINES: u32 = 20;
+
+/// Places of a line that is none at which one may still begin.
+pub const LITTER: usize = 4;

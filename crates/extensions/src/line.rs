@@ -9,12 +9,13 @@ use serde_json::{Map, Value};
 pub const PROTOCOL: u32 = 1;
 
 /// A line to the child.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Serialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ToChild<'a> {
-    /// The first line.
+    /// The first line. Answered with `ready` within 10 s.
     Hello {
-        /// [`PROTOCOL`].
+        /// Version of the protocol: 1.
         protocol: u32,
         /// Name and version of the agent.
         agent: &'a str,
@@ -26,23 +27,27 @@ pub enum ToChild<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         program: Option<&'a str>,
     },
-    /// Load extensions for a session; answered with what they registered.
+    /// A session begins. Answered with what the extension registers for it; the session waits for that, but not longer than
+    /// 10 s. The `value` of the answer is an `Opened`. A program loads only itself, and need not say its `path`.
     Open {
         /// To answer to.
         id: u64,
-        /// The session's handle, unique in the process.
+        /// What the session is called on all lines.
         session: &'a str,
         /// In the order in which their handlers run.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<Source>"))]
         extensions: &'a [Source],
         /// Values of flags from the command line.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         flags: &'a Map<String, Value>,
-        /// Whole; later only what changed.
+        /// What the extension may look at; later lines of type `state` tell what changed.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         state: &'a RawValue,
         /// How older ones are treated.
         #[serde(flatten)]
         era: Era,
     },
-    /// What changed of a session, ahead of a line that needs it.
+    /// What changed of a session, ahead of a line that may need it; the changed members stand beside `type` and `session`.
     State {
         /// The session.
         session: &'a str,
@@ -57,12 +62,14 @@ pub enum ToChild<'a> {
         /// Place of the first one among all entries.
         from: usize,
         /// In order.
+        #[cfg_attr(feature = "schema", schemars(with = "Vec<Value>"))]
         entries: &'a RawValue,
         /// The session's first line, with the first of them.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
         header: Option<&'a RawValue>,
     },
-    /// Something happened.
+    /// Something happened that the extension listens to. With an `id` a `result` is awaited.
     Event {
         /// The session.
         session: &'a str,
@@ -72,9 +79,10 @@ pub enum ToChild<'a> {
         /// Name of the event.
         name: &'a str,
         /// Its members.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         event: &'a RawValue,
     },
-    /// Something is to be done, for example a tool to be run.
+    /// Something is to be done, for example a tool to be run. Answered with `result` or `error`; `update` lines may come first.
     Call {
         /// The session.
         session: &'a str,
@@ -83,6 +91,7 @@ pub enum ToChild<'a> {
         /// What.
         method: &'a str,
         /// With what.
+        #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         params: &'a RawValue,
     },
     /// Nobody waits for this answer any more. It still has to come.
@@ -95,28 +104,30 @@ pub enum ToChild<'a> {
         /// The session.
         session: &'a str,
     },
-    /// News of a call of the child that goes on.
+    /// News of a call of the extension that goes on.
     Update {
         /// Of the call.
         id: u64,
         /// How far it has come.
+        #[cfg_attr(feature = "schema", schemars(with = "Value"))]
         value: &'a RawValue,
     },
-    /// The answer to a call of the child.
+    /// The answer to a call of the extension.
     Result {
         /// Of the call.
         id: u64,
         /// What came of it.
+        #[cfg_attr(feature = "schema", schemars(with = "Value"))]
         value: &'a RawValue,
     },
-    /// The same for one that failed.
+    /// The answer to a call of the extension that failed or is not granted.
     Error {
         /// Of the call.
         id: u64,
         /// Why.
         message: &'a str,
     },
-    /// A session is over.
+    /// A session is over: it can be forgotten.
     Close {
         /// To answer to.
         id: u64,
@@ -125,7 +136,7 @@ pub enum ToChild<'a> {
         /// `quit`, `reload`, `new`, `resume` or `fork`.
         reason: &'a str,
     },
-    /// Are you there?
+    /// Are you there? Only sent while an answer is awaited. A process that then says nothing at all for 10 s is ended.
     Ping {
         /// To answer to.
         id: u64,
@@ -133,6 +144,7 @@ pub enum ToChild<'a> {
 }
 
 /// An extension to load.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Source {
@@ -144,7 +156,8 @@ pub struct Source {
     pub kind: Kind,
 }
 
-/// How the extensions of a session are treated that were written for other agents.
+/// How extensions are treated that were written for other agents; a program has nothing to do with it.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Era {
@@ -155,7 +168,8 @@ pub struct Era {
     pub hook_timeout: Option<u64>,
 }
 
-/// The agent that extensions of a session were written for, as far as it decides how they are treated (dialects.md 10).
+/// The agent that the extensions of a session were written for.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Generation {
@@ -168,6 +182,7 @@ pub enum Generation {
 }
 
 /// Where an extension was found.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
@@ -180,6 +195,7 @@ pub enum Scope {
 }
 
 /// Which generation an extension was written for (dialects.md 10).
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -192,10 +208,11 @@ pub enum Kind {
 }
 
 /// A line from the child. Lines of other types and members not named here are ignored.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FromChild {
-    /// The first line.
+    /// The first line, when `hello` has come.
     Ready {
         /// The version it speaks.
         #[serde(default)]
@@ -204,7 +221,7 @@ pub enum FromChild {
         #[serde(default)]
         runtime: String,
     },
-    /// An answer.
+    /// The answer to a line of the agent that had an `id`.
     Result {
         /// To what.
         id: u64,
@@ -215,7 +232,7 @@ pub enum FromChild {
         #[serde(default)]
         errors: Vec<Failure>,
     },
-    /// It could not be done.
+    /// It could not be done. For `tool_call` that means that the call is blocked.
     Error {
         /// What.
         id: u64,
@@ -231,7 +248,7 @@ pub enum FromChild {
         #[serde(default)]
         value: Value,
     },
-    /// The child wants something.
+    /// The extension wants something (see the methods).
     Call {
         /// For this session.
         #[serde(default)]
@@ -276,18 +293,20 @@ pub enum FromChild {
         #[serde(default)]
         message: String,
     },
-    /// Yes.
+    /// The answer to `ping`.
     Pong {
         /// Of the question.
         #[serde(default)]
         id: u64,
     },
     /// Of a later version.
+    #[cfg_attr(feature = "schema", schemars(skip))]
     #[serde(other)]
     Unknown,
 }
 
 /// An extension failed.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
@@ -306,6 +325,7 @@ pub struct Failure {
 }
 
 /// What the extensions of a session registered: the answer to `open`.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Opened {
     /// One for each that was asked for, in order.
@@ -314,6 +334,7 @@ pub struct Opened {
 }
 
 /// What one extension registered.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Registered {
@@ -338,6 +359,7 @@ pub struct Registered {
 }
 
 /// A tool for the model.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tool {
@@ -358,6 +380,7 @@ pub struct Tool {
 }
 
 /// A slash command.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Command {
@@ -370,6 +393,7 @@ pub struct Command {
 }
 
 /// A key.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Shortcut {
@@ -380,6 +404,7 @@ pub struct Shortcut {
 }
 
 /// An option for the command line.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Flag {
@@ -395,6 +420,7 @@ pub struct Flag {
 }
 
 /// A model provider.
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Provider {

@@ -17,10 +17,12 @@ const GREETING: Greeting<'_> = Greeting {
     version: "1.2.3",
     agent_dir: "/agent",
     program: None,
+    memory: limits::MEMORY,
+    silence: limits::PONG_WAIT,
 };
 
 /// The child's side: what it is told, and what it says.
-struct Played {
+pub(crate) struct Played {
     told: Lines<BufReader<ReadHalf<DuplexStream>>>,
     says: WriteHalf<DuplexStream>,
     errors: DuplexStream,
@@ -30,13 +32,13 @@ struct Played {
 }
 
 impl Played {
-    async fn next(&mut self) -> Value {
+    pub(crate) async fn next(&mut self) -> Value {
         let line = tokio::time::timeout(Duration::from_secs(30), self.told.next_line());
         let line = line.await.unwrap().unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     }
 
-    async fn say(&mut self, line: &Value) {
+    pub(crate) async fn say(&mut self, line: &Value) {
         let line = format!("{line}\n");
         self.says.write_all(line.as_bytes()).await.unwrap();
     }
@@ -97,7 +99,7 @@ fn child() -> (Handle, Pipes, Played) {
 }
 
 /// An open door, what comes without a session, and the child behind it.
-async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
+pub(crate) async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
     let (handle, pipes, mut played) = child();
     let opening = Door::open(handle, pipes, GREETING);
     let greeting = async {
@@ -343,4 +345,39 @@ async fn the_last_clone_ends_the_child() {
     assert!(played.killed.try_recv().is_err());
     drop(clone);
     (&mut played.killed).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_printed_costs_no_answer() {
+    let (door, mut said, mut played) = open().await;
+    let asking = door.event("s", "input", &json!({})).unwrap();
+    let id = played.next().await["id"].clone();
+    let line = format!(
+        "loading... {{\"type\": 5}} \u{1b}[0m{}\n",
+        json!({"type": "result", "id": id, "value": 1})
+    );
+    played.says.write_all(line.as_bytes()).await.unwrap();
+    assert_eq!(asking.await.unwrap().value, 1);
+    assert!(matches!(said.recv().await, Some(Said::Log(..))));
+}
+
+#[tokio::test]
+async fn a_child_that_says_too_much_unasked_is_ended() {
+    let (door, mut said, mut played) = open().await;
+    let drain = tokio::spawn(async move {
+        loop {
+            if let Some(Said::Gone(why)) = said.recv().await {
+                break why;
+            }
+        }
+    });
+    let mut line = json!({"type": "log", "message": "x"}).to_string();
+    line.push('\n');
+    let many = line.repeat(1000);
+    while played.says.write_all(many.as_bytes()).await.is_ok() {
+        if door.is_gone() {
+            break;
+        }
+    }
+    assert!(drain.await.unwrap().contains("things within"));
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::bail;
 use host::extensions::{Choice, Extensions, Generation, Launch};
@@ -276,6 +277,7 @@ fn hidden_variables(registry: &Registry, settings: &Settings) -> Vec<String> {
 /// How the process of extensions is started, should there be any.
 fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
     let program = std::env::current_exe().ok();
+    let number = |name: &str| env.get(name).and_then(|number| number.parse::<u64>().ok());
     Launch {
         env: env.for_tools(&[]),
         path: env.get("PATH").unwrap_or_default().into(),
@@ -285,6 +287,8 @@ fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
         agent_dir: env.agent_dir.clone(),
         cwd: env.cwd.clone(),
         version: version::OWN.to_owned(),
+        memory: number("PINION_EXTENSION_MEMORY").map(|megabytes| megabytes << 20),
+        silence: number("PINION_EXTENSION_SILENCE").map(Duration::from_secs),
         print: Arc::new(complain),
     }
 }

@@ -133,3 +133,12 @@ pub(super) const EXIT: Duration = Duration::from_secs(3);
 pub(super) const LINE_HEAD: u64 = 4096;
 /// A quiet moment before CPU is read, so that every thread has been accounted for.
 pub(super) const SETTLE: Duration = Duration::from_millis(30);
+
+/// Extensions of the session in `extensions`.
+pub(super) const EXTENSIONS: usize = 10;
+/// Milliseconds from spawn until they are there.
+pub(super) const EXTENSIONS_MS: f64 = 500.0;
+/// Questions to an extension in one measurement.
+pub(super) const TRIPS: usize = 500;
+/// Milliseconds that one may take, there and back.
+pub(super) const TRIP_MS: f64 = 0.3;

@@ -4,6 +4,7 @@
 //! `meter` reads its CPU and memory, `report` prints. Nothing here fails because a number is bad, unless `--strict` is given.
 
 mod append;
+mod extensions;
 mod families;
 mod flood;
 mod fuzz;
@@ -39,7 +40,7 @@ use subject::Subject;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 13] = [
+const GROUPS: [(&str, Measure); 14] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
@@ -52,6 +53,7 @@ const GROUPS: [(&str, Measure); 13] = [
     ("longline", longline::measure),
     ("flood", flood::measure),
     ("many", many::measure),
+    ("extensions", extensions::measure),
     ("fuzz", fuzz::measure),
 ];
 
@@ -116,7 +118,7 @@ pub fn run(options: &Options) -> Result<bool> {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {
-            if subject.peer && ["families", "many", "fuzz"].contains(&group) {
+            if subject.peer && ["families", "many", "extensions", "fuzz"].contains(&group) {
                 // Peers name their APIs in their own way and have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
                 // be counted wrongly.
                 continue;

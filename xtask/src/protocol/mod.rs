@@ -1,4 +1,4 @@
-//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md`, `COMPATIBILITY.md` and the types of the SDKs from the
+//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md`, `EXTENSIONS.md`, `COMPATIBILITY.md` and the types of the SDKs from the
 //! types and tables of `wire`, and `docs/PROVIDERS.md` from what the tests of `llm` have shown, or compares them with what is
 //! checked in.
 //!
@@ -37,6 +37,7 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
         ("schema.json", schema),
         ("types.d.ts", typescript::render(&document)),
         ("PROTOCOL.md", page::render(&document, &examples)),
+        ("EXTENSIONS.md", extensions(root)?),
         (
             "../sdk/typescript/src/protocol.d.ts",
             typescript::render(&document),
@@ -49,6 +50,21 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
             python::methods(&document),
         ),
     ])
+}
+
+/// The page about extensions that are programs.
+fn extensions(root: &Path) -> Result<String> {
+    let read = |path: String| {
+        let path = root.join(path);
+        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    };
+    let examples = page::extensions::EXAMPLES;
+    Ok(page::extensions::render(
+        &door::reference::document(),
+        &read("examples/programs/minimal.py".to_owned())?,
+        &read(format!("{examples}/agent.jsonl"))?,
+        &read(format!("{examples}/program.jsonl"))?,
+    ))
 }
 
 /// Names of the files that differ from what is checked in.

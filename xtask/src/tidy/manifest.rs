@@ -27,7 +27,15 @@ const ARROWS: [(&str, &[&str]); 13] = [
     (
         "xtask",
         &[
-            "wire", "core", "llm", "tools", "store", "host", "serve", "testkit",
+            "wire",
+            "core",
+            "llm",
+            "tools",
+            "store",
+            "extensions",
+            "host",
+            "serve",
+            "testkit",
         ],
     ),
 ];

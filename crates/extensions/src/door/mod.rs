@@ -1,6 +1,7 @@
 //! One child process and what goes through its door. Questions get ids, answers find who asked, a child that is silent for
 //! too long while somebody waits is ended. The bytes are read in `reading` and written in `writing`.
 
+mod asking;
 mod pending;
 mod reading;
 mod routes;
@@ -11,7 +12,7 @@ mod writing;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -25,9 +26,11 @@ use crate::limits;
 use crate::line::{Era, Failure, PROTOCOL, Registered, Source, ToChild};
 use crate::runtime;
 
+pub use self::asking::Asking;
 use self::pending::Pending;
 use self::routes::Routes;
 pub use self::streaming::Updates;
+use self::watching::Watch;
 use self::writing::Lines;
 
 /// The streams of a child.
@@ -49,12 +52,21 @@ pub struct Greeting<'a> {
     pub agent_dir: &'a str,
     /// The agent itself, for extensions that start it again.
     pub program: Option<&'a str>,
+    /// Bytes of memory that the child may hold; with more it is ended.
+    pub memory: u64,
+    /// How long it may say nothing when it is asked whether it lives.
+    pub silence: Duration,
 }
 
 /// A process that can be waited for and ended.
 pub trait Child: Send {
     /// Resolves when it has ended, with a word on how.
     fn ended(&mut self) -> Pin<Box<dyn Future<Output = String> + Send + '_>>;
+
+    /// Bytes of memory that it holds now, where that can be known.
+    fn memory(&self) -> Option<u64> {
+        None
+    }
 
     /// Ends it with all that it started.
     fn kill(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
@@ -145,14 +157,15 @@ impl Door {
             ready,
             end.clone(),
         );
-        watching::start(
-            child,
-            Arc::clone(&pending),
-            lines.clone(),
-            Arc::clone(&routes),
-            tell,
-            end.clone(),
-        );
+        let watch = Watch {
+            pending: Arc::clone(&pending),
+            lines: lines.clone(),
+            routes: Arc::clone(&routes),
+            memory: greeting.memory,
+            silence: greeting.silence,
+            end: end.clone(),
+        };
+        watch.start(child, tell);
         let door = Self {
             inner: Arc::new(Inner {
                 lines,
@@ -320,12 +333,7 @@ impl Door {
             method,
             params: &params,
         });
-        let asking = Asking {
-            id,
-            answer,
-            door: Some(self.clone()),
-        };
-        Ok((asking, updates))
+        Ok((Asking::one(id, answer, self.clone()), updates))
     }
 
     /// Tells how far a call of the child has come, once the child has room for it.
@@ -370,6 +378,12 @@ impl Door {
         self.inner.gone.borrow().is_some()
     }
 
+    /// The extensions that the child was busy with when it went; empty while it lives.
+    #[must_use]
+    pub fn suspects(&self) -> Vec<String> {
+        self.inner.pending.suspects()
+    }
+
     /// Waits until it is gone, and says why.
     async fn reason(&self) -> String {
         let mut gone = self.inner.gone.clone();
@@ -386,52 +400,10 @@ impl Door {
     fn ask<'a>(&self, updates: Option<mpsc::Sender<Value>>, line: impl FnOnce(u64) -> ToChild<'a>) -> Asking {
         let (id, answer) = self.inner.pending.enter(updates);
         self.send(&line(id));
-        Asking {
-            id,
-            answer,
-            door: Some(self.clone()),
-        }
+        Asking::one(id, answer, self.clone())
     }
 }
 
 fn raw(value: &impl Serialize) -> Result<Box<RawValue>, DoorError> {
     to_raw_value(value).map_err(|error| DoorError::Odd(error.to_string()))
-}
-
-/// An answer that is awaited. Dropping it tells the child that nobody waits any more.
-#[derive(Debug)]
-pub struct Asking {
-    id: u64,
-    answer: oneshot::Receiver<Result<Answer, DoorError>>,
-    /// Taken when there is nothing to withdraw any more.
-    door: Option<Door>,
-}
-
-impl Future for Asking {
-    type Output = Result<Answer, DoorError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let answer = std::task::ready!(Pin::new(&mut self.answer).poll(context));
-        self.door = None;
-        Poll::Ready(answer.unwrap_or_else(|_| Err(DoorError::Gone("it was ended".to_owned()))))
-    }
-}
-
-impl Asking {
-    /// Tells the child that the answer will not be used; it still comes.
-    pub fn cancel(&self) {
-        if let Some(door) = &self.door {
-            door.send(&ToChild::Cancel { id: self.id });
-        }
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        if let Some(door) = &self.door
-            && door.inner.pending.forget(self.id)
-        {
-            self.cancel();
-        }
-    }
 }

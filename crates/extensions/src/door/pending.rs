@@ -1,7 +1,7 @@
 //! Who waits for which answer.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -27,12 +27,20 @@ struct Book {
     asked: HashMap<u64, Asked>,
     /// Why nothing will be answered any more.
     closed: Option<String>,
+    /// Whose questions were open then.
+    suspects: Vec<String>,
+    /// What broke the protocol, if something did.
+    fault: Option<String>,
+    /// Lines that came.
+    heard: u64,
 }
 
 #[derive(Debug)]
 struct Asked {
     answer: oneshot::Sender<Result<Answer, DoorError>>,
     updates: Option<Taker>,
+    /// Extensions that are at fault when the child ends over this.
+    whose: Option<Arc<[String]>>,
 }
 
 /// Who takes the news of a call.
@@ -67,7 +75,14 @@ impl Pending {
                 let _nobody = answer.send(Err(DoorError::Gone(reason.clone())));
             }
             None => {
-                book.asked.insert(id, Asked { answer, updates });
+                book.asked.insert(
+                    id,
+                    Asked {
+                        answer,
+                        updates,
+                        whose: None,
+                    },
+                );
                 self.entered.notify_one();
             }
         }
@@ -98,6 +113,38 @@ impl Pending {
         }
     }
 
+    /// Says which extensions a question is about.
+    pub(super) fn blame(&self, id: u64, whose: &Arc<[String]>) {
+        if let Some(asked) = self.book().asked.get_mut(&id) {
+            asked.whose = Some(Arc::clone(whose));
+        }
+    }
+
+    /// Whose questions were open when nothing was answered any more.
+    pub(super) fn suspects(&self) -> Vec<String> {
+        self.book().suspects.clone()
+    }
+
+    /// The child broke the protocol: why it is about to be ended.
+    pub(super) fn accuse(&self, fault: String) {
+        self.book().fault.get_or_insert(fault);
+    }
+
+    /// What [`accuse`](Self::accuse) was told.
+    pub(super) fn fault(&self) -> Option<String> {
+        self.book().fault.clone()
+    }
+
+    /// A line came.
+    pub(super) fn hear(&self) {
+        self.book().heard += 1;
+    }
+
+    /// Lines that came so far.
+    pub(super) fn heard(&self) -> u64 {
+        self.book().heard
+    }
+
     /// Nobody waits for this any more. False when it was answered already.
     pub(super) fn forget(&self, id: u64) -> bool {
         self.book().asked.remove(&id).is_some()
@@ -119,9 +166,19 @@ impl Pending {
     pub(super) fn close(&self, reason: &str) {
         let mut book = self.book();
         book.closed = Some(reason.to_owned());
-        let asked: Vec<Asked> = book.asked.drain().map(|(_, asked)| asked).collect();
+        let mut asked: Vec<(u64, Asked)> = book.asked.drain().collect();
+        asked.sort_unstable_by_key(|(id, _)| *id);
+        for path in asked
+            .iter()
+            .filter_map(|(_, asked)| asked.whose.as_deref())
+            .flatten()
+        {
+            if !book.suspects.contains(path) {
+                book.suspects.push(path.clone());
+            }
+        }
         drop(book);
-        for asked in asked {
+        for (_, asked) in asked {
             let _nobody = asked.answer.send(Err(DoorError::Gone(reason.to_owned())));
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::DoorError;
@@ -32,6 +33,9 @@ pub(super) fn start(
             pending,
             routes,
             ready: Some(ready),
+            window: Instant::now(),
+            unasked: 0,
+            odd: 0,
         };
         tokio::select! {
             () = reader.read(output) => {}
@@ -45,6 +49,12 @@ struct Reader {
     pending: Arc<Pending>,
     routes: Arc<Routes>,
     ready: Option<oneshot::Sender<(u32, String)>>,
+    /// Since when `unasked` counts.
+    window: Instant,
+    /// Things said that nobody had asked for.
+    unasked: u32,
+    /// Lines that were none.
+    odd: u32,
 }
 
 impl Reader {
@@ -52,27 +62,70 @@ impl Reader {
         let mut lines = Cutter::new(limits::MAX_LINE);
         while lines.fill(&mut output).await {
             while let Some(line) = lines.next() {
+                self.pending.hear();
+                let size = line.len();
                 let understood = serde_json::from_slice(&line);
                 match understood {
-                    Ok(understood) => self.take(understood, line.len()).await,
+                    Ok(understood) => self.take(understood, size).await,
                     Err(error) => {
-                        let text = format!("A line that is none came from an extension process: {error}");
-                        self.say(Said::Log("warn".to_owned(), text)).await;
+                        self.odd(&error).await;
+                        if let Some(behind) = behind_litter(&line) {
+                            self.take(behind, size).await;
+                        }
                     }
+                }
+                if self.unasked > limits::FLOOD {
+                    let within = limits::FLOOD_WINDOW.as_secs();
+                    return self.pending.accuse(format!(
+                        "it said more than {} things within {within} s and was ended",
+                        limits::FLOOD
+                    ));
                 }
             }
         }
         if lines.is_over() {
-            let text = format!(
-                "A line of an extension process is longer than {} bytes",
+            self.pending.accuse(format!(
+                "it wrote a line of more than {} bytes and was ended",
                 limits::MAX_LINE
-            );
-            self.say(Said::Log("error".to_owned(), text)).await;
+            ));
         }
+    }
+
+    /// A line that is none: told, but not again and again.
+    async fn odd(&mut self, error: &serde_json::Error) {
+        self.count();
+        self.odd = self.odd.saturating_add(1);
+        if self.odd > limits::ODD_LINES {
+            return;
+        }
+        let more = if self.odd == limits::ODD_LINES {
+            "; no more of these are told"
+        } else {
+            ""
+        };
+        let text = format!("A line that is none came from an extension process: {error}{more}");
+        self.say(Said::Log("warn".to_owned(), text)).await;
+    }
+
+    /// Something came that nobody had asked for.
+    fn count(&mut self) {
+        if self.window.elapsed() > limits::FLOOD_WINDOW {
+            (self.window, self.unasked) = (Instant::now(), 0);
+        }
+        self.unasked += 1;
     }
 
     /// Does what a line of `size` bytes says.
     async fn take(&mut self, line: FromChild, size: usize) {
+        if matches!(
+            line,
+            FromChild::Call { .. }
+                | FromChild::Changed { .. }
+                | FromChild::Failure { .. }
+                | FromChild::Log { .. }
+        ) {
+            self.count();
+        }
         match line {
             FromChild::Ready { protocol, runtime } => {
                 if let Some(ready) = self.ready.take() {
@@ -109,15 +162,37 @@ impl Reader {
     }
 }
 
-/// Passes standard error on, line by line, for the log.
+/// The line behind something that was printed without an end to its own line. What is printed must not cost an answer.
+fn behind_litter(line: &[u8]) -> Option<FromChild> {
+    let starts = memchr::memmem::find_iter(line, br#"{"type":"#);
+    let mut read = starts.take(limits::LITTER).filter_map(|start| {
+        let rest = line.get(start..)?;
+        serde_json::from_slice(rest).ok()
+    });
+    read.next()
+}
+
+/// Passes standard error on, line by line, for the log. What is printed never counts as a fault.
 async fn read_errors(mut errors: Stream, routes: Arc<Routes>, end: CancellationToken) {
-    let mut lines = Cutter::new(limits::MAX_LINE);
+    let mut lines = Cutter::new(limits::ERROR_LINE);
     let reading = async {
-        while lines.fill(&mut errors).await {
+        let mut within = false;
+        loop {
+            let more = lines.fill(&mut errors).await;
             while let Some(line) = lines.next() {
-                let line = line.get(..limits::ERROR_LINE).unwrap_or(&line);
-                let text = String::from_utf8_lossy(line).trim_end().to_owned();
-                routes.say(None, Said::Printed(text)).await;
+                if !std::mem::take(&mut within) {
+                    print(&routes, &line).await;
+                }
+            }
+            // The rest of a long line is dropped.
+            if lines.is_over() {
+                let line = lines.clear();
+                if !std::mem::replace(&mut within, true) {
+                    print(&routes, &line).await;
+                }
+            }
+            if !more {
+                break;
             }
         }
     };
@@ -125,6 +200,12 @@ async fn read_errors(mut errors: Stream, routes: Arc<Routes>, end: CancellationT
         () = reading => {}
         () = end.cancelled() => {}
     }
+}
+
+async fn print(routes: &Routes, line: &[u8]) {
+    let line = line.get(..limits::ERROR_LINE).unwrap_or(line);
+    let text = String::from_utf8_lossy(line).trim_end().to_owned();
+    routes.say(None, Said::Printed(text)).await;
 }
 
 /// Cuts a stream into lines.
@@ -155,6 +236,12 @@ impl Cutter {
 
     fn is_over(&self) -> bool {
         self.searched > self.limit
+    }
+
+    /// Gives away what is there of a line that is too long.
+    fn clear(&mut self) -> Vec<u8> {
+        self.searched = 0;
+        std::mem::take(&mut self.buffer)
     }
 
     /// The next whole line, without its end. Empty ones are skipped.

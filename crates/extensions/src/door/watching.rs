@@ -17,54 +17,75 @@ use super::writing::Lines;
 /// How long the outputs of a child that ended are read to their end.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Watches until the child is gone, then tells everybody.
-pub(super) fn start(
-    mut child: impl Child + 'static,
-    pending: Arc<Pending>,
-    lines: Lines,
-    routes: Arc<Routes>,
-    gone: watch::Sender<Option<String>>,
-    end: CancellationToken,
-) {
-    tokio::spawn(async move {
-        let reason = tokio::select! {
-            how = child.ended() => {
-                // What it said last is on its way.
-                let _read_or_not = tokio::time::timeout(LAST_WORDS, end.cancelled()).await;
-                how
-            }
-            () = hangs(&pending, &lines) => format!(
-                "it did not answer for {} s and was ended", limits::PONG_WAIT.as_secs()
-            ),
-            () = end.cancelled() => {
-                match tokio::time::timeout(LAST_WORDS, child.ended()).await {
-                    Ok(how) => how,
-                    Err(_) => "it was ended".to_owned(),
-                }
-            }
-        };
-        child.kill().await;
-        end.cancel();
-        pending.close(&reason);
-        gone.send_replace(Some(reason.clone()));
-        routes.close(&reason).await;
-    });
+/// What watching needs.
+pub(super) struct Watch {
+    pub(super) pending: Arc<Pending>,
+    pub(super) lines: Lines,
+    pub(super) routes: Arc<Routes>,
+    /// Bytes that the child may hold.
+    pub(super) memory: u64,
+    /// How long it may say nothing.
+    pub(super) silence: Duration,
+    pub(super) end: CancellationToken,
 }
 
-/// Resolves when the child does not answer although somebody waits for it. A handler may take as long as it likes; only its
-/// event loop has to go round.
-async fn hangs(pending: &Pending, lines: &Lines) {
-    loop {
-        pending.something_is_awaited().await;
-        tokio::time::sleep(limits::PING_EVERY).await;
-        if !pending.is_awaited() {
-            continue;
+impl Watch {
+    /// Watches until the child is gone, then tells everybody.
+    pub(super) fn start(self, mut child: impl Child + 'static, gone: watch::Sender<Option<String>>) {
+        tokio::spawn(async move {
+            let reason = self.reason(&mut child).await;
+            child.kill().await;
+            self.end.cancel();
+            self.pending.close(&reason);
+            gone.send_replace(Some(reason.clone()));
+            self.routes.close(&reason).await;
+        });
+    }
+
+    /// Waits until the child is gone, or has to go.
+    async fn reason(&self, child: &mut impl Child) -> String {
+        let mut hangs = std::pin::pin!(self.hangs());
+        loop {
+            let how = tokio::select! {
+                how = child.ended() => {
+                    // What it said last is on its way.
+                    let _read_or_not = tokio::time::timeout(LAST_WORDS, self.end.cancelled()).await;
+                    how
+                }
+                () = &mut hangs => format!(
+                    "it did not answer for {} s and was ended", self.silence.as_secs()
+                ),
+                () = self.end.cancelled() => match tokio::time::timeout(LAST_WORDS, child.ended()).await {
+                    Ok(how) => how,
+                    Err(_) => "it was ended".to_owned(),
+                },
+                () = tokio::time::sleep(limits::MEMORY_EVERY) => {
+                    match child.memory().filter(|held| *held > self.memory) {
+                        Some(held) => format!("it held {} MiB of memory and was ended", held >> 20),
+                        None => continue,
+                    }
+                }
+            };
+            return self.pending.fault().unwrap_or(how);
         }
-        let (id, pong) = pending.enter(None);
-        lines.send(&ToChild::Ping { id });
-        let answered = tokio::time::timeout(limits::PONG_WAIT, pong).await;
-        if answered.is_err() {
-            return;
+    }
+    /// Resolves when the child says nothing although somebody waits for it. A handler may take as long as it likes; only
+    /// something has to come when it is asked whether it lives.
+    async fn hangs(&self) {
+        let pending = &self.pending;
+        loop {
+            pending.something_is_awaited().await;
+            tokio::time::sleep(limits::PING_EVERY).await;
+            if !pending.is_awaited() {
+                continue;
+            }
+            let heard = pending.heard();
+            let (id, pong) = pending.enter(None);
+            self.lines.send(&ToChild::Ping { id });
+            let answered = tokio::time::timeout(self.silence, pong).await;
+            if answered.is_err() && pending.heard() == heard {
+                return;
+            }
         }
     }
 }

@@ -1,10 +1,9 @@
 //! The process itself: started through the reaper, so that it never outlives the agent, and spoken with over pipes.
 
+use std::ffi::OsString;
 use std::future::Future;
-use std::path::Path;
 use std::pin::Pin;
 
-use door::runtime::Runtime;
 use door::{DoorError, Pipes};
 use tools::Reaper;
 use tools::reaper::{Child, Ended, SpawnSpec};
@@ -18,14 +17,14 @@ use super::Launch;
 pub(super) async fn spawn(
     reaper: &Reaper,
     launch: &Launch,
-    runtime: &Runtime,
-    main: &Path,
+    mut command: Vec<OsString>,
 ) -> Result<(Process, Pipes), DoorError> {
-    let mut args = runtime.args.clone();
-    args.push(main.into());
+    if command.is_empty() {
+        return Err(DoorError::Start("there is no command".to_owned()));
+    }
     let spec = SpawnSpec {
-        program: runtime.program.clone().into(),
-        args,
+        program: command.remove(0),
+        args: command,
         env: launch.env.clone(),
         cwd: launch.cwd.clone().into(),
     };
@@ -53,6 +52,14 @@ impl door::Child for Process {
                 Ended::Lost => "it was ended".to_owned(),
             }
         })
+    }
+
+    #[cfg(target_os = "linux")]
+    fn memory(&self) -> Option<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.pid())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
+        Some(kilobytes << 10)
     }
 
     fn kill(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {

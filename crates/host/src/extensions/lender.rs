@@ -3,7 +3,7 @@
 
 use std::task::{Context, Poll};
 
-use door::{Door, DoorError, Updates};
+use door::{DoorError, Doors, Updates};
 use llm::{CacheRetention, Lent, LentEvents, ModelRequest, ToolChoice};
 use serde_json::{Map, Value, json};
 use wire::ThinkingLevel;
@@ -11,19 +11,19 @@ use wire::ThinkingLevel;
 /// The extensions of one session.
 #[derive(Debug, Clone)]
 pub struct Lender {
-    door: Door,
-    /// What their process calls the session.
+    door: Doors,
+    /// What their processes call the session.
     session: String,
 }
 
 impl Lender {
-    pub(crate) fn new(door: Door, session: String) -> Self {
+    pub(crate) fn new(door: Doors, session: String) -> Self {
         Self { door, session }
     }
 
-    /// Is it the same session of the same process?
+    /// Is it the same session? Whether its processes are has nothing to do with it.
     pub(crate) fn is(&self, session: &str) -> bool {
-        self.session == session && !self.door.is_gone()
+        self.session == session
     }
 
     /// Asks the extension of a provider for something.

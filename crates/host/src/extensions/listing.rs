@@ -11,6 +11,7 @@ use crate::hooks::{self, Hook};
 use crate::resources::Scope;
 use crate::settings::ProjectAccess;
 
+use super::Key;
 use super::sources::{Places, find_at};
 
 /// Something that can be loaded, or cannot.
@@ -41,7 +42,8 @@ pub fn list(places: &Places<'_>) -> Vec<Listed> {
                 Kind::Hook => "hook",
                 Kind::Tool => "tool",
             },
-            problem: missing(Path::new(&found.source.path)),
+            problem: missing(Path::new(&found.source.path)).or_else(|| found.runs.clone().err()),
+            needs_runtime: found.runs == Ok(Key::TypeScript),
             path: found.source.path.into(),
             scope: match found.source.scope {
                 ChildScope::User => Scope::User,
@@ -49,7 +51,6 @@ pub fn list(places: &Places<'_>) -> Vec<Listed> {
                 ChildScope::Temporary => Scope::Temporary,
             },
             event: None,
-            needs_runtime: true,
         })
         .collect();
     let found = hooks::find(places);

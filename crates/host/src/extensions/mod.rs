@@ -1,6 +1,6 @@
-//! The process that runs extensions, one for all sessions of the agent: started when the first session needs it, started
-//! again when it died, but not without end. What its extensions want of a session is dealt with in `session::extensions`;
-//! the lines are the crate `extensions`' business.
+//! The processes that run extensions, for all sessions of the agent: one for TypeScript and one for each program, started
+//! when the first session needs it, started again when it died, but not without end. What extensions want of a session is
+//! dealt with in `session::extensions`; the lines are the crate `extensions`' business.
 
 mod child;
 mod lender;
@@ -9,13 +9,14 @@ mod model_list;
 mod models;
 mod sources;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex as Table, PoisonError};
+use std::time::{Duration, Instant};
 
+use door::program::Program;
 use door::runtime::Runtime;
 use door::{Door, DoorError, Greeting, Said};
 use tokio::sync::{Mutex, mpsc};
@@ -52,6 +53,10 @@ pub struct Launch {
     pub cwd: PathBuf,
     /// Version of the agent.
     pub version: String,
+    /// Bytes of memory that a process may hold; more, and it is ended. None: the usual bound.
+    pub memory: Option<u64>,
+    /// How long a process may say nothing when it is asked whether it lives. None: the usual bound.
+    pub silence: Option<Duration>,
     /// Takes what extensions print.
     pub print: Print,
 }
@@ -65,12 +70,21 @@ impl fmt::Debug for Launch {
     }
 }
 
-/// The process, when there is one.
+/// What a process runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Key {
+    /// All TypeScript extensions.
+    TypeScript,
+    /// One extension in another language.
+    Program(Arc<Program>),
+}
+
+/// The processes, when there are some.
 #[derive(Debug)]
 pub struct Extensions {
     launch: Launch,
     reaper: Reaper,
-    running: Mutex<Running>,
+    running: Table<HashMap<Key, Arc<Mutex<Running>>>>,
     /// Lists of models that were written.
     models: models::Written,
 }
@@ -89,7 +103,7 @@ impl Extensions {
         Self {
             launch,
             reaper,
-            running: Mutex::default(),
+            running: Table::default(),
             models: models::Written::default(),
         }
     }
@@ -99,12 +113,13 @@ impl Extensions {
         self.launch.agent_dir.join("cache")
     }
 
-    /// The door to the process, which is started if it does not run. Sessions that ask at the same time get the same one.
+    /// The door to a process, which is started if it does not run. Sessions that ask at the same time get the same one.
     ///
     /// # Errors
     /// When it cannot be started, or was started too often.
-    pub(crate) async fn door(&self) -> Result<Door, DoorError> {
-        let mut running = self.running.lock().await;
+    pub(crate) async fn door(&self, key: &Key) -> Result<Door, DoorError> {
+        let running = self.running(key);
+        let mut running = running.lock().await;
         if let Some(door) = running.door.as_ref().filter(|door| !door.is_gone()) {
             return Ok(door.clone());
         }
@@ -119,13 +134,48 @@ impl Extensions {
             )));
         }
         running.starts.push_back(now);
-        let (door, said) = self.start().await?;
+        let (door, said) = self.start(key).await?;
         tokio::spawn(listen(said, Arc::clone(&self.launch.print)));
         running.door = Some(door.clone());
         Ok(door)
     }
 
-    async fn start(&self) -> Result<(Door, mpsc::Receiver<Said>), DoorError> {
+    /// The next one who asks for a program gets a process that was started anew: its file may have changed. Sessions that have
+    /// the old process keep it. The TypeScript host reads files anew by itself.
+    pub(crate) fn renew(&self, key: &Key) {
+        if !matches!(key, Key::Program(_)) {
+            return;
+        }
+        // One that is being started this moment is new enough.
+        if let Ok(mut running) = self.running(key).try_lock() {
+            *running = Running::default();
+        }
+    }
+
+    fn running(&self, key: &Key) -> Arc<Mutex<Running>> {
+        let mut table = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(table.entry(key.clone()).or_default())
+    }
+
+    async fn start(&self, key: &Key) -> Result<(Door, mpsc::Receiver<Said>), DoorError> {
+        let launch = &self.launch;
+        let command = match key {
+            Key::TypeScript => self.host_command().await?,
+            Key::Program(program) => program.command.iter().map(OsString::from).collect(),
+        };
+        let (child, pipes) = child::spawn(&self.reaper, launch, command).await?;
+        let greeting = Greeting {
+            version: &launch.version,
+            agent_dir: &launch.agent_dir.to_string_lossy(),
+            program: launch.program.as_deref(),
+            memory: launch.memory.unwrap_or(door::limits::MEMORY),
+            silence: launch.silence.unwrap_or(door::limits::PONG_WAIT),
+        };
+        Door::open(child, pipes, greeting).await
+    }
+
+    /// What starts the TypeScript host.
+    async fn host_command(&self) -> Result<Vec<OsString>, DoorError> {
         let launch = &self.launch;
         let runtime = match &launch.runtime {
             Some(program) => Some(Runtime::new(program.clone())),
@@ -145,13 +195,10 @@ impl Extensions {
                 unpacked.map_err(|error| DoorError::Start(error.to_string()))?
             }
         };
-        let (child, pipes) = child::spawn(&self.reaper, launch, &runtime, &main).await?;
-        let greeting = Greeting {
-            version: &launch.version,
-            agent_dir: &launch.agent_dir.to_string_lossy(),
-            program: launch.program.as_deref(),
-        };
-        Door::open(child, pipes, greeting).await
+        let mut command = vec![runtime.program.into_os_string()];
+        command.extend(runtime.args);
+        command.push(main.into_os_string());
+        Ok(command)
     }
 }
 

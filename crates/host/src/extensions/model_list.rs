@@ -2,42 +2,51 @@
 
 use std::sync::Arc;
 
-use door::line::{Opened, Source};
+use door::line::{Opened, Registered as Extension, Source};
 use llm::registry::{Registered, Registry};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::limits;
 
-use super::{era, find};
+use super::{Key, era, find};
 
-/// The registry with the models of the extensions that a session of this agent would have, and what was wrong on the way. The
-/// process is started for it, if there are any, and ends with the agent.
+/// The registry with the models of the extensions that a session of this agent would have, and what was wrong on the way. Their
+/// processes are started for it, if there are any, and end with the agent.
 pub async fn with_extension_models(agent: &Agent) -> (Arc<Registry>, Vec<String>) {
-    let sources: Vec<Source> = find(agent, &agent.cwd)
-        .into_iter()
-        .map(|found| found.source)
-        .collect();
-    if sources.is_empty() {
-        return (Arc::clone(&agent.registry), Vec::new());
-    }
-    match tokio::time::timeout(limits::OPEN_WAIT, opened(agent, &sources)).await {
-        Ok(Ok(opened)) => registered(&agent.registry, &opened),
-        Ok(Err(error)) => (Arc::clone(&agent.registry), vec![error]),
-        Err(_) => {
-            let error = "The extensions take too long to load; their models are not in the list".to_owned();
-            (Arc::clone(&agent.registry), vec![error])
+    let mut keys: Vec<(Key, Vec<Source>)> = Vec::new();
+    let (mut all, mut problems) = (Vec::new(), Vec::new());
+    for found in find(agent, &agent.cwd) {
+        match found.runs {
+            Ok(key) => match keys.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, sources)) => sources.push(found.source),
+                None => keys.push((key, vec![found.source])),
+            },
+            Err(error) => problems.push(error),
         }
     }
+    let deadline = tokio::time::Instant::now() + limits::OPEN_WAIT;
+    for (key, sources) in &keys {
+        match tokio::time::timeout_at(deadline, opened(agent, key, sources)).await {
+            Ok(Ok(opened)) => all.extend(opened.extensions),
+            Ok(Err(error)) => problems.push(error),
+            Err(_) => problems.push(
+                "The extensions take too long to load; not all of their models are in the list".to_owned(),
+            ),
+        }
+    }
+    let (registry, more) = registered(&agent.registry, &all);
+    problems.extend(more);
+    (registry, problems)
 }
 
-async fn opened(agent: &Agent, sources: &[Source]) -> Result<Opened, String> {
+async fn opened(agent: &Agent, key: &Key, sources: &[Source]) -> Result<Opened, String> {
     let shared = &agent.extensions;
     let path = shared.models_file(None);
     shared
         .write_models(Arc::clone(&agent.registry), path.clone())
         .await;
-    let door = shared.door().await.map_err(|error| error.to_string())?;
+    let door = shared.door(key).await.map_err(|error| error.to_string())?;
     let session = "models";
     // What they say and want is nobody's business here, but it must not stand in the way of the answer.
     let mut said = door.attach(session);
@@ -52,13 +61,16 @@ async fn opened(agent: &Agent, sources: &[Source]) -> Result<Opened, String> {
     };
     let _closed = door.close_session(session, "quit").await;
     hearing.abort();
-    let value = answer.map_err(|error| error.to_string())?.value;
-    serde_json::from_value(value).map_err(|error| error.to_string())
+    match answer.map_err(|error| error.to_string())?.value {
+        Value::Null => Ok(Opened::default()),
+        value => serde_json::from_value(value).map_err(|error| error.to_string()),
+    }
 }
 
-fn registered(registry: &Registry, opened: &Opened) -> (Arc<Registry>, Vec<String>) {
+/// What extensions registered, over what is known.
+fn registered(registry: &Arc<Registry>, all: &[Extension]) -> (Arc<Registry>, Vec<String>) {
     let (mut providers, mut problems): (Vec<Registered>, Vec<String>) = (Vec::new(), Vec::new());
-    for extension in &opened.extensions {
+    for extension in all {
         problems.extend(extension.error.clone());
         for provider in extension.providers.iter().take(limits::REGISTRATIONS) {
             match Registered::parse(&provider.name, &provider.config) {
@@ -69,6 +81,9 @@ fn registered(registry: &Registry, opened: &Opened) -> (Arc<Registry>, Vec<Strin
                 Err(error) => problems.push(error),
             }
         }
+    }
+    if providers.is_empty() {
+        return (Arc::clone(registry), problems);
     }
     (Arc::new(registry.with_registered(providers)), problems)
 }

@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use door::line::{Era, Generation, Kind, Scope as ChildScope, Source};
+use door::program::Program;
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
@@ -15,6 +17,8 @@ use crate::resources::{
     Changes, ExtraPath, Origin as SourceOrigin, Package, Scope, SourceInfo, counts, packages,
 };
 use crate::settings::{ProjectAccess, Settings};
+
+use super::Key;
 
 /// What the command line says about extensions.
 #[derive(Debug, Clone)]
@@ -66,6 +70,8 @@ impl Choice {
 pub(crate) struct Found {
     pub(crate) source: Source,
     pub(crate) info: SourceInfo,
+    /// What runs it; or why that cannot be known.
+    pub(crate) runs: Result<Key, String>,
 }
 
 /// Where is looked.
@@ -256,7 +262,8 @@ impl Finder {
         let is_out = match kind {
             Kind::Extension => !counts(&self.changes, packages::Kind::Extensions, scope, &path),
             Kind::Hook => !is_script(&path),
-            Kind::Tool => false,
+            // Older agents kept programs of their own in that folder.
+            Kind::Tool => !matches!(Program::at(&path), Ok(None)),
         };
         if is_out {
             return;
@@ -265,8 +272,13 @@ impl Finder {
         if !self.seen.insert(real) {
             return;
         }
+        let runs = Program::at(&path).map(|program| match program {
+            Some(program) => Key::Program(Arc::new(program)),
+            None => Key::TypeScript,
+        });
         let path = path.to_string_lossy().into_owned();
         self.found.push(Found {
+            runs,
             info: SourceInfo {
                 path: path.clone(),
                 source: origin.word().to_owned(),

@@ -19,7 +19,7 @@ const BLOCKED: &str = "Tool execution was blocked by a hook";
 pub(super) fn answer(event: &str, exit: Exit) -> Result<Value, String> {
     let words = words(&exit.stderr);
     match exit.ended {
-        Ended::Code(0) if rule(event) == Rule::Observe => Ok(Value::Null),
+        Ended::Code(0) if super::is_only_told(event) => Ok(Value::Null),
         Ended::Code(0) => said(event, &exit.stdout),
         Ended::Code(2) => refusal(event, &words).ok_or_else(|| {
             let said = with("It exited with code 2", &words);

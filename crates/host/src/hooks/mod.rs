@@ -71,6 +71,11 @@ impl Hook {
     }
 }
 
+/// Does an executable say nothing about this event? The end of a turn is a notice for them: it must not delay the next turn.
+fn is_only_told(event: &str) -> bool {
+    rule(event) == Rule::Observe || event == "turn_end"
+}
+
 /// What a hook is told besides the event.
 #[derive(Debug, Clone)]
 pub(crate) struct Facts {
@@ -148,13 +153,13 @@ impl Hooks {
 
     /// Is one of them run for this event?
     pub(crate) fn hear(&self, name: &str) -> bool {
-        let silent = self.muted && rule(name) != Rule::Observe;
+        let silent = self.muted && !is_only_told(name);
         !silent && self.hooks.iter().any(|hook| hook.event == name)
     }
 
     /// Is one of them asked about this event, and not only told?
     pub(crate) fn answers(&self, name: &str) -> bool {
-        rule(name) != Rule::Observe && self.hear(name)
+        !is_only_told(name) && self.hear(name)
     }
 
     /// Nobody is asked any more. Those that are only told still are.

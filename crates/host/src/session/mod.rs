@@ -132,7 +132,7 @@ impl Session {
     /// Serves the mailbox until it is closed and every command has been answered, then ends what is going on.
     pub async fn run(mut self, mailbox: Mailbox) {
         self.report_damage().await;
-        self.begin_extensions();
+        self.begin_extensions().await;
         let mut mailbox = Some(mailbox);
         // What waits for the session to be idle is owed an answer.
         while mailbox.is_some() || !self.later.is_empty() {

@@ -194,6 +194,7 @@ impl Session {
             }
             Change::Reload => {
                 self.agent.extensions.rewrite_models(&self.agent.registry);
+                self.renew_processes();
                 self.load_anew();
             }
         }

@@ -70,7 +70,7 @@ pub(crate) fn failures(pi: &Pi) -> Vec<(String, String)> {
 }
 
 /// The processes below one.
-fn descendants(pid: u32) -> Vec<String> {
+pub(crate) fn descendants(pid: u32) -> Vec<String> {
     let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     let mut names = Vec::new();
     for child in children.split_whitespace() {

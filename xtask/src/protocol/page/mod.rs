@@ -1,6 +1,7 @@
 //! `PROTOCOL.md`: the reference page. Texts about the whole protocol are in `intro.md` and `types.md` beside this file; all
 //! the rest comes from the schema, the command table and the examples.
 
+pub(super) mod extensions;
 mod table;
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use door::Door;
+use door::Doors;
 use llm::{Budgets, CacheRetention, ModelEvent, ModelRequest, ModelStream, Secret, ToolChoice};
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
@@ -107,7 +107,7 @@ async fn key(agent: &Arc<Agent>, model: &Model, of_model: bool) -> Result<Value,
 }
 
 /// Passes an answer on as it comes, in pi-ai's events; gives the whole message.
-async fn pass_on(mut stream: ModelStream, door: &Door, id: u64) -> AssistantMessage {
+async fn pass_on(mut stream: ModelStream, door: &Doors, id: u64) -> AssistantMessage {
     let mut events = Vec::new();
     let mut last = AssistantMessage::begin("", "", "", now_ms());
     while stream.next_batch(&mut events).await {

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use door::Door;
+use door::Doors;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -67,7 +67,7 @@ async fn run(
     request: ToolRequest,
     context: ToolContext,
     progress: &Progress,
-    door: &Door,
+    door: &Doors,
     id: u64,
 ) -> ToolOutcome {
     let running = toolbox.run(request, context);

@@ -62,8 +62,7 @@ impl Session {
         if matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
         }
-        let is_checked = self.extensions.process_hears("tool_call");
-        if !is_checked && self.extensions.tools.is_guarded() {
+        if self.extensions.misses_a_guard() {
             return Some(Prepared::Refused(ToolResult::error(strings::GUARD_GONE)));
         }
         if !self.extensions.hear("tool_call") {

@@ -12,13 +12,16 @@ use super::Then;
 
 impl Session {
     /// Asks extensions, which know that the session has begun, what they bring.
-    pub(super) async fn discover(&mut self) {
+    pub(super) fn discover(&mut self) {
         let name = "resources_discover";
         if !self.extensions.hear(name) {
-            return self.extensions_are_open().await;
+            return self.extensions_are_open();
         }
-        let start = self.extensions.state.reason();
-        let is_reload = start.get("reason").and_then(Value::as_str) == Some("reload");
+        // One that is there only now is to be asked, too.
+        self.extensions.give_up(|then| matches!(then, Then::Resources));
+        let start = self.extensions.state.start();
+        let is_reload =
+            start.get("reason").and_then(Value::as_str) == Some("reload") || self.extensions.has_restarted();
         let event = json!({
             "type": name,
             "cwd": self.cwd.to_string_lossy(),
@@ -35,7 +38,7 @@ impl Session {
             self.system_prompt = None;
             self.extensions.state.mark_stale();
         }
-        self.extensions_are_open().await;
+        self.extensions_are_open();
     }
 
     /// Relative ones lie beside the extension that names them.

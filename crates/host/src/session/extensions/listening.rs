@@ -1,8 +1,8 @@
-//! Who listens to events: the process with the session's extensions, and after it the hook executables. One place asks and
+//! Who listens to events: the processes with the session's extensions, and after them the hook executables. One place asks and
 //! tells both, so that nobody else knows who answered. The executables come last: what they let through is what happens.
 
 use door::combining::{Rule, rule};
-use door::{Answer, Door, DoorError};
+use door::{Answer, DoorError, Doors};
 use serde_json::{Value, json};
 use tools::Reaper;
 use wire::ui::NotifyType;
@@ -17,8 +17,8 @@ use super::{Extended, Outcome, Then, cancels, table};
 /// Those who are asked about an event.
 #[derive(Clone)]
 pub(super) struct Listeners {
-    /// The process, when an extension in it listens, and what it calls the session.
-    process: Option<(Door, String)>,
+    /// The processes, when an extension in one of them listens, and what they call the session.
+    process: Option<(Doors, String)>,
     /// Executables, and what they are told of the session.
     hooks: Option<(Asked, Facts)>,
     reaper: Reaper,
@@ -64,7 +64,7 @@ impl Extended {
         self.process_hears(event) || self.hooks.hear(event)
     }
 
-    /// Does an extension in the process?
+    /// Does an extension in a process?
     pub(super) fn process_hears(&self, event: &str) -> bool {
         self.door.is_some()
             && self
@@ -143,7 +143,7 @@ impl Session {
             // More than there is room for is in the doctor's report.
             let _told = extended.failures.0.try_send(refused);
         }
-        let start = self.extensions.state.reason();
+        let start = self.extensions.state.start();
         self.tell_hooks("session_start", &start);
     }
 

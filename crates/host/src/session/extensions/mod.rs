@@ -1,11 +1,11 @@
 //! Extensions of a session: what they registered, what they are asked and told, what they want. Nothing here waits: whoever
 //! is asked answers later, as a happening, and what is to be done then travels with the question ([`Then`]).
 //!
-//! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving),
-//! `listening` (who is asked), `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls),
+//! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving), `links`
+//! (the processes), `listening` (who is asked), `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls),
 //! `tools` (theirs), `changing` (what they may refuse), `trusting` (what they say of the project), `subordinate` (sessions of
 //! their own), `wishes` (what they want), `asking` (models, for them), `providers` (models of theirs), `login`, `state` (what
-//! they can look at). The process is `crate::extensions`' business.
+//! they can look at). The processes are `crate::extensions`' business.
 
 mod asking;
 mod boundaries;
@@ -16,6 +16,7 @@ mod discovering;
 mod ending;
 mod events;
 mod keys;
+mod links;
 mod listening;
 mod login;
 mod nested;
@@ -39,7 +40,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use door::line::{Failure, Registered};
-use door::{Answer, Asking, Door, DoorError, Said};
+use door::{Answer, Asking, Door, DoorError, Doors, Said};
 use llm::registry::RegistryError;
 use pinion_core::Input;
 use serde_json::{Map, Value, json};
@@ -70,11 +71,15 @@ pub(super) struct Extended {
     found: Vec<Found>,
     /// Programs that are run for events.
     hooks: Hooks,
-    /// What the process calls the session.
+    /// What the processes call the session.
     handle: String,
     stage: Stage,
-    door: Option<Door>,
-    said: Option<mpsc::Receiver<Said>>,
+    /// The processes, as one.
+    door: Option<Doors>,
+    /// Those of the session that this one took the place of: calls of its extensions may be owed an answer.
+    left: Option<Doors>,
+    /// The processes, each for itself.
+    links: Vec<links::Link>,
     registered: Vec<Registered>,
     /// Questions that are out.
     waits: HashMap<u64, Wait>,
@@ -145,16 +150,16 @@ struct Wait {
 
 /// What an answer is for.
 pub(super) enum Then {
-    /// The process was started, or not.
-    Door,
-    /// The extensions were loaded.
-    Opened,
+    /// The process at this place was started, or not.
+    Door(usize),
+    /// Its extensions were loaded.
+    Opened(usize),
+    /// Those of the project were loaded there, too.
+    Loaded(usize),
+    /// They know that the session has begun.
+    Started(usize),
     /// They may decide whether the project is trusted.
     Trust,
-    /// Those of the project were loaded, too.
-    Loaded,
-    /// They know that the session has begun.
-    Started,
     /// They say which skills and templates they bring.
     Resources,
     /// An event may be told.
@@ -223,7 +228,8 @@ pub(super) struct Told {
 
 /// Something to deal with.
 pub(super) enum News {
-    Said(Said),
+    /// By the process at this place.
+    Said(usize, Said),
     Told(Told),
     Failed(Failure),
     /// Loading takes long.
@@ -241,7 +247,8 @@ impl Extended {
             handle: String::new(),
             stage: Stage::Absent,
             door: None,
-            said: None,
+            left: None,
+            links: Vec::new(),
             registered: Vec::new(),
             waits: HashMap::new(),
             asked: 0,
@@ -277,7 +284,7 @@ impl Extended {
     pub(super) async fn next(&mut self) -> News {
         loop {
             tokio::select! {
-                Some(said) = heard(&mut self.said) => return News::Said(said),
+                (place, said) = links::heard(&mut self.links) => return News::Said(place, said),
                 Some(told) = self.answers.join_next() => match told {
                     Ok(told) => return News::Told(told),
                     // Given up.
@@ -445,7 +452,7 @@ impl Extended {
 impl Session {
     pub(super) async fn on_extension(&mut self, news: News) {
         match news {
-            News::Said(said) => self.on_said(said).await,
+            News::Said(place, said) => self.on_heard(place, said).await,
             News::Failed(failure) => self.extension_failed(failure).await,
             News::Late => self.extensions_are_late().await,
             News::Waited => {}
@@ -462,7 +469,12 @@ impl Session {
         };
         let mut failed = false;
         let answer = match told.outcome {
-            Outcome::Door(door) => return self.on_door(door).await,
+            Outcome::Door(door) => {
+                if let Then::Door(place) = then {
+                    self.on_door(place, door).await;
+                }
+                return;
+            }
             Outcome::Answer(Ok(answer)) => {
                 failed = !answer.errors.is_empty();
                 for failure in answer.errors {
@@ -474,11 +486,11 @@ impl Session {
             Outcome::Answer(Err(error)) => Err(error),
         };
         match then {
-            Then::Door | Then::Farewell => {}
-            Then::Opened => self.on_opened(answer).await,
+            Then::Door(_) | Then::Farewell => {}
+            Then::Opened(place) => self.on_opened(place, answer).await,
+            Then::Loaded(place) => self.on_loaded(place, answer).await,
+            Then::Started(place) => self.on_started(place).await,
             Then::Trust => self.on_trust(answer.unwrap_or_default()).await,
-            Then::Loaded => self.on_loaded(answer).await,
-            Then::Started => self.discover().await,
             Then::Resources => self.on_discovered(&answer.unwrap_or_default()).await,
             Then::Tell(event) => {
                 if matches!(event, Event::TurnEnd { .. }) {
@@ -513,13 +525,8 @@ impl Session {
 
     /// Deals with everything that has been said so far.
     pub(super) async fn hear_out(&mut self) {
-        while let Some(said) = self
-            .extensions
-            .said
-            .as_mut()
-            .and_then(|said| said.try_recv().ok())
-        {
-            self.on_said(said).await;
+        while let Some((place, said)) = self.extensions.heard_already() {
+            self.on_heard(place, said).await;
         }
     }
 
@@ -536,17 +543,6 @@ impl Session {
             })
             .await;
     }
-}
-
-async fn heard(said: &mut Option<mpsc::Receiver<Said>>) -> Option<Said> {
-    let heard = match said {
-        Some(receiver) => receiver.recv().await,
-        None => return std::future::pending().await,
-    };
-    if heard.is_none() {
-        *said = None;
-    }
-    heard
 }
 
 async fn due(late: &mut Option<Pin<Box<Sleep>>>) {

@@ -1,20 +1,17 @@
-//! Loading the extensions of a session, beside it; leaving them; and what happens when their process is gone.
+//! Loading the extensions of a session, beside it, and leaving them. What becomes of each process is in `links`.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use door::line::{Opened, Registered, Source};
-use door::{Door, DoorError, Said};
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 use wire::Command;
 
-use crate::extensions::{Places, era, find};
+use crate::extensions::{Found, Places, find};
 use crate::hooks::{self, Hooks};
 use crate::limits;
 
 use super::super::Session;
-use super::{Extended, News, Outcome, Stage, Then, failure, members};
+use super::{Extended, Stage, Then, failure, members};
 
 impl Extended {
     /// Loads what a session that works in `cwd` has.
@@ -25,11 +22,6 @@ impl Extended {
     /// A call is answered when the session has begun for its extensions.
     pub(in crate::session) fn owe(&mut self, id: u64) {
         self.owed = Some(id);
-    }
-
-    /// Is the process being started?
-    fn is_starting(&self) -> bool {
-        self.waits.values().any(|wait| matches!(wait.then, Then::Door))
     }
 }
 
@@ -75,132 +67,42 @@ impl Session {
     }
 
     /// Loads the extensions, if there are any. Commands that depend on them wait, but not for ever.
-    pub(in crate::session) fn begin_extensions(&mut self) {
+    pub(in crate::session) async fn begin_extensions(&mut self) {
         self.begin_hooks();
-        self.load_extensions();
-    }
-
-    fn load_extensions(&mut self) {
-        if self.extensions.found.is_empty() {
-            return;
-        }
         self.withhold();
+        let start = self.extensions.state.start();
+        let extended = &mut self.extensions;
+        extended.handle = Uuid::new_v4().to_string();
+        extended.arrange(&start);
+        let odd = extended.found.clone();
+        self.name_odd(&odd).await;
+        let places = self.extensions.links.len();
+        if places == 0 {
+            self.take_providers();
+            return self.settle_owed();
+        }
         self.extensions.stage = Stage::Opening;
         self.extensions.late = Some(Box::pin(tokio::time::sleep(limits::OPEN_WAIT)));
-        self.find_door();
-    }
-
-    fn find_door(&mut self) {
-        let shared = Arc::clone(&self.agent.extensions);
-        let registry = Arc::clone(&self.agent.registry);
-        if registry.registered_providers().is_empty() {
-            self.extensions.models_file = shared.models_file(None);
-        }
-        let path = self.extensions.models_file.clone();
-        let door = async move {
-            shared.write_models(registry, path).await;
-            Outcome::Door(shared.door().await)
-        };
-        self.extensions.wait(Then::Door, door);
-    }
-
-    pub(super) async fn on_door(&mut self, door: Result<Door, DoorError>) {
-        match door {
-            Ok(door) => {
-                let extended = &mut self.extensions;
-                extended.handle = Uuid::new_v4().to_string();
-                extended.said = Some(door.attach(&extended.handle));
-                extended.door = Some(door);
-                self.open_extensions();
-            }
-            Err(error) => self.without_extensions(&error.to_string()).await,
+        for place in 0..places {
+            self.find_door(place);
         }
     }
 
-    fn open_extensions(&mut self) {
-        let state = self.whole_state();
-        let flags = self.agent.options.extensions.flags();
-        let extended = &mut self.extensions;
-        let sources: Vec<Source> = extended.found.iter().map(|found| found.source.clone()).collect();
-        if let Some(door) = &extended.door {
-            let era = era(&self.agent);
-            let asking = door.open_session(&extended.handle, &sources, &flags, &state, era);
-            extended.wait_for(Then::Opened, asking);
-        }
-    }
-
-    /// None of them can be had; each is named, and the session goes on.
-    async fn without_extensions(&mut self, why: &str) {
-        let paths: Vec<String> = self
-            .extensions
-            .found
-            .iter()
-            .map(|found| found.source.path.clone())
-            .collect();
-        for path in paths {
-            let error = format!("The extension was not loaded: {why}");
-            self.extension_failed(failure(&path, "load", error)).await;
-        }
-        self.extensions.stage = Stage::Absent;
-        self.extensions.late = None;
-        self.take_providers();
-        self.choose_again().await;
-    }
-
-    pub(super) async fn on_opened(&mut self, answer: Result<Value, DoorError>) {
-        let opened = answer.and_then(|value| {
-            serde_json::from_value::<Opened>(value).map_err(|error| DoorError::Odd(error.to_string()))
-        });
-        let opened = match opened {
-            Ok(opened) => opened,
-            // The process died over it and is being started again.
-            Err(DoorError::Gone(_)) if self.extensions.is_starting() => return,
-            Err(error) => return self.without_extensions(&error.to_string()).await,
-        };
-        self.report_unloaded(&opened).await;
-        self.extensions.registered = opened.extensions;
-        self.take_registrations(&[]);
-        if !self.ask_trust() {
-            self.begin_for_extensions().await;
-        }
-    }
-
-    /// Names those that could not be loaded.
-    pub(super) async fn report_unloaded(&self, opened: &Opened) {
-        for extension in &opened.extensions {
-            if let Some(error) = &extension.error {
-                self.extension_failed(failure(&extension.path, "load", error))
-                    .await;
+    /// Names extensions that say of themselves what cannot be understood.
+    pub(super) async fn name_odd(&self, found: &[Found]) {
+        for Found { source, runs, .. } in found {
+            if let Err(error) = runs {
+                self.extension_failed(failure(&source.path, "load", error)).await;
             }
         }
     }
 
-    /// All are loaded: the session begins for them.
-    pub(super) async fn begin_for_extensions(&mut self) {
-        self.take_providers();
-        self.change_models().await;
-        self.write_models().await;
-        self.choose_again().await;
-        self.refresh_models();
-        if self.extensions.process_hears("session_start") {
-            self.ask_process_to_start();
-        } else {
-            self.discover().await;
+    /// All know that the session has begun, and what they bring is known.
+    pub(super) fn extensions_are_open(&mut self) {
+        if self.extensions.is_loading() && self.extensions.stage == Stage::Opening {
+            // One has died meanwhile.
+            return;
         }
-    }
-
-    /// Hooks have heard of it already.
-    fn ask_process_to_start(&mut self) {
-        self.sync_state();
-        let extended = &mut self.extensions;
-        let start = extended.state.reason();
-        if let Some(door) = &extended.door {
-            let asking = door.event(&extended.handle, "session_start", &start);
-            extended.wait_for(Then::Started, asking);
-        }
-    }
-
-    pub(super) async fn extensions_are_open(&mut self) {
         self.extensions.stage = Stage::Open;
         self.extensions.late = None;
         self.settle_owed();
@@ -212,62 +114,16 @@ impl Session {
             return;
         }
         self.extensions.stage = Stage::Open;
-        if self.extensions.registered.is_empty() {
-            let paths: Vec<String> = self
-                .extensions
-                .found
-                .iter()
-                .map(|found| found.source.path.clone())
-                .collect();
-            for path in paths {
-                let error = format!(
-                    "The extension is not loaded after {} s; the session goes on without it until it is",
-                    limits::OPEN_WAIT.as_secs()
-                );
-                self.extension_failed(failure(&path, "load", error)).await;
-            }
+        for path in self.extensions.unloaded() {
+            let error = format!(
+                "The extension is not loaded after {} s; the session goes on without it until it is",
+                limits::OPEN_WAIT.as_secs()
+            );
+            self.extension_failed(failure(&path, "load", error)).await;
         }
-    }
-
-    /// What one extension registered takes the place of what it had registered before.
-    pub(super) async fn on_changed(&mut self, registered: Registered) {
-        let old: Vec<String> = self.extensions.tools.names();
-        let known = &mut self.extensions.registered;
-        match known
-            .iter_mut()
-            .find(|extension| extension.path == registered.path)
-        {
-            Some(extension) => *extension = registered,
-            None => known.push(registered),
-        }
-        self.take_registrations(&old);
-        if self.take_providers() {
-            self.change_models().await;
-            self.write_models().await;
-            self.refresh_models();
-        }
-    }
-
-    /// The process is gone, and with it all that its extensions had registered. It is started again, within limits.
-    pub(super) async fn on_gone(&mut self, reason: &str) {
-        let old = self.extensions.tools.names();
-        let extended = &mut self.extensions;
-        (extended.door, extended.said) = (None, None);
-        extended.subordinates.dispose();
-        extended.registered.clear();
-        for (_, dialog) in extended.dialogs.drain() {
-            dialog.abort();
-        }
-        extended.asked_models.clear();
-        extended
-            .state
-            .forget(json!({"type": "session_start", "reason": "reload"}));
-        self.take_registrations(&old);
-        let error = format!("The extension process ended: {reason}");
-        self.extension_failed(failure("<runtime>", "process", error))
-            .await;
-        if !self.extensions.found.is_empty() {
-            self.load_extensions();
+        // The others do not wait for it either.
+        if !self.ask_trust() && self.extensions.has_begun() {
+            self.discover();
         }
     }
 
@@ -279,19 +135,20 @@ impl Session {
         if let Some(door) = extended.door.take() {
             let closing = door.close_session(&extended.handle, reason);
             extended.wait_for(Then::Farewell, Ok(closing));
+            extended.left = Some(door);
         }
-        extended.said = None;
+        extended.stop_hearing();
         extended.asked_models.clear();
         extended.registered.clear();
         extended.give_up(|then| {
             matches!(
                 then,
-                Then::Opened
+                Then::Opened(_)
                     | Then::Trust
-                    | Then::Loaded
-                    | Then::Started
+                    | Then::Loaded(_)
+                    | Then::Started(_)
                     | Then::Resources
-                    | Then::Door
+                    | Then::Door(_)
                     | Then::Refreshed(_)
             )
         });
@@ -308,11 +165,7 @@ impl Session {
         }
         self.extensions.state.forget(start.into());
         self.extensions.flags_count &= matches!(reason, "new" | "reload");
-        self.begin_extensions();
-        if self.extensions.found.is_empty() {
-            self.take_providers();
-            self.settle_owed();
-        }
+        self.begin_extensions().await;
     }
 
     /// Answers the extension that asked for the session which has begun now.
@@ -328,16 +181,7 @@ impl Session {
         if self.extensions.hear("session_shutdown") {
             let event = json!({"type": "session_shutdown", "reason": "quit"});
             self.ask_extensions("session_shutdown", &event, Then::Farewell);
-            let over = self.extensions.asked;
-            let goodbye = async {
-                loop {
-                    match self.extensions.next().await {
-                        News::Told(told) if told.ticket == over => break self.on_told(told).await,
-                        News::Said(Said::Gone(_)) => break,
-                        news => self.on_extension(news).await,
-                    }
-                }
-            };
+            let goodbye = self.hear_until(self.extensions.asked);
             let _in_time = tokio::time::timeout(limits::FAREWELL, goodbye).await;
         }
         self.agent.extensions.forget_models(&self.extensions.models_file);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use door::{Answer, DoorError};
+use door::{Answer, DoorError, Doors};
 use llm::registry::{Registered, Registry};
 use serde_json::{Value, json};
 use wire::EntryBody;
@@ -28,11 +28,11 @@ impl Session {
                 providers.map(|provider| (extension.path.clone(), provider.clone()))
             })
             .collect();
-        let same_process = match &self.agent.lender {
+        let same_session = match &self.agent.lender {
             Some(lender) => lender.is(&extended.handle),
             None => configs.is_empty(),
         };
-        if same_process && extended.providers == configs {
+        if same_session && extended.providers == configs {
             return false;
         }
         let known = std::mem::take(&mut self.extensions.providers);
@@ -104,18 +104,30 @@ impl Session {
                 return self.extension_failed(told).await;
             }
         };
-        let registered = self.extensions.registered.iter_mut();
-        let mut providers = registered.flat_map(|extension| &mut extension.providers);
-        if let Some(provider) = providers.find(|provider| provider.name == id)
-            && let Value::Object(config) = &mut provider.config
-        {
-            config.insert("models".to_owned(), models);
+        if let Some(doors) = &self.extensions.door {
+            doors.models_found(id, models);
+            self.extensions.registered = doors.registered();
         }
         if self.take_providers() {
             self.change_models().await;
             self.write_models().await;
             self.choose_again().await;
         }
+    }
+
+    /// Extensions were loaded, or cannot be had: their models are there from now on, those of others are not.
+    pub(super) async fn bring_models(&mut self, places: &[usize]) {
+        let brings = |doors: &Doors| {
+            let mut registered = places.iter().flat_map(|place| doors.registered_at(*place));
+            registered.any(|extension| !extension.providers.is_empty())
+        };
+        let brings = self.extensions.door.as_ref().is_some_and(brings);
+        if self.take_providers() || brings {
+            self.change_models().await;
+            self.write_models().await;
+            self.refresh_models();
+        }
+        self.choose_again().await;
     }
 
     /// Has extensions change their models by what the logins to them say (pi's `modifyModels`). What takes too long changes

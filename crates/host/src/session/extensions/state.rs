@@ -11,8 +11,6 @@ use super::members;
 #[derive(Debug)]
 pub(super) struct Sent {
     state: Map<String, Value>,
-    /// Entries that were sent because no file has them.
-    entries: usize,
     /// What begins the session for its extensions.
     start: Value,
     /// Tools, commands or the system prompt may have changed.
@@ -23,7 +21,6 @@ impl Default for Sent {
     fn default() -> Self {
         Self {
             state: Map::new(),
-            entries: 0,
             start: json!({"type": "session_start", "reason": "startup"}),
             stale: true,
         }
@@ -39,7 +36,8 @@ impl Sent {
         };
     }
 
-    pub(super) fn reason(&self) -> Value {
+    /// What begins the session for its extensions.
+    pub(super) fn start(&self) -> Value {
         self.start.clone()
     }
 
@@ -85,12 +83,16 @@ impl Session {
             return;
         }
         let entries = self.log.entries();
-        let from = extended.state.entries;
-        if let Some(new) = entries.get(from..).filter(|new| !new.is_empty()) {
-            let header = (from == 0).then(|| self.log.header());
-            // What cannot be written as JSON is in no file either.
-            let _sent = door.entries(&extended.handle, from, &new, header);
-            extended.state.entries = entries.len();
+        for (place, link) in extended.links.iter_mut().enumerate() {
+            if !door.is_there(place) {
+                continue;
+            }
+            if let Some(new) = entries.get(link.entries..).filter(|new| !new.is_empty()) {
+                let header = (link.entries == 0).then(|| self.log.header());
+                // What cannot be written as JSON is in no file either.
+                let _sent = door.entries(place, &extended.handle, link.entries, &new, header);
+                link.entries = entries.len();
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use door::Door;
+use door::{DoorError, Doors};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -31,13 +31,19 @@ use super::super::{Opening, Session};
 /// Those of a session, by the handle that the extension chose. To drop one ends it.
 #[derive(Default)]
 pub(super) struct Subordinates {
-    open: HashMap<String, Slot>,
+    /// With the place of the process that the extension is in.
+    open: HashMap<(usize, String), Slot>,
 }
 
 impl Subordinates {
     /// Ends all of them.
     pub(super) fn dispose(&mut self) {
         self.open.clear();
+    }
+
+    /// Ends those of the extensions in one process.
+    pub(super) fn dispose_of(&mut self, place: usize) {
+        self.open.retain(|(at, _), _| *at != place);
     }
 }
 
@@ -69,20 +75,22 @@ impl Session {
     /// What an extension wants of sessions of its own. Commands are answered by them.
     pub(super) fn subordinate(
         &mut self,
-        id: Option<u64>,
+        (place, id): (usize, Option<u64>),
         method: &str,
         params: Value,
     ) -> Result<Option<Value>, String> {
         let handle = params.get("session").and_then(Value::as_str).unwrap_or_default();
         match method {
-            "session.create" => self.open_subordinate(params).map(Some),
+            "session.create" => self.open_subordinate(place, params).map(Some),
             "session.dispose" => {
-                self.extensions.subordinates.open.remove(handle);
+                let key = (place, handle.to_owned());
+                self.extensions.subordinates.open.remove(&key);
                 Ok(Some(Value::Null))
             }
             "session.command" | "session.frame" => {
                 let gone = || format!("Session {handle} is not open");
-                let slot = self.extensions.subordinates.open.get(handle).ok_or_else(gone)?;
+                let open = &self.extensions.subordinates.open;
+                let slot = open.get(&(place, handle.to_owned())).ok_or_else(gone)?;
                 let (member, is_frame) = match method {
                     "session.frame" => ("frame", true),
                     _ => ("command", false),
@@ -102,7 +110,7 @@ impl Session {
         }
     }
 
-    fn open_subordinate(&mut self, params: Value) -> Result<Value, String> {
+    fn open_subordinate(&mut self, place: usize, params: Value) -> Result<Value, String> {
         let wanted: Wanted = serde_json::from_value(params).map_err(|error| error.to_string())?;
         let door = self.extensions.door.clone().ok_or("the extension is gone")?;
         let open = &mut self.extensions.subordinates.open;
@@ -113,7 +121,8 @@ impl Session {
                 limits::SUBORDINATES
             ));
         }
-        if wanted.session.is_empty() || open.contains_key(&wanted.session) {
+        let key = (place, wanted.session.clone());
+        if wanted.session.is_empty() || open.contains_key(&key) {
             return Err("a session needs a handle of its own".to_owned());
         }
         let handle = wanted.session.clone();
@@ -132,9 +141,14 @@ impl Session {
             "activeTools": session.active_tools,
         });
         let (slot, mailbox) = mailbox();
-        self.extensions.subordinates.open.insert(handle.clone(), slot);
+        self.extensions.subordinates.open.insert(key, slot);
         tokio::task::spawn_local(run(session, mailbox));
-        tokio::spawn(forward(outgoing, door, self.extensions.handle.clone(), handle));
+        let owner = Owner {
+            doors: door,
+            place,
+            session: self.extensions.handle.clone(),
+        };
+        tokio::spawn(forward(outgoing, owner, handle));
         Ok(told)
     }
 
@@ -270,24 +284,38 @@ fn frame(line: &Value) -> Result<Mail, String> {
 }
 
 /// Carries what a session says to the extension until it has ended.
-async fn forward(mut outgoing: Receiver<Outgoing>, door: Door, owner: String, handle: String) {
+async fn forward(mut outgoing: Receiver<Outgoing>, owner: Owner, handle: String) {
     while let Some(item) = outgoing.recv().await {
         match item {
             Outgoing::Event(event) => {
                 let event = json!({"session": handle, "event": event.as_ref()});
                 // What is no JSON cannot be told.
-                let _told = door.tell(&owner, "session_event", &event);
+                let _told = owner.tell(&event);
             }
-            Outgoing::Response(response) => answer(&door, response),
+            Outgoing::Response(response) => answer(&owner.doors, response),
             Outgoing::Connection(..) => {}
             Outgoing::Flush(done) => drop(done.send(())),
         }
     }
     let ended = json!({"session": handle, "ended": true});
-    let _told = door.tell(&owner, "session_event", &ended);
+    let _told = owner.tell(&ended);
 }
 
-fn answer(door: &Door, response: Response) {
+/// The extension that opened a session, and the session that it belongs to.
+struct Owner {
+    doors: Doors,
+    place: usize,
+    session: String,
+}
+
+impl Owner {
+    fn tell(&self, event: &Value) -> Result<(), DoorError> {
+        self.doors
+            .tell_at(self.place, &self.session, "session_event", event)
+    }
+}
+
+fn answer(door: &Doors, response: Response) {
     let Some(id) = response.id.and_then(|id| id.get().parse().ok()) else {
         return;
     };

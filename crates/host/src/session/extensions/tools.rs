@@ -33,8 +33,6 @@ pub(in crate::session) struct Theirs {
     prepared: HashMap<usize, Call>,
     /// All calls of the batch, whoever runs them.
     calls: HashMap<usize, ToolCall>,
-    /// An extension checked calls when it was last there.
-    guarded: bool,
 }
 
 /// A call that waits for its turn to run.
@@ -67,11 +65,6 @@ impl Theirs {
     /// Is a call with this id one of the batch?
     pub(super) fn is_under_way(&self, id: &str) -> bool {
         self.calls.values().any(|call| call.id == id)
-    }
-
-    /// Must calls be checked by somebody who may not be there?
-    pub(super) fn is_guarded(&self) -> bool {
-        self.guarded
     }
 
     pub(super) fn remember(&mut self, slot: usize, call: &ToolCall) {
@@ -177,10 +170,6 @@ impl Session {
             }
         }
         extended.tools.tools = tools;
-        // When the process died nothing is registered, and what was guarded stays so.
-        if !extended.registered.is_empty() {
-            extended.tools.guarded = extended.process_hears("tool_call");
-        }
         extended.state.mark_stale();
         self.system_prompt = None;
         let options = &self.agent.options;

@@ -20,10 +20,10 @@ use super::saying::custom;
 use super::{Saying, Who, failure};
 
 impl Session {
-    pub(super) async fn on_said(&mut self, said: Said) {
+    pub(super) async fn on_said(&mut self, place: usize, said: Said) {
         match said {
             Said::Call { id, method, params } => {
-                let outcome = self.on_wish(id, &method, params).await;
+                let outcome = self.on_wish(place, id, &method, params).await;
                 self.answer_wish(id, &method, outcome).await;
             }
             Said::Withdrawn(id) => {
@@ -33,9 +33,9 @@ impl Session {
                 self.withdraw_nested(id).await;
                 self.extensions.asked_models.remove(&id);
             }
-            Said::Changed(registered) => self.on_changed(*registered).await,
+            Said::Changed(registered) => self.on_changed(place, *registered).await,
             Said::Failed(failed) => self.extension_failed(failed).await,
-            Said::Gone(reason) => self.on_gone(&reason).await,
+            Said::Gone(reason) => self.on_gone(place, &reason).await,
             _ => {}
         }
     }
@@ -55,6 +55,7 @@ impl Session {
     /// Does what an extension wants. Gives the answer, or nothing when it comes later.
     async fn on_wish(
         &mut self,
+        place: usize,
         id: Option<u64>,
         method: &str,
         params: Value,
@@ -66,7 +67,7 @@ impl Session {
             };
         }
         if method.starts_with("session.") {
-            return self.subordinate(id, method, params);
+            return self.subordinate((place, id), method, params);
         }
         match method {
             "sendMessage" => self.send_message(&params).await?,
@@ -112,11 +113,15 @@ impl Session {
                 self.carry_on().await;
             }
             "compact" => {
+                self.room_for(self.later.len())?;
                 let instructions = text(&params, "customInstructions");
                 self.drive(Input::Abort).await;
                 self.later.push_back(Later::CompactFor(id, instructions));
             }
-            "waitForIdle" => self.later.push_back(Later::Idle(id)),
+            "waitForIdle" => {
+                self.room_for(self.later.len())?;
+                self.later.push_back(Later::Idle(id));
+            }
             "navigateTree" => self.navigate_for(id, params).await?,
             "newSession" | "switchSession" | "fork" | "reload" => {
                 self.change_for(id, method, &params).await?
@@ -130,7 +135,9 @@ impl Session {
 
     /// Answers a call of an extension that had to wait.
     pub(in crate::session) fn answer_later(&mut self, id: Option<u64>, outcome: Result<Value, String>) {
-        let (Some(id), Some(door)) = (id, &self.extensions.door) else {
+        let extended = &self.extensions;
+        // Whoever wanted another session and did not get it has been left already.
+        let (Some(id), Some(door)) = (id, extended.door.as_ref().or(extended.left.as_ref())) else {
             return;
         };
         match outcome {
@@ -191,6 +198,7 @@ impl Session {
         let triggers = options.get("triggerTurn") == Some(&json!(true));
         let begins = self.later.iter().any(|later| matches!(later, Later::Turn(_)));
         if how.as_deref() == Some("nextTurn") {
+            self.room_for(self.extensions.next_turn.len())?;
             self.extensions.next_turn.push(message);
         } else if !self.machine.is_idle() || (triggers && begins) {
             let kind = match how.as_deref() {
@@ -199,6 +207,7 @@ impl Session {
             };
             self.enqueue_message(kind, String::new(), message).await?;
         } else if triggers {
+            self.room_for(self.later.len())?;
             self.extensions.answer_first();
             self.later.push_back(Later::Turn(vec![message]));
         } else {
@@ -233,10 +242,19 @@ impl Session {
             queue: None,
         };
         if self.machine.is_idle() {
+            self.room_for(self.later.len())?;
             self.extensions.answer_first();
             self.later.push_back(Later::Say(Box::new(saying)));
         } else {
             self.say(saying).await;
+        }
+        Ok(())
+    }
+
+    /// Is there room for one more of what waits?
+    fn room_for(&self, waiting: usize) -> Result<(), String> {
+        if waiting >= crate::limits::QUEUED {
+            return Err(crate::strings::queue_full(crate::limits::QUEUED));
         }
         Ok(())
     }
@@ -267,9 +285,7 @@ impl Session {
         text: String,
         message: Arc<Message>,
     ) -> Result<wire::Reply, String> {
-        if self.machine.queued() >= crate::limits::QUEUED {
-            return Err(crate::strings::queue_full(crate::limits::QUEUED));
-        }
+        self.room_for(self.machine.queued())?;
         let queued = Queued {
             text,
             message,

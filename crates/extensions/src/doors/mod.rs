@@ -1,0 +1,492 @@
+//! The processes that a session's extensions live in, as one: who listens is asked one after the other and their answers are
+//! combined (`crate::combining`, in `round`), calls go to the process whose extension is meant, and calls of theirs get numbers that are unique.
+//! Processes are asked in the order of their places: the TypeScript host first, then programs as they were found.
+
+mod round;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use self::round::Round;
+use crate::combining::{Rule, rule};
+use crate::door::{Answer, Asking, Door, Said, Updates};
+use crate::error::DoorError;
+use crate::line::{Era, Registered, Source};
+
+/// Paths of extensions.
+type Whose = Arc<[String]>;
+
+/// The processes of a session's extensions. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Doors {
+    book: Arc<Mutex<Book>>,
+}
+
+#[derive(Debug, Default)]
+struct Book {
+    links: Vec<Link>,
+    /// Number of the last call of theirs.
+    last: u64,
+    /// Calls of theirs that are owed an answer, by our number.
+    calls: HashMap<u64, Call>,
+}
+
+/// A call of theirs.
+#[derive(Debug)]
+struct Call {
+    place: usize,
+    door: Door,
+    /// The process' own number.
+    id: u64,
+}
+
+/// A process at its place.
+#[derive(Debug, Default)]
+struct Link {
+    door: Option<Door>,
+    registered: Vec<Registered>,
+    /// Who listens, by event.
+    listeners: HashMap<String, Whose>,
+}
+
+impl Doors {
+    /// No process is at any place any more; calls of theirs are still owed an answer.
+    pub fn clear(&self) {
+        self.book().links.clear();
+    }
+
+    /// There is a process at this place now. What it says about the session comes out; each goes through
+    /// [`heard`](Self::heard) before anything else is done with it.
+    #[must_use]
+    pub fn put(&self, place: usize, door: Door, session: &str) -> mpsc::Receiver<Said> {
+        let said = door.attach(session);
+        let mut book = self.book();
+        if book.links.len() <= place {
+            book.links.resize_with(place + 1, Link::default);
+        }
+        if let Some(link) = book.links.get_mut(place) {
+            *link = Link {
+                door: Some(door),
+                ..Link::default()
+            };
+        }
+        said
+    }
+
+    /// The process at a place is gone. Gives the numbers of calls that nobody waits for any more, and the extensions that it was
+    /// busy with.
+    pub fn lose(&self, place: usize) -> (Vec<u64>, Vec<String>) {
+        let mut book = self.book();
+        let link = book.links.get_mut(place).map(std::mem::take).unwrap_or_default();
+        let calls = book
+            .calls
+            .extract_if(|_, call| call.place == place || call.door.is_gone());
+        let calls: Vec<u64> = calls.map(|(number, _)| number).collect();
+        let suspects = link.door.map(|door| door.suspects()).unwrap_or_default();
+        (calls, suspects)
+    }
+
+    /// Is there a process at this place?
+    #[must_use]
+    pub fn is_there(&self, place: usize) -> bool {
+        self.book().door(place).is_some()
+    }
+
+    /// What the extensions at a place registered, all of them.
+    pub fn register(&self, place: usize, registered: Vec<Registered>) {
+        if let Some(link) = self.book().links.get_mut(place) {
+            link.register(registered);
+        }
+    }
+
+    /// What one extension at a place registered, anew.
+    pub fn change(&self, place: usize, changed: Registered) {
+        if let Some(link) = self.book().links.get_mut(place) {
+            let mut registered = std::mem::take(&mut link.registered);
+            match registered.iter_mut().find(|known| known.path == changed.path) {
+                Some(known) => *known = changed,
+                None => registered.push(changed),
+            }
+            link.register(registered);
+        }
+    }
+
+    /// A provider of theirs has found out which models it has.
+    pub fn models_found(&self, provider: &str, models: Value) {
+        let mut book = self.book();
+        let extensions = book.links.iter_mut().flat_map(|link| link.registered.iter_mut());
+        let mut providers = extensions.flat_map(|extension| extension.providers.iter_mut());
+        if let Some(provider) = providers.find(|known| known.name == provider)
+            && let Value::Object(config) = &mut provider.config
+        {
+            config.insert("models".to_owned(), models);
+        }
+    }
+
+    /// What is registered at a place.
+    #[must_use]
+    pub fn registered_at(&self, place: usize) -> Vec<Registered> {
+        let book = self.book();
+        let link = book.links.get(place);
+        link.map(|link| link.registered.clone()).unwrap_or_default()
+    }
+
+    /// Everything that is registered, in the order of the places.
+    #[must_use]
+    pub fn registered(&self) -> Vec<Registered> {
+        let book = self.book();
+        let all = book.links.iter().flat_map(|link| link.registered.iter());
+        all.cloned().collect()
+    }
+
+    /// Does somebody at this place listen to the event?
+    #[must_use]
+    pub fn hears(&self, place: usize, event: &str) -> bool {
+        let book = self.book();
+        let link = book.links.get(place);
+        link.is_some_and(|link| link.door.is_some() && link.listeners.contains_key(event))
+    }
+
+    /// What a process said, with numbers of ours. None: it takes back what was answered already.
+    #[must_use]
+    pub fn heard(&self, place: usize, said: Said) -> Option<Said> {
+        let mut book = self.book();
+        match said {
+            Said::Call {
+                id: Some(theirs),
+                method,
+                params,
+            } => {
+                let door = book.door(place)?.clone();
+                book.last += 1;
+                let ours = book.last;
+                let id = theirs;
+                book.calls.insert(ours, Call { place, door, id });
+                let id = Some(ours);
+                Some(Said::Call { id, method, params })
+            }
+            Said::Withdrawn(theirs) => {
+                let mut calls = book.calls.iter();
+                let (ours, _) = calls.find(|(_, call)| call.place == place && call.id == theirs)?;
+                let ours = *ours;
+                book.calls.remove(&ours);
+                Some(Said::Withdrawn(ours))
+            }
+            said => Some(said),
+        }
+    }
+
+    /// Answers a call of theirs.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON.
+    pub fn answer(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
+        match self.caller(id) {
+            Some((door, id)) => door.answer(id, value),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a call of theirs.
+    pub fn refuse(&self, id: u64, message: &str) {
+        if let Some((door, id)) = self.caller(id) {
+            door.refuse(id, message);
+        }
+    }
+
+    /// Tells how far a call of theirs has come, once its process has room for it.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, or nobody waits for it any more.
+    pub async fn update(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
+        let (door, id) = self.waiting(id).ok_or_else(nobody)?;
+        door.update(id, value).await
+    }
+
+    /// The same at once, for news of which only the last counts.
+    ///
+    /// # Errors
+    /// When the value cannot be written as JSON, or nobody waits for it any more.
+    pub fn update_now(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
+        let (door, id) = self.waiting(id).ok_or_else(nobody)?;
+        door.update_now(id, value)
+    }
+
+    /// Who made a call that is owed an answer.
+    fn waiting(&self, id: u64) -> Option<(Door, u64)> {
+        let book = self.book();
+        let call = book.calls.get(&id)?;
+        Some((call.door.clone(), call.id))
+    }
+
+    fn caller(&self, id: u64) -> Option<(Door, u64)> {
+        let call = self.book().calls.remove(&id)?;
+        Some((call.door, call.id))
+    }
+
+    /// Loads extensions at a place for a session.
+    ///
+    /// # Errors
+    /// When there is no process, or a value cannot be written as JSON.
+    pub fn open_session(
+        &self,
+        place: usize,
+        session: &str,
+        extensions: &[Source],
+        flags: &Map<String, Value>,
+        state: &impl Serialize,
+        era: Era,
+    ) -> Result<Asking, DoorError> {
+        let whose: Whose = extensions.iter().map(|source| source.path.clone()).collect();
+        let door = self.at(place)?;
+        let asking = door.open_session(session, extensions, flags, state, era)?;
+        Ok(asking.blaming(&whose))
+    }
+
+    /// Forgets a session everywhere; resolves when all have.
+    #[must_use]
+    pub fn close_session(&self, session: &str, reason: &str) -> Asking {
+        let doors = self.book().doors();
+        let askings: Vec<Asking> = doors
+            .iter()
+            .map(|door| door.close_session(session, reason))
+            .collect();
+        let all = async move {
+            for asking in askings {
+                // Who is gone has forgotten it.
+                let _closed = asking.await;
+            }
+            Ok(Answer::default())
+        };
+        Asking::several(all, CancellationToken::new())
+    }
+
+    /// Tells all that the run of a session was aborted.
+    pub fn abort(&self, session: &str) {
+        for door in self.book().doors() {
+            door.abort(session);
+        }
+    }
+
+    /// Tells all what changed of a session.
+    pub fn state(&self, session: &str, state: &Map<String, Value>) {
+        for door in self.book().doors() {
+            door.state(session, state);
+        }
+    }
+
+    /// Tells one of entries that no file has.
+    ///
+    /// # Errors
+    /// When they cannot be written as JSON.
+    pub fn entries(
+        &self,
+        place: usize,
+        session: &str,
+        from: usize,
+        entries: &impl Serialize,
+        header: Option<&impl Serialize>,
+    ) -> Result<(), DoorError> {
+        self.at(place)?.entries(session, from, entries, header)
+    }
+
+    /// Tells those who listen of something that happened.
+    ///
+    /// # Errors
+    /// When it cannot be written as JSON.
+    pub fn tell(&self, session: &str, name: &str, event: &impl Serialize) -> Result<(), DoorError> {
+        for (door, _) in self.book().listeners(name) {
+            door.tell(session, name, event)?;
+        }
+        Ok(())
+    }
+
+    /// Tells the process at a place of something that is its own business, whoever listens.
+    ///
+    /// # Errors
+    /// When there is no process, or the event cannot be written as JSON.
+    pub fn tell_at(
+        &self,
+        place: usize,
+        session: &str,
+        name: &str,
+        event: &impl Serialize,
+    ) -> Result<(), DoorError> {
+        self.at(place)?.tell(session, name, event)
+    }
+
+    /// Asks those at one place who listen to an event.
+    ///
+    /// # Errors
+    /// When there is no process, or the event cannot be written as JSON.
+    pub fn event_at(
+        &self,
+        place: usize,
+        session: &str,
+        name: &str,
+        event: &impl Serialize,
+    ) -> Result<Asking, DoorError> {
+        let whose = self.book().whose(place, name);
+        Ok(self.at(place)?.event(session, name, event)?.blaming(&whose))
+    }
+
+    /// Asks all who listen, one after the other; the answer is what theirs come to.
+    ///
+    /// # Errors
+    /// When the event cannot be written as JSON, or nobody is there.
+    pub fn event(&self, session: &str, name: &str, event: &impl Serialize) -> Result<Asking, DoorError> {
+        let mut listeners = self.book().listeners(name).into_iter();
+        let Some((first, whose)) = listeners.next() else {
+            return Err(nobody());
+        };
+        let asking = first.event(session, name, event)?.blaming(&whose);
+        let rest: Vec<(Door, Whose)> = listeners.collect();
+        // Who named a path has to be known; one process alone may not say so.
+        if rest.is_empty() && rule(name) != Rule::Collect {
+            return Ok(asking);
+        }
+        let event = serde_json::to_value(event).map_err(|error| DoorError::Odd(error.to_string()))?;
+        let cancel = CancellationToken::new();
+        let round = Round::new(session, name, event, cancel.clone());
+        Ok(Asking::several(round.go((asking, whose), rest), cancel))
+    }
+
+    /// Has something done by the process whose extension is meant. News of it goes to `updates`.
+    ///
+    /// # Errors
+    /// When there is no process, or the parameters cannot be written as JSON.
+    pub fn call(
+        &self,
+        session: &str,
+        method: &str,
+        params: &impl Serialize,
+        updates: Option<mpsc::Sender<Value>>,
+    ) -> Result<Asking, DoorError> {
+        let params = serde_json::to_value(params).map_err(|error| DoorError::Odd(error.to_string()))?;
+        let (door, whose) = self.whom(method, &params)?;
+        Ok(door.call(session, method, &params, updates)?.blaming(&whose))
+    }
+
+    /// The same by the process at a place, which is about these extensions.
+    ///
+    /// # Errors
+    /// When there is no process, or the parameters cannot be written as JSON.
+    pub fn call_at(
+        &self,
+        place: usize,
+        session: &str,
+        method: &str,
+        params: &impl Serialize,
+        whose: &[Source],
+    ) -> Result<Asking, DoorError> {
+        let whose: Whose = whose.iter().map(|source| source.path.clone()).collect();
+        let asking = self.at(place)?.call(session, method, params, None)?;
+        Ok(asking.blaming(&whose))
+    }
+
+    /// The same where all news count, in their order. They end before the answer comes.
+    ///
+    /// # Errors
+    /// When there is no process, or the parameters cannot be written as JSON.
+    pub fn stream(
+        &self,
+        session: &str,
+        method: &str,
+        params: &impl Serialize,
+    ) -> Result<(Asking, Updates), DoorError> {
+        let params = serde_json::to_value(params).map_err(|error| DoorError::Odd(error.to_string()))?;
+        let (door, whose) = self.whom(method, &params)?;
+        let (asking, updates) = door.stream(session, method, &params)?;
+        Ok((asking.blaming(&whose), updates))
+    }
+
+    fn whom(&self, method: &str, params: &Value) -> Result<(Door, Whose), DoorError> {
+        let meant = self.book().meant(method, params);
+        let (place, whose) = meant.ok_or_else(nobody)?;
+        Ok((self.at(place)?, whose))
+    }
+
+    fn at(&self, place: usize) -> Result<Door, DoorError> {
+        self.book().door(place).cloned().ok_or_else(nobody)
+    }
+
+    /// A table has no broken state, so a poisoned lock is as good as any.
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn nobody() -> DoorError {
+    DoorError::Gone("it has just ended".to_owned())
+}
+
+impl Book {
+    fn door(&self, place: usize) -> Option<&Door> {
+        self.links.get(place)?.door.as_ref()
+    }
+
+    fn doors(&self) -> Vec<Door> {
+        self.links.iter().filter_map(|link| link.door.clone()).collect()
+    }
+
+    fn listeners(&self, event: &str) -> Vec<(Door, Whose)> {
+        let there = self.links.iter().filter_map(|link| {
+            let whose = link.listeners.get(event)?;
+            Some((link.door.clone()?, Arc::clone(whose)))
+        });
+        there.collect()
+    }
+
+    fn whose(&self, place: usize, event: &str) -> Whose {
+        let link = self.links.get(place);
+        let whose = link.and_then(|link| link.listeners.get(event));
+        whose.cloned().unwrap_or_default()
+    }
+
+    /// The place and the extension that a call is for: the one it names, else the one that has what it names. What names nothing
+    /// goes to the first place; what only one that is gone had, nowhere.
+    fn meant(&self, method: &str, params: &Value) -> Option<(usize, Whose)> {
+        let named = |name: &str| params.get(name).and_then(Value::as_str);
+        let names = ["extension", "provider", "shortcut", "name"];
+        let Some((what, name)) = names.iter().find_map(|what| Some((*what, named(what)?))) else {
+            return Some((0, Whose::default()));
+        };
+        let has = |extension: &Registered| match what {
+            "extension" => extension.path == name || extension.given.as_deref() == Some(name),
+            "provider" => extension.providers.iter().any(|provider| provider.name == name),
+            "shortcut" => extension.shortcuts.iter().any(|key| key.shortcut == name),
+            _ if method.starts_with("command.") => {
+                extension.commands.iter().any(|command| command.name == name)
+            }
+            _ => extension.tools.iter().any(|tool| tool.name == name),
+        };
+        let mut links = self.links.iter().enumerate();
+        links.find_map(|(place, link)| {
+            let extension = link.registered.iter().find(|extension| has(extension))?;
+            Some((place, Arc::from([extension.path.clone()])))
+        })
+    }
+}
+
+impl Link {
+    fn register(&mut self, registered: Vec<Registered>) {
+        let mut listeners: HashMap<&str, Vec<String>> = HashMap::new();
+        for extension in &registered {
+            for event in &extension.events {
+                listeners.entry(event).or_default().push(extension.path.clone());
+            }
+        }
+        let listeners = listeners.into_iter();
+        self.listeners = listeners
+            .map(|(event, whose)| (event.to_owned(), Whose::from(whose)))
+            .collect();
+        self.registered = registered;
+    }
+}

@@ -1,0 +1,132 @@
+//! Several played processes behind one set of doors.
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::Doors;
+use crate::door::Said;
+use crate::error::DoorError;
+use crate::line::Registered;
+use crate::tests::{Played, open};
+
+/// Two processes; both listen to `events`, the second has the tool `two`.
+async fn pair(
+    events: &[&str],
+) -> (
+    Doors,
+    [Played; 2],
+    [mpsc::Receiver<Said>; 2],
+    Vec<mpsc::Receiver<Said>>,
+) {
+    let doors = Doors::default();
+    let (one, rest_one, first) = open().await;
+    let (two, rest_two, second) = open().await;
+    let said = [doors.put(0, one, "s"), doors.put(1, two, "s")];
+    for (place, path) in ["one.ts", "two.py"].into_iter().enumerate() {
+        let registered = json!({"path": path, "events": events, "tools": [{"name": path}]});
+        let registered: Registered = serde_json::from_value(registered).unwrap();
+        doors.register(place, vec![registered]);
+    }
+    (doors, [first, second], said, vec![rest_one, rest_two])
+}
+
+/// The next line that is no ping; answered with this value.
+async fn answer(played: &mut Played, value: Value) -> Value {
+    loop {
+        let line = played.next().await;
+        if line["type"] != "ping" {
+            played
+                .say(&json!({"type": "result", "id": line["id"], "value": value}))
+                .await;
+            return line;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_is_asked_later_sees_what_was_changed_before() {
+    let (doors, [mut one, mut two], ..) = pair(&["tool_call"]).await;
+    let asking = doors
+        .event("s", "tool_call", &json!({"input": {"n": 1}}))
+        .unwrap();
+    let playing = async {
+        answer(&mut one, json!({"input": {"n": 2}})).await;
+        answer(&mut two, json!(null)).await
+    };
+    let (answer, seen) = tokio::join!(asking, playing);
+    assert_eq!(answer.unwrap().value, json!({"input": {"n": 2}}));
+    assert_eq!(seen["event"], json!({"input": {"n": 2}}));
+}
+
+#[tokio::test]
+async fn a_check_that_fails_anywhere_fails_and_other_events_go_on() {
+    let (doors, [mut one, mut two], ..) = pair(&["tool_call", "input"]).await;
+    let refuse = |line: &Value| json!({"type": "error", "id": line["id"], "message": "no idea"});
+    let asking = doors.event("s", "tool_call", &json!({})).unwrap();
+    let line = one.next().await;
+    one.say(&refuse(&line)).await;
+    assert_eq!(asking.await, Err(DoorError::Failed("no idea".to_owned())));
+    let asking = doors.event("s", "input", &json!({"text": "a"})).unwrap();
+    let playing = async {
+        let line = one.next().await;
+        one.say(&refuse(&line)).await;
+        answer(&mut two, json!({"action": "handled"})).await;
+    };
+    let (answer, ()) = tokio::join!(asking, playing);
+    let answer = answer.unwrap();
+    assert_eq!(answer.value, json!({"action": "handled"}));
+    assert_eq!(
+        (answer.errors[0].path.as_str(), answer.errors[0].error.as_str()),
+        ("one.ts", "no idea")
+    );
+}
+
+#[tokio::test]
+async fn a_check_that_is_cancelled_half_way_is_no_permission() {
+    let (doors, [mut one, _two], ..) = pair(&["tool_call"]).await;
+    let mut asking = doors.event("s", "tool_call", &json!({})).unwrap();
+    let line = one.next().await;
+    asking.cancel();
+    let playing = async {
+        assert_eq!(one.next().await, json!({"type": "cancel", "id": line["id"]}));
+        one.say(&json!({"type": "result", "id": line["id"]})).await;
+    };
+    let (answer, ()) = tokio::join!(&mut asking, playing);
+    assert!(matches!(answer, Err(DoorError::Failed(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn calls_go_to_whom_they_are_meant_for_and_theirs_get_numbers_of_their_own() {
+    let (doors, [mut one, mut two], [mut from_one, mut from_two], _rest) = pair(&[]).await;
+    assert!(doors.event("s", "input", &json!({})).is_err());
+    let asking = doors
+        .call("s", "tool.execute", &json!({"extension": "two.py"}), None)
+        .unwrap();
+    let (answer, line) = tokio::join!(asking, answer(&mut two, json!(2)));
+    assert_eq!(
+        (answer.unwrap().value, &line["method"]),
+        (json!(2), &json!("tool.execute"))
+    );
+    // Both use the same number.
+    for played in [&mut one, &mut two] {
+        played
+            .say(&json!({"type": "call", "session": "s", "id": 1, "method": "ui.input"}))
+            .await;
+    }
+    let mut numbers = Vec::new();
+    for (place, said) in [(0, from_one.recv().await), (1, from_two.recv().await)] {
+        match doors.heard(place, said.unwrap()) {
+            Some(Said::Call { id: Some(id), .. }) => numbers.push(id),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_ne!(numbers[0], numbers[1]);
+    doors.answer(numbers[1], &json!("b")).unwrap();
+    assert_eq!(two.next().await, json!({"type": "result", "id": 1, "value": "b"}));
+    // What was answered is not withdrawn any more, and nothing is owed to one that is gone.
+    assert!(doors.heard(1, Said::Withdrawn(1)).is_none());
+    assert!(matches!(doors.heard(0, Said::Withdrawn(1)), Some(Said::Withdrawn(id)) if id == numbers[0]));
+    doors.refuse(numbers[0], "too late");
+    assert!(doors.lose(1).0.is_empty());
+    assert!(!doors.is_there(1) && doors.registered().len() == 1);
+}
