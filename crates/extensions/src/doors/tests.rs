@@ -130,3 +130,45 @@ async fn calls_go_to_whom_they_are_meant_for_and_theirs_get_numbers_of_their_own
     assert!(doors.lose(1).0.is_empty());
     assert!(!doors.is_there(1) && doors.registered().len() == 1);
 }
+
+#[tokio::test]
+async fn updates_find_the_call_and_streams_the_provider_until_it_is_gone() {
+    let (doors, [_one, mut two], [_from_one, mut from_two], _rest) = pair(&[]).await;
+    let registered = json!({"path": "two.py", "providers": [{"name": "own", "config": {}}], "shortcuts": [{"shortcut": "f2"}]});
+    doors.register(1, vec![serde_json::from_value(registered).unwrap()]);
+    doors.models_found("own", json!([{"id": "m"}]));
+    assert_eq!(
+        doors.registered_at(1)[0].providers[0].config["models"][0]["id"],
+        "m"
+    );
+    two.say(&json!({"type": "call", "session": "s", "id": 7, "method": "llm.stream"}))
+        .await;
+    let Some(Said::Call { id: Some(id), .. }) = doors.heard(1, from_two.recv().await.unwrap()) else {
+        panic!("no call");
+    };
+    doors.update(id, &json!(1)).await.unwrap();
+    doors.update_now(id, &json!(2)).unwrap();
+    doors.answer(id, &json!(3)).unwrap();
+    for (kind, value) in [("update", 1), ("update", 2), ("result", 3)] {
+        assert_eq!(two.next().await, json!({"type": kind, "id": 7, "value": value}));
+    }
+    assert!(doors.update_now(id, &json!(4)).is_err());
+    let stream = |params: Value| doors.stream("s", "provider.stream", &params);
+    let (asking, mut updates) = stream(json!({"provider": "own"})).unwrap();
+    let line = two.next().await;
+    two.say(&json!({"type": "update", "id": line["id"], "value": "a"}))
+        .await;
+    two.say(&json!({"type": "result", "id": line["id"], "value": "b"}))
+        .await;
+    let first = std::future::poll_fn(|context| updates.poll_next(context)).await;
+    assert_eq!(first, Some(json!("a")));
+    assert_eq!(asking.await.unwrap().value, "b");
+    let pressed = doors.call("s", "shortcut.run", &json!({"shortcut": "f2"}), None);
+    assert!(pressed.is_ok() && two.next().await["method"] == "shortcut.run");
+    doors.lose(1);
+    // Nobody else is asked instead.
+    assert!(matches!(
+        stream(json!({"provider": "own"})),
+        Err(DoorError::Gone(_))
+    ));
+}

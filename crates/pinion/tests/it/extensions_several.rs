@@ -10,7 +10,7 @@ use testkit::llm::Reply;
 
 use crate::extensions::{can_run, command, failures, notes, put};
 use crate::extensions_examples::has;
-use crate::kit::{LONG, Pi, World, text};
+use crate::kit::{LONG, Pi, World, text, until};
 
 /// A program: `opened` is what it registers, `lines` is what it does with a line that is none of those that all know.
 const PROGRAM: &str = r#"#!/usr/bin/env python3
@@ -249,5 +249,34 @@ if name == "session_event" and event["session"] == "mine" and "event" in event a
     pi.agent.wait(said, LONG).unwrap();
     assert!(notes(&pi.lines()).contains(&"tools 0".to_owned()));
     assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
+    pi.finish();
+}
+
+#[test]
+fn who_never_loads_keeps_nothing_from_the_others() {
+    if !can_run() || !has("python3") {
+        return;
+    }
+    let world = World::new([Reply::text(["ok"])]);
+    let slow = mine(&world, "slow.py", &json!({}), "if kind == 'open': continue");
+    let brought = world.dir.agent_dir().join("extensions/brought");
+    fs::create_dir_all(&brought).unwrap();
+    fs::write(brought.join("brought.md"), "Do it.").unwrap();
+    put(
+        &world,
+        "quick.ts",
+        r#"pi.on("session_start", (_event, ctx) => ctx.ui.notify("begun"));
+        pi.on("resources_discover", () => ({ promptPaths: ["./brought"] }));"#,
+    );
+    let pi = world.start();
+    let begun = |line: &Value| line["message"] == "begun";
+    pi.agent.wait(begun, LONG).unwrap();
+    assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
+    // The command waits for the one that does not load, but not for ever.
+    until("the prompt is there", || command_names(&pi) == ["brought"]);
+    let told = pi.wait("extension_error");
+    assert_eq!(told["extensionPath"], slow);
+    pi.say("/brought");
+    assert_eq!(failures(&pi).len(), 1, "{:?}", failures(&pi));
     pi.finish();
 }

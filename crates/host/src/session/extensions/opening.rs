@@ -122,7 +122,7 @@ impl Session {
             self.extension_failed(failure(&path, "load", error)).await;
         }
         // The others do not wait for it either.
-        if !self.ask_trust() && self.extensions.has_begun() {
+        if !self.ask_trust() && self.extensions.is_loading() && self.extensions.has_begun() {
             self.discover();
         }
     }
