@@ -29,8 +29,9 @@ pub enum Rule {
     Collect,
 }
 
-/// The events, and how answers to them combine.
-const EVENTS: [(&str, Rule); 43] = [
+/// The events, and how answers to them combine. `after_provider_response` is not among them: it is told while a request is under
+/// way, to the process with the extensions alone, and a hook executable for it is refused rather than never run.
+const EVENTS: [(&str, Rule); 42] = [
     ("session_start", Rule::Observe),
     ("session_shutdown", Rule::Observe),
     ("session_before_switch", Rule::Cancel),
@@ -59,7 +60,6 @@ const EVENTS: [(&str, Rule); 43] = [
     ("before_agent_start", Rule::Begin),
     ("before_provider_request", Rule::Chain(&["payload"])),
     ("before_provider_headers", Rule::Chain(&["headers"])),
-    ("after_provider_response", Rule::Observe),
     ("input", Rule::Input),
     ("user_bash", Rule::First("result")),
     ("model_select", Rule::Observe),
