@@ -35,8 +35,9 @@ const TRUST: &str = "project_trust";
 /// What is proposed at the end of a turn or a run; who is asked later sees it and may change it.
 const BOUNDARY: Rule = Rule::Chain(&["entries", "continue"]);
 
-/// The events, and how answers to them combine.
-const EVENTS: [(&str, Rule); 44] = [
+/// The events, and how answers to them combine. `after_provider_response` is not among them: it is told while a request is under
+/// way, to the process with the extensions alone, and a hook executable for it is refused rather than never run.
+const EVENTS: [(&str, Rule); 43] = [
     (TRUST, Rule::First("trusted")),
     ("session_start", Rule::Observe),
     ("session_shutdown", Rule::Observe),
@@ -66,7 +67,6 @@ const EVENTS: [(&str, Rule); 44] = [
     ("before_agent_start", Rule::Begin),
     ("before_provider_request", Rule::Chain(&["payload"])),
     ("before_provider_headers", Rule::Chain(&["headers"])),
-    ("after_provider_response", Rule::Observe),
     ("input", Rule::Input),
     ("user_bash", Rule::First("result")),
     ("model_select", Rule::Observe),
