@@ -117,7 +117,7 @@ export class App {
   }
 
   /** Loads a session as it is now. Events that arrive meanwhile wait. */
-  async load(handle) {
+  async load(handle, onloaded = null) {
     if (this.held.has(handle)) { this.again = true; return; }
     const held = [];
     this.held.set(handle, held);
@@ -126,7 +126,8 @@ export class App {
       const session = this.sessionOf(handle);
       const changes = session.load(answer.snapshot || {}, answer.lastSeq || 0);
       this.held.delete(handle);
-      this.emit('change', { session, changes });
+      if (onloaded) onloaded(session);
+      else this.emit('change', { session, changes });
       for (const event of held) this.pass(session, event);
     } finally {
       this.held.delete(handle);
@@ -138,10 +139,9 @@ export class App {
   async show(handle) {
     const before = this.current;
     this.current = handle;
-    if (before !== handle) this.emit('leave', before);
     const session = this.sessionOf(handle);
-    if (!session.loaded) await this.load(handle);
-    this.emit('show', session);
+    if (session.loaded) this.emit('show', session);
+    else await this.load(handle, () => this.emit('show', session));
     this.refresh(0);
     if (before !== handle) this.refreshCommands();
   }

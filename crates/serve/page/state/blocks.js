@@ -18,7 +18,7 @@ export function step(blocks, event, now) {
     case 'thinking_delta': block.thinking = (block.thinking || '') + event.delta; break;
     case 'thinking_end':
       finish(block, 'thinking', event.content);
-      if (block.began) block.took = now - block.began;
+      if (block.began !== undefined) block.took = now - block.began;
       break;
     case 'toolcall_start':
       block.id = event.id ?? block.id;

@@ -72,7 +72,8 @@ export class Transcript {
 
   /** Takes note of changes; they are shown with the next picture. @param {import('../state/session.js').Changes} changes */
   change(changes) {
-    if (changes.parts.has('all')) { this.show(this.session); return; }
+    if (changes.parts.has('all') && this.session) { this.show(this.session); return; }
+    if (!this.session) return;
     for (const key of changes.items) this.dirtyItems.add(key);
     for (const id of changes.tools) this.dirtyTools.add(id);
     for (const [key, blocks] of changes.blocks) {
