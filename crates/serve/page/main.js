@@ -107,6 +107,7 @@ app.on('change', ({ session, changes }) => {
 });
 app.on('elsewhere', ({ session }) => elsewhere(session));
 app.on('open', () => { side.update(app); showName(find('name'), app); });
+app.on('commands', () => composer.completion.look());
 app.on('notes', (notes) => { for (const note of notes) toast(note.level, note.text); });
 
 /** A question in a session that is not shown. */

@@ -259,6 +259,7 @@ export class App {
   async refreshCommands() {
     const answer = await this.ask({ type: 'get_commands' }).catch(() => ({ commands: [] }));
     this.commands = answer.commands || [];
+    this.emit('commands');
   }
 
   async refreshModels() {

@@ -5,7 +5,7 @@ import { settle, step } from './blocks.js';
 import { applyOther } from './events.js';
 
 /**
- * @typedef {{ key: number, role: string, message: any, streaming?: boolean, shell?: string, pending?: boolean }} Item
+ * @typedef {{ key: number, role: string, message: any, streaming?: boolean, shell?: string, pending?: boolean, isOld?: boolean }} Item
  * @typedef {{ id: string, name: string, args: any, status: 'calling'|'running'|'done'|'error'|'stopped', result: any,
  *   startedAt?: number, tookMs?: number, item?: number }} Tool
  * @typedef {{ list: boolean, items: Set<number>, blocks: Map<number, Set<number>>, tools: Set<string>, parts: Set<string> }} Changes
@@ -41,6 +41,7 @@ export class Session {
     this.widgets = new Map();
     this.title = null;
     this.stream = null;
+    this.begun = null;
     this.shells = new Map();
   }
 
@@ -60,6 +61,7 @@ export class Session {
     const changes = this.changes();
     this.takeState(snapshot.state || {});
     for (const message of snapshot.messages || []) this.add(message, changes);
+    for (const item of this.items) item.isOld = true;
     if (snapshot.message) this.begin(snapshot.message, changes);
     for (const dialog of snapshot.dialogs || []) this.dialogs.push({ ...dialog, askedAt: this.now() });
     // What had no result and nobody works on any more was stopped.
@@ -99,7 +101,7 @@ export class Session {
   messageStart(message, changes) {
     if (!message) return;
     if (message.role === 'assistant') this.begin(message, changes);
-    else if (message.role !== 'toolResult') this.add(message, changes);
+    else if (message.role !== 'toolResult') this.begun = this.add(message, changes);
   }
 
   begin(message, changes) {
@@ -134,27 +136,33 @@ export class Session {
       changes.items.add(item.key);
       changes.parts.add('usage');
     } else if (message.role === 'toolResult') this.takeResult(message, changes);
-    else this.add(message, changes);
+    else this.endOther(message, changes);
   }
 
-  /** Adds a message that is complete. One that is there already only gets its final form. */
-  add(message, changes) {
-    if (!message || typeof message !== 'object') return;
-    if (message.role === 'toolResult') { this.takeResult(message, changes); return; }
+  /** The end of a message that has shown itself with its start, or was in the snapshot already. */
+  endOther(message, changes) {
+    const { begun } = this;
+    this.begun = null;
     const last = this.items[this.items.length - 1];
-    if (last && last.role === message.role && last.message.timestamp === message.timestamp && message.timestamp !== undefined
-      && message.role !== 'assistant') {
-      last.message = message;
-      changes.items.add(last.key);
-      return;
-    }
-    if (message.role === 'bashExecution' && this.adoptShell(message, changes)) return;
-    if (message.role === 'custom' && message.display === false) return;
+    const known = begun?.role === message.role ? begun
+      : last?.isOld && last.message.timestamp === message.timestamp && JSON.stringify(last.message) === JSON.stringify(message) ? last : null;
+    if (!known) { this.add(message, changes); return; }
+    known.message = message;
+    changes.items.add(known.key);
+  }
+
+  /** Adds a message that is complete. @returns {Item|undefined} */
+  add(message, changes) {
+    if (!message || typeof message !== 'object') return undefined;
+    if (message.role === 'toolResult') { this.takeResult(message, changes); return undefined; }
+    if (message.role === 'bashExecution' && this.adoptShell(message, changes)) return undefined;
+    if (message.role === 'custom' && message.display === false) return undefined;
     const item = this.push({ role: String(message.role), message: { ...message } }, changes);
     if (message.role === 'assistant') {
       item.message.content = settle([], message.content);
       for (const block of item.message.content) this.noteCall(block, item, changes);
     }
+    return item;
   }
 
   /** A shell command of ours that is shown while it runs becomes the message that it left. */
