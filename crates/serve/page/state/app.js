@@ -21,6 +21,7 @@ export class App {
     this.busy = new Map();
     this.listeners = new Map();
     this.held = new Map();
+    this.loading = new Map();
     this.connection = new Connection({
       ...options,
       onphase: (phase, retryAt) => this.emit('phase', { phase, retryAt }),
@@ -116,9 +117,20 @@ export class App {
     return true;
   }
 
-  /** Loads a session as it is now. Events that arrive meanwhile wait. */
-  async load(handle, onloaded = null) {
-    if (this.held.has(handle)) { this.again = true; return; }
+  /** Loads a session as it is now. Asked while that is under way, it is loaded once more. */
+  load(handle, onloaded = null) {
+    const under = this.loading.get(handle);
+    if (under) {
+      under.again ||= under.promise.then(() => this.load(handle, onloaded));
+      return under.again;
+    }
+    const promise = this.loadNow(handle, onloaded).finally(() => this.loading.delete(handle));
+    this.loading.set(handle, { promise, again: null });
+    return promise;
+  }
+
+  /** Events that arrive meanwhile wait. */
+  async loadNow(handle, onloaded) {
     const held = [];
     this.held.set(handle, held);
     try {
@@ -132,7 +144,6 @@ export class App {
     } finally {
       this.held.delete(handle);
     }
-    if (this.again) { this.again = false; await this.load(handle); }
   }
 
   /** Shows a session that is open. */

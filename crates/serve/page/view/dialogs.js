@@ -39,11 +39,15 @@ export class Questions {
     const { id, method } = question;
     const finish = (answer) => this.done(id, answer);
     const body = { select: selectBody, confirm: confirmBody, input: inputBody, editor: editorBody }[method](question, finish);
-    const title = el('h2', { id: 'question-title', text: question.title || 'A question', dir: 'auto' });
+    // A title of several lines is a question and what it is about.
+    const [head, ...rest] = String(question.title || 'A question').split('\n');
+    const title = el('h2', { id: 'question-title', text: head, dir: 'auto' });
+    const about = rest.join('\n').trim();
     const clock = el('p.dialog-clock', { role: 'timer' });
     this.more = el('p.dialog-more');
     const node = el('dialog.dialog', { aria: { labelledby: 'question-title' } },
       el('form', { method: 'dialog', onsubmit: (event) => { event.preventDefault(); body.submit?.(); } }, title,
+        about ? el('pre.dialog-about', { text: about, tabIndex: 0 }) : null,
         question.message ? el('p.dialog-message', { text: question.message, dir: 'auto' }) : null, ...body.nodes, clock, this.more));
     node.addEventListener('cancel', (event) => { event.preventDefault(); finish({ cancelled: true }); });
     document.body.append(node);

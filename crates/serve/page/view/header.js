@@ -28,7 +28,8 @@ export class Pickers {
     setText(this.model, name);
     this.model.title = state.model ? `Model: ${state.model.provider}/${state.model.id}` : 'No model';
     this.thinking.hidden = !state.model?.reasoning;
-    setText(this.thinking, state.thinkingLevel && state.thinkingLevel !== 'off' ? `Think: ${state.thinkingLevel}` : 'No thinking');
+    fill(this.thinking, icon('thought'), state.thinkingLevel || 'off');
+    this.thinking.setAttribute('aria-label', `Thinking: ${state.thinkingLevel || 'off'}`);
     this.permission.hidden = !state.permissionMode || state.permissionMode === 'off';
     setText(this.permission, { auto: 'Auto', ask: 'Ask first', 'read-only': 'Read only' }[state.permissionMode] || '');
     const usage = state.contextUsage;

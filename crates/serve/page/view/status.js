@@ -39,7 +39,8 @@ export class StatusLine {
       setText(this.text, compacting === 'manual' ? 'Compacting the conversation…' : 'The context is nearly full: compacting…');
       this.act = this.actions.abort;
     } else setText(this.text, this.word());
-    setText(this.time, running && !retry && session.runStarted ? duration(Math.floor((Date.now() - session.runStarted) / 1000) * 1000) : '');
+    const ran = session.runStarted ? Math.floor((Date.now() - session.runStarted) / 1000) : 0;
+    setText(this.time, running && !retry && ran ? duration(ran * 1000) : '');
     this.button.hidden = !this.act;
     setText(this.button, retry ? 'Give up' : 'Stop');
   }
