@@ -39,6 +39,8 @@ export class App {
   }
 
   failed(error) {
+    // A mistake of ours, not a refusal.
+    if (error instanceof TypeError || error instanceof RangeError) console.error(error);
     this.emit('notes', [{ level: 'error', text: error.message }]);
   }
 
@@ -210,10 +212,24 @@ export class App {
     if (changes.parts.has('stale')) {
       this.load(session.handle).then(() => this.refreshLists()).catch((error) => this.failed(error));
     }
+    if (event.type === 'bash_execution_update') this.watchShell(session, String(event.id ?? ''));
     if (changes.parts.has('settled') || changes.parts.has('usage') || changes.parts.has('refresh')) this.refresh();
     if (changes.parts.has('settled')) this.refreshLists();
     if (changes.notes) this.emit('notes', changes.notes);
     this.emit('change', { session, changes });
+  }
+
+  /** A shell command of another page: nobody says when it is over, but then the conversation is longer. */
+  watchShell(session, id) {
+    const item = session.shells.get(id);
+    if (!item || !item.pending || item.message.command) return;
+    clearTimeout(this.shellTimer);
+    this.shellTimer = setTimeout(async () => {
+      const state = await this.ask({ type: 'get_state' }, session.handle).catch(() => null);
+      if (!item.pending || !session.byKey.has(item.key)) return;
+      if (state && state.messageCount > session.messageCount) await this.load(session.handle).catch(() => {});
+      else this.watchShell(session, id);
+    }, 1500);
   }
 
   noteBusy(handle, event) {

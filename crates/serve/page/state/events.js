@@ -2,8 +2,7 @@
 
 /** @param {import('./session.js').Session} session @param {import('./session.js').Changes} changes */
 export function applyOther(session, event, changes) {
-  const act = ACTIONS[event.type];
-  if (act) act(session, event, changes);
+  if (Object.hasOwn(ACTIONS, event.type)) ACTIONS[event.type](session, event, changes);
 }
 
 const ACTIONS = {

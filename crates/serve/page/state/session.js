@@ -208,7 +208,7 @@ export class Session {
   noteCall(block, item, changes) {
     if (!block || block.type !== 'toolCall' || !block.id) return;
     const tool = this.tool(block.id);
-    tool.name = block.name || tool.name;
+    tool.name = String(block.name || tool.name);
     tool.item = item.key;
     if (!block.open && block.arguments) tool.args = block.arguments;
     if (block.open) tool.json = block.json;
@@ -227,7 +227,7 @@ export class Session {
 
   toolStart(event, changes) {
     const tool = this.tool(String(event.toolCallId));
-    tool.name = event.toolName || tool.name;
+    tool.name = String(event.toolName || tool.name);
     if (event.args) tool.args = event.args;
     tool.status = 'running';
     tool.startedAt = this.now();
@@ -244,7 +244,7 @@ export class Session {
   toolUpdate(event, changes) {
     const tool = this.tool(String(event.toolCallId));
     if (isOver(tool)) return;
-    tool.name = event.toolName || tool.name;
+    tool.name = String(event.toolName || tool.name);
     tool.status = 'running';
     tool.result = event.partialResult;
     this.orphan(tool, changes);
@@ -253,7 +253,7 @@ export class Session {
 
   toolEnd(event, changes) {
     const tool = this.tool(String(event.toolCallId));
-    tool.name = event.toolName || tool.name;
+    tool.name = String(event.toolName || tool.name);
     tool.status = event.isError ? 'error' : 'done';
     tool.result = event.result;
     tool.tookMs = event.durationMs ?? (tool.startedAt ? this.now() - tool.startedAt : undefined);
@@ -263,7 +263,7 @@ export class Session {
 
   takeResult(message, changes) {
     const tool = this.tool(String(message.toolCallId));
-    tool.name = message.toolName || tool.name;
+    tool.name = String(message.toolName || tool.name);
     tool.status = message.isError ? 'error' : 'done';
     tool.result = { content: message.content, details: message.details };
     this.orphan(tool, changes);

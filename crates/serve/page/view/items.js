@@ -10,6 +10,16 @@ import { showPicture } from './picture.js';
 
 /** @param {any} item @param {any} session @param {{ onedit?: (item: any) => void }} actions */
 export function viewOf(item, session, actions) {
+  try {
+    return made(item, session, actions);
+  } catch (error) {
+    // One message that we cannot show must not hide all others.
+    console.error(error);
+    return new UnknownView({ ...item, message: { content: 'This message cannot be shown.' } });
+  }
+}
+
+function made(item, session, actions) {
   switch (item.role) {
     case 'user': return new UserView(item, actions);
     case 'assistant': return new AnswerView(item, session);

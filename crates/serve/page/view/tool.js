@@ -39,7 +39,8 @@ export class ToolCard {
   /** Shows what changed. */
   update() {
     const { tool } = this;
-    const kind = KINDS[tool.name.toLowerCase()] || { label: tool.name || 'Tool', icon: 'tool', members: ANY };
+    const called = tool.name.toLowerCase();
+    const kind = Object.hasOwn(KINDS, called) ? KINDS[called] : { label: tool.name || 'Tool', icon: 'tool', members: ANY };
     if (this.iconName !== kind.icon) { this.iconName = kind.icon; fill(this.kindIcon, icon(kind.icon)); }
     setText(this.label, oneLine(kind.label, 60));
     this.showSubject(kind);
