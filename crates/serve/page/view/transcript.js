@@ -21,6 +21,7 @@ export class Transcript {
     this.from = 0;
     this.to = 0;
     this.atEnd = true;
+    this.lastTop = 0;
     this.list = el('div.transcript', { role: 'log', aria: { live: 'off', label: 'Conversation' } });
     this.blank = el('div.blank');
     this.jumpText = el('span');
@@ -133,7 +134,12 @@ export class Transcript {
   scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.scroller;
     const toGo = scrollHeight - scrollTop - clientHeight;
-    this.atEnd = toGo < NEAR && this.to >= (this.session?.items.length || 0);
+    const isUp = scrollTop < this.lastTop - 1;
+    this.lastTop = scrollTop;
+    if (toGo < NEAR && this.to >= (this.session?.items.length || 0)) this.atEnd = true;
+    else if (isUp) this.atEnd = false;
+    // The content grew under us before this was told: nobody scrolled.
+    else if (this.atEnd) this.stick();
     if (scrollTop < AHEAD && this.from > 0) this.more(-1);
     else if (toGo < AHEAD && this.session && this.to < this.session.items.length) this.more(1);
     this.showJump();
@@ -155,6 +161,7 @@ export class Transcript {
       if (this.to - this.from > WINDOW) this.cutTop(this.to - this.from - WINDOW);
     }
     if (anchor) this.scroller.scrollTop += anchor.node.getBoundingClientRect().top - anchor.top;
+    this.lastTop = this.scroller.scrollTop;
   }
 
   /** The first item that can be seen. */
@@ -169,6 +176,7 @@ export class Transcript {
 
   stick() {
     this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.lastTop = this.scroller.scrollTop;
   }
 
   /** Goes to the end of the conversation. */
@@ -195,8 +203,7 @@ export class Transcript {
   }
 
   showJump() {
-    const below = this.session ? this.session.items.length - this.to : 0;
     this.jump.hidden = this.atEnd;
-    setText(this.jumpText, this.session?.running ? 'New output' : below > 0 ? 'To the end' : 'To the end');
+    setText(this.jumpText, this.session?.running ? 'New output' : 'To the end');
   }
 }
