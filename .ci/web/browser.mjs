@@ -42,7 +42,7 @@ export async function open(program) {
       await self.until("document.readyState === 'complete'");
     },
     /** Until the page shows a session. */
-    async ready() { await self.until("document.body.dataset.phase === 'open' && document.querySelector('#name .name-text')"); },
+    async ready() { await self.until("document.body.dataset.phase === 'open' && document.body.dataset.session"); },
     text: (selector) => browser.evaluate(`document.querySelector(${JSON.stringify(selector)})?.innerText ?? null`),
     count: (selector) => browser.evaluate(`document.querySelectorAll(${JSON.stringify(selector)}).length`),
     async type(text) { await browser.send('Input.insertText', { text }); },

@@ -132,6 +132,7 @@ function openUrl({ url, text }) {
 function address(session) {
   const url = new URL(location.href);
   const id = session.state.sessionId;
+  document.body.dataset.session = id || '';
   if (!id || url.searchParams.get('session') === id) return;
   url.searchParams.set('session', id);
   history.replaceState(null, '', url.pathname + url.search);

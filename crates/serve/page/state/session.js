@@ -75,6 +75,8 @@ export class Session {
     this.state = state;
     this.running = Boolean(state.isStreaming || state.isRetrying);
     if (this.running) this.runStarted ??= this.now();
+    // A page that came late does not know which retry it is.
+    if (state.isRetrying) this.retry ??= { attempt: null, most: null, until: 0, error: '' };
     this.compacting = state.isCompacting ? this.compacting || 'manual' : null;
     this.todos = Array.isArray(state.todoPhases) ? state.todoPhases : [];
   }

@@ -1,6 +1,6 @@
 // The header (name, menu of the session) and the pickers beside the composer: model, thinking, permission, context and cost.
 
-import { cost, count, shortPath, tokens } from '../lib/format.js';
+import { cost, shortPath, tokens } from '../lib/format.js';
 import { el, fill, icon, setText } from '../lib/dom.js';
 import { openMenu } from './menu.js';
 
@@ -91,7 +91,7 @@ export class Pickers {
       stats && stats.tokens.cacheRead ? line('of it cached', tokens(stats.tokens.cacheRead)) : null,
       stats ? line('Output', tokens(stats.tokens.output)) : null,
       stats ? line('Cost', cost(stats.cost)) : null,
-      stats ? line('Messages', count(stats.totalMessages, 'message')) : null);
+      stats ? line('Messages', String(stats.totalMessages)) : null);
     const { autoCompactionEnabled } = session.state;
     openMenu(this.meter, { title: 'Context', head, entries: [
       { label: 'Compact now', icon: 'shrink', pick: () => this.compact() },

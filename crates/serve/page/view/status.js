@@ -33,7 +33,8 @@ export class StatusLine {
     this.act = null;
     if (retry) {
       const left = Math.max(0, Math.ceil((retry.until - Date.now()) / 1000));
-      setText(this.text, `${retry.error || 'The provider failed.'} ${left ? `Trying again in ${left} s` : 'Trying again'} (${retry.attempt} of ${retry.most})`);
+      const which = retry.attempt === null ? '' : ` (${retry.attempt} of ${retry.most})`;
+      setText(this.text, `${left ? `Trying again in ${left} s` : 'Trying again'}${which}: ${retry.error || 'the provider failed'}`);
       this.act = this.actions.abortRetry;
     } else if (compacting) {
       setText(this.text, compacting === 'manual' ? 'Compacting the conversation…' : 'The context is nearly full: compacting…');
