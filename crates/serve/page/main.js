@@ -17,6 +17,7 @@ import { announce, toast } from './view/toasts.js';
 import { Transcript } from './view/transcript.js';
 import { listenToKeys } from './view/help.js';
 import { tint } from './view/theme.js';
+import { followViewport } from './view/viewport.js';
 import { Actions, emptyPage } from './actions.js';
 
 const find = (id) => document.getElementById(id);
@@ -162,6 +163,7 @@ addEventListener('online', () => app.connection.wake());
 document.addEventListener('visibilitychange', () => { if (!document.hidden) app.connection.wake(); });
 addEventListener('pageshow', (event) => { if (event.persisted) app.connection.wake(); });
 tint();
-composer.field.focus({ preventScroll: true });
+followViewport();
+if (matchMedia('(pointer: fine)').matches) composer.field.focus({ preventScroll: true });
 app.connection.connect();
 if ('serviceWorker' in navigator && isSecureContext) navigator.serviceWorker.register('./sw.js').catch(() => {});

@@ -18,6 +18,7 @@ export class SideBar {
     this.node = node;
     this.actions = actions;
     this.most = FIRST;
+    this.isWide = matchMedia('(min-width: 1000px)');
     this.search = el('input', { type: 'search', placeholder: 'Search sessions', autocomplete: 'off', spellcheck: false, aria: { label: 'Search sessions' }, oninput: () => { this.most = FIRST; this.render(); } });
     this.list = el('div.sessions', { role: 'list' });
     this.shade = el('div.shade', { onclick: () => this.toggle(false) });
@@ -29,7 +30,6 @@ export class SideBar {
       el('nav.side-list', { aria: { label: 'Sessions' } }, this.list));
     node.after(this.shade);
     node.addEventListener('keydown', (event) => this.key(event));
-    this.isWide = matchMedia('(min-width: 1000px)');
     this.isWide.addEventListener('change', () => this.settle());
     this.settle();
   }
@@ -46,6 +46,8 @@ export class SideBar {
     this.node.classList.toggle('open', on);
     document.body.classList.toggle('side-open', on);
     this.node.inert = !on;
+    // Where it covers the page, the page cannot be reached behind it.
+    document.querySelector('.main').inert = on && !this.isWide.matches;
     if (remember && this.isWide.matches) keep('side', on);
     if (on && !this.isWide.matches) this.search.focus({ preventScroll: true });
   }

@@ -27,7 +27,7 @@ export class Transcript {
     this.jumpText = el('span');
     this.jump = el('button.jump', { type: 'button', hidden: true, onclick: () => this.toEnd(true) }, icon('down'), this.jumpText);
     scroller.append(this.blank, this.list);
-    scroller.after(this.jump);
+    scroller.nextElementSibling.prepend(this.jump);
     scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
     this.dirtyItems = new Set();
     this.dirtyBlocks = new Map();

@@ -81,6 +81,7 @@ const BYTES: &[(&str, &[u8])] = &files![
     "view/toolbody.js",
     "view/transcript.js",
     "view/tree.js",
+    "view/viewport.js",
 ];
 
 /// All files. They are packed when the first one is asked for.
