@@ -32,6 +32,7 @@ try {
   check('the token is gone', !(await page.evaluate('location.href')).includes('token'));
   await page.until("document.querySelector('.blank h1')");
 
+  await page.focus('#field');
   await page.type('List the files in this directory');
   await page.key('Enter');
   await page.until(`${end('.answer')}?.innerText.includes('came back')`, 15000);

@@ -164,6 +164,6 @@ document.addEventListener('visibilitychange', () => { if (!document.hidden) app.
 addEventListener('pageshow', (event) => { if (event.persisted) app.connection.wake(); });
 tint();
 followViewport();
-if (matchMedia('(pointer: fine)').matches) composer.field.focus({ preventScroll: true });
+if (!matchMedia('(pointer: coarse)').matches) composer.field.focus({ preventScroll: true });
 app.connection.connect();
 if ('serviceWorker' in navigator && isSecureContext) navigator.serviceWorker.register('./sw.js').catch(() => {});
