@@ -86,6 +86,17 @@ export async function shellCommands(page, agent) {
   same('without marks', agent.asked('bash')[1].command, 'secret');
 }
 
+export async function stoppingAShellCommand(page, agent) {
+  agent.onbash = (command, ok) => { agent.onabortbash = () => ok({ output: 'so far', cancelled: true, truncated: false }); };
+  await page.focus('#field');
+  await page.type('!sleep 100');
+  await page.key('Enter', CTRL);
+  await page.until("document.querySelector('.shell') && !document.querySelector('.stop').hidden");
+  await page.click('.stop');
+  await page.until("document.querySelector('.shell .remark')?.innerText.includes('stopped') && document.querySelector('.stop').hidden");
+  same('nothing else was stopped', agent.asked('abort').length, 0);
+}
+
 export async function images(page, agent) {
   const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC';
   const give = (kind) => `(() => { const bytes = Uint8Array.from(atob('${picture}'), (one) => one.charCodeAt(0)); const data = new DataTransfer();

@@ -56,6 +56,11 @@ export async function aNewSession(page, agent) {
   await page.click('.new-session');
   await page.until("document.querySelector('.blank h1')");
   same('in the same directory', agent.asked('open_session')[0].cwd, '/home/ada/rack');
+  await side(page);
+  await page.evaluate("document.querySelector('[title=\"New session in site\"]').click()");
+  await page.until("document.querySelector('.name')?.innerText.includes('New session')");
+  await page.wait(200);
+  same('in another one', agent.asked('open_session')[1].cwd, '/home/ada/gears/site');
 }
 aNewSession.prepare = fill;
 

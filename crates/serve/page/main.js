@@ -38,7 +38,7 @@ const banner = new Banner(find('banner'), { connect: () => app.connection.connec
 const side = new SideBar(find('side'), {
   show: (handle) => app.show(handle).catch((error) => app.failed(error)),
   openFile: (path) => actions.openFile(path),
-  create: () => app.create().catch((error) => app.failed(error)),
+  create: (cwd) => app.create(cwd).catch((error) => app.failed(error)),
   rename: (row) => actions.rename(row),
   close: (handle) => app.shut(handle).catch((error) => app.failed(error)),
 });
@@ -62,7 +62,7 @@ function showParts(session, parts = null) {
   const wants = (...names) => !parts || parts.has('all') || names.some((name) => parts.has(name));
   if (wants('status')) status.update(session);
   if (wants('status', 'state')) {
-    composer.update({ running: session.running || Boolean(session.compacting), online: app.connection.phase === 'open' });
+    composer.update(composing(session));
     document.body.classList.toggle('running', session.running);
   }
   if (wants('state')) pickers.update(session);
@@ -81,9 +81,16 @@ function showTodoList(session) {
   });
 }
 
+function composing(session) {
+  return {
+    running: session.running || Boolean(session.compacting), online: app.connection.phase === 'open',
+    hasShell: [...session.shells.values()].some((item) => item.pending),
+  };
+}
+
 app.on('phase', ({ phase, retryAt }) => {
   banner.update(phase, retryAt);
-  composer.update({ running: app.session.running, online: phase === 'open' });
+  composer.update(composing(app.session));
 });
 app.on('show', (session) => {
   transcript.show(session);

@@ -177,8 +177,8 @@ export class App {
   }
 
   /** Opens a new session beside the others and shows it. */
-  async create() {
-    const cwd = this.open.find((one) => (one.session || '') === this.current)?.cwd;
+  async create(where = null) {
+    const cwd = where || this.open.find((one) => (one.session || '') === this.current)?.cwd;
     const opened = await this.ask({ type: 'open_session', ...(cwd ? { cwd } : {}) }, '');
     await this.refreshOpen();
     await this.show(opened.session);

@@ -182,6 +182,7 @@ export class Session {
     const changes = this.changes();
     const message = { role: 'bashExecution', command, output: '', excludeFromContext };
     this.shells.set(id, this.push({ role: 'bashExecution', pending: true, shell: id, message }, changes));
+    changes.parts.add('status');
     return changes;
   }
 
@@ -190,6 +191,7 @@ export class Session {
     const changes = this.changes();
     const item = this.shells.get(id);
     this.shells.delete(id);
+    changes.parts.add('status');
     if (!item || !this.byKey.has(item.key)) return changes;
     item.pending = false;
     item.message = { ...item.message, ...(result || { cancelled: true }) };

@@ -57,7 +57,7 @@ export class Composer {
       this.submit(event.altKey);
     } else if (event.key === 'Escape') {
       if (this.isShell && this.field.value.replace(/!+/, '').trim() === '') this.set('');
-      else if (this.running) { event.preventDefault(); this.actions.stop(); }
+      else if (this.running || this.hasShell) { event.preventDefault(); this.actions.stop(); }
     } else if (event.key === 'ArrowUp' || event.key === 'ArrowDown') this.recallSaid(event);
   }
 
@@ -115,7 +115,7 @@ export class Composer {
     this.shellMark.hidden = !isShell;
     setText(this.shellMark, value.startsWith('!!') ? 'Shell, not seen by the model' : 'Shell');
     this.sendButton.disabled = !(hasText || (this.attachments.images.length && !isShell)) || !this.online || this.sending;
-    this.stopButton.hidden = !this.running;
+    this.stopButton.hidden = !(this.running || this.hasShell);
     this.sendButton.hidden = Boolean(this.running) && this.sendButton.disabled && !this.sending;
     this.modeButton.hidden = !this.running || isShell || this.sendButton.hidden;
     this.field.placeholder = this.running ? 'Say something while it works…' : 'Ask, or / for commands, ! for the shell';
@@ -126,9 +126,10 @@ export class Composer {
   }
 
   /** The session's state. */
-  update({ running, online }) {
-    if (this.running === running && this.online === online) return;
+  update({ running, online, hasShell = false }) {
+    if (this.running === running && this.online === online && this.hasShell === hasShell) return;
     this.running = running;
+    this.hasShell = hasShell;
     this.online = online;
     this.look();
   }

@@ -104,10 +104,18 @@ export class SideBar {
     const rest = rows.length - open.length - this.most;
     const focused = document.activeElement?.closest?.('.session')?.dataset.id;
     fill(this.list, groups.filter(([, list]) => list.length).flatMap(([title, list]) => [
-      el('h3.side-group', { text: title === 'Open' ? title : baseName(title) || '/', title }), ...list.map((row) => this.row(row))]),
+      this.heading(title), ...list.map((row) => this.row(row))]),
     rest > 0 ? el('button.more', { type: 'button', text: `Show ${rest} more`, onclick: () => { this.most += 200; this.render(); } }) : null,
     rows.length ? null : el('p.side-empty', { text: words.length ? 'No session has these words.' : 'No sessions yet.' }));
     if (focused) this.list.querySelector(`[data-id="${CSS.escape(focused)}"] .session-open`)?.focus({ preventScroll: true });
+  }
+
+  /** A directory's name, with a button for a new session there. */
+  heading(title) {
+    if (title === 'Open') return el('h3.side-group', { text: title });
+    const name = baseName(title) || '/';
+    return el('div.side-group', { title }, el('h3', { text: name }),
+      title ? iconButton('plus', `New session in ${name}`, () => { this.actions.create(title); this.leave(); }, { class: 'small' }) : null);
   }
 
   row(row) {
