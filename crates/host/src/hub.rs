@@ -276,7 +276,7 @@ pub(crate) async fn turn_away(outbox: &Outbox, mail: Mail, error: &str) {
         Mail::Command(origin, _) | Mail::Connection(origin, _) => {
             outbox.respond(origin, Err(error.to_owned())).await;
         }
-        Mail::Reject(response) => drop(outbox.response(response).await),
+        Mail::Reject(client, response) => drop(outbox.response(client, response).await),
         // Answers to a session that is gone interest nobody.
         Mail::Describe(_) | Mail::Frame(_) => {}
     }

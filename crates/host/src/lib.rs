@@ -24,5 +24,5 @@ pub use agent::{Agent, Maker, Options, SessionHome};
 pub use error::HostError;
 pub use hub::{AgentFor, Hub, Lane};
 pub use mail::{Mail, Mailbox, Slot, mailbox};
-pub use outbox::{Origin, Outbox, Outgoing, WriterGone, outbox};
+pub use outbox::{ClientId, Origin, Outbox, Outgoing, WriterGone, outbox};
 pub use session::{Answer, Dialog, NoAnswer, Opening, Session, Show, Ui};

@@ -12,7 +12,7 @@ use wire::reply::OpenSession;
 use wire::{Command, Lane, Response};
 
 use crate::limits;
-use crate::outbox::Origin;
+use crate::outbox::{ClientId, Origin};
 
 /// A thing for the session to deal with.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub enum Mail {
     /// An answer of the host to a question of ours.
     Frame(Frame),
     /// A line that was no command; the answer is ready and only has to keep its place.
-    Reject(Response),
+    Reject(ClientId, Response),
     /// The hub wants to know what the session is.
     Describe(oneshot::Sender<OpenSession>),
 }
@@ -35,7 +35,7 @@ impl Mail {
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Command(_, command) => command.lane() == Lane::Control,
-            Self::Reject(_) | Self::Connection(..) => false,
+            Self::Reject(..) | Self::Connection(..) => false,
             Self::Describe(_) | Self::Frame(_) => true,
         }
     }
@@ -57,7 +57,7 @@ impl Letter {
     pub(crate) fn command(&self) -> Option<&Command> {
         match &self.mail {
             Mail::Command(_, command) => Some(command),
-            Mail::Connection(..) | Mail::Reject(_) | Mail::Describe(_) | Mail::Frame(_) => None,
+            Mail::Connection(..) | Mail::Reject(..) | Mail::Describe(_) | Mail::Frame(_) => None,
         }
     }
 
@@ -134,6 +134,13 @@ impl Slot {
     /// Is nobody there to take mail out?
     pub(crate) fn is_closed(&self) -> bool {
         self.0.is_closed()
+    }
+
+    /// Puts mail in from a task, for a session or for the first one; waits while there is no room. `held` is dropped when the
+    /// mail is taken out. False when the session is gone.
+    pub async fn post(&self, mail: Mail, to: Option<Box<str>>, held: impl Any + Send) -> bool {
+        let _held: Option<Box<dyn Any + Send>> = Some(Box::new(held));
+        self.0.send(Letter { mail, to, _held }).await.is_ok()
     }
 
     /// Puts mail in from a task. False when the session is gone.

@@ -20,7 +20,7 @@ pub enum Outgoing {
     /// An event, for every client.
     Event(Arc<Event>),
     /// A response, for the one that asked.
-    Response(Response),
+    Response(ClientId, Response),
     /// A command of the connection, for the writer to carry out and to answer at this place. With `replay` comes the session
     /// as it is at this place.
     Connection(Origin, Command, Option<Box<Snapshot>>),
@@ -33,9 +33,16 @@ pub enum Outgoing {
 #[error("nobody writes any more")]
 pub struct WriterGone;
 
+/// One of the clients of a door that several use at once; where there is only one it is the default. Numbers are never used
+/// twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ClientId(pub u64);
+
 /// Whom to answer.
 #[derive(Debug, Clone)]
 pub struct Origin {
+    /// Who asked.
+    pub client: ClientId,
     /// The command's `id`, if it had one.
     pub id: Option<Box<RawValue>>,
     /// The command's name.
@@ -81,8 +88,8 @@ impl Outbox {
     ///
     /// # Errors
     /// When the writer is gone.
-    pub async fn response(&self, response: Response) -> Result<(), WriterGone> {
-        self.send(Outgoing::Response(response)).await
+    pub async fn response(&self, client: ClientId, response: Response) -> Result<(), WriterGone> {
+        self.send(Outgoing::Response(client, response)).await
     }
 
     /// Waits until everything sent before was written.
@@ -98,6 +105,11 @@ impl Outbox {
     /// For an output that nobody answers and that shows nothing by itself: every question gets its default at once.
     pub fn render_nothing(&self) {
         self.rendered.nothing();
+    }
+
+    /// For an output that several clients read: what one of them does not render another may.
+    pub fn render_all(&self) {
+        self.rendered.shared();
     }
 
     /// Does a frame by this method reach somebody?
@@ -166,11 +178,14 @@ impl Outbox {
     pub(crate) async fn respond(&self, origin: Origin, outcome: Result<Reply, String>) {
         let command = Some(origin.command.into());
         let _gone = self
-            .response(Response {
-                id: origin.id,
-                command,
-                outcome,
-            })
+            .response(
+                origin.client,
+                Response {
+                    id: origin.id,
+                    command,
+                    outcome,
+                },
+            )
             .await;
     }
 

@@ -12,6 +12,9 @@ use wire::ui::{UiMethod, UiMethods};
 /// Set when the client leaves `extension_ui_request` out of the events that it wants.
 const DEAF: u32 = 1 << 16;
 
+/// Set when many clients listen, none of which speaks for the others.
+const SHARED: u32 = 1 << 17;
+
 /// What the client renders; everything until it says otherwise. Clones share it.
 #[derive(Debug, Clone)]
 pub(crate) struct Rendered(Arc<AtomicU32>);
@@ -28,6 +31,12 @@ impl Rendered {
         self.0.store(DEAF, Ordering::Relaxed);
     }
 
+    /// Many are there, and more may come: everything reaches somebody, whatever one of them says.
+    pub(crate) fn shared(&self) {
+        self.0
+            .store(SHARED | u32::from(UiMethods::ALL.bits()), Ordering::Relaxed);
+    }
+
     /// Does a frame by this method reach somebody?
     pub(crate) fn has(&self, method: UiMethod) -> bool {
         let bits = self.0.load(Ordering::Relaxed);
@@ -38,6 +47,9 @@ impl Rendered {
     /// Listens to a `hello`. What it says nothing of, or nothing that can be understood, stays.
     pub(crate) fn hear(&self, hello: &HelloParams) {
         let mut bits = self.0.load(Ordering::Relaxed);
+        if bits & SHARED != 0 {
+            return;
+        }
         let methods = match &hello.ui {
             Some(Value::Null) => Some(UiMethods::ALL),
             wish => wish.as_ref().and_then(UiMethods::read),
@@ -81,6 +93,9 @@ mod tests {
         rendered.hear(&hello(json!({"events": ["hook_ui_request"]})));
         assert!(rendered.has(UiMethod::Select) && !rendered.has(UiMethod::Confirm));
         rendered.hear(&hello(json!({"ui": null, "events": null})));
+        assert!(rendered.has(UiMethod::Confirm));
+        rendered.shared();
+        rendered.hear(&hello(json!({"ui": []})));
         assert!(rendered.has(UiMethod::Confirm));
         rendered.nothing();
         assert!(!rendered.has(UiMethod::Select));

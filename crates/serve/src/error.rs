@@ -18,6 +18,9 @@ pub enum Error {
     /// The writer is gone, so nothing can be sent.
     #[error("the output is closed")]
     Closed,
+    /// A web door cannot be opened; the text says why.
+    #[error("{0}")]
+    Web(String),
     /// A thread could not be started.
     #[error("could not start a thread: {0}")]
     Thread(#[source] io::Error),

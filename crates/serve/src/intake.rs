@@ -1,14 +1,41 @@
 //! What a line means in the dialect it came in, where that is not the same for all (dialects.md 5, rows 12, 15 and 16).
 //! Behind this, nobody knows dialects.
 
+use host::{ClientId, Mail, Origin};
 use wire::command::{MessageParams, PromptParams};
+use wire::hosted::Frame;
 use wire::{Command, Dialect, Response};
 
 use crate::manner::Manner;
+use crate::parse::{Inbound, session_of};
+
+/// What a line is for a session, and the handle of the session; `None` for what is to be ignored: answers to questions that
+/// nobody can have asked (dialects.md 2), and the end of input, which is no line.
+#[must_use]
+pub(crate) fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail, Option<Box<str>>)> {
+    match inbound {
+        Inbound::Request(request) => {
+            let origin = Origin {
+                client,
+                id: request.id,
+                command: request.command.name(),
+            };
+            let mail = if request.command.is_of_connection() {
+                Mail::Connection(origin, request.command)
+            } else {
+                Mail::Command(origin, command(request.command, manner.dialect))
+            };
+            Some((mail, request.session))
+        }
+        Inbound::Rejected(response) => Some((Mail::Reject(client, refusal(response, manner)), None)),
+        Inbound::Frame(name, line) => Some((Mail::Frame(Frame::parse(name, &line)?), session_of(&line))),
+        Inbound::Eof => None,
+    }
+}
 
 /// The answer to a line that is no command.
 #[must_use]
-pub(crate) fn refusal(mut response: Response, manner: Manner) -> Response {
+fn refusal(mut response: Response, manner: Manner) -> Response {
     // A client that never sees the id of an unknown command waits in vain, so it must have asked for this dialect by name.
     if manner.chosen && manner.dialect == Dialect::Xcsh {
         response.id = None;
@@ -18,7 +45,7 @@ pub(crate) fn refusal(mut response: Response, manner: Manner) -> Response {
 
 /// A command in today's terms. Its answer goes by the name that the client wrote.
 #[must_use]
-pub(crate) fn command(command: Command, dialect: Dialect) -> Command {
+fn command(command: Command, dialect: Dialect) -> Command {
     match command {
         // It has no command for queues, and a second prompt was never refused.
         Command::Prompt(params) if dialect == Dialect::Early && params.streaming_behavior.is_none() => {

@@ -20,6 +20,7 @@ pub mod stdin;
 pub mod stdio;
 #[cfg(test)]
 mod tests;
+pub mod web;
 pub mod writer;
 
 pub use codec::{Line, LineReader};

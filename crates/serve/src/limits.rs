@@ -60,3 +60,60 @@ pub const WATCH_STACK: usize = 64 * 1024;
 
 /// Most handles that a `hello` may name.
 pub const MAX_SESSIONS: usize = 4_096;
+
+/// Clients of a web door at the same time: sockets, streams of events and commands that wait for their answer.
+pub const WEB_CLIENTS: usize = 1_200;
+
+/// Connections to a web door at the same time; more are told so with 503.
+pub const WEB_CONNECTIONS: usize = 2_000;
+
+/// Bytes of events that a web door keeps for clients that read slowly or come back.
+pub const WEB_LOG_BYTES: usize = 16 * 1024 * 1024;
+
+/// Events that it keeps for them.
+pub const WEB_LOG_ENTRIES: usize = 20_000;
+
+/// Bytes of answers that may wait for one client of a web door.
+pub const WEB_PRIVATE_BYTES: usize = 256 * 1024 * 1024;
+
+/// About how many bytes a client is given at once.
+pub const WEB_READ_BYTES: usize = 256 * 1024;
+
+/// Longest message of a client, in bytes: an image of 20 MB in base64 with room to spare (web.md R6).
+pub const WEB_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes of messages of all clients that may wait for a session.
+pub const WEB_INPUT_BYTES: usize = 256 * 1024 * 1024;
+
+/// Buffer of a socket for what it reads, in bytes. It grows with what comes.
+pub const WEB_SOCKET_BUFFER: usize = 4 * 1024;
+
+/// How long deltas are collected before they are shown: sixty pictures a second.
+pub const WEB_PICTURE: Duration = Duration::from_millis(16);
+
+/// Silence after which a client is asked whether it is there.
+pub const WEB_PING: Duration = Duration::from_secs(20);
+
+/// Pings in a row that a client may leave unanswered.
+pub const WEB_PINGS_MISSED: u32 = 2;
+
+/// Longest wait for a client to take a frame.
+pub const WEB_SEND_WAIT: Duration = Duration::from_secs(30);
+
+/// Longest wait for the answer to a command that came over plain HTTP.
+pub const WEB_ANSWER_WAIT: Duration = Duration::from_secs(600);
+
+/// Longest wait for the head of a request, also between requests of one connection.
+pub const WEB_HEAD_WAIT: Duration = Duration::from_secs(15);
+
+/// Longest head of a request, in bytes.
+pub const WEB_HEAD_BYTES: usize = 32 * 1024;
+
+/// Longest wait for clients to go when the agent ends.
+pub const WEB_CLOSE_WAIT: Duration = Duration::from_secs(2);
+
+/// Wrong tokens within [`WEB_WRONG_WINDOW`] before more of them are refused unseen.
+pub const WEB_WRONG_TOKENS: usize = 20;
+
+/// See [`WEB_WRONG_TOKENS`].
+pub const WEB_WRONG_WINDOW: Duration = Duration::from_secs(60);

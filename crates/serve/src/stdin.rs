@@ -5,8 +5,7 @@ use std::io::Read;
 use std::sync::Arc;
 use std::thread;
 
-use host::{Mail, Origin, Slot};
-use wire::hosted::Frame;
+use host::{ClientId, Slot};
 
 use crate::budget::{Budget, Held};
 use crate::codec::{Line, LineReader};
@@ -14,7 +13,7 @@ use crate::error::Error;
 use crate::intake;
 use crate::limits::{INPUT_QUEUE_BYTES, IO_STACK, MAX_LINE};
 use crate::manner::Spoken;
-use crate::parse::{Inbound, parse_line, session_of, too_long};
+use crate::parse::{Inbound, parse_line, too_long};
 
 /// What the reader accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,27 +46,12 @@ pub fn spawn(
 ) -> Result<(), Error> {
     spawn_with(input, options, move |inbound, held| {
         let manner = spoken.hear(&inbound);
-        let (mail, session) = match inbound {
-            Inbound::Request(request) => {
-                let origin = Origin {
-                    id: request.id,
-                    command: request.command.name(),
-                };
-                let mail = if request.command.is_of_connection() {
-                    Mail::Connection(origin, request.command)
-                } else {
-                    Mail::Command(origin, intake::command(request.command, manner.dialect))
-                };
-                (mail, request.session)
-            }
-            Inbound::Rejected(response) => (Mail::Reject(intake::refusal(response, manner)), None),
-            Inbound::Frame(name, line) => match Frame::parse(name, &line) {
-                Some(frame) => (Mail::Frame(frame), session_of(&line)),
-                // Answers to questions that nobody can have asked are ignored (dialects.md 2).
-                None => return true,
-            },
+        if matches!(inbound, Inbound::Eof) {
             // Dropping the slot is what ends the session.
-            Inbound::Eof => return false,
+            return false;
+        }
+        let Some((mail, session)) = intake::mail(inbound, manner, ClientId::default()) else {
+            return true;
         };
         slot.put(mail, session, held)
     })

@@ -175,7 +175,7 @@ fn fill(
                         }
                         connection.event(from, &event, now, batch);
                     }
-                    Outgoing::Response(response) => connection.response(from, &response, now, batch),
+                    Outgoing::Response(_, response) => connection.response(from, &response, now, batch),
                     Outgoing::Connection(origin, command, snapshot) => {
                         connection.answer(from, origin, &command, snapshot, now, batch);
                     }

@@ -15,8 +15,8 @@ use super::prompting::Later;
 impl Session {
     pub(super) async fn on_mail(&mut self, mail: Mail) {
         match mail {
-            Mail::Reject(response) => {
-                let _gone = self.outbox.response(response).await;
+            Mail::Reject(client, response) => {
+                let _gone = self.outbox.response(client, response).await;
             }
             Mail::Connection(origin, command) => {
                 if let Command::Hello(params) = &command {

@@ -490,6 +490,18 @@ const WEB: &[Flag] = &[
         set!(push web_origins),
         "Another origin pages may come from; repeatable",
     ),
+    value(
+        &["--web-cert"],
+        "FILE",
+        set!(web_cert),
+        "Certificates (PEM): TLS, with --web-key",
+    ),
+    value(
+        &["--web-key"],
+        "FILE",
+        set!(web_key),
+        "The key of the certificate (PEM)",
+    ),
     switch(
         &["--web-insecure"],
         |a| a.web_insecure = true,

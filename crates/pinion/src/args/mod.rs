@@ -253,6 +253,10 @@ pub(crate) struct Args {
     pub(crate) web_token: Option<Option<String>>,
     /// `--web-allowed-origin`.
     pub(crate) web_origins: Vec<String>,
+    /// `--web-cert`.
+    pub(crate) web_cert: Option<String>,
+    /// `--web-key`.
+    pub(crate) web_key: Option<String>,
     /// `--web-insecure`.
     pub(crate) web_insecure: bool,
     /// `--serve-ui`.

@@ -2,6 +2,7 @@
 //! (pi-core.md 7.2); how each works is in its file.
 
 mod auth;
+mod browse;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
@@ -14,6 +15,7 @@ mod rpc;
 mod schema;
 mod text;
 mod trust;
+mod web;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,8 +44,8 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");
     }
-    if args.mode == Some(Mode::Web) {
-        bail!("--mode web is not available in this version");
+    if args.mode == Some(Mode::Web) && !args.files.is_empty() {
+        bail!("@file arguments are not supported in RPC/web mode");
     }
     if let Some(source) = &args.export {
         return export::run(source, args.messages.first().map(String::as_str), env);
@@ -68,6 +70,7 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     };
     match args.mode {
         Some(Mode::Rpc) => rpc::run(args, env, &setup, stdout),
+        Some(Mode::Web) => web::run(args, env, &setup, stdout),
         _ => oneshot::run(args, env, &setup, stdout),
     }
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use host::{Mail, Mailbox, Origin, Outgoing, Session, Slot};
+use host::{ClientId, Mail, Mailbox, Origin, Outgoing, Session, Slot};
 use serve::{Encoder, Form, Sink, StdoutWriter};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
@@ -114,6 +114,7 @@ async fn talk(
     };
     slot.send(Mail::Command(
         Origin {
+            client: ClientId::default(),
             id: None,
             command: "prompt",
         },
@@ -125,7 +126,7 @@ async fn talk(
     while let Some(item) = outgoing.recv().await {
         let event = match item {
             Outgoing::Event(event) => event,
-            Outgoing::Response(response) => {
+            Outgoing::Response(_, response) => {
                 if let Err(error) = response.outcome {
                     complain(&error);
                     return Ok(1);

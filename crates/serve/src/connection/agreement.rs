@@ -44,6 +44,14 @@ impl Agreement {
         }
     }
 
+    /// The same for somebody who wants to hear nothing.
+    pub(crate) fn without_events(self) -> Self {
+        Self {
+            events: Some(BTreeSet::new()),
+            ..self
+        }
+    }
+
     /// Frames of the user interface that were asked for by name. A client that takes back what it said gets what it began with.
     pub(crate) fn wanted_ui(&self, at_first: WantedUi) -> WantedUi {
         self.ui.map_or(at_first, |ui| WantedUi {

@@ -21,7 +21,8 @@ use crate::encode::Encoder;
 use crate::limits::BATCH_BYTES;
 use crate::manner::WantedUi;
 
-use self::agreement::Agreement;
+pub(crate) use self::agreement::Agreement;
+pub(crate) use self::describe::protocol;
 use self::numbers::Numbers;
 use self::voice::{Voice, Written};
 
@@ -226,7 +227,7 @@ impl Connection {
         self.agreement.dialect = self.first.encoder.manner().dialect;
         let outcome = match command {
             Command::GetProtocol(_) => {
-                let protocol = describe::protocol(&self.version, &self.agreement);
+                let protocol = protocol(&self.version, &self.agreement);
                 Ok(Reply::Protocol(Box::new(protocol)))
             }
             Command::Hello(params) => {

@@ -3,7 +3,7 @@
 //! without quadratic cost"; dialects.md 5, row 18). Where the lines go is not known here.
 
 mod answer;
-mod json;
+pub(crate) mod json;
 mod pending;
 mod vocabulary;
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use host::{Outbox, Outgoing, outbox};
+use host::{ClientId, Outbox, Outgoing, outbox};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use wire::{Event, Reply, Response, StreamEvent, Usage};
@@ -58,7 +58,7 @@ fn everything_arrives_in_order_before_close_returns() {
                 .collect::<Vec<_>>()
         });
         for id in 0..20_000 {
-            out.response(numbered(id)).await.unwrap();
+            out.response(ClientId::default(), numbered(id)).await.unwrap();
         }
         drop(out);
         writer.close(Duration::from_secs(60)).await.unwrap();
@@ -75,7 +75,7 @@ fn flush_waits_for_the_last_byte_while_senders_live() {
     block_on(async {
         let (mut reader, out, writer) = start(8, Form::Cumulative);
         out.event(delta("held back?".to_owned())).await.unwrap();
-        out.response(numbered(1)).await.unwrap();
+        out.response(ClientId::default(), numbered(1)).await.unwrap();
         out.event(delta("last".to_owned())).await.unwrap();
         out.flush().await.unwrap();
         let mut bytes = vec![0; 65_536];
@@ -101,7 +101,7 @@ fn a_reader_that_does_not_read_stops_the_sender_and_loses_nothing() {
             for id in 0..total {
                 // Alternating, so that nothing can be merged.
                 out.event(delta(text.clone())).await.unwrap();
-                out.response(numbered(id)).await.unwrap();
+                out.response(ClientId::default(), numbered(id)).await.unwrap();
                 count.store(id + 1, Ordering::SeqCst);
             }
         });
@@ -140,7 +140,7 @@ fn deltas_merge_while_the_reader_is_busy() {
         // Fills the pipe and both batches.
         for _ in 0..3 {
             out.event(delta("a".repeat(BATCH_BYTES))).await.unwrap();
-            out.response(numbered(0)).await.unwrap();
+            out.response(ClientId::default(), numbered(0)).await.unwrap();
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         for _ in 0..1_000 {
@@ -227,7 +227,7 @@ fn a_write_that_fails_ends_the_writer() {
             Encoder::new(Form::Delta),
             Sink::from_writer(Broken).unwrap(),
         );
-        out.response(numbered(1)).await.unwrap();
+        out.response(ClientId::default(), numbered(1)).await.unwrap();
         let ended = tokio::time::timeout(Duration::from_secs(20), writer.ended())
             .await
             .unwrap();

@@ -11,10 +11,11 @@ use wire::Event;
 use super::super::compacting::Asker;
 use super::saying::custom;
 use super::{Extended, News, Outcome, Then};
-use crate::outbox::Origin;
+use crate::outbox::{ClientId, Origin};
 
 fn origin() -> Origin {
     Origin {
+        client: ClientId::default(),
         id: None,
         command: "prompt",
     }

@@ -15,6 +15,7 @@ use wire::command::image_from_value;
 use wire::hosted::{Frame, HostToolResult, HostToolUpdate, HostUriResult, UriOperation};
 use wire::{Event, Response, ToolResult, UserBlock};
 
+use crate::outbox::ClientId;
 use crate::strings;
 
 use super::super::Session;
@@ -209,7 +210,7 @@ impl Session {
             command: Some("parse".into()),
             outcome: Err(error),
         };
-        let _gone = self.outbox.response(response).await;
+        let _gone = self.outbox.response(ClientId::default(), response).await;
     }
 }
 

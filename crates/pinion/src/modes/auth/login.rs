@@ -1,8 +1,8 @@
 //! `pinion auth login PROVIDER`: by browser, by device code, or a key from stdin.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use llm::ClientConfig;
 use llm::login::{AuthStore, Endpoints, Login, LoginError, Step, way};
 use llm::registry::Registry;
@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::input;
 use crate::args::Args;
 use crate::environment::{Environment, complain, say};
+use crate::modes::browse::browse;
 use crate::modes::runtime;
 use crate::setup;
 
@@ -137,21 +138,4 @@ pub(in crate::modes) fn show(step: Step<'_>, open: bool) {
         }
         Step::Note(note) => complain(note),
     }
-}
-
-/// Opens a page in the person's browser.
-fn browse(address: &str) -> anyhow::Result<()> {
-    let program = if cfg!(target_os = "macos") {
-        "open"
-    } else {
-        "xdg-open"
-    };
-    Command::new(program)
-        .arg(address)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .map(|_| ())
-        .with_context(|| format!("Cannot start {program}"))
 }

@@ -1,0 +1,47 @@
+// Browser tests of the page's features: node features.mjs CHROMIUM [NAME]. Each runs on a desktop and on a phone, against the scripted
+// agent of agent.mjs; pictures go into the folder that PICTURES names.
+
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Agent } from './agent.mjs';
+import { open } from './browser.mjs';
+import { serve } from './server.mjs';
+import * as connection from './tests/connection.mjs';
+import * as conversation from './tests/conversation.mjs';
+import * as composing from './tests/composing.mjs';
+import * as sessions from './tests/sessions.mjs';
+import * as asking from './tests/asking.mjs';
+import * as looks from './tests/looks.mjs';
+
+const [program, only] = process.argv.slice(2);
+const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/serve/page');
+const page = await open(program);
+let failed = 0;
+let passed = 0;
+for (const size of ['desktop', 'phone']) {
+  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...sessions, ...asking, ...looks })) {
+    if (only && name !== only) continue;
+    const agent = new Agent();
+    const server = await serve(root, { onclient: (client) => agent.join(client), token: test.token });
+    try {
+      await page.device(size, test.theme || 'light');
+      agent.prepare = test.prepare;
+      test.prepare?.(agent);
+      await page.goto(server.url + (test.query || ''));
+      if (!test.isClosed) await page.ready();
+      await test(page, agent, server);
+      if (page.trouble.length) throw new Error(page.trouble.join('; '));
+      const strange = page.requests.filter((url) => !url.startsWith(server.url) && !url.startsWith(server.url.replace('http', 'ws')) && !/^(data|blob|about|chrome)/.test(url));
+      if (strange.length) throw new Error(`asked elsewhere: ${strange}`);
+      passed += 1;
+    } catch (error) {
+      failed += 1;
+      console.log(`FAILED ${name} (${size}): ${error.message}`);
+      await page.picture(`failed-${name}`).catch(() => {});
+    }
+    server.close();
+  }
+}
+await page.close();
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed ? 1 : 0);

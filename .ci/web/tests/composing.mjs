@@ -1,0 +1,174 @@
+// The composer: sending, keys, steering, the queue, the shell, images, commands.
+
+import { check, same } from '../browser.mjs';
+import { sayUser, stream } from '../agent.mjs';
+
+const field = "document.querySelector('#field')";
+const ALT = 1;
+const CTRL = 2;
+const SHIFT = 8;
+
+export async function sendingAndNewLines(page, agent) {
+  await page.focus('#field');
+  await page.type('one');
+  await page.key('Enter', SHIFT);
+  await page.type('two');
+  if (page.size === 'phone') await page.click('.send');
+  else await page.key('Enter');
+  await page.until(`${field}.value === ''`);
+  same('the prompt', agent.asked('prompt')[0].message, 'one\ntwo');
+}
+
+export async function anInputMethodKeepsItsEnter(page, agent) {
+  await page.focus('#field');
+  await page.type('日本');
+  await page.evaluate(`${field}.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true }))`);
+  await page.evaluate(`${field}.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', isComposing: true, bubbles: true, cancelable: true }))`);
+  await page.wait(50);
+  same('prompts', agent.asked('prompt').length, 0);
+}
+
+export async function steeringAndTheQueue(page, agent) {
+  sayUser(agent, 'Work');
+  agent.say({ type: 'agent_start' });
+  await page.until("!document.querySelector('.stop').hidden");
+  await page.focus('#field');
+  await page.type('look at the tests first');
+  await page.click('.send');
+  await page.until("document.querySelectorAll('.queued').length === 1");
+  await page.type('then write the notes');
+  await page.key('Enter', ALT);
+  await page.until("document.querySelectorAll('.queued').length === 2");
+  same('how', agent.asked('prompt').map((one) => one.streamingBehavior), ['steer', 'followUp']);
+  await page.until("document.querySelectorAll('.queued .icon-button').length === 4");
+  await page.picture('queue');
+  await page.click('.queued:first-child .icon-button');
+  await page.until("document.querySelector('dialog textarea')");
+  await page.evaluate("document.querySelector('dialog textarea').value = 'changed'");
+  await page.click('dialog .primary');
+  await page.until("document.querySelector('.queued-text').innerText === 'changed'");
+  await page.until("document.querySelector('.queued:last-child .icon-button:last-child') && !document.querySelector('dialog')");
+  await page.click('.queued:last-child .icon-button:last-child');
+  await page.until("document.querySelectorAll('.queued').length === 1");
+}
+
+export async function stopping(page, agent) {
+  agent.say({ type: 'agent_start' });
+  stream(agent, [{ type: 'text', text: 'On and on' }], { end: false });
+  await page.until("!document.querySelector('.stop').hidden");
+  await page.focus('#field');
+  if (page.size === 'phone') await page.click('.stop');
+  else await page.key('Escape');
+  await page.until("document.querySelector('.stop').hidden");
+  same('aborts', agent.asked('abort').length, 1);
+}
+
+export async function shellCommands(page, agent) {
+  let finish;
+  agent.onbash = (command, ok) => {
+    agent.say({ type: 'bash_execution_update', id: command.id, delta: '\u001b[32mcompiling\u001b[0m\n' });
+    finish = () => ok({ output: '\u001b[32mcompiling\u001b[0m\ndone\n', exitCode: 3, cancelled: false, truncated: false });
+  };
+  await page.focus('#field');
+  await page.type('!make all');
+  await page.until("document.querySelector('.composer.is-shell')");
+  await page.picture('shell-mode');
+  await page.key('Enter', CTRL);
+  await page.until("document.querySelector('.shell .terminal')?.innerText.includes('compiling')");
+  check('it runs', (await page.text('.shell .remark')).includes('running'));
+  finish();
+  await page.until("document.querySelector('.shell .remark')?.innerText.includes('exit 3')");
+  await page.picture('shell-done');
+  await page.type('!!secret');
+  await page.key('Enter', CTRL);
+  await page.until("document.querySelectorAll('.shell').length === 2");
+  same('kept from the model', agent.asked('bash').map((one) => Boolean(one.excludeFromContext)), [false, true]);
+  same('without marks', agent.asked('bash')[1].command, 'secret');
+}
+
+export async function stoppingAShellCommand(page, agent) {
+  agent.onbash = (command, ok) => { agent.onabortbash = () => ok({ output: 'so far', cancelled: true, truncated: false }); };
+  await page.focus('#field');
+  await page.type('!sleep 100');
+  await page.key('Enter', CTRL);
+  await page.until("document.querySelector('.shell') && !document.querySelector('.stop').hidden");
+  await page.click('.stop');
+  await page.until("document.querySelector('.shell .remark')?.innerText.includes('stopped') && document.querySelector('.stop').hidden");
+  same('nothing else was stopped', agent.asked('abort').length, 0);
+}
+
+export async function images(page, agent) {
+  const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC';
+  const give = (kind) => `(() => { const bytes = Uint8Array.from(atob('${picture}'), (one) => one.charCodeAt(0)); const data = new DataTransfer();
+    data.items.add(new File([bytes], 'shot.png', { type: 'image/png' }));
+    const event = ${kind === 'paste' ? "new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })" : "new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })"};
+    ${kind === 'paste' ? field : 'document.body'}.dispatchEvent(event); })()`;
+  await page.evaluate(give('paste'));
+  await page.until("document.querySelectorAll('.attached .thumb').length === 1");
+  await page.evaluate(give('drop'));
+  await page.until("document.querySelectorAll('.attached .thumb').length === 2");
+  await page.picture('images');
+  await page.click('.attached .thumb .icon-button');
+  await page.until("document.querySelectorAll('.attached .thumb').length === 1");
+  await page.click('.send');
+  await page.until("document.querySelector('.attached').hidden");
+  same('the image', agent.asked('prompt')[0].images, [{ type: 'image', data: picture, mimeType: 'image/png' }]);
+}
+
+export async function slashCommands(page, agent) {
+  await page.focus('#field');
+  await page.type('/re');
+  await page.until("document.querySelector('.completion-entry')?.innerText.includes('/review')");
+  await page.picture('commands');
+  await page.key('Enter', CTRL);
+  same('what is typed', await page.evaluate(`${field}.value`), '/review ');
+  await page.type('now');
+  await page.key('Enter', CTRL);
+  await page.until(`${field}.value === ''`);
+  same('sent as it is', agent.asked('prompt')[0].message, '/review now');
+  await page.type('/name Better name');
+  await page.key('Enter', CTRL);
+  await page.until("document.querySelector('#name').innerText.includes('Better name')");
+}
+
+export async function earlierMessages(page, agent) {
+  sayUser(agent, 'first words');
+  sayUser(agent, 'second words');
+  await page.until("document.querySelectorAll('.user').length === 2");
+  await page.focus('#field');
+  await page.key('ArrowUp');
+  await page.until(`${field}.value === 'second words'`);
+  await page.key('ArrowUp');
+  await page.until(`${field}.value === 'first words'`);
+  await page.key('ArrowDown');
+  await page.key('ArrowDown');
+  await page.until(`${field}.value === ''`);
+}
+
+export async function pickers(page, agent) {
+  await page.click('.pick.model');
+  await page.until("document.querySelector('.menu:popover-open')");
+  await page.picture('models');
+  await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('Quick 2')).click()");
+  await page.until("document.querySelector('.pick.model').innerText === 'Quick 2'");
+  check('no thinking for this one', await page.evaluate("document.querySelector('.thinking-level').hidden"));
+  agent.first.model = agent.models[0];
+  agent.say({ type: 'agent_end', messages: [], willRetry: false });
+  await page.until("!document.querySelector('.thinking-level').hidden");
+  await page.click('.thinking-level');
+  await page.until("document.querySelectorAll('.menu:popover-open .menu-entry').length === 4");
+  await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('high')).click()");
+  await page.until("document.querySelector('.thinking-level').innerText.includes('high')");
+  same('asked', agent.asked('set_thinking_level')[0].level, 'high');
+}
+
+export async function todosAreAList(page, agent) {
+  agent.first.todos = [{ id: 'p', name: 'Work', tasks: [{ id: '1', content: 'Cut the teeth', status: 'completed' }, { id: '2', content: 'Oil it', status: 'in_progress' }] }];
+  agent.say({ type: 'todo_auto_clear' });
+  await page.until("document.querySelector('#todos')?.innerText.includes('Oil it')");
+  same('count', await page.text('.todos-count'), '1 / 2');
+  await page.click('.todos-head');
+  same('rows', await page.count('.todo'), 2);
+  await page.picture('todos');
+  await page.evaluate('localStorage.clear()');
+}

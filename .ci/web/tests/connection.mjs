@@ -1,0 +1,101 @@
+// Connecting, losing the connection, coming back; the token.
+
+import { check, same } from '../browser.mjs';
+import { sayUser, stream } from '../agent.mjs';
+
+const field = "document.querySelector('#field')";
+
+export async function nothingIsLostWhenTheConnectionBreaks(page, agent, server) {
+  sayUser(agent, 'Tell me a story');
+  agent.say({ type: 'agent_start' });
+  stream(agent, [{ type: 'text', text: 'Once upon a time ' }], { end: false });
+  await page.until("document.querySelector('.answer')?.innerText.includes('Once upon')");
+  await page.focus('#field');
+  await page.type('a draft that must stay');
+  server.cut(true);
+  await page.until("document.querySelector('.banner.shown')?.innerText.includes('lost')");
+  await page.picture('connection-lost');
+  agent.say({ type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: 0, delta: 'there was a rack' } });
+  server.cut(false);
+  await page.until("document.body.dataset.phase === 'open'", 15000);
+  agent.say({ type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: 0, delta: ' and a pinion.' } });
+  await page.until("document.querySelector('.answer')?.innerText.trim() === 'Once upon a time there was a rack and a pinion.'");
+  same('the draft', await page.evaluate(`${field}.value`), 'a draft that must stay');
+  same('one snapshot only', agent.asked('replay').length, 2);
+}
+
+export async function whatIsGoneFromTheLogIsLoadedAnew(page, agent, server) {
+  sayUser(agent, 'first');
+  await page.until("document.querySelectorAll('.user').length === 1");
+  server.cut(true);
+  sayUser(agent, 'second');
+  sayUser(agent, 'third');
+  agent.log = [];
+  server.cut(false);
+  await page.until("document.querySelectorAll('.user').length === 3", 15000);
+}
+
+export async function anotherAgentAtTheSamePlaceIsNoticed(page, agent, server) {
+  for (let i = 0; i < 5; i += 1) sayUser(agent, `before ${i}`);
+  await page.until("document.querySelectorAll('.user').length === 5");
+  server.cut(true);
+  agent.log = [];
+  agent.seq = 2;
+  agent.first.messages = agent.first.messages.slice(0, 1);
+  server.cut(false);
+  await page.until("document.querySelectorAll('.user').length === 1", 15000);
+  sayUser(agent, 'after');
+  await page.until("document.querySelectorAll('.user').length === 2");
+}
+
+export async function wakingUpConnectsAtOnce(page, agent, server) {
+  server.cut(true);
+  await page.until("document.body.dataset.phase === 'lost'");
+  await page.wait(1800);
+  server.cut(false);
+  await page.evaluate("dispatchEvent(new Event('online'))");
+  await page.until("document.body.dataset.phase === 'open'", 1500);
+}
+
+export async function aMessageThatCouldNotBeSentIsKept(page, agent, server) {
+  agent.take = (client, command) => { if (command.type === 'prompt') server.cut(true); };
+  await page.focus('#field');
+  await page.type('important words');
+  await page.click('.send');
+  await page.until("document.querySelector('.toast.error')");
+  same('the field', await page.evaluate(`${field}.value`), 'important words');
+}
+
+export async function aDraftOutlivesAReload(page, agent, server) {
+  await page.focus('#field');
+  await page.type('half a thought');
+  await page.wait(600);
+  await page.goto(server.url);
+  await page.ready();
+  await page.until(`${field}.value === 'half a thought'`);
+  await page.evaluate("localStorage.clear()");
+}
+
+export async function theTokenLeavesTheAddress(page, agent, server) {
+  const address = await page.evaluate('location.href');
+  check(`no token in ${address}`, !address.includes('token') && !address.includes('secret'));
+  check('no token in the document', !(await page.evaluate('document.documentElement.outerHTML')).includes('secret'));
+  await page.goto(server.url);
+  await page.ready();
+  check('it was kept for a reload', agent.asked('replay').length === 2);
+  const cached = await page.evaluate("caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().map((one) => one.url).join(' '))");
+  check('no token in what the service worker keeps', !cached.includes('secret'));
+}
+theTokenLeavesTheAddress.token = 'secret-1';
+theTokenLeavesTheAddress.query = '?token=secret-1';
+
+export async function aWrongTokenIsAskedFor(page) {
+  await page.until("document.querySelector('dialog[open] input')");
+  await page.picture('token');
+  await page.type('secret-2');
+  await page.key('Enter');
+  await page.ready();
+}
+aWrongTokenIsAskedFor.token = 'secret-2';
+aWrongTokenIsAskedFor.query = '?token=wrong';
+aWrongTokenIsAskedFor.isClosed = true;

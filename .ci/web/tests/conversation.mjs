@@ -1,0 +1,159 @@
+// What the conversation shows: answers, reasoning, tool calls, failures, and where one is in it.
+
+import { check, same } from '../browser.mjs';
+import { runTool, sayUser, stream, user } from '../agent.mjs';
+import { fill } from '../scene.mjs';
+
+const last = "[...document.querySelectorAll('.answer')].at(-1)";
+
+export async function everythingTogether(page) {
+  await page.until("document.querySelector('.hljs-keyword')");
+  await page.picture('conversation-end');
+  same('links', await page.evaluate("(() => { const a = document.querySelector('.prose a'); return [a.rel, a.target]; })()"), ['noreferrer noopener', '_blank']);
+  same('the table', await page.count('.prose table tr'), 4);
+  check('at its end', await page.evaluate("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()"));
+  await page.evaluate("document.querySelector('#scroll').scrollTop = 0");
+  await page.picture('conversation-start');
+  check('no sideways scrolling', await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
+  same('exit code', await page.text('.tool[data-call=c4] .tool-note'), 'exit 101');
+  same('counted lines', await page.text('.tool[data-call=c3] .tool-note'), '+3 −2');
+  check('colours of the terminal', await page.count('.tool[data-call=c4] .t-fg-1') > 0);
+  same('an image of a tool', await page.count('.tool[data-call=c5] img.picture'), 1);
+}
+everythingTogether.prepare = fill;
+
+export async function everythingInTheDark(page) {
+  await page.until("document.querySelector('.hljs-keyword')");
+  await page.picture('dark-end');
+  await page.evaluate("document.querySelector('#scroll').scrollTop = 0");
+  await page.picture('dark-start');
+}
+everythingInTheDark.prepare = fill;
+everythingInTheDark.theme = 'dark';
+
+export async function anEmptySession(page) {
+  await page.until("document.querySelector('.blank h1')");
+  await page.picture('empty');
+  await page.click('.hint');
+  check('a hint becomes a draft', (await page.evaluate("document.querySelector('#field').value")).length > 5);
+  await page.evaluate('localStorage.clear()');
+}
+
+export async function textStreamsIn(page, agent) {
+  sayUser(agent, 'Go');
+  agent.say({ type: 'agent_start' });
+  stream(agent, [{ type: 'thinking', thinking: 'Let me think about it.' }, { type: 'text', text: '# Title\n\nSome *words*\n\n```js\nconst a = 1;\n' }], { end: false, chunk: 3 });
+  await page.until(`${last}?.querySelector('.code code')?.textContent.includes('const a = 1')`);
+  check('it says that it works', (await page.text('#status')).length > 3);
+  check('a button to stop', await page.evaluate("!document.querySelector('.stop').hidden"));
+  await page.picture('streaming');
+  agent.say({ type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: 1, delta: 'const b = 2;\n```\n\nThe *end*' } });
+  await page.until(`${last}.innerText.includes('The end')`);
+  const content = [{ type: 'thinking', thinking: 'Let me think about it.' }, { type: 'text', text: '# Title\n\nSome *words*\n\n```js\nconst a = 1;\nconst b = 2;\n```\n\nThe *end*' }];
+  agent.say({ type: 'message_end', message: { role: 'assistant', content, stopReason: 'stop', timestamp: 1 } });
+  agent.say({ type: 'agent_end', messages: [], willRetry: false });
+  await page.until("document.querySelector('#status').hidden");
+  same('headings', await page.text('.answer h1'), 'Title');
+  await page.click('.thinking summary');
+  await page.until("document.querySelector('.thinking-text').innerText === 'Let me think about it.'");
+}
+
+export async function growingTextIsWhatTheWholeWouldBe(page, agent) {
+  const text = 'Intro\n\n- one\n- two\n\n  more of two\n- three\n\n1. a\n2. b\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n> quote\n> goes on\n\n```\ncode\n\nmore\n```\n\n[ref]: https://example.org\n\nDone <b>not bold</b> & [x](https://a.example) `code`\n';
+  stream(agent, [{ type: 'text', text }], { end: false, chunk: 5 });
+  await page.until(`${last}?.innerText.includes('Done')`);
+  await page.wait(100);
+  const clean = `(${last}.querySelector('.prose').innerText.replace(/\\s+/g, ' '))`;
+  const grown = await page.evaluate(clean);
+  agent.say({ type: 'message_end', message: { role: 'assistant', content: [{ type: 'text', text }], stopReason: 'stop', timestamp: 1 } });
+  await page.until(`!${last}.querySelector('.growing')`);
+  same('the text', await page.evaluate(clean), grown);
+}
+
+export async function toolsAtTheSameTime(page, agent) {
+  agent.say({ type: 'agent_start' });
+  const calls = ['a', 'b'].map((id) => ({ type: 'toolCall', id, name: 'bash', arguments: { command: `make ${id}` } }));
+  stream(agent, calls, { stopReason: 'toolUse' });
+  for (const call of calls) agent.say({ type: 'tool_execution_start', toolCallId: call.id, toolName: 'bash', args: call.arguments });
+  agent.say({ type: 'tool_execution_update', toolCallId: 'a', toolName: 'bash', args: {}, partialResult: { content: [{ type: 'text', text: 'compiling 1 of 9' }] } });
+  await page.until("document.querySelector('[data-call=a] .terminal')?.innerText.includes('1 of 9')");
+  agent.say({ type: 'tool_execution_end', toolCallId: 'b', toolName: 'bash', result: { content: [{ type: 'text', text: 'b is done' }] }, isError: false, durationMs: 2100 });
+  await page.until("document.querySelector('[data-call=b]').dataset.status === 'done'");
+  same('the other one', await page.evaluate("document.querySelector('[data-call=a]').dataset.status"), 'running');
+  await page.picture('tools-running');
+  await page.click('[data-call=b] .tool-head');
+  check('output on demand', (await page.text('[data-call=b] .terminal')).includes('b is done'));
+}
+
+export async function longOutputIsFolded(page, agent) {
+  const call = { type: 'toolCall', id: 'l', name: 'bash', arguments: { command: 'seq 500' } };
+  stream(agent, [call], { stopReason: 'toolUse' });
+  runTool(agent, call, Array.from({ length: 500 }, (_, i) => i + 1).join('\n'), { isError: true });
+  await page.until("document.querySelector('[data-call=l] .more')");
+  check('the end', (await page.text('[data-call=l] .terminal')).includes('500') && !(await page.text('[data-call=l] .terminal')).includes('\n400\n'));
+  await page.click('[data-call=l] .more');
+  check('all of it', (await page.text('[data-call=l] .terminal')).includes('\n400\n'));
+}
+
+export async function failuresAndRetries(page, agent) {
+  sayUser(agent, 'Try');
+  agent.say({ type: 'agent_start' });
+  agent.say({ type: 'message_end', message: { role: 'assistant', content: [], stopReason: 'error', errorMessage: '529 Overloaded', timestamp: 2 } });
+  agent.say({ type: 'agent_end', messages: [], willRetry: true });
+  agent.say({ type: 'auto_retry_start', attempt: 1, maxAttempts: 3, delayMs: 4000, errorMessage: '529 Overloaded' });
+  await page.until("/Trying again in \\d s .1 of 3/.test(document.querySelector('#status').innerText)");
+  same('the failure', await page.text('.failure'), '529 Overloaded');
+  await page.picture('retry');
+  await page.click('#status .link');
+  await page.until("document.querySelector('.toast.error')?.innerText.includes('Given up')");
+  same('asked to give up', agent.asked('abort_retry').length, 1);
+}
+
+export async function compaction(page, agent) {
+  sayUser(agent, 'one');
+  sayUser(agent, 'two');
+  await page.until("document.querySelectorAll('.user').length === 2");
+  await page.click('.meter');
+  await page.until("document.querySelector('.menu:popover-open')");
+  check('cost', (await page.text('.figures')).includes('$0.18'));
+  await page.picture('context');
+  await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((node) => node.textContent.includes('Compact now')).click()");
+  await page.until("document.querySelector('#status').innerText.includes('Compacting')");
+  await page.until("document.querySelector('.divider')");
+  await page.click('.divider summary');
+  await page.until("document.querySelector('.divider .prose')?.innerText.includes('We built a rack.')");
+}
+
+export async function scrollingIsNotStolen(page, agent) {
+  for (let i = 0; i < 30; i += 1) { sayUser(agent, `question ${i}`); stream(agent, [{ type: 'text', text: `answer ${i}\n\nwith lines\n\nand lines` }], { chunk: 500 }); }
+  await page.until("document.querySelector('#scroll').scrollTop > 500");
+  await page.evaluate("document.querySelector('#scroll').scrollTop = 200");
+  await page.until("!document.querySelector('.jump').hidden");
+  const before = await page.evaluate("document.querySelector('#scroll').scrollTop");
+  agent.say({ type: 'agent_start' });
+  stream(agent, [{ type: 'text', text: 'New words '.repeat(200) }]);
+  await page.wait(300);
+  same('where one was', await page.evaluate("document.querySelector('#scroll').scrollTop"), before);
+  await page.picture('scrolled-up');
+  await page.click('.jump');
+  await page.until("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()");
+  stream(agent, [{ type: 'text', text: 'More words '.repeat(200) }]);
+  await page.wait(300);
+  check('it follows the end', await page.evaluate("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()"));
+}
+
+export async function aLongConversationIsAWindow(page) {
+  check('few items in the document', await page.count('.item') < 200);
+  for (let i = 0; i < 120; i += 1) {
+    await page.evaluate("document.querySelector('#scroll').scrollTop = 0");
+    await page.wait(20);
+    if (await page.evaluate("document.querySelector('.item').innerText.includes('question 0.')")) break;
+  }
+  check('the first message', await page.evaluate("document.querySelector('.item').innerText.includes('question 0.')"));
+  check('still few', await page.count('.item') < 200);
+  await page.click('.jump');
+  await page.until("[...document.querySelectorAll('.item')].at(-1).innerText.includes('answer 1999')");
+}
+aLongConversationIsAWindow.prepare = (agent) => {
+  for (let i = 0; i < 2000; i += 1) agent.first.messages.push({ ...user(`question ${i}.`), timestamp: i }, { role: 'assistant', content: [{ type: 'text', text: `answer ${i}` }], stopReason: 'stop', timestamp: i });
+};

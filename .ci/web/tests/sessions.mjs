@@ -1,0 +1,134 @@
+// Sessions: the side bar, several at once, names, forks, the tree, export, keys.
+
+import { check, same } from '../browser.mjs';
+import { sayUser, stream, user } from '../agent.mjs';
+import { fill } from '../scene.mjs';
+
+const CTRL = 2;
+
+async function side(page) {
+  if (!await page.evaluate("document.querySelector('#side').classList.contains('open')")) await page.click('#menu');
+  await page.until("document.querySelector('#side.open') && document.querySelectorAll('.session').length > 0");
+  await page.wait(250);
+}
+
+export async function theListOfSessions(page) {
+  await side(page);
+  await page.picture('side-bar');
+  same('all of them', await page.count('.session'), 6);
+  await page.focus('.side-search input');
+  await page.type('phone');
+  await page.until("document.querySelectorAll('.session').length === 1");
+  await page.evaluate("(() => { const field = document.querySelector('.side-search input'); field.value = 'nothing like it'; field.dispatchEvent(new Event('input')); })()");
+  await page.until("document.querySelector('.side-empty')");
+}
+theListOfSessions.prepare = fill;
+
+export async function severalAtOnce(page, agent) {
+  agent.listed[1].messages = [user('Why is it slow?')];
+  sayUser(agent, 'Keep going');
+  agent.say({ type: 'agent_start' });
+  await side(page);
+  await page.click('[data-id=a1] .session-open');
+  await page.until("document.querySelector('.user')?.innerText.includes('Why is it slow?')");
+  check('the address', (await page.evaluate('location.search')).includes('session=a1'));
+  stream(agent, [{ type: 'text', text: 'Done meanwhile' }]);
+  sayUser(agent, 'in the other one', 'h1');
+  await page.until("document.querySelectorAll('.user').length === 2");
+  check('not here', !(await page.text('.transcript')).includes('meanwhile'));
+  await side(page);
+  same('works in the other', await page.count('[data-id=s-first] .dot'), 1);
+  await page.picture('several');
+  await page.click('[data-id=s-first] .session-open');
+  await page.until("document.querySelector('.transcript').innerText.includes('Done meanwhile')");
+  same('nobody was switched', agent.asked('switch_session').length, 0);
+}
+severalAtOnce.prepare = fill;
+
+export async function theAddressNamesTheSession(page) {
+  await page.until("document.querySelector('#name').innerText.includes('Release 0.4')");
+}
+theAddressNamesTheSession.prepare = fill;
+theAddressNamesTheSession.query = '?session=b1';
+
+export async function aNewSession(page, agent) {
+  await side(page);
+  await page.click('.new-session');
+  await page.until("document.querySelector('.blank h1')");
+  same('in the same directory', agent.asked('open_session')[0].cwd, '/home/ada/rack');
+  await side(page);
+  await page.evaluate("document.querySelector('[title=\"New session in site\"]').click()");
+  await page.until("document.querySelector('.name')?.innerText.includes('New session')");
+  await page.wait(200);
+  same('in another one', agent.asked('open_session')[1].cwd, '/home/ada/gears/site');
+}
+aNewSession.prepare = fill;
+
+export async function renaming(page, agent) {
+  await page.click('#name');
+  await page.until("document.querySelector('dialog input')");
+  await page.picture('rename');
+  await page.evaluate("document.querySelector('dialog input').value = 'Cut gears'");
+  await page.key('Enter');
+  await page.until("document.querySelector('#name').innerText.includes('Cut gears')");
+  same('the name', agent.first.name, 'Cut gears');
+}
+
+export async function forking(page, agent) {
+  sayUser(agent, 'same');
+  sayUser(agent, 'other');
+  sayUser(agent, 'same');
+  await page.until("document.querySelectorAll('.user').length === 3");
+  await page.evaluate("document.querySelectorAll('.user')[0].querySelector('[title=\"Edit in a fork\"]').click()");
+  await page.until("document.querySelector('#field').value === 'text of u0'");
+  same('where', agent.asked('fork')[0].entryId, 'u0');
+  await page.evaluate('localStorage.clear()');
+}
+
+export async function theTree(page, agent) {
+  const node = (id, role, text, children = []) => ({ entry: { id, parentId: null, type: 'message', message: { role, content: [{ type: 'text', text }] } }, children });
+  agent.first.tree = [node('1', 'user', 'Make a rack', [node('2', 'assistant', 'Here is one', [node('3', 'user', 'In steel', [node('4', 'assistant', 'Steel it is')]), node('5', 'user', 'In brass', [node('6', 'assistant', 'Brass it is')])])])];
+  const link = (item, parentId) => { item.entry.parentId = parentId; for (const child of item.children) link(child, item.entry.id); };
+  link(agent.first.tree[0], null);
+  agent.first.leaf = '6';
+  await page.click('#more');
+  await page.until("document.querySelector('.menu:popover-open')");
+  await page.picture('session-menu');
+  await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('Branches')).click()");
+  await page.until("document.querySelectorAll('.tree-row').length === 6");
+  await page.picture('tree');
+  same('the branch that one is on', await page.count('.tree-row.on'), 4);
+  await page.evaluate("[...document.querySelectorAll('.tree-row')].find((row) => row.textContent.includes('In steel')).querySelector('.link').click()");
+  await page.until("document.querySelector('#field').value === 'Try it otherwise'");
+  same('where', agent.first.wentTo, '3');
+  await page.evaluate('localStorage.clear()');
+}
+
+export async function exporting(page, agent) {
+  await page.focus('#field');
+  await page.type('/export notes.html');
+  await page.key('Enter', CTRL);
+  await page.until("document.querySelector('.toast')?.innerText.includes('session.html')");
+  same('where to', agent.asked('export_html')[0].outputPath, 'notes.html');
+}
+
+export async function keysAndHelp(page) {
+  await page.evaluate('document.activeElement.blur()');
+  await page.key('?');
+  await page.until("document.querySelector('dialog .keys')");
+  await page.picture('keys');
+  await page.key('Escape');
+  await page.until("!document.querySelector('dialog')");
+  await page.key('k', CTRL);
+  await page.until("document.activeElement === document.querySelector('.side-search input')");
+}
+
+export async function anotherPageSwitches(page, agent) {
+  sayUser(agent, 'old');
+  await page.until("document.querySelectorAll('.user').length === 1");
+  agent.first.sessionId = 's-other';
+  agent.first.messages = [user('quite new'), user('and more')];
+  agent.say({ type: 'session_changed', reason: 'switch', sessionId: 's-other', messageCount: 2 });
+  await page.until("document.querySelectorAll('.user').length === 2");
+  check('the address', (await page.evaluate('location.search')).includes('s-other'));
+}

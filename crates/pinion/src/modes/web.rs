@@ -1,0 +1,144 @@
+//! `--mode web`: the protocol on a WebSocket and over plain HTTP, and a page on top, until a signal comes.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use host::Hub;
+use serve::web::{Web, WebOptions};
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+use uuid::Uuid;
+
+use crate::args::Args;
+use crate::environment::{Environment, complain};
+use crate::setup::Setup;
+use crate::signals::Signals;
+
+use super::browse::browse;
+use super::{open, runtime};
+
+/// Where it listens when nothing was said (web.md 1.1).
+const HOST: &str = "127.0.0.1";
+/// See [`HOST`].
+const PORT: u16 = 4781;
+
+/// Runs it to its end.
+pub(crate) fn run(
+    mut args: Args,
+    env: &Environment,
+    setup: &Setup,
+    mut stdout: File,
+) -> anyhow::Result<ExitCode> {
+    let options = options(&args, env, &setup.agent.version)?;
+    let runtime = runtime()?;
+    // One thread carries all sessions; the door has its own.
+    let sessions = LocalSet::new();
+    let code = sessions.block_on(&runtime, async {
+        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        outbox.render_all();
+        let (lanes, joining) = mpsc::channel(host::limits::JOINING);
+        let (slot, mailbox) = host::mailbox();
+        let mut web = Web::open(options.clone(), outgoing, joining, slot)?;
+        let url = url(&options, web.address());
+        let token = options.token.as_deref();
+        let query = token
+            .map(|token| format!("/?token={}", encoded(token)))
+            .unwrap_or_default();
+        // Whoever started us may have closed it; the door is open all the same.
+        let _unseen = stdout.write_all(banner(&options, &url, &query).as_bytes());
+        if args.open
+            && let Err(error) = browse(&format!("{url}{query}"))
+        {
+            complain(&format!("{error:#}"));
+        }
+        let mut signals = Signals::listen()?;
+        let hub = Hub::new(session, outbox, lanes, setup.agent_for(&args, env));
+        let code = tokio::select! {
+            () = hub.run(mailbox) => 0,
+            code = signals.next() => code,
+            () = web.ended() => 1,
+        };
+        setup.agent.reaper.shutdown().await;
+        web.close().await;
+        anyhow::Ok(ExitCode::from(if code == 143 { 0 } else { code }))
+    })?;
+    runtime.shutdown_background();
+    Ok(code)
+}
+
+fn options(args: &Args, env: &Environment, version: &str) -> anyhow::Result<WebOptions> {
+    let token = match &args.web_token {
+        Some(Some(token)) if token.is_empty() => bail!("--web-token must not be empty"),
+        Some(Some(token)) => Some(token.clone()),
+        Some(None) => Some(new_token()),
+        None if args.open => Some(new_token()),
+        None => None,
+    };
+    let ui = args.serve_ui.as_ref().map(|dir| env.cwd.join(dir));
+    let tls = match (&args.web_cert, &args.web_key) {
+        (Some(chain), Some(key)) => Some((env.cwd.join(chain), env.cwd.join(key))),
+        (None, None) => None,
+        _ => bail!("--web-cert and --web-key belong together"),
+    };
+    Ok(WebOptions {
+        host: args.host.clone().unwrap_or_else(|| HOST.to_owned()),
+        port: args.port.unwrap_or(PORT),
+        token,
+        origins: args.web_origins.clone(),
+        ui,
+        tls,
+        insecure: args.web_insecure,
+        version: version.to_owned(),
+    })
+}
+
+/// 244 bits that nobody can guess.
+fn new_token() -> String {
+    let (one, other) = (Uuid::new_v4(), Uuid::new_v4());
+    format!("{}{}", one.simple(), other.simple())
+}
+
+/// The address of the page. A wildcard is shown as a name that works here.
+fn url(options: &WebOptions, bound: SocketAddr) -> String {
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
+    let host = match options.host.as_str() {
+        _ if bound.ip().is_unspecified() => "localhost".to_owned(),
+        host if host.contains(':') && !host.starts_with('[') => format!("[{host}]"),
+        host => host.to_owned(),
+    };
+    format!("{scheme}://{host}:{}", bound.port())
+}
+
+fn banner(options: &WebOptions, url: &str, query: &str) -> String {
+    let (socket, version) = (url.replacen("http", "ws", 1), &options.version);
+    let page = options.ui.as_ref().map_or_else(
+        || "built in".to_owned(),
+        |dir: &PathBuf| dir.display().to_string(),
+    );
+    let mut text = format!(
+        "Pinion {version}, web\n  UI:        {url}{query}\n  WebSocket: {socket}/ws\n  Static UI: {page}\n"
+    );
+    if let Some(token) = &options.token {
+        text.push_str(&format!("  Token:     {token}\n"));
+    }
+    text
+}
+
+/// A value of a query.
+fn encoded(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    value
+        .bytes()
+        .map(|byte| {
+            if plain(byte) {
+                char::from(byte).to_string()
+            } else {
+                format!("%{byte:02X}")
+            }
+        })
+        .collect()
+}

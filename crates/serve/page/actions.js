@@ -1,0 +1,205 @@
+// What the user can have done with a session: say something, run a command, stop, rename, fork, go to another place of the tree,
+// export, compact. Each is a command or two to the agent and what follows from its answer.
+
+import { CommandError } from './net/connection.js';
+import { textOf } from './lib/format.js';
+import { el } from './lib/dom.js';
+import { askSure, askText } from './view/dialogs.js';
+import { openMenu } from './view/menu.js';
+import { showHelp } from './view/help.js';
+import { nextTheme, setTheme, theme } from './view/theme.js';
+import { toast } from './view/toasts.js';
+import { showTree } from './view/tree.js';
+
+export class Actions {
+  /** @param {import('./state/app.js').App} app */
+  constructor(app, parts) {
+    this.app = app;
+    this.parts = parts;
+    /** Slash commands of the page itself. */
+    this.own = new Map([
+      ['new', () => app.create().catch((error) => app.failed(error))],
+      ['name', (rest) => (rest ? this.setName(rest) : this.rename(null))],
+      ['compact', (rest) => this.compact(rest)],
+      ['tree', () => this.tree()],
+      ['export', (rest) => this.exportSession(rest)],
+      ['clone', () => this.clone()],
+      ['theme', () => nextTheme()],
+      ['help', () => showHelp()],
+    ]);
+  }
+
+  /** Our commands and the agent's, for the list that `/` opens. */
+  commandList() {
+    const own = [
+      { name: 'new', description: 'Open a new session' }, { name: 'name', description: 'Name this session', takesText: true },
+      { name: 'compact', description: 'Summarise the older part of the conversation', takesText: true }, { name: 'tree', description: 'Show the branches' },
+      { name: 'export', description: 'Write the session as a page', takesText: true }, { name: 'clone', description: 'Go on in a copy' },
+      { name: 'theme', description: 'Light, dark, system' }, { name: 'help', description: 'Keyboard shortcuts' },
+    ].map((command) => ({ ...command, own: true }));
+    const theirs = this.app.commands.filter((command) => command && command.name).map((command) => ({
+      name: String(command.name).replace(/^\//, ''), description: [command.description, command.source].filter(Boolean).join(' · '),
+    }));
+    const taken = new Set(theirs.map((command) => command.name));
+    return [...theirs, ...own.filter((command) => !taken.has(command.name))];
+  }
+
+  /** Says something. False: it was not taken, and is to be kept. */
+  async send(message, images, mode) {
+    const { app } = this;
+    try {
+      await app.ask({ type: 'prompt', message, ...(images.length ? { images } : {}), streamingBehavior: mode });
+      return true;
+    } catch (error) {
+      toast('error', error instanceof CommandError ? error.message
+        : `${error.message} Your message is still here; look whether it arrived before you send it again.`);
+      return false;
+    }
+  }
+
+  /** Runs a shell command on the user's behalf. */
+  async shell(command, hidden) {
+    const { app } = this;
+    const { session, current } = app;
+    const id = `${app.connection.prefix}_sh${Math.random().toString(36).slice(2)}`;
+    const asked = app.ask({ type: 'bash', id, command, ...(hidden ? { excludeFromContext: true } : {}) }, current);
+    app.emit('change', { session, changes: session.startShell(id, command, hidden) });
+    try {
+      const result = await asked;
+      app.emit('change', { session, changes: session.endShell(id, result) });
+      return true;
+    } catch (error) {
+      app.emit('change', { session, changes: session.endShell(id, { cancelled: true, output: error.message }) });
+      return error instanceof CommandError;
+    }
+  }
+
+  /** Stops everything: the run, a retry, a compaction, shell commands. */
+  stop() {
+    const { app } = this;
+    if ([...app.session.shells.values()].some((item) => item.pending)) app.ask({ type: 'abort_bash' }).catch(() => {});
+    if (app.session.running || app.session.compacting) {
+      document.body.classList.add('stopping');
+      app.ask({ type: 'abort' }).catch((error) => app.failed(error)).finally(() => document.body.classList.remove('stopping'));
+    }
+  }
+
+  async setName(name, handle = this.app.current) {
+    const { app } = this;
+    if (await app.tryAsk({ type: 'set_session_name', name }, handle)) {
+      app.refresh(0);
+      await app.refreshLists();
+    }
+  }
+
+  /** Asks for another name; for one that is not open it is opened for the moment. */
+  async rename(row) {
+    const { app } = this;
+    const now = row ? row.name || '' : app.session.state.sessionName || '';
+    const name = (await askText('Name of the session', now, 'Rename'))?.trim();
+    if (!name || name === now) return;
+    if (!row || row.isOpen) { await this.setName(name, row ? row.handle : app.current); return; }
+    try {
+      const handle = await app.openFile(row.path);
+      await this.setName(name, handle);
+      await app.ask({ type: 'close_session' }, handle);
+      await app.refreshLists();
+    } catch (error) { app.failed(error); }
+  }
+
+  async openFile(path) {
+    const { app } = this;
+    try {
+      await app.show(await app.openFile(path));
+    } catch (error) { app.failed(error); }
+  }
+
+  async compact(customInstructions) {
+    await this.app.tryAsk({ type: 'compact', ...(customInstructions ? { customInstructions } : {}) });
+  }
+
+  async clone() {
+    const answer = await this.app.tryAsk({ type: 'clone' });
+    if (answer && !answer.cancelled) toast('info', 'You are in a copy now.');
+  }
+
+  async exportSession(outputPath = '') {
+    const answer = await this.app.tryAsk({ type: 'export_html', ...(outputPath ? { outputPath } : {}) });
+    if (answer) toast('info', `Written to ${answer.path}`);
+  }
+
+  async tree() {
+    const { app } = this;
+    const data = await app.tryAsk({ type: 'get_tree' });
+    if (!data) return;
+    showTree(data, {
+      go: (targetId, summarize) => this.go(targetId, summarize),
+      fork: (entryId) => this.fork(entryId),
+      label: async (targetId, old) => {
+        const label = await askText('Label', old, 'Set');
+        if (label !== null) await app.tryAsk({ type: 'set_entry_label', targetId, label });
+      },
+    });
+  }
+
+  async go(targetId, summarize) {
+    const { app } = this;
+    const answer = await app.tryAsk({ type: 'navigate_tree', targetId, ...(summarize ? { summarize: true } : {}) });
+    if (!answer || answer.cancelled) return;
+    await app.load(app.current);
+    if (answer.editorText) this.parts.composer().set(answer.editorText);
+  }
+
+  async fork(entryId) {
+    const { app } = this;
+    if (app.session.running && !await askSure('Fork', 'The agent is working; a fork stops it.', 'Stop and fork')) return;
+    const answer = await app.tryAsk({ type: 'fork', entryId });
+    if (!answer || answer.cancelled) return;
+    await app.load(app.current);
+    await app.refreshLists();
+    this.parts.composer().set(answer.text || '');
+    this.parts.composer().field.focus();
+  }
+
+  /** A fork at a user's message: which entry it is says the agent. */
+  async forkAt(item) {
+    const answer = await this.app.tryAsk({ type: 'get_fork_messages' });
+    if (!answer) return;
+    const text = textOf(item.message.content);
+    const said = this.app.session.items.filter((one) => one.role === 'user' && textOf(one.message.content) === text);
+    const same = (answer.messages || []).filter((message) => message.text === text);
+    // Messages with the same words: the same one counted from the end.
+    const fromEnd = said.length - said.indexOf(item);
+    const entry = same[same.length - fromEnd] || same.at(-1);
+    if (entry) await this.fork(entry.entryId);
+    else toast('warning', 'One cannot fork at this message.');
+  }
+
+  sessionMenu() {
+    const { app } = this;
+    const chosen = theme();
+    const entries = [
+      { label: 'Rename…', icon: 'pencil', pick: () => this.rename(null) },
+      { label: 'Branches…', icon: 'tree', pick: () => this.tree() },
+      { label: 'Go on in a copy', icon: 'fork', pick: () => this.clone() },
+      { label: 'Export as a page', icon: 'export', pick: () => this.exportSession() },
+      { label: 'Compact now', icon: 'shrink', pick: () => this.compact('') },
+      app.current ? { label: 'Close session', icon: 'close', pick: () => app.shut(app.current).catch((error) => app.failed(error)) } : null,
+      { label: 'As the system', group: 'Theme', icon: 'more', checked: chosen === 'system', pick: () => setTheme('system') },
+      { label: 'Light', group: 'Theme', icon: 'sun', checked: chosen === 'light', pick: () => setTheme('light') },
+      { label: 'Dark', group: 'Theme', icon: 'moon', checked: chosen === 'dark', pick: () => setTheme('dark') },
+      'Notification' in globalThis && Notification.permission === 'default'
+        ? { label: 'Notify me when it is done', group: 'Help', icon: 'warn', pick: () => Notification.requestPermission() } : null,
+      { label: 'Keyboard shortcuts', group: 'Help', icon: 'help', hint: '?', pick: showHelp },
+    ].filter(Boolean);
+    openMenu(this.parts.moreButton(), { title: 'Session', entries });
+  }
+}
+
+/** What an empty conversation shows. */
+export function emptyPage(app, composer) {
+  const hints = ['What does this project do?', 'Find and fix a failing test', 'Review my uncommitted changes'];
+  return el('div.blank-inner', {}, el('span.brand-mark.large', { aria: { hidden: true } }), el('h1', { text: 'What shall we build?' }),
+    el('p', { text: app.open.find((one) => (one.session || '') === app.current)?.cwd || '' }),
+    el('div.hints', {}, ...hints.map((text) => el('button.hint', { type: 'button', text, onclick: () => { composer.set(text); composer.field.focus(); } }))));
+}

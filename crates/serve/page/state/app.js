@@ -1,0 +1,297 @@
+// What the page knows as a whole: the connection, the sessions that are open, which of them is shown, lists of sessions, models
+// and commands. Views listen to it and ask it to do things; it touches no element.
+
+import { Connection } from '../net/connection.js';
+import { Session } from './session.js';
+
+/** How long to wait before figures are asked for again, so that a busy run does not ask all the time. */
+const REFRESH_MS = 400;
+
+export class App {
+  /** @param {{ address: () => string, refusal?: any, wanted?: string|null, Socket?: any }} options */
+  constructor(options) {
+    this.wanted = options.wanted || null;
+    this.sessions = new Map();
+    this.current = '';
+    this.open = [];
+    this.listed = [];
+    this.commands = [];
+    this.models = null;
+    this.stats = null;
+    this.busy = new Map();
+    this.listeners = new Map();
+    this.held = new Map();
+    this.loading = new Map();
+    this.connection = new Connection({
+      ...options,
+      onphase: (phase, retryAt) => this.emit('phase', { phase, retryAt }),
+      onevent: (event) => this.take(event),
+      onopen: (again) => this.begin(again).catch((error) => this.failed(error)),
+    });
+  }
+
+  on(name, listener) {
+    this.listeners.set(name, [...(this.listeners.get(name) || []), listener]);
+  }
+
+  emit(name, what) {
+    for (const listener of this.listeners.get(name) || []) listener(what);
+  }
+
+  failed(error) {
+    // A mistake of ours, not a refusal.
+    if (error instanceof TypeError || error instanceof RangeError) console.error(error);
+    this.emit('notes', [{ level: 'error', text: error.message }]);
+  }
+
+  /** The session that is shown. */
+  get session() {
+    return this.sessionOf(this.current);
+  }
+
+  sessionOf(handle) {
+    let session = this.sessions.get(handle);
+    if (!session) {
+      session = new Session(handle);
+      this.sessions.set(handle, session);
+    }
+    return session;
+  }
+
+  /** A command for the session that is shown, or another one. */
+  ask(command, handle = this.current, wait = undefined) {
+    return this.connection.request(handle ? { ...command, session: handle } : command, wait);
+  }
+
+  /** The same; a failure is shown and null comes back. */
+  async tryAsk(command, handle = this.current) {
+    try {
+      return await this.ask(command, handle);
+    } catch (error) {
+      this.failed(error);
+      return null;
+    }
+  }
+
+  /** After a connection is open: everything, or only what was missed. */
+  async begin(again) {
+    if (again && this.session.loaded && await this.resume()) {
+      this.refresh(0);
+      await this.refreshLists();
+      return;
+    }
+    for (const session of this.sessions.values()) session.loaded = false;
+    await this.refreshOpen();
+    const wanted = this.session.state.sessionId || this.wanted;
+    this.wanted = null;
+    let handle = this.current;
+    if (wanted) {
+      handle = await this.handleOf(wanted).catch(() => null);
+      if (handle === null) {
+        this.emit('notes', [{ level: 'warning', text: 'That session is not here any more.' }]);
+        handle = '';
+      }
+    }
+    await this.show(handle);
+    this.emit('ready');
+    await Promise.allSettled([this.refreshList(), this.refreshCommands(), this.refreshModels()]);
+  }
+
+  /** Asks for the events that were missed. False when everything has to be loaded anew. */
+  async resume() {
+    const { connection } = this;
+    const known = this.session.state.sessionId;
+    let answer;
+    try {
+      answer = await connection.request({ type: 'replay', after: connection.lastSeq });
+    } catch {
+      // Another agent, which counts from the beginning.
+      connection.lastSeq = 0;
+      for (const session of this.sessions.values()) session.seq = 0;
+      return false;
+    }
+    if (answer.snapshot) return false;
+    const state = await this.ask({ type: 'get_state' }).catch(() => null);
+    if (!state || state.sessionId !== known) return false;
+    const { session } = this;
+    const isWhole = session.running || state.isStreaming || session.messageCount === state.messageCount;
+    if (!isWhole) await this.load(this.current);
+    return true;
+  }
+
+  /** Loads a session as it is now. Asked while that is under way, it is loaded once more. */
+  load(handle, onloaded = null) {
+    const under = this.loading.get(handle);
+    if (under) {
+      under.again ||= under.promise.then(() => this.load(handle, onloaded));
+      return under.again;
+    }
+    const promise = this.loadNow(handle, onloaded).finally(() => this.loading.delete(handle));
+    this.loading.set(handle, { promise, again: null });
+    return promise;
+  }
+
+  /** Events that arrive meanwhile wait. */
+  async loadNow(handle, onloaded) {
+    const held = [];
+    this.held.set(handle, held);
+    try {
+      const answer = await this.ask({ type: 'replay' }, handle);
+      const session = this.sessionOf(handle);
+      const changes = session.load(answer.snapshot || {}, answer.lastSeq || 0);
+      this.held.delete(handle);
+      if (onloaded) onloaded(session);
+      else this.emit('change', { session, changes });
+      for (const event of held) this.pass(session, event);
+    } finally {
+      this.held.delete(handle);
+    }
+  }
+
+  /** Shows a session that is open. */
+  async show(handle) {
+    const before = this.current;
+    this.current = handle;
+    const session = this.sessionOf(handle);
+    if (session.loaded) this.emit('show', session);
+    else await this.load(handle, () => this.emit('show', session));
+    this.refresh(0);
+    if (before !== handle) this.refreshCommands();
+  }
+
+  /** The handle of a session by its id; opens it if it is not open. Null: there is none. */
+  async handleOf(id) {
+    const open = this.open.find((one) => one.sessionId === id);
+    if (open) return open.session || '';
+    const { sessions } = await this.ask({ type: 'list_sessions', scope: 'all' }, '');
+    const listed = (sessions || []).find((one) => one.id === id);
+    return listed ? this.openFile(listed.path) : null;
+  }
+
+  async openFile(path) {
+    const open = this.open.find((one) => one.sessionFile && one.sessionFile === path);
+    if (open) return open.session || '';
+    const opened = await this.ask({ type: 'open_session', sessionPath: path }, '');
+    await this.refreshOpen();
+    return opened.session;
+  }
+
+  /** Opens a new session beside the others and shows it. */
+  async create(where = null) {
+    const cwd = where || this.open.find((one) => (one.session || '') === this.current)?.cwd;
+    const opened = await this.ask({ type: 'open_session', ...(cwd ? { cwd } : {}) }, '');
+    await this.refreshOpen();
+    await this.show(opened.session);
+  }
+
+  /** Closes a session; the first one stays. */
+  async shut(handle) {
+    if (!handle) return;
+    if (this.current === handle) await this.show('');
+    await this.ask({ type: 'close_session' }, handle);
+    this.sessions.delete(handle);
+    await this.refreshLists();
+  }
+
+  take(event) {
+    const handle = event.session || '';
+    const held = this.held.get(handle);
+    if (held) { held.push(event); return; }
+    this.pass(this.sessionOf(handle), event);
+  }
+
+  pass(session, event) {
+    this.noteBusy(session.handle, event);
+    if (!session.loaded) {
+      // It will be loaded when it is shown; a question cannot wait for that.
+      if (event.type === 'extension_ui_request') this.emit('elsewhere', { session, event });
+      return;
+    }
+    const changes = session.apply(event);
+    if (!changes) return;
+    if (changes.parts.has('stale')) {
+      this.load(session.handle).then(() => this.refreshLists()).catch((error) => this.failed(error));
+    }
+    if (event.type === 'bash_execution_update') this.watchShell(session, String(event.id ?? ''));
+    if (changes.parts.has('settled') || changes.parts.has('usage') || changes.parts.has('refresh')) this.refresh();
+    if (changes.parts.has('settled')) this.refreshLists();
+    if (changes.notes) this.emit('notes', changes.notes);
+    this.emit('change', { session, changes });
+  }
+
+  /** A shell command of another page: nobody says when it is over, but then the conversation is longer. */
+  watchShell(session, id) {
+    const item = session.shells.get(id);
+    if (!item || !item.pending || item.message.command) return;
+    clearTimeout(this.shellTimer);
+    this.shellTimer = setTimeout(async () => {
+      const state = await this.ask({ type: 'get_state' }, session.handle).catch(() => null);
+      if (!item.pending || !session.byKey.has(item.key)) return;
+      if (state && state.messageCount > session.messageCount) await this.load(session.handle).catch(() => {});
+      else this.watchShell(session, id);
+    }, 1500);
+  }
+
+  noteBusy(handle, event) {
+    if (event.type === 'agent_start') this.busy.set(handle, true);
+    else if (event.type === 'agent_settled' || (event.type === 'agent_end' && !event.willRetry)) this.busy.delete(handle);
+    else return;
+    this.emit('open');
+  }
+
+  /** Asks for the figures again, a little later. */
+  refresh(wait = REFRESH_MS) {
+    clearTimeout(this.refreshTimer);
+    this.refreshTimer = setTimeout(() => this.refreshNow().catch(() => {}), wait);
+  }
+
+  async refreshNow() {
+    const { session } = this;
+    const [state, stats] = await Promise.all([
+      this.ask({ type: 'get_state' }, session.handle),
+      this.ask({ type: 'get_session_stats' }, session.handle).catch(() => null),
+    ]);
+    const { running } = session;
+    session.takeState(state);
+    const changes = session.changes();
+    if (running !== session.running) {
+      if (!session.running) session.runStarted = null;
+      changes.parts.add('status');
+    }
+    changes.parts.add('state').add('todos');
+    session.stats = stats;
+    this.emit('change', { session, changes });
+  }
+
+  async refreshOpen() {
+    const answer = await this.ask({ type: 'list_open_sessions' }, '').catch(() => ({ sessions: [] }));
+    this.open = answer.sessions || [];
+    this.busy = new Map(this.open.filter((one) => one.isStreaming).map((one) => [one.session || '', true]));
+    this.emit('open');
+  }
+
+  async refreshList() {
+    const answer = await this.ask({ type: 'list_sessions', scope: 'all' }, '');
+    this.listed = answer.sessions || [];
+    this.emit('open');
+  }
+
+  refreshLists() {
+    clearTimeout(this.listTimer);
+    return new Promise((resolve) => {
+      this.listTimer = setTimeout(() => Promise.allSettled([this.refreshOpen(), this.refreshList()]).then(resolve), 100);
+    });
+  }
+
+  async refreshCommands() {
+    const answer = await this.ask({ type: 'get_commands' }).catch(() => ({ commands: [] }));
+    this.commands = answer.commands || [];
+    this.emit('commands');
+  }
+
+  async refreshModels() {
+    const answer = await this.ask({ type: 'get_available_models' });
+    this.models = answer.models || [];
+    this.emit('models');
+  }
+}

@@ -1,0 +1,189 @@
+// What events other than messages and tool calls do to a session's model. Pure.
+
+/** @param {import('./session.js').Session} session @param {import('./session.js').Changes} changes */
+export function applyOther(session, event, changes) {
+  if (Object.hasOwn(ACTIONS, event.type)) ACTIONS[event.type](session, event, changes);
+}
+
+const ACTIONS = {
+  agent_start(session, _event, changes) {
+    session.running = true;
+    session.retry = null;
+    session.runStarted ??= session.now();
+    changes.parts.add('status');
+  },
+  agent_end(session, event, changes) {
+    if (!event.willRetry) stopped(session, changes);
+    changes.parts.add('usage');
+  },
+  agent_settled: (session, _event, changes) => stopped(session, changes),
+
+  auto_retry_start(session, event, changes) {
+    session.retry = {
+      attempt: event.attempt, most: event.maxAttempts, until: session.now() + (event.delayMs || 0), error: String(event.errorMessage || ''),
+    };
+    session.running = true;
+    changes.parts.add('status');
+  },
+  auto_retry_end(session, event, changes) {
+    session.retry = null;
+    if (!event.success) {
+      stopped(session, changes);
+      if (event.finalError) note(session, changes, 'error', `Gave up after ${event.attempt} retries: ${event.finalError}`);
+    }
+    changes.parts.add('status');
+  },
+  summarization_retry_scheduled(session, event, changes) {
+    session.retry = {
+      attempt: event.attempt, most: event.maxAttempts, until: session.now() + (event.delayMs || 0), error: String(event.errorMessage || ''),
+    };
+    changes.parts.add('status');
+  },
+  summarization_retry_attempt_start: clearRetry,
+  summarization_retry_finished: clearRetry,
+
+  compaction_start: compactionStart,
+  auto_compaction_start: compactionStart,
+  compaction_end: compactionEnd,
+  auto_compaction_end: compactionEnd,
+
+  queue_update(session, event, changes) {
+    session.queue = { steering: texts(event.steering), followUp: texts(event.followUp), items: null };
+    changes.parts.add('queue');
+  },
+  thinking_level_changed(session, event, changes) {
+    session.state = { ...session.state, thinkingLevel: event.level };
+    changes.parts.add('state');
+  },
+  session_info_changed(session, event, changes) {
+    session.state = { ...session.state, sessionName: event.name };
+    changes.parts.add('state');
+  },
+  session_changed(_session, _event, changes) {
+    changes.parts.add('stale');
+  },
+  entry_appended(_session, _event, changes) {
+    changes.parts.add('entries');
+  },
+
+  bash_execution_update(session, event, changes) {
+    const id = String(event.id ?? '');
+    let item = session.shells.get(id);
+    if (!item) {
+      item = session.push({ role: 'bashExecution', pending: true, shell: id, message: { command: '', output: '' } }, changes);
+      session.shells.set(id, item);
+    }
+    item.message.output = (item.message.output || '') + String(event.delta ?? '');
+    changes.items.add(item.key);
+  },
+
+  extension_error(session, event, changes) {
+    const where = [event.extensionPath, event.event].filter(Boolean).join(', ');
+    note(session, changes, 'error', where ? `${event.error} (${where})` : String(event.error));
+  },
+  notice: (session, event, changes) => note(session, changes, event.level, event.message),
+  session_damage: (session, event, changes) => note(session, changes, 'warning', `${event.path}: ${event.message}`),
+  ttsr_triggered(session, event, changes) {
+    const names = (event.rules || []).map((rule) => rule.name).join(', ');
+    note(session, changes, 'info', `A rule stopped the answer: ${names}`);
+  },
+  todo_reminder(session, event, changes) {
+    note(session, changes, 'info', `Reminded of ${(event.todos || []).length} open todos (${event.attempt} of ${event.maxAttempts})`);
+    changes.parts.add('refresh');
+  },
+  todo_auto_clear: (_session, _event, changes) => { changes.parts.add('refresh'); },
+
+  extension_ui_request: (session, event, changes) => uiRequest(session, event, changes),
+};
+
+function stopped(session, changes) {
+  session.running = false;
+  session.runStarted = null;
+  session.retry = null;
+  if (session.stream) {
+    session.stream.streaming = false;
+    changes.items.add(session.stream.key);
+    session.stream = null;
+  }
+  for (const tool of session.tools.values()) {
+    if (tool.status === 'calling' || tool.status === 'running') {
+      tool.status = 'stopped';
+      changes.tools.add(tool.id);
+    }
+  }
+  changes.parts.add('status');
+  changes.parts.add('settled');
+}
+
+function clearRetry(session, _event, changes) {
+  session.retry = null;
+  changes.parts.add('status');
+}
+
+function compactionStart(session, event, changes) {
+  session.compacting = event.reason || 'manual';
+  changes.parts.add('status');
+}
+
+function compactionEnd(session, event, changes) {
+  session.compacting = null;
+  if (event.errorMessage) note(session, changes, 'error', `The conversation could not be compacted: ${event.errorMessage}`);
+  else if (event.aborted) note(session, changes, 'info', 'Compacting was stopped.');
+  // The older part of the conversation is a summary now.
+  if (event.result) changes.parts.add('stale');
+  changes.parts.add('status');
+}
+
+/** Something to show for a moment, or until it is dismissed. */
+function note(session, changes, level, text) {
+  changes.notes = [...(changes.notes || []), { level: String(level || 'info'), text: String(text ?? '') }];
+  changes.parts.add('notes');
+}
+
+function uiRequest(session, event, changes) {
+  switch (event.method) {
+    case 'select':
+    case 'confirm':
+    case 'input':
+    case 'editor':
+      if (!session.dialogs.some((dialog) => dialog.id === event.id)) session.dialogs.push({ ...event, askedAt: session.now() });
+      changes.parts.add('dialogs');
+      break;
+    case 'cancel':
+      session.dialogs = session.dialogs.filter((dialog) => dialog.id !== event.targetId);
+      changes.parts.add('dialogs');
+      break;
+    case 'notify': note(session, changes, event.notifyType, event.message); break;
+    case 'setStatus':
+      set(session.statuses, event.statusKey, event.statusText);
+      changes.parts.add('widgets');
+      break;
+    case 'setWidget':
+      set(session.widgets, event.widgetKey, event.widgetLines
+        && { lines: texts(event.widgetLines), below: event.widgetPlacement === 'belowEditor' });
+      changes.parts.add('widgets');
+      break;
+    case 'setTitle':
+      session.title = event.title ? String(event.title) : null;
+      changes.parts.add('state');
+      break;
+    case 'set_editor_text':
+      changes.editorText = String(event.text ?? '');
+      changes.parts.add('editor');
+      break;
+    case 'open_url':
+      changes.openUrl = { url: String(event.launchUrl || event.url || ''), text: String(event.instructions || event.url || '') };
+      changes.parts.add('notes');
+      break;
+    default:
+  }
+}
+
+function set(map, key, value) {
+  if (value === undefined || value === null || value === '') map.delete(String(key));
+  else map.set(String(key), typeof value === 'string' ? value : value);
+}
+
+function texts(list) {
+  return Array.isArray(list) ? list.map(String) : [];
+}

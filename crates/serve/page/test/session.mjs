@@ -1,0 +1,153 @@
+// The model of a session: what events make of it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Session } from '../state/session.js';
+import { partialMember } from '../state/blocks.js';
+
+const user = (text, timestamp = 1) => ({ role: 'user', content: [{ type: 'text', text }], timestamp });
+const answer = (content, more = {}) => ({ role: 'assistant', content, timestamp: 2, stopReason: 'stop', ...more });
+
+function made() {
+  let now = 0;
+  let seq = 0;
+  const session = new Session('', () => now);
+  session.load({ state: { sessionId: 's' }, messages: [] }, 0);
+  return { session, wait: (ms) => { now += ms; }, say: (event) => { seq += 1; return session.apply({ ...event, seq }); },
+    delta: (type, contentIndex, fields) => { seq += 1; return session.apply({ type: 'message_update', seq, assistantMessageEvent: { type, contentIndex, ...fields } }); } };
+}
+
+test('a message streams in and ends', () => {
+  const { session, say, delta } = made();
+  say({ type: 'agent_start' });
+  say({ type: 'message_start', message: user('hi') });
+  say({ type: 'message_end', message: user('hi') });
+  say({ type: 'message_start', message: answer([]) });
+  delta('text_start', 0);
+  delta('text_delta', 0, { delta: 'Hel' });
+  const changes = delta('text_delta', 0, { delta: 'lo' });
+  assert.deepEqual([...changes.blocks.values()].map((set) => [...set]), [[0]]);
+  assert.equal(session.items.length, 2, 'the user’s message is there once');
+  assert.equal(session.items[1].message.content[0].text, 'Hello');
+  assert.equal(session.items[1].streaming, true);
+  say({ type: 'message_end', message: answer([{ type: 'text', text: 'Hello!' }]) });
+  say({ type: 'agent_end', messages: [], willRetry: false });
+  assert.equal(session.items[1].message.content[0].text, 'Hello!');
+  assert.equal(session.running, false);
+  assert.equal(session.messageCount, 2);
+});
+
+test('repeats change nothing', () => {
+  const { session, delta } = made();
+  delta('text_delta', 0, { delta: 'a' });
+  assert.equal(session.apply({ type: 'message_update', seq: 1, assistantMessageEvent: { type: 'text_delta', contentIndex: 0, delta: 'a' } }), null);
+  assert.equal(session.items[0].message.content[0].text, 'a');
+});
+
+test('a page that came late goes on from the answer in the snapshot', () => {
+  const session = new Session('');
+  session.load({ state: { sessionId: 's', isStreaming: true }, messages: [user('hi')], message: answer([{ type: 'text', text: 'Once' }]) }, 10);
+  session.apply({ type: 'message_update', seq: 11, assistantMessageEvent: { type: 'text_delta', contentIndex: 0, delta: ' more' } });
+  assert.equal(session.items[1].message.content[0].text, 'Once more');
+  assert.equal(session.running, true);
+});
+
+test('two calls in one message find their own results', () => {
+  const { session, say } = made();
+  const calls = ['a', 'b'].map((id) => ({ type: 'toolCall', id, name: 'bash', arguments: { command: id } }));
+  say({ type: 'message_start', message: answer([]) });
+  say({ type: 'message_end', message: answer(calls, { stopReason: 'toolUse' }) });
+  say({ type: 'tool_execution_start', toolCallId: 'a', toolName: 'bash', args: {} });
+  say({ type: 'tool_execution_start', toolCallId: 'b', toolName: 'bash', args: {} });
+  say({ type: 'tool_execution_end', toolCallId: 'b', toolName: 'bash', result: { content: [] }, isError: false });
+  say({ type: 'tool_execution_update', toolCallId: 'a', toolName: 'bash', partialResult: { content: [{ type: 'text', text: 'so far' }] } });
+  assert.equal(session.tools.get('a').status, 'running');
+  assert.equal(session.tools.get('b').status, 'done');
+  say({ type: 'message_end', message: { role: 'toolResult', toolCallId: 'a', toolName: 'bash', content: [], isError: true } });
+  assert.equal(session.tools.get('a').status, 'error');
+  assert.equal(session.items.length, 1, 'results are shown at their calls');
+});
+
+test('a call that nobody knows gets a place', () => {
+  const { session, say } = made();
+  say({ type: 'tool_execution_start', toolCallId: 'x', toolName: 'ls', args: {} });
+  assert.equal(session.items[0].role, 'tool');
+});
+
+test('thinking has a length', () => {
+  const { session, wait, delta, say } = made();
+  delta('thinking_start', 0);
+  wait(3200);
+  delta('thinking_end', 0, { content: 'hm' });
+  say({ type: 'message_end', message: answer([{ type: 'thinking', thinking: 'hm' }]) });
+  assert.equal(session.items[0].message.content[0].took, 3200);
+});
+
+test('failure, retry, giving up', () => {
+  const { session, say } = made();
+  say({ type: 'agent_start' });
+  say({ type: 'message_end', message: answer([], { stopReason: 'error', errorMessage: '529' }) });
+  say({ type: 'agent_end', messages: [], willRetry: true });
+  assert.equal(session.running, true);
+  say({ type: 'auto_retry_start', attempt: 1, maxAttempts: 3, delayMs: 2000, errorMessage: '529' });
+  assert.equal(session.retry.until, 2000);
+  const changes = say({ type: 'auto_retry_end', success: false, attempt: 3, finalError: '529 again' });
+  assert.equal(session.retry, null);
+  assert.equal(session.running, false);
+  assert.match(changes.notes[0].text, /529 again/);
+});
+
+test('a retry that began holds the run', () => {
+  const { session, say } = made();
+  say({ type: 'auto_retry_start', attempt: 1, maxAttempts: 3, delayMs: 1, errorMessage: 'x' });
+  say({ type: 'agent_start' });
+  assert.equal(session.retry, null);
+  assert.equal(session.running, true);
+});
+
+test('questions come, are answered elsewhere, and are in the snapshot', () => {
+  const { session, say } = made();
+  say({ type: 'extension_ui_request', id: 'q1', method: 'confirm', title: 'Sure?' });
+  say({ type: 'extension_ui_request', id: 'q1', method: 'confirm', title: 'Sure?' });
+  assert.equal(session.dialogs.length, 1);
+  say({ type: 'extension_ui_request', id: 'c', method: 'cancel', targetId: 'q1' });
+  assert.equal(session.dialogs.length, 0);
+  session.load({ state: {}, messages: [], dialogs: [{ id: 'q2', method: 'input' }] }, 5);
+  assert.equal(session.dialogs[0].id, 'q2');
+});
+
+test('status, widgets, queue', () => {
+  const { session, say } = made();
+  say({ type: 'extension_ui_request', method: 'setStatus', statusKey: 'a', statusText: 'x' });
+  say({ type: 'extension_ui_request', method: 'setWidget', widgetKey: 'w', widgetLines: ['1', '2'], widgetPlacement: 'belowEditor' });
+  say({ type: 'queue_update', steering: ['s'], followUp: [] });
+  assert.equal(session.statuses.get('a'), 'x');
+  assert.deepEqual(session.widgets.get('w'), { lines: ['1', '2'], below: true });
+  assert.deepEqual(session.queue.steering, ['s']);
+  say({ type: 'extension_ui_request', method: 'setStatus', statusKey: 'a' });
+  assert.equal(session.statuses.size, 0);
+});
+
+test('a shell command of ours is there while it runs', () => {
+  const { session, say } = made();
+  session.startShell('id1', 'make', false);
+  say({ type: 'bash_execution_update', id: 'id1', delta: 'cc\n' });
+  assert.equal(session.items.length, 1);
+  assert.equal(session.items[0].message.output, 'cc\n');
+  session.endShell('id1', { output: 'cc\n', exitCode: 0, cancelled: false });
+  assert.equal(session.items[0].pending, false);
+  assert.equal(session.items[0].message.exitCode, 0);
+});
+
+test('events of any shape break nothing', () => {
+  const { session, say } = made();
+  for (const event of [{ type: 'message_start' }, { type: 'message_end', message: null }, { type: 'message_update' }, { type: 'tool_execution_end' }, { type: 'unknown' },
+    { type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: -1 } }, { type: 'message_update', assistantMessageEvent: { type: 'text_delta', contentIndex: 1e9 } },
+    { type: 'message_end', message: { role: 'toolResult' } }, { type: 'message_end', message: { role: '__proto__', content: 3 } }, { type: 'queue_update' }]) say(event);
+  assert.ok(session.items.length < 8);
+});
+
+test('arguments can be read while they arrive', () => {
+  assert.equal(partialMember('{"command":"ls -la \\"x', ['path', 'command']), 'ls -la "x');
+  assert.equal(partialMember('{"comm', ['command']), '');
+});

@@ -1,0 +1,169 @@
+// Questions of the agent and of its extensions as real dialogs: choose, confirm, a line, a text. One at a time; a question
+// that runs out or that somebody else answered goes away by itself. And dialogs of our own (`askText`, `askSure`).
+
+import { el, fill, setText } from '../lib/dom.js';
+
+/** Shows the open questions of the session, one after the other. */
+export class Questions {
+  /** @param {{ answer: (id: string, answer: any) => boolean }} actions */
+  constructor(actions) {
+    this.actions = actions;
+    this.shown = null;
+    this.waiting = [];
+  }
+
+  /** @param {any[]} dialogs all that are open */
+  show(dialogs) {
+    this.waiting = dialogs;
+    if (this.shown && !dialogs.some((dialog) => dialog.id === this.shown.id)) this.hide();
+    if (!this.shown && dialogs.length) this.open(dialogs[0]);
+    else if (this.shown) this.tellMore();
+  }
+
+  hide() {
+    const { shown } = this;
+    this.shown = null;
+    if (!shown) return;
+    clearInterval(shown.timer);
+    shown.node.close();
+    shown.node.remove();
+  }
+
+  done(id, answer) {
+    if (!this.actions.answer(id, answer)) return;
+    this.hide();
+    this.show(this.waiting.filter((dialog) => dialog.id !== id));
+  }
+
+  open(question) {
+    const { id, method } = question;
+    const finish = (answer) => this.done(id, answer);
+    const body = { select: selectBody, confirm: confirmBody, input: inputBody, editor: editorBody }[method](question, finish);
+    // A title of several lines is a question and what it is about.
+    const [head, ...rest] = String(question.title || 'A question').split('\n');
+    const title = el('h2', { id: 'question-title', text: head, dir: 'auto' });
+    const about = rest.join('\n').trim();
+    const clock = el('p.dialog-clock', { role: 'timer' });
+    this.more = el('p.dialog-more');
+    const node = el('dialog.dialog', { aria: { labelledby: 'question-title' } },
+      el('form', { method: 'dialog', onsubmit: (event) => { event.preventDefault(); body.submit?.(); } }, title,
+        about ? el('pre.dialog-about', { text: about, tabIndex: 0 }) : null,
+        question.message ? el('p.dialog-message', { text: question.message, dir: 'auto' }) : null, ...body.nodes, clock, this.more));
+    node.addEventListener('cancel', (event) => { event.preventDefault(); finish({ cancelled: true }); });
+    document.body.append(node);
+    node.showModal();
+    body.focus?.();
+    this.shown = { id, node };
+    this.tellMore();
+    if (question.timeout > 0) this.count(question, clock);
+  }
+
+  tellMore() {
+    const others = this.waiting.length - 1;
+    setText(this.more, others > 0 ? `${others} more ${others === 1 ? 'question' : 'questions'} after this` : '');
+  }
+
+  count(question, clock) {
+    const tick = () => {
+      const left = Math.ceil((question.askedAt + question.timeout - Date.now()) / 1000);
+      setText(clock, left > 0 ? `Goes on without an answer in ${left} s` : 'No longer waiting for an answer');
+      if (left <= -1) {
+        this.hide();
+        this.show(this.waiting.filter((dialog) => dialog.id !== question.id));
+      }
+    };
+    tick();
+    this.shown.timer = setInterval(tick, 500);
+  }
+}
+
+function selectBody(question, finish) {
+  const options = (question.options || []).map(String);
+  const buttons = options.map((option, index) => el('button.choice', { type: 'button', onclick: () => finish({ value: option }) },
+    el('span', { text: option, dir: 'auto' }), index < 9 ? el('kbd', { text: String(index + 1) }) : null));
+  const list = el('div.choices', { role: 'group' }, ...buttons);
+  list.addEventListener('keydown', (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length]?.focus();
+    } else if (/^[1-9]$/.test(event.key) && options[event.key - 1] !== undefined) finish({ value: options[event.key - 1] });
+  });
+  return { nodes: [list, foot(cancelButton(finish))], focus: () => buttons[0]?.focus() };
+}
+
+function confirmBody(_question, finish) {
+  const yes = el('button.primary', { type: 'submit', text: 'Yes' });
+  return {
+    nodes: [foot(el('button', { type: 'button', text: 'No', onclick: () => finish({ confirmed: false }) }), yes)],
+    focus: () => yes.focus(),
+    submit: () => finish({ confirmed: true }),
+  };
+}
+
+function inputBody(question, finish) {
+  const field = el('input', { type: 'text', placeholder: question.placeholder || '', autocomplete: 'off', aria: { label: question.title || 'Answer' } });
+  return {
+    nodes: [field, foot(cancelButton(finish), el('button.primary', { type: 'submit', text: 'OK' }))],
+    focus: () => field.focus(),
+    submit: () => finish({ value: field.value }),
+  };
+}
+
+function editorBody(question, finish) {
+  const field = el('textarea', { rows: 12, value: question.prefill || '', aria: { label: question.title || 'Text' } });
+  field.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) finish({ value: field.value });
+  });
+  return {
+    nodes: [field, foot(cancelButton(finish), el('button.primary', { type: 'submit', text: 'OK' }))],
+    focus: () => field.focus(),
+    submit: () => finish({ value: field.value }),
+  };
+}
+
+function cancelButton(finish) {
+  return el('button', { type: 'button', text: 'Cancel', onclick: () => finish({ cancelled: true }) });
+}
+
+function foot(...buttons) {
+  return el('div.dialog-foot', {}, ...buttons);
+}
+
+/** A dialog of the page's own. `make` gives its content and gets a function that ends it. */
+export function openDialog(title, make, { wide = false } = {}) {
+  const node = el('dialog.dialog', { class: wide ? 'wide' : '', aria: { label: title } });
+  const end = () => node.close();
+  fill(node, el('form', { method: 'dialog', onsubmit: (event) => event.preventDefault() }, el('h2', { text: title }), ...[make(end)].flat()));
+  node.addEventListener('close', () => node.remove());
+  node.addEventListener('click', (event) => { if (event.target === node) node.close(); });
+  document.body.append(node);
+  node.showModal();
+  return node;
+}
+
+/** Asks for a line. @returns {Promise<string|null>} */
+export function askText(title, value, label = 'OK', { placeholder = '', secret = false } = {}) {
+  return new Promise((resolve) => {
+    const field = el('input', { type: secret ? 'password' : 'text', value, placeholder, autocomplete: 'off', aria: { label: title } });
+    let answer = null;
+    const node = openDialog(title, (end) => {
+      const ok = () => { answer = field.value; end(); };
+      field.addEventListener('keydown', (event) => { if (event.key === 'Enter' && !event.isComposing) { event.preventDefault(); ok(); } });
+      return [field, foot(el('button', { type: 'button', text: 'Cancel', onclick: end }), el('button.primary', { type: 'button', text: label, onclick: ok }))];
+    });
+    node.addEventListener('close', () => resolve(answer));
+    field.focus();
+    field.select();
+  });
+}
+
+/** Asks whether something should really be done. @returns {Promise<boolean>} */
+export function askSure(title, text, label) {
+  return new Promise((resolve) => {
+    let sure = false;
+    const node = openDialog(title, (end) => [el('p.dialog-message', { text }),
+      foot(el('button', { type: 'button', text: 'Cancel', onclick: end }), el('button.primary', { type: 'button', text: label, onclick: () => { sure = true; end(); } }))]);
+    node.addEventListener('close', () => resolve(sure));
+  });
+}

@@ -1,0 +1,53 @@
+// The sheet of keyboard shortcuts, and the keys that work anywhere on the page.
+
+import { el } from '../lib/dom.js';
+import { openDialog } from './dialogs.js';
+
+const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
+const MOD = isApple ? '⌘' : 'Ctrl';
+
+const KEYS = [
+  ['Writing', [
+    [['Enter'], 'Send; while it works: steer, or queue as a follow-up'],
+    [['Shift', 'Enter'], 'New line'],
+    [['Alt', 'Enter'], 'Send the other way (follow-up instead of steer)'],
+    [['↑'], 'What was said before, in an empty field'],
+    [['/'], 'Commands'],
+    [['!'], 'Run a shell command; !! keeps it from the model'],
+    [['Esc'], 'Stop the run'],
+  ]],
+  ['Anywhere', [
+    [[MOD, 'K'], 'Search sessions'],
+    [[MOD, 'B'], 'Side bar'],
+    [[MOD, 'Shift', 'O'], 'New session'],
+    [[MOD, 'Shift', 'M'], 'Model'],
+    [[MOD, '↑ / ↓'], 'Beginning and end of the conversation'],
+    [['?'], 'This sheet'],
+  ]],
+];
+
+export function showHelp() {
+  openDialog('Keyboard shortcuts', (end) => [
+    el('div.keys', {}, ...KEYS.map(([title, rows]) => el('section', {}, el('h3', { text: title }),
+      ...rows.map(([keys, text]) => el('div.key-row', {}, el('span', { text }), el('span.key-names', {}, ...keys.map((key) => el('kbd', { text: key })))))))),
+    el('div.dialog-foot', {}, el('button.primary', { type: 'button', text: 'Close', onclick: end })),
+  ], { wide: true });
+}
+
+/** @param {Record<string, () => void>} actions `search`, `side`, `create`, `model`, `start`, `end`, `stop`, `type` */
+export function listenToKeys(actions) {
+  addEventListener('keydown', (event) => {
+    if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open], .menu')) return;
+    const mod = isApple ? event.metaKey : event.ctrlKey;
+    const typing = event.target instanceof Element && event.target.matches('input, textarea, select');
+    const key = event.key.toLowerCase();
+    const act = mod && !event.altKey ? {
+      k: actions.search, b: event.shiftKey ? null : actions.side, o: event.shiftKey ? actions.create : null, m: event.shiftKey ? actions.model : null,
+      arrowup: typing && event.target.value ? null : actions.start, arrowdown: typing && event.target.value ? null : actions.end,
+    }[key] : !typing && !event.ctrlKey && !event.metaKey && !event.altKey ? { '?': showHelp, escape: actions.stop }[key] : null;
+    if (act) { event.preventDefault(); act(); return; }
+    // Somebody begins to type without having chosen the field.
+    if (!typing && !mod && !event.altKey && event.key.length === 1 && event.key !== ' ' && !getSelection()?.toString()
+      && !(event.target instanceof Element && event.target.closest('button, a, summary, [tabindex]'))) actions.type();
+  });
+}

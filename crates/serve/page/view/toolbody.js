@@ -1,0 +1,111 @@
+// What a tool call shows when it is opened: a diff, a terminal, a file, pictures. Text is text here, whatever it looks like.
+
+import { makeDiff, readDiff } from '../lib/diff.js';
+import { parse } from '../lib/ansi.js';
+import { imagesOf, textOf } from '../lib/format.js';
+import { el } from '../lib/dom.js';
+import { codeBlock, languageOf } from './code.js';
+
+const TAIL_LINES = 20;
+const MOST_SHOWN = 200000;
+
+/** The lines of an edit's diff, or null when there is none (yet). */
+export function diffOf(tool) {
+  const text = tool.result?.details?.diff;
+  if (typeof text === 'string' && text) return readDiff(text);
+  const args = tool.args || {};
+  const edits = Array.isArray(args.edits) ? args.edits : [args];
+  const pairs = edits.map((edit) => [edit?.oldText ?? edit?.old_text ?? edit?.old_string, edit?.newText ?? edit?.new_text ?? edit?.new_string])
+    .filter(([before, after]) => typeof before === 'string' && typeof after === 'string');
+  if (!pairs.length) return null;
+  return pairs.flatMap(([before, after], index) => [...(index ? [{ kind: 'gap', number: '', text: '' }] : []), ...makeDiff(before, after)]);
+}
+
+/** A diff as a table. */
+export function diffView(lines) {
+  const rows = lines.slice(0, 2000).map((line) => {
+    if (line.kind === 'gap') return el('div.diff-gap', { text: '⋯' });
+    const sign = { add: '+', del: '−', same: ' ' }[line.kind];
+    const text = line.parts
+      ? line.parts.map((part) => (part.changed ? el('mark', { text: part.text }) : part.text))
+      : [line.text];
+    return el(`div.diff-line.${line.kind}`, {},
+      el('span.diff-number', { text: line.number, aria: { hidden: true } }), el('span.diff-sign', { text: sign }), el('span.diff-text', {}, ...text, '\n'));
+  });
+  if (lines.length > 2000) rows.push(el('div.diff-gap', { text: `… ${lines.length - 2000} more lines` }));
+  return el('div.diff', { tabIndex: 0, role: 'region', aria: { label: 'Changes' } }, el('div.diff-body', {}, ...rows));
+}
+
+/** Terminal output with colours; of long output the end, the rest on demand. */
+export function terminalView(output, { command = '', live = false } = {}) {
+  const screen = el('pre.terminal', { tabIndex: 0 });
+  if (command) screen.append(el('span.prompt', { text: '$ ' }), el('span.command', { text: command }), '\n');
+  const text = String(output || '').replace(/\n$/, '').slice(-MOST_SHOWN);
+  const lines = text.split('\n');
+  const hidden = lines.length - TAIL_LINES;
+  if (hidden > 3) {
+    const more = el('button.more', { type: 'button', text: `… ${hidden} earlier lines` });
+    const rest = coloured(lines.slice(-TAIL_LINES).join('\n'));
+    more.addEventListener('click', () => {
+      for (const node of rest) node.remove();
+      more.replaceWith(...coloured(text));
+    });
+    screen.append(more, live ? '' : '\n', ...rest);
+  } else screen.append(...coloured(text));
+  return screen;
+}
+
+/** Pieces of terminal output as elements. */
+export function coloured(text) {
+  return parse(text).map(({ text: piece, style }) => {
+    if (!style) return document.createTextNode(piece);
+    const node = el('span', { text: piece });
+    for (const name of ['bold', 'dim', 'italic', 'underline', 'strike', 'inverse']) if (style[name]) node.classList.add(`t-${name}`);
+    paint(node, 'fg', style.fg);
+    paint(node, 'bg', style.bg);
+    return node;
+  });
+}
+
+function paint(node, which, colour) {
+  if (colour === undefined) return;
+  if (typeof colour === 'number') node.classList.add(`t-${which}-${colour}`);
+  else node.style.setProperty(which === 'fg' ? 'color' : 'background-color', colour);
+}
+
+/** Everything a call has to show. */
+export function toolBody(tool) {
+  const text = textOf(tool.result?.content);
+  const images = imagesOf(tool.result?.content).map((source) => el('img.picture', { src: source, alt: 'Image from the tool', loading: 'lazy' }));
+  const parts = [];
+  const name = tool.name.toLowerCase();
+  const args = tool.args || {};
+  if (name === 'bash' || name === 'shell') {
+    parts.push(terminalView(text, { command: String(args.command ?? ''), live: tool.status === 'running' }));
+  } else if (name === 'edit') {
+    const lines = diffOf(tool);
+    if (lines) parts.push(diffView(lines));
+    if (!lines || tool.status === 'error') parts.push(plain(text));
+  } else if (name === 'write') {
+    if (typeof args.content === 'string') parts.push(codeBlock(args.content.slice(0, MOST_SHOWN), languageOf(args.path)));
+    if (tool.status === 'error') parts.push(plain(text));
+  } else if (name === 'read') {
+    if (tool.status !== 'done') parts.push(plain(text));
+    else if (text && !images.length) parts.push(codeBlock(text.slice(0, MOST_SHOWN), languageOf(args.path ?? args.file_path)));
+  } else {
+    if (!['grep', 'find', 'glob', 'ls'].includes(name) && Object.keys(args).length) parts.push(argumentsView(args));
+    if (text) parts.push(plain(text));
+  }
+  return [...parts.filter(Boolean), ...images];
+}
+
+function plain(text) {
+  return text ? terminalView(text) : null;
+}
+
+function argumentsView(args) {
+  const rows = Object.entries(args).map(([key, value]) => el('div.argument', {},
+    el('span.argument-name', { text: key }),
+    el('span.argument-value', { text: typeof value === 'string' ? value.slice(0, 20000) : JSON.stringify(value, null, 2)?.slice(0, 20000) ?? '' })));
+  return el('div.arguments', {}, ...rows);
+}

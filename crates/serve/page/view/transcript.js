@@ -1,0 +1,209 @@
+// The conversation on the page. Of a long one only a window of items is in the document; it moves as one scrolls. New output
+// moves the page only while one is at its end.
+
+import { el, icon, setText } from '../lib/dom.js';
+import { viewOf } from './items.js';
+
+/** Items in the document at most, and how many come and go at once. */
+const WINDOW = 160;
+const STEP = 60;
+/** This near to the end counts as at the end, in pixels. */
+const NEAR = 60;
+/** This near to an edge of the window more is shown. */
+const AHEAD = 1200;
+
+export class Transcript {
+  /** @param {HTMLElement} scroller @param {{ onedit: (item: any) => void, empty: () => Node }} actions */
+  constructor(scroller, actions) {
+    this.scroller = scroller;
+    this.actions = actions;
+    this.views = new Map();
+    this.from = 0;
+    this.to = 0;
+    this.atEnd = true;
+    this.lastTop = 0;
+    this.list = el('div.transcript', { role: 'log', aria: { live: 'off', label: 'Conversation' } });
+    this.blank = el('div.blank');
+    this.jumpText = el('span');
+    this.jump = el('button.jump', { type: 'button', hidden: true, onclick: () => this.toEnd(true) }, icon('down'), this.jumpText);
+    scroller.append(this.blank, this.list);
+    scroller.nextElementSibling.prepend(this.jump);
+    scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
+    this.dirtyItems = new Set();
+    this.dirtyBlocks = new Map();
+    this.dirtyTools = new Set();
+    new ResizeObserver(() => { if (this.atEnd) this.stick(); }).observe(this.list);
+    new ResizeObserver(() => { if (this.atEnd) this.stick(); }).observe(scroller);
+  }
+
+  /** Shows another session, or the same one loaded anew. */
+  show(session) {
+    const isSame = this.session === session;
+    const wasAtEnd = this.atEnd || !isSame;
+    const top = this.scroller.scrollTop;
+    this.session = session;
+    this.views.clear();
+    this.list.replaceChildren();
+    this.dirtyItems.clear();
+    this.dirtyBlocks.clear();
+    this.dirtyTools.clear();
+    this.to = session.items.length;
+    this.from = Math.max(0, this.to - WINDOW / 2);
+    this.list.append(...session.items.slice(this.from, this.to).map((item) => this.view(item).node));
+    this.showBlank();
+    if (wasAtEnd) this.toEnd(false);
+    else this.scroller.scrollTop = top;
+    this.showJump();
+  }
+
+  view(item) {
+    let view = this.views.get(item.key);
+    if (!view) {
+      view = viewOf(item, this.session, this.actions);
+      this.views.set(item.key, view);
+    }
+    return view;
+  }
+
+  showBlank() {
+    const isBlank = this.session.loaded && !this.session.items.length;
+    this.blank.hidden = !isBlank;
+    if (isBlank && !this.blank.firstChild) this.blank.append(this.actions.empty());
+  }
+
+  /** Takes note of changes; they are shown with the next picture. @param {import('../state/session.js').Changes} changes */
+  change(changes) {
+    if (changes.parts.has('all') && this.session) { this.show(this.session); return; }
+    if (!this.session) return;
+    for (const key of changes.items) this.dirtyItems.add(key);
+    for (const id of changes.tools) this.dirtyTools.add(id);
+    for (const [key, blocks] of changes.blocks) {
+      const all = this.dirtyBlocks.get(key) || new Set();
+      for (const index of blocks) all.add(index);
+      this.dirtyBlocks.set(key, all);
+    }
+    if (changes.list) this.hasNew = true;
+    if (!this.planned) {
+      this.planned = true;
+      // A page in the background gets no pictures, but its title and its end should be right when it comes back.
+      if (document.hidden) setTimeout(() => this.paint(), 200);
+      else requestAnimationFrame(() => this.paint());
+    }
+  }
+
+  paint() {
+    this.planned = false;
+    if (this.hasNew) this.append();
+    for (const key of this.dirtyItems) this.views.get(key)?.update(this.session.byKey.get(key));
+    for (const [key, blocks] of this.dirtyBlocks) {
+      if (!this.dirtyItems.has(key)) this.views.get(key)?.update(this.session.byKey.get(key), blocks);
+    }
+    for (const id of this.dirtyTools) {
+      const tool = this.session.tools.get(id);
+      if (tool?.item) this.views.get(tool.item)?.updateTool?.(id);
+    }
+    this.dirtyItems.clear();
+    this.dirtyBlocks.clear();
+    this.dirtyTools.clear();
+    if (this.atEnd) this.stick();
+    this.showJump();
+  }
+
+  /** New items at the end: shown if the window reaches there. */
+  append() {
+    this.hasNew = false;
+    const { items } = this.session;
+    this.showBlank();
+    if (!this.atEnd && items.length - this.from > WINDOW * 2) return;
+    const fresh = items.slice(this.to);
+    this.to = items.length;
+    this.list.append(...fresh.map((item) => this.view(item).node));
+    if (this.atEnd && this.to - this.from > WINDOW) this.cutTop(this.to - this.from - WINDOW / 2);
+  }
+
+  cutTop(count) {
+    for (const item of this.session.items.slice(this.from, this.from + count)) this.remove(item);
+    this.from += count;
+  }
+
+  remove(item) {
+    this.views.get(item.key)?.node.remove();
+    this.views.delete(item.key);
+  }
+
+  scrolled() {
+    const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+    const toGo = scrollHeight - scrollTop - clientHeight;
+    const isUp = scrollTop < this.lastTop - 1;
+    this.lastTop = scrollTop;
+    if (toGo < NEAR && this.to >= (this.session?.items.length || 0)) this.atEnd = true;
+    else if (isUp) this.atEnd = false;
+    // The content grew under us before this was told: nobody scrolled.
+    else if (this.atEnd) this.stick();
+    if (scrollTop < AHEAD && this.from > 0) this.more(-1);
+    else if (toGo < AHEAD && this.session && this.to < this.session.items.length) this.more(1);
+    this.showJump();
+  }
+
+  /** Moves the window one step; what one looks at stays where it is. */
+  more(direction) {
+    const { items } = this.session;
+    const anchor = this.anchor();
+    if (direction < 0) {
+      const from = Math.max(0, this.from - STEP);
+      this.list.prepend(...items.slice(from, this.from).map((item) => this.view(item).node));
+      this.from = from;
+      while (this.to - this.from > WINDOW) { this.to -= 1; this.remove(items[this.to]); }
+    } else {
+      const to = Math.min(items.length, this.to + STEP);
+      this.list.append(...items.slice(this.to, to).map((item) => this.view(item).node));
+      this.to = to;
+      if (this.to - this.from > WINDOW) this.cutTop(this.to - this.from - WINDOW);
+    }
+    if (anchor) this.scroller.scrollTop += anchor.node.getBoundingClientRect().top - anchor.top;
+    this.lastTop = this.scroller.scrollTop;
+  }
+
+  /** The first item that can be seen. */
+  anchor() {
+    const edge = this.scroller.getBoundingClientRect().top;
+    for (const node of this.list.children) {
+      const { top, bottom } = node.getBoundingClientRect();
+      if (bottom > edge) return { node, top };
+    }
+    return null;
+  }
+
+  stick() {
+    this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.lastTop = this.scroller.scrollTop;
+  }
+
+  /** Goes to the end of the conversation. */
+  toEnd(isAsked) {
+    if (this.session && this.to < this.session.items.length) {
+      this.atEnd = true;
+      this.show(this.session);
+      return;
+    }
+    this.atEnd = true;
+    this.stick();
+    if (isAsked) this.showJump();
+  }
+
+  /** Goes to its beginning. */
+  toStart() {
+    this.atEnd = false;
+    const { items } = this.session;
+    for (const item of items.slice(this.from, this.to)) this.remove(item);
+    this.from = 0;
+    this.to = Math.min(items.length, WINDOW / 2);
+    this.list.replaceChildren(...items.slice(0, this.to).map((item) => this.view(item).node));
+    this.scroller.scrollTop = 0;
+  }
+
+  showJump() {
+    this.jump.hidden = this.atEnd;
+    setText(this.jumpText, this.session?.running ? 'New output' : 'To the end');
+  }
+}

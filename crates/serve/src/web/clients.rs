@@ -1,0 +1,330 @@
+//! Who listens at a web door: each client's place in the log, what it agreed on, and what is for it alone, in the order in
+//! which both happened. One lock, held for moments and never while anything waits.
+//!
+//! Not here: how frames get to a client (`socket`, `http`), what is in the log (`fan`).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::extract::ws::Utf8Bytes;
+use host::ClientId;
+use tokio::sync::Notify;
+
+use super::fan::first_agreement;
+use super::log::{Entry, Gone, Log, Place, Text};
+use crate::connection::Agreement;
+use crate::limits::{WEB_CLIENTS, WEB_LOG_BYTES, WEB_LOG_ENTRIES, WEB_PRIVATE_BYTES, WEB_READ_BYTES};
+
+/// Why a client is not served any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// It reads too slowly: what it should be told is gone, or too much waits for it.
+    TooSlow,
+    /// The agent ends.
+    Ending,
+}
+
+/// Something for one client alone, at its place between what all are told.
+#[derive(Debug)]
+enum Private {
+    Frame(Utf8Bytes),
+    /// From here on other events are wanted.
+    Agree(Box<Agreement>),
+    /// Go back to this place, and read on from there.
+    Back(Place),
+}
+
+#[derive(Debug)]
+struct Client {
+    /// What was agreed on last.
+    agreement: Agreement,
+    /// What was agreed on where it reads.
+    reading: Agreement,
+    place: Place,
+    private: VecDeque<(Place, Private)>,
+    /// Bytes of frames that wait in `private`.
+    waiting: usize,
+    over: Option<Over>,
+    bell: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct State {
+    log: Log,
+    clients: HashMap<ClientId, Client>,
+    made: u64,
+    /// No new client is taken.
+    is_ending: bool,
+    /// Questions that wait for an answer, by the id of their frame: the frame without its number.
+    questions: Vec<(String, Utf8Bytes)>,
+}
+
+/// All clients. Clones share them.
+#[derive(Debug, Clone)]
+pub(crate) struct Clients(Arc<Mutex<State>>);
+
+/// A client's seat; dropped when it leaves.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    clients: Clients,
+    id: ClientId,
+    bell: Arc<Notify>,
+}
+
+impl Clients {
+    /// Nobody is there, and nothing was said.
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            log: Log::new(WEB_LOG_BYTES, WEB_LOG_ENTRIES),
+            clients: HashMap::new(),
+            made: 0,
+            is_ending: false,
+            questions: Vec::new(),
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.state().clients.len()
+    }
+
+    /// Takes a new one, who hears everything from now on, and first of all the questions that are open. `after` begins earlier
+    /// instead, if that is still there. None when there are too many, or the agent ends.
+    pub(crate) fn join(&self, after: Option<Place>) -> Option<Seat> {
+        self.seat(first_agreement(), after)
+    }
+
+    /// Takes one who wants nothing but answers.
+    pub(crate) fn join_for_answer(&self) -> Option<Seat> {
+        let last = self.last();
+        self.seat(first_agreement().without_events(), Some(last))
+    }
+
+    fn seat(&self, agreement: Agreement, after: Option<Place>) -> Option<Seat> {
+        let mut state = self.state();
+        if state.is_ending || state.clients.len() >= WEB_CLIENTS {
+            return None;
+        }
+        state.made += 1;
+        let id = ClientId(state.made);
+        let last = state.log.last();
+        let place = after.filter(|place| state.log.count_after(*place).is_some());
+        let questions = if place.is_none() {
+            state
+                .questions
+                .iter()
+                .map(|(_, frame)| (last, Private::Frame(frame.clone())))
+                .collect()
+        } else {
+            VecDeque::new()
+        };
+        let bell = Arc::new(Notify::new());
+        bell.notify_one();
+        let client = Client {
+            reading: agreement.clone(),
+            agreement,
+            place: place.unwrap_or(last),
+            private: questions,
+            waiting: 0,
+            over: None,
+            bell: Arc::clone(&bell),
+        };
+        state.clients.insert(id, client);
+        Some(Seat {
+            clients: self.clone(),
+            id,
+            bell,
+        })
+    }
+
+    /// Takes something for everybody, to be read once it is published.
+    pub(crate) fn push(&self, entry: Entry) {
+        self.state().log.push(entry);
+    }
+
+    /// Lets everybody read what was said so far.
+    pub(crate) fn publish(&self) {
+        let mut state = self.state();
+        state.log.publish();
+        for client in state.clients.values() {
+            client.bell.notify_one();
+        }
+    }
+
+    /// Number of the newest event that may be read.
+    pub(crate) fn last(&self) -> Place {
+        self.state().log.last()
+    }
+
+    /// How many events came after this place; none when they are gone.
+    pub(crate) fn count_after(&self, place: Place) -> Option<usize> {
+        self.state().log.count_after(place)
+    }
+
+    /// What a client agreed on so far. None when it has left.
+    pub(crate) fn agreement(&self, id: ClientId) -> Option<Agreement> {
+        self.state()
+            .clients
+            .get(&id)
+            .map(|client| client.agreement.clone())
+    }
+
+    /// Tells one client something, at this place; nothing happens when it has left.
+    pub(crate) fn tell(&self, id: ClientId, frame: Utf8Bytes) {
+        self.private(id, Private::Frame(frame));
+    }
+
+    /// From this place on a client wants other events.
+    pub(crate) fn agree(&self, id: ClientId, agreement: Agreement) {
+        if let Some(client) = self.state().clients.get_mut(&id) {
+            // What is asked next builds on it; what is read follows in its place.
+            client.agreement = agreement.clone();
+        }
+        self.private(id, Private::Agree(Box::new(agreement)));
+    }
+
+    /// Sends a client back to a place.
+    pub(crate) fn send_back(&self, id: ClientId, place: Place) {
+        self.private(id, Private::Back(place));
+    }
+
+    fn private(&self, id: ClientId, what: Private) {
+        let mut state = self.state();
+        state.log.publish();
+        let last = state.log.last();
+        if let Some(client) = state.clients.get_mut(&id) {
+            if let Private::Frame(frame) = &what {
+                client.waiting += frame.len();
+                if client.waiting > WEB_PRIVATE_BYTES {
+                    client.over = Some(Over::TooSlow);
+                }
+            }
+            client.private.push_back((last, what));
+        }
+        for client in state.clients.values() {
+            client.bell.notify_one();
+        }
+    }
+
+    /// A question was asked; who comes later is asked, too.
+    pub(crate) fn asked(&self, id: &str, frame: Utf8Bytes) {
+        self.state().questions.push((id.to_owned(), frame));
+    }
+
+    /// A question is over. False when it was not open.
+    pub(crate) fn settled(&self, id: &str) -> bool {
+        let questions = &mut self.state().questions;
+        let before = questions.len();
+        questions.retain(|(open, _)| open != id);
+        questions.len() < before
+    }
+
+    /// Somebody answered a question: the others need not any more.
+    pub(crate) fn settle_for_all(&self, id: &str) {
+        if !self.settled(id) {
+            return;
+        }
+        let target = serde_json::Value::from(id);
+        self.push(Entry {
+            name: "extension_ui_request",
+            session: None,
+            text: Text::Line(format!(
+                "{{\"type\":\"extension_ui_request\",\"id\":{target},\"method\":\"cancel\",\"targetId\":{target}"
+            )),
+        });
+        self.publish();
+    }
+
+    /// Is no new client taken any more?
+    pub(crate) fn is_ending(&self) -> bool {
+        self.state().is_ending
+    }
+
+    /// Waits until nobody is there.
+    pub(crate) async fn all_left(&self) {
+        while self.count() > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Ends with everybody.
+    pub(crate) fn end(&self) {
+        let mut state = self.state();
+        state.is_ending = true;
+        for client in state.clients.values_mut() {
+            client.over = Some(Over::Ending);
+            client.bell.notify_one();
+        }
+    }
+}
+
+impl Seat {
+    /// Whom answers are for.
+    pub(crate) fn id(&self) -> ClientId {
+        self.id
+    }
+
+    /// Waits until there may be something to take. Cancel-safe.
+    pub(crate) async fn rung(&self) {
+        self.bell.notified().await;
+    }
+
+    /// Takes what comes next, bounded; empty when there is nothing.
+    ///
+    /// # Errors
+    /// When the client is to be sent away; what it was told before that is taken first.
+    pub(crate) fn take(&self, frames: &mut Vec<Utf8Bytes>) -> Result<(), Over> {
+        let mut state = self.clients.state();
+        let State { log, clients, .. } = &mut *state;
+        let Some(client) = clients.get_mut(&self.id) else {
+            return Err(Over::Ending);
+        };
+        let outcome = client.take(log, frames);
+        match (outcome, client.over) {
+            (Err(Gone), _) => Err(Over::TooSlow),
+            (Ok(()), Some(over)) if frames.is_empty() || over == Over::TooSlow => Err(over),
+            (Ok(()), _) => Ok(()),
+        }
+    }
+}
+
+impl Client {
+    fn take(&mut self, log: &Log, frames: &mut Vec<Utf8Bytes>) -> Result<(), Gone> {
+        let mut bytes = 0;
+        while bytes < WEB_READ_BYTES {
+            let until = self.private.front().map_or(log.last(), |(place, _)| *place);
+            if self.place < until {
+                let from = frames.len();
+                let agreement = &self.reading;
+                let wanted = |entry: &Entry| {
+                    agreement.wants(entry.name) && agreement.wants_session(entry.session.as_deref())
+                };
+                self.place = log.read(self.place, until, WEB_READ_BYTES, wanted, frames)?;
+                bytes += frames.iter().skip(from).map(|frame| frame.len()).sum::<usize>();
+                continue;
+            }
+            match self.private.pop_front() {
+                None => break,
+                Some((_, Private::Frame(frame))) => {
+                    self.waiting = self.waiting.saturating_sub(frame.len());
+                    bytes += frame.len();
+                    frames.push(frame);
+                }
+                Some((_, Private::Agree(agreement))) => self.reading = *agreement,
+                Some((_, Private::Back(place))) => self.place = place,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.clients.state().clients.remove(&self.id);
+    }
+}

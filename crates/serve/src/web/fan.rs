@@ -1,0 +1,310 @@
+//! What sessions say becomes what all clients of a web door are told: events into the log, answers to whoever asked, in one
+//! order. Deltas are collected for a moment first; nobody sees more than sixty pictures a second.
+//!
+//! The lines are those of the web dialect: `message_update` says what is new and shows the message without its content, as
+//! its description has it (seed 001).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use host::{ClientId, Origin, Outgoing};
+use serde_json::{Value, json};
+use wire::connection::{HelloParams, Refused, Replayed, Snapshot};
+use wire::ui::UiMethod;
+use wire::{Command, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
+
+use super::clients::Clients;
+use super::log::{Delta, Entry, Text};
+use crate::connection::{Agreement, protocol};
+use crate::encode::Encoder;
+use crate::encode::json::escape;
+use crate::lanes::{Lanes, Said};
+use crate::limits::WEB_PICTURE;
+use crate::manner::{Spoken, WantedUi};
+
+/// A session that says something; none is the first.
+type Handle = Option<Arc<str>>;
+
+/// See the module's page.
+#[derive(Debug)]
+pub(crate) struct Fan {
+    clients: Clients,
+    version: String,
+    voices: HashMap<Handle, Voice>,
+    /// When the oldest delta that nobody can read yet was taken.
+    held: Option<Instant>,
+}
+
+/// What must be remembered of a session from one line to the next.
+#[derive(Debug)]
+struct Voice {
+    encoder: Encoder,
+    /// When the answer that streams in began, in milliseconds since 1970.
+    began: i64,
+}
+
+impl Voice {
+    fn new() -> Self {
+        let spoken = Spoken::new(Dialect::Web);
+        spoken.choose_delta(Some(true));
+        spoken.choose_ui(WantedUi {
+            titles: Some(true),
+            cancels: Some(true),
+        });
+        Self {
+            encoder: Encoder::speaking(spoken),
+            began: 0,
+        }
+    }
+}
+
+impl Fan {
+    /// For these clients.
+    pub(crate) fn new(clients: Clients, version: &str) -> Self {
+        Self {
+            clients,
+            version: version.to_owned(),
+            voices: HashMap::from([(None, Voice::new())]),
+            held: None,
+        }
+    }
+
+    /// Runs until every session has ended.
+    pub(crate) async fn run(mut self, mut queue: Lanes) {
+        loop {
+            let due = self.held.map(|held| held + WEB_PICTURE);
+            let timer = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due.into()).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = timer => self.publish(),
+                said = queue.next() => match said {
+                    Some(said) => self.take(said),
+                    None => break,
+                },
+            }
+        }
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        self.held = None;
+        self.clients.publish();
+    }
+
+    fn take(&mut self, said: Said) {
+        match said {
+            Said::Joined(session) => drop(self.voices.insert(Some(session), Voice::new())),
+            Said::Left(session) => drop(self.voices.remove(&Some(session))),
+            Said::Item(session, Outgoing::Event(event)) => self.event(&session, &event),
+            Said::Item(session, Outgoing::Response(client, response)) => {
+                self.respond(&session, client, &response);
+            }
+            Said::Item(session, Outgoing::Connection(origin, command, snapshot)) => {
+                self.answer(&session, origin, &command, snapshot);
+            }
+            Said::Item(_, Outgoing::Flush(done)) => {
+                self.publish();
+                // Who asked may have given up.
+                let _ = done.send(());
+            }
+            Said::Item(..) => {}
+        }
+    }
+
+    fn event(&mut self, session: &Handle, event: &Event) {
+        let Some(voice) = self.voices.get_mut(session) else {
+            return;
+        };
+        if let Event::MessageStart { message } = event
+            && let Message::Assistant(message) = message.as_ref()
+        {
+            voice.began = message.timestamp;
+        }
+        if let Event::MessageUpdate {
+            usage,
+            assistant_message_event,
+        } = event
+        {
+            let text = update(voice.began, assistant_message_event, usage);
+            let waits = matches!(text, Text::Delta(_));
+            self.push(session, event.name(), text);
+            if waits {
+                self.held.get_or_insert_with(Instant::now);
+            } else {
+                self.publish();
+            }
+            return;
+        }
+        let mut out = Vec::new();
+        voice.encoder.event(event, Instant::now(), &mut out);
+        for line in lines(&out) {
+            self.push(session, event.name(), Text::Line(line));
+        }
+        if let Event::ExtensionUiRequest { request } = event {
+            let is_question = matches!(
+                request.method,
+                UiMethod::Select | UiMethod::Confirm | UiMethod::Input | UiMethod::Editor
+            );
+            let frame = lines(&out).next().map(|line| whole(&line, session));
+            if let (true, Some(frame)) = (is_question, frame) {
+                self.clients.asked(&request.id, frame.into());
+            } else if let (UiMethod::Cancel, Some(target)) = (request.method, &request.target_id) {
+                self.clients.settled(target);
+            }
+        }
+        self.publish();
+    }
+
+    fn push(&self, session: &Handle, name: &'static str, text: Text) {
+        self.clients.push(Entry {
+            name,
+            session: session.clone(),
+            text,
+        });
+    }
+
+    fn respond(&mut self, session: &Handle, client: ClientId, response: &Response) {
+        self.publish();
+        let mut out = Vec::new();
+        if let Some(voice) = self.voices.get_mut(session) {
+            voice.encoder.response(response, Instant::now(), &mut out);
+        }
+        for line in lines(&out) {
+            self.clients.tell(client, whole(&line, session).into());
+        }
+    }
+
+    /// Carries out a command of the connection and answers it. `snapshot` is the session at this place.
+    fn answer(
+        &mut self,
+        session: &Handle,
+        origin: Origin,
+        command: &Command,
+        snapshot: Option<Box<Snapshot>>,
+    ) {
+        self.publish();
+        let client = origin.client;
+        let Some(agreement) = self.clients.agreement(client) else {
+            return;
+        };
+        let mut back = None;
+        let outcome = match command {
+            Command::GetProtocol(_) => {
+                let protocol = protocol(&self.version, &agreement);
+                Ok(Reply::Protocol(Box::new(protocol)))
+            }
+            Command::Hello(wishes) => {
+                let (wishes, mut refused) = fitting(wishes);
+                let (new, more) = agreement.changed(&wishes);
+                refused.extend(more);
+                let welcome = new.welcome(&self.version, self.clients.last(), refused);
+                self.clients.agree(client, new);
+                Ok(Reply::Hello(Box::new(welcome)))
+            }
+            Command::Replay(params) => {
+                let last_seq = self.clients.last();
+                let missed = params.after.and_then(|after| self.clients.count_after(after));
+                back = missed.and(params.after);
+                let snapshot = match missed {
+                    Some(_) => Ok(None),
+                    None => snapshot
+                        .map(|snapshot| Some(*snapshot))
+                        .ok_or_else(|| "There is no session to show".to_owned()),
+                };
+                snapshot.map(|snapshot| {
+                    Reply::Replayed(Box::new(Replayed {
+                        events: missed.unwrap_or_default(),
+                        last_seq,
+                        snapshot,
+                    }))
+                })
+            }
+            other => Err(format!("Unknown command: {}", other.name())),
+        };
+        let response = Response {
+            id: origin.id,
+            command: Some(origin.command.into()),
+            outcome,
+        };
+        self.respond(session, client, &response);
+        if let Some(place) = back {
+            self.clients.send_back(client, place);
+        }
+    }
+}
+
+/// The agreement of a client that just came: numbers and linear updates are there unasked.
+pub(crate) fn first_agreement() -> Agreement {
+    let spoken = Spoken::new(Dialect::Web);
+    spoken.choose_delta(Some(true));
+    let mut agreement = Agreement::new(spoken.manner());
+    agreement.sequence = true;
+    agreement
+}
+
+/// The wishes that can be granted to one of many clients, and those that cannot.
+fn fitting(wishes: &HelloParams) -> (HelloParams, Vec<Refused>) {
+    let mut refused = Vec::new();
+    let mut refuse = |option: &'static str, wish: &mut Option<Value>, granted: &Value, reason: &str| {
+        if let Some(value) = wish.take().filter(|value| value != granted) {
+            refused.push(Refused {
+                option,
+                value,
+                reason: reason.to_owned(),
+            });
+        }
+    };
+    let mut wishes = wishes.clone();
+    let all = "All clients of this door get the same lines";
+    refuse("dialect", &mut wishes.dialect, &json!("web"), all);
+    refuse("deltas", &mut wishes.deltas, &json!(true), all);
+    refuse("sequence", &mut wishes.sequence, &json!(true), all);
+    let pings = "The connection has a sign of life of its own";
+    refuse("heartbeat", &mut wishes.heartbeat, &Value::Null, pings);
+    (wishes, refused)
+}
+
+/// A `message_update` without its closing brace.
+fn update(began: i64, event: &StreamEvent, usage: &Usage) -> Text {
+    let message = json!({"role": "assistant", "content": [], "timestamp": began});
+    let head = format!("{{\"type\":\"message_update\",\"message\":{message},\"assistantMessageEvent\":");
+    let usage = serde_json::to_string(usage).unwrap_or_else(|_| "{}".to_owned());
+    let (kind, index, delta) = match event {
+        StreamEvent::TextDelta { content_index, delta } => ("text_delta", content_index, delta),
+        StreamEvent::ThinkingDelta { content_index, delta } => ("thinking_delta", content_index, delta),
+        StreamEvent::ToolcallDelta { content_index, delta } => ("toolcall_delta", content_index, delta),
+        other => {
+            let event = serde_json::to_string(other).unwrap_or_else(|_| "{}".to_owned());
+            return Text::Line(format!("{head}{event},\"usage\":{usage}"));
+        }
+    };
+    let mut text = Vec::new();
+    escape(&mut text, delta);
+    Text::Delta(Delta {
+        before: format!("{head}{{\"type\":\"{kind}\",\"contentIndex\":{index},\"delta\":\""),
+        text: String::from_utf8(text).unwrap_or_default(),
+        after: format!("\"}},\"usage\":{usage}"),
+    })
+}
+
+/// The objects of an encoder's lines, without their closing braces.
+fn lines(out: &[u8]) -> impl Iterator<Item = String> {
+    let whole = out.split(|byte| *byte == b'\n');
+    whole
+        .filter_map(|line| line.strip_suffix(b"}"))
+        .map(|line| String::from_utf8_lossy(line).into_owned())
+}
+
+/// A whole object that has no number.
+fn whole(line: &str, session: &Handle) -> String {
+    match session {
+        None => format!("{line}}}"),
+        Some(session) => format!("{line},\"session\":{}}}", Value::from(session.as_ref())),
+    }
+}

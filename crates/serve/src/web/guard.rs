@@ -1,0 +1,249 @@
+//! Who may talk to a web door (web.md 3): the names it answers to, the pages that may use it, the token. Pure: headers in,
+//! verdict out. What a request then does is not known here.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use subtle::ConstantTimeEq;
+
+use crate::limits::{WEB_WRONG_TOKENS, WEB_WRONG_WINDOW};
+
+/// Prefix of the WebSocket subprotocol that carries a token, for browsers that should not have it in an address.
+pub(crate) const BEARER_PROTOCOL: &str = "bearer.";
+
+/// See the module's page.
+#[derive(Debug)]
+pub(crate) struct Guard {
+    bound: SocketAddr,
+    /// The name that was asked for, if it is none of an address.
+    name: Option<String>,
+    scheme: &'static str,
+    token: Option<String>,
+    /// Origins of other pages that may use the door, as they were given.
+    origins: Vec<String>,
+    /// When wrong tokens came lately.
+    wrong: Mutex<VecDeque<Instant>>,
+}
+
+/// What a request wants, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wants {
+    /// Something everybody may see: health, the page's files.
+    Public,
+    /// To talk to the agent.
+    Agent,
+}
+
+impl Guard {
+    /// For a door that listens at `bound`; `host` is what was asked for on the command line.
+    pub(crate) fn new(
+        bound: SocketAddr,
+        host: &str,
+        is_tls: bool,
+        token: Option<String>,
+        origins: Vec<String>,
+    ) -> Self {
+        let name = host.parse::<IpAddr>().is_err().then(|| host.to_ascii_lowercase());
+        Self {
+            bound,
+            name,
+            scheme: if is_tls { "https" } else { "http" },
+            token,
+            origins,
+            wrong: Mutex::default(),
+        }
+    }
+
+    /// May this request go on? In the order of web.md 1.3: the name it was sent to, the token, the page it comes from.
+    ///
+    /// # Errors
+    /// The status to refuse it with.
+    pub(crate) fn admit(&self, request: &Parts, wants: Wants, now: Instant) -> Result<(), StatusCode> {
+        let authority = authority(request).ok_or(StatusCode::BAD_REQUEST)?;
+        if !self.answers_to(&authority) {
+            return Err(StatusCode::FORBIDDEN);
+        }
+        if wants == Wants::Public {
+            return Ok(());
+        }
+        self.check_token(request, now)?;
+        self.check_origin(&request.headers)
+    }
+
+    /// Is this one of the names the door goes by? Names that are resolved are only ours if they were given: anybody can let a
+    /// name of his point here. Nobody can do that with an address.
+    fn is_ours(&self, authority: &str) -> bool {
+        let (host, port) = split(authority);
+        let usual = if self.scheme == "https" { 443 } else { 80 };
+        let is_our_port = port.unwrap_or(usual) == self.bound.port();
+        let host = host.to_ascii_lowercase();
+        let address = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'))
+            .unwrap_or(&host)
+            .parse::<IpAddr>()
+            .ok();
+        let is_our_host = match address {
+            Some(address) if self.bound.ip().is_unspecified() => {
+                address.is_loopback() || !address.is_unspecified()
+            }
+            Some(address) if self.bound.ip().is_loopback() => address.is_loopback(),
+            Some(address) => address == self.bound.ip(),
+            None => {
+                let is_local = self.bound.ip().is_loopback() || self.bound.ip().is_unspecified();
+                (is_local && host == "localhost") || self.name.as_deref() == Some(host.as_str())
+            }
+        };
+        is_our_port && is_our_host
+    }
+
+    /// May a request be sent to this name? Behind a proxy it is the one of an allowed origin.
+    fn answers_to(&self, authority: &str) -> bool {
+        self.is_ours(authority) || self.origins.iter().any(|origin| names(origin, authority))
+    }
+
+    /// The token, wherever it is; more than one that differ are none.
+    fn check_token(&self, request: &Parts, now: Instant) -> Result<(), StatusCode> {
+        let Some(token) = &self.token else {
+            return Ok(());
+        };
+        let given = given_tokens(request);
+        let matches = |given: &String| bool::from(given.as_bytes().ct_eq(token.as_bytes()));
+        if !given.is_empty() && given.iter().all(matches) {
+            return Ok(());
+        }
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.retain(|at| now.duration_since(*at) < WEB_WRONG_WINDOW);
+        if wrong.len() >= WEB_WRONG_TOKENS {
+            return Err(StatusCode::TOO_MANY_REQUESTS);
+        }
+        wrong.push_back(now);
+        Err(StatusCode::UNAUTHORIZED)
+    }
+
+    /// A page of our own, or one that was allowed. Programs send no origin; they must show the token.
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
+        let mut origins = headers.get_all(header::ORIGIN).iter();
+        let (origin, more) = (origins.next(), origins.next());
+        let is_fine = match (origin, more) {
+            (None, _) => self.token.is_some(),
+            (Some(origin), None) => origin.to_str().is_ok_and(|origin| self.is_allowed(origin)),
+            (Some(_), Some(_)) => false,
+        };
+        if is_fine {
+            Ok(())
+        } else {
+            Err(StatusCode::FORBIDDEN)
+        }
+    }
+
+    fn is_allowed(&self, origin: &str) -> bool {
+        if self.origins.iter().any(|allowed| allowed == origin) {
+            return true;
+        }
+        let authority = origin
+            .strip_prefix(self.scheme)
+            .and_then(|rest| rest.strip_prefix("://"));
+        authority.is_some_and(|authority| {
+            // A browser writes names in small letters and leaves nothing after the port.
+            !authority.contains(['/', '@', '?', '#']) && self.is_ours(authority)
+        })
+    }
+}
+
+/// Where the request was sent to: exactly one `Host`, and the same in an absolute target.
+fn authority(request: &Parts) -> Option<String> {
+    let mut hosts = request.headers.get_all(header::HOST).iter();
+    let (host, more) = (hosts.next()?, hosts.next());
+    let host = host.to_str().ok().filter(|_| more.is_none())?;
+    let is_odd = host.is_empty() || host.contains(['/', '@', '?', '#', ' ', ',']);
+    let agrees = request
+        .uri
+        .authority()
+        .is_none_or(|target| target.as_str().eq_ignore_ascii_case(host));
+    (!is_odd && agrees).then(|| host.to_owned())
+}
+
+/// Host and port of an authority.
+fn split(authority: &str) -> (&str, Option<u16>) {
+    let end = authority.rfind(']').map_or(0, |end| end + 1);
+    let (address, rest) = authority.split_at_checked(end).unwrap_or(("", authority));
+    match rest.rsplit_once(':') {
+        // A port that is none fits nothing.
+        Some((host, port)) => {
+            let host = if address.is_empty() { host } else { address };
+            (host, Some(port.parse().unwrap_or(0)))
+        }
+        None if address.is_empty() => (rest, None),
+        None => (address, None),
+    }
+}
+
+/// Is this the host (and port) of an allowed origin?
+fn names(origin: &str, authority: &str) -> bool {
+    let Some((_, host)) = origin.split_once("://") else {
+        return false;
+    };
+    host.eq_ignore_ascii_case(authority)
+}
+
+/// All tokens in a request: `?token=`, `Authorization: Bearer`, a subprotocol `bearer.TOKEN`.
+fn given_tokens(request: &Parts) -> Vec<String> {
+    let mut given = Vec::new();
+    for pair in request.uri.query().unwrap_or_default().split('&') {
+        if let Some(value) = pair.strip_prefix("token=") {
+            given.push(percent_decoded(value));
+        }
+    }
+    let text = |name: HeaderName| {
+        let values = request.headers.get_all(name).iter();
+        values.filter_map(|value| value.to_str().ok()).collect::<Vec<_>>()
+    };
+    for value in text(header::AUTHORIZATION) {
+        let bearer = value
+            .split_once(' ')
+            .filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
+        given.push(bearer.map_or_else(String::new, |(_, token)| token.trim().to_owned()));
+    }
+    for value in text(header::SEC_WEBSOCKET_PROTOCOL) {
+        let protocols = value.split(',').map(str::trim);
+        given.extend(
+            protocols
+                .filter_map(|protocol| protocol.strip_prefix(BEARER_PROTOCOL))
+                .map(str::to_owned),
+        );
+    }
+    given
+}
+
+/// A value of a query.
+pub(crate) fn percent_decoded(value: &str) -> String {
+    let bytes = value.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some((byte, tail)) = rest.split_first() {
+        let hex = tail.first_chunk::<2>().and_then(|pair| {
+            let text = std::str::from_utf8(pair).ok()?;
+            u8::from_str_radix(text, 16).ok()
+        });
+        match (byte, hex) {
+            (b'%', Some(decoded)) => {
+                out.push(decoded);
+                rest = tail.get(2..).unwrap_or_default();
+            }
+            (b'+', _) => {
+                out.push(b' ');
+                rest = tail;
+            }
+            (byte, _) => {
+                out.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

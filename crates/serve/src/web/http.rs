@@ -1,0 +1,153 @@
+//! The protocol over plain HTTP, for hosts that want no WebSocket: a command by POST, whose answer is the response; everything
+//! else as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::ws::Utf8Bytes;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use futures_util::stream;
+use tokio::time::timeout;
+
+use super::clients::{Over, Seat};
+use super::door::Door;
+use super::page::plain;
+use super::server::empty;
+use crate::limits::{WEB_ANSWER_WAIT, WEB_MESSAGE_BYTES, WEB_PING};
+use crate::parse::{Inbound, parse_line};
+
+/// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames that are never answered get
+/// 202. A response that says `success: false` is an answer like any other; only what is no command is a bad request.
+pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Response {
+    if parts.method != Method::POST {
+        let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+        refused
+            .headers_mut()
+            .insert(header::ALLOW, HeaderValue::from_static("POST"));
+        return refused;
+    }
+    // A form of another page could send anything but this.
+    let is_json = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.split(';').next().unwrap_or_default().trim() == "application/json");
+    if !is_json {
+        return plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "The body must be application/json",
+        );
+    }
+    let Ok(line) = axum::body::to_bytes(body, WEB_MESSAGE_BYTES).await else {
+        return plain(StatusCode::PAYLOAD_TOO_LARGE, "The command is too long");
+    };
+    let inbound = parse_line(&line);
+    let status = match &inbound {
+        Inbound::Rejected(_) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
+    let is_frame = matches!(inbound, Inbound::Frame(..));
+    let Some(seat) = door.clients.join_for_answer() else {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    };
+    if !door.pass(inbound, line.len(), seat.id()).await {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    if is_frame {
+        return empty(StatusCode::ACCEPTED);
+    }
+    match timeout(WEB_ANSWER_WAIT, first(&seat)).await {
+        Ok(Some(frame)) => json(status, Body::from(Bytes::from(frame))),
+        Ok(None) => empty(StatusCode::SERVICE_UNAVAILABLE),
+        Err(_) => empty(StatusCode::GATEWAY_TIMEOUT),
+    }
+}
+
+/// The first thing that a client is told.
+async fn first(seat: &Seat) -> Option<Utf8Bytes> {
+    let mut frames = Vec::new();
+    loop {
+        let outcome = seat.take(&mut frames);
+        if let Some(frame) = frames.pop() {
+            return Some(frame);
+        }
+        outcome.ok()?;
+        seat.rung().await;
+    }
+}
+
+/// `GET /api/events`: events as they come, each with its number as the event's id, so that a browser's `EventSource` goes on
+/// where it was by itself.
+pub(crate) fn events(door: &Door, parts: &Parts) -> Response {
+    let Some(seat) = door.clients.join(after(parts)) else {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    };
+    let pieces = stream::unfold(Some(seat), |seat| async move {
+        let seat = seat?;
+        let mut frames = Vec::new();
+        loop {
+            match seat.take(&mut frames) {
+                Ok(()) if frames.is_empty() => {
+                    if timeout(WEB_PING, seat.rung()).await.is_err() {
+                        return Some((Bytes::from_static(b": still here\n\n"), Some(seat)));
+                    }
+                }
+                Ok(()) => return Some((written(&frames), Some(seat))),
+                Err(Over::Ending | Over::TooSlow) if frames.is_empty() => return None,
+                Err(_) => return Some((written(&frames), None)),
+            }
+        }
+    });
+    let body = Body::from_stream(futures_util::StreamExt::map(pieces, Ok::<_, Infallible>));
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Frames as server-sent events.
+fn written(frames: &[Utf8Bytes]) -> Bytes {
+    let mut out = String::with_capacity(frames.iter().map(|frame| frame.len() + 32).sum());
+    for frame in frames {
+        if let Some(number) = number(frame) {
+            out.push_str("id: ");
+            out.push_str(number);
+            out.push('\n');
+        }
+        out.push_str("data: ");
+        out.push_str(frame);
+        out.push_str("\n\n");
+    }
+    out.into()
+}
+
+/// The number of an event, which is the last thing in its frame.
+fn number(frame: &str) -> Option<&str> {
+    let number = frame.strip_suffix('}')?.rsplit_once(",\"seq\":")?.1;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number)
+}
+
+/// The last event that a client has seen, as it says in `?after=` or `Last-Event-ID`.
+pub(crate) fn after(parts: &Parts) -> Option<u64> {
+    let header = parts.headers.get("last-event-id");
+    let header = header.and_then(|value| value.to_str().ok());
+    let mut pairs = parts.uri.query().unwrap_or_default().split('&');
+    let query = pairs.find_map(|pair| pair.strip_prefix("after="));
+    header.or(query)?.parse().ok()
+}
+
+fn json(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,155 @@
+//! The web door: the protocol on a WebSocket for any number of clients, over plain HTTP, and a page on top, on one port
+//! (seed 001, web.md). It has a thread of its own, so that a thousand readers take nothing from the sessions.
+//!
+//! `server` listens and knows the paths, `guard` who may talk, `socket` and `http` carry lines, `page` has the files. What is
+//! said goes one way: sessions, [`fan`], [`log`], and from there to each client ([`clients`]) at its own pace.
+
+mod clients;
+mod door;
+mod fan;
+mod guard;
+mod http;
+mod log;
+mod page;
+mod server;
+mod socket;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use host::{Lane, Outgoing, Slot};
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use self::clients::Clients;
+use self::door::Door;
+use self::fan::Fan;
+use self::guard::Guard;
+use self::page::Page;
+use crate::error::Error;
+use crate::lanes::Lanes;
+use crate::limits::WEB_CLOSE_WAIT;
+
+/// Where a web door listens, and whom it lets in.
+#[derive(Debug, Clone, Default)]
+pub struct WebOptions {
+    /// Name or address to listen at.
+    pub host: String,
+    /// Port; 0 takes a free one.
+    pub port: u16,
+    /// What clients have to show; none: nothing, for loopback only.
+    pub token: Option<String>,
+    /// Origins of other pages that may use it, letter by letter.
+    pub origins: Vec<String>,
+    /// A page of the user's own instead of ours.
+    pub ui: Option<PathBuf>,
+    /// Certificate chain and key, as PEM files: TLS instead of plain TCP.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Listen beyond loopback without a token, too.
+    pub insecure: bool,
+    /// Version of the agent.
+    pub version: String,
+}
+
+/// A door that is open.
+#[derive(Debug)]
+pub struct Web {
+    bound: SocketAddr,
+    stop: CancellationToken,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Web {
+    /// Opens a door: `queue` is what the first session says, `joining` where others come from, `slot` where commands go.
+    ///
+    /// # Errors
+    /// When it cannot listen there, must not without a token, or page or certificate cannot be read.
+    pub fn open(
+        options: WebOptions,
+        queue: Receiver<Outgoing>,
+        joining: Receiver<Lane>,
+        slot: Slot,
+    ) -> Result<Self, Error> {
+        let failed = |what: String| move |error: io::Error| Error::Web(format!("{what}: {error}"));
+        let page = match &options.ui {
+            None => Page::Own,
+            Some(dir) => Page::directory(dir)
+                .map_err(failed(format!("The page in {} cannot be served", dir.display())))?,
+        };
+        let tls = options.tls.as_ref().map(|(chain, key)| tls::acceptor(chain, key));
+        let tls = tls
+            .transpose()
+            .map_err(failed("The certificate cannot be used".to_owned()))?;
+        let place = format!("{}:{}", options.host, options.port);
+        let (listener, bound) = server::listen(&options.host, options.port)
+            .map_err(failed(format!("Cannot listen at {place}")))?;
+        if !bound.ip().is_loopback() && options.token.is_none() && !options.insecure {
+            return Err(Error::Web(format!(
+                "{place} can be reached from other machines: give --web-token (without a value one is made up), or --web-insecure"
+            )));
+        }
+        let guard = Guard::new(
+            bound,
+            &options.host,
+            tls.is_some(),
+            options.token,
+            options.origins,
+        );
+        let clients = Clients::new();
+        let door = Arc::new(Door::new(clients.clone(), guard, page, slot));
+        let fan = Fan::new(clients.clone(), &options.version);
+        let lanes = Lanes::new(queue, Some(joining));
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let (done, ended) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(failed("The web server cannot start".to_owned()))?;
+        thread::Builder::new()
+            .name("web".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+                        return;
+                    };
+                    tokio::spawn(server::run(listener, tls, door, stopped.clone()));
+                    tokio::select! {
+                        () = fan.run(lanes) => {}
+                        () = stopped.cancelled() => {}
+                    }
+                    stopped.cancel();
+                    clients.end();
+                    let left = clients.all_left();
+                    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, left).await;
+                });
+                runtime.shutdown_background();
+                // Nobody may wait for it any more.
+                let _ = done.send(());
+            })
+            .map_err(Error::Thread)?;
+        Ok(Self { bound, stop, ended })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.bound
+    }
+
+    /// Takes no more connections, sends everybody away, and waits until they are gone, but not for long.
+    pub async fn close(self) {
+        self.stop.cancel();
+        let _gone = self.ended.await;
+    }
+
+    /// Resolves when it has ended by itself.
+    pub async fn ended(&mut self) {
+        let _gone = (&mut self.ended).await;
+    }
+}

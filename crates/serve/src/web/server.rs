@@ -1,0 +1,201 @@
+//! A web door from the outside: the port, connections and their limit, paths. What a socket does is in `socket`, commands
+//! over plain HTTP in `http`.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::door::Door;
+use super::guard::{BEARER_PROTOCOL, Wants};
+use super::page::plain;
+use super::{http, socket};
+use crate::limits::{WEB_CONNECTIONS, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
+
+/// Told to every browser with every answer.
+const ALWAYS: [(HeaderName, &str); 5] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (
+        HeaderName::from_static("cross-origin-opener-policy"),
+        "same-origin",
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        "same-origin",
+    ),
+];
+
+/// Takes connections until it is told to stop; those that there are end by themselves when their clients are sent away.
+pub(crate) async fn run(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    door: Arc<Door>,
+    stop: CancellationToken,
+) {
+    let service = Router::new().fallback(handle).with_state(door);
+    let places = Arc::new(Semaphore::new(WEB_CONNECTIONS));
+    loop {
+        let accepted = tokio::select! {
+            () = stop.cancelled() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let Ok((stream, _)) = accepted else {
+            // No descriptors are left, or the peer is gone already: others may leave in the meantime.
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            continue;
+        };
+        let _as_it_is = stream.set_nodelay(true);
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            tokio::spawn(turn_away(stream));
+            continue;
+        };
+        let (service, tls) = (service.clone(), tls.clone());
+        tokio::spawn(async move {
+            match tls {
+                None => connection(stream, service).await,
+                Some(tls) => {
+                    let shaken = tokio::time::timeout(WEB_HEAD_WAIT, tls.accept(stream)).await;
+                    if let Ok(Ok(stream)) = shaken {
+                        connection(stream, service).await;
+                    }
+                }
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn turn_away(mut stream: TcpStream) {
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let told = tokio::time::timeout(std::time::Duration::from_secs(1), stream.write_all(answer));
+    let _whether_or_not = told.await;
+}
+
+async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, service: Router) {
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(WEB_HEAD_WAIT)
+        .max_buf_size(WEB_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .with_upgrades()
+        .await;
+    if let Err(error) = served {
+        tracing::debug!("a connection ended: {error}");
+    }
+}
+
+async fn handle(State(door): State<Arc<Door>>, request: Request) -> Result<Response, Infallible> {
+    let mut response = answer(door, request).await;
+    let headers = response.headers_mut();
+    for (name, value) in ALWAYS {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    Ok(response)
+}
+
+async fn answer(door: Arc<Door>, request: Request) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    let is_upgrade = parts.headers.contains_key(header::UPGRADE);
+    let wants = match path.as_str() {
+        "/ws" if is_upgrade => Wants::Agent,
+        "/api/command" | "/api/events" => Wants::Agent,
+        _ => Wants::Public,
+    };
+    if let Err(status) = door.guard.admit(&parts, wants, Instant::now()) {
+        return empty(status);
+    }
+    match path.as_str() {
+        "/health" => health(&door, StatusCode::OK),
+        "/ready" if door.clients.is_ending() => health(&door, StatusCode::SERVICE_UNAVAILABLE),
+        "/ready" => health(&door, StatusCode::OK),
+        "/api/command" => http::command(door, &parts, body).await,
+        "/api/events" => http::events(&door, &parts),
+        "/ws" if is_upgrade => {
+            let after = http::after(&parts);
+            match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+                Ok(upgrade) => upgraded(upgrade, door, after, &parts.headers),
+                Err(refused) => refused.into_response(),
+            }
+        }
+        _ if is_upgrade => empty(StatusCode::NOT_FOUND),
+        _ => door.page.answer(&parts.method, &path, &parts.headers).await,
+    }
+}
+
+fn upgraded(
+    upgrade: WebSocketUpgrade,
+    door: Arc<Door>,
+    after: Option<u64>,
+    headers: &axum::http::HeaderMap,
+) -> Response {
+    let Some(seat) = door.clients.join(after) else {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    };
+    // A browser insists that one of the subprotocols it named is taken; the token is none that should come back.
+    let offers = headers
+        .get(header::SEC_WEBSOCKET_PROTOCOL)
+        .and_then(|value| value.to_str().ok());
+    let named = offers
+        .into_iter()
+        .flat_map(|offers| offers.split(','))
+        .map(str::trim);
+    let spoken: Vec<String> = named
+        .filter(|name| !name.is_empty() && !name.starts_with(BEARER_PROTOCOL))
+        .map(str::to_owned)
+        .collect();
+    upgrade
+        .protocols(spoken)
+        .read_buffer_size(WEB_SOCKET_BUFFER)
+        .write_buffer_size(WEB_SOCKET_BUFFER)
+        .max_message_size(WEB_MESSAGE_BYTES)
+        .max_frame_size(WEB_MESSAGE_BYTES)
+        .on_upgrade(move |socket| socket::serve(socket, door, seat))
+}
+
+fn health(door: &Door, status: StatusCode) -> Response {
+    let word = if status == StatusCode::OK { "ok" } else { "ending" };
+    let body = json!({"status": word, "clients": door.clients.count()}).to_string();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A status and nothing else (web.md 1.3).
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = plain(status, "");
+    response.headers_mut().remove(header::CONTENT_TYPE);
+    response
+}
+
+/// Listens where it was asked to.
+///
+/// # Errors
+/// When the name cannot be resolved, or the port is taken.
+pub(crate) fn listen(host: &str, port: u16) -> std::io::Result<(std::net::TcpListener, SocketAddr)> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let listener = std::net::TcpListener::bind((bare, port))?;
+    listener.set_nonblocking(true)?;
+    let bound = listener.local_addr()?;
+    Ok((listener, bound))
+}

@@ -1,0 +1,133 @@
+//! What is told to many: one order, deltas that are joined, readers at their own pace.
+
+use std::sync::Arc;
+
+use axum::extract::ws::Utf8Bytes;
+use serde_json::Value;
+
+use crate::web::log::{Delta, Entry, Gone, Log, Text};
+
+fn line(text: &str) -> Entry {
+    Entry {
+        name: "notice",
+        session: None,
+        text: Text::Line(format!("{{\"type\":\"notice\",\"message\":\"{text}\"")),
+    }
+}
+
+fn delta(session: Option<&str>, block: u32, text: &str) -> Entry {
+    Entry {
+        name: "message_update",
+        session: session.map(Arc::from),
+        text: Text::Delta(Delta {
+            before: format!("{{\"index\":{block},\"delta\":\""),
+            text: text.to_owned(),
+            after: format!("\",\"usage\":{}", text.len()),
+        }),
+    }
+}
+
+fn read(log: &Log, place: u64) -> Vec<Value> {
+    let mut frames: Vec<Utf8Bytes> = Vec::new();
+    let end = log
+        .read(place, log.last(), usize::MAX, |_| true, &mut frames)
+        .unwrap();
+    assert_eq!(end, log.last());
+    frames
+        .iter()
+        .map(|frame| serde_json::from_str(frame).unwrap())
+        .collect()
+}
+
+fn texts(frames: &[Value]) -> Vec<String> {
+    let text = |frame: &Value| {
+        let text = frame["delta"].as_str().or(frame["message"].as_str());
+        format!("{}:{}", frame["seq"], text.unwrap())
+    };
+    frames.iter().map(text).collect()
+}
+
+#[test]
+fn what_nobody_could_read_yet_is_one_entry() {
+    let mut log = Log::new(1 << 20, 100);
+    for text in ["a", "\\n", "b"] {
+        log.push(delta(None, 0, text));
+    }
+    log.push(delta(None, 1, "c"));
+    log.push(line("x"));
+    log.push(delta(None, 1, "d"));
+    assert_eq!(log.last(), 0);
+    log.publish();
+    assert_eq!(texts(&read(&log, 0)), ["1:a\nb", "2:c", "3:x", "4:d"]);
+}
+
+#[test]
+fn a_reader_that_comes_late_gets_deltas_as_one_with_the_number_of_the_last() {
+    let mut log = Log::new(1 << 20, 100);
+    for text in ["a", "b", "c"] {
+        log.push(delta(None, 0, text));
+        log.publish();
+    }
+    log.push(line("x"));
+    log.push(delta(None, 0, "d"));
+    log.publish();
+    assert_eq!(texts(&read(&log, 0)), ["3:abc", "4:x", "5:d"]);
+    assert_eq!(texts(&read(&log, 1)), ["3:bc", "4:x", "5:d"]);
+    assert_eq!(
+        read(&log, 0)[0]["usage"],
+        1,
+        "what follows the text is that of the last one"
+    );
+}
+
+#[test]
+fn deltas_of_different_sessions_stay_apart() {
+    let mut log = Log::new(1 << 20, 100);
+    for text in ["a", "b"] {
+        log.push(delta(None, 0, text));
+        log.push(delta(Some("s1"), 0, text));
+    }
+    log.publish();
+    let frames = read(&log, 0);
+    assert_eq!(texts(&frames), ["1:ab", "2:ab"]);
+    assert_eq!(
+        (&frames[0]["session"], &frames[1]["session"]),
+        (&Value::Null, &Value::from("s1"))
+    );
+}
+
+#[test]
+fn the_log_is_bounded_and_says_what_is_gone() {
+    let mut log = Log::new(1 << 20, 10);
+    for number in 0..15 {
+        log.push(line(&number.to_string()));
+        log.publish();
+    }
+    assert_eq!(log.last(), 15);
+    assert_eq!(log.count_after(5), Some(10));
+    assert_eq!(log.count_after(4), None);
+    assert_eq!(log.count_after(16), None);
+    assert_eq!(log.read(4, 15, usize::MAX, |_| true, &mut Vec::new()), Err(Gone));
+    let mut small = Log::new(100, 1000);
+    for _ in 0..20 {
+        small.push(line("0123456789"));
+        small.publish();
+    }
+    assert!(small.count_after(18).is_some() && small.count_after(10).is_none());
+}
+
+#[test]
+fn a_filter_skips_and_bounds_are_kept() {
+    let mut log = Log::new(1 << 20, 100);
+    for _ in 0..10 {
+        log.push(line("x"));
+        log.push(delta(None, 0, "y"));
+    }
+    log.publish();
+    let mut frames = Vec::new();
+    let wanted = |entry: &Entry| entry.name == "notice";
+    let place = log.read(0, 20, 60, wanted, &mut frames).unwrap();
+    assert!(place < 20 && frames.len() == 2, "{place} {}", frames.len());
+    let place = log.read(place, 10, usize::MAX, wanted, &mut frames).unwrap();
+    assert_eq!((place, frames.len()), (10, 5));
+}

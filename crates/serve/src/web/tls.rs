@@ -1,0 +1,28 @@
+//! TLS of a web door: certificate and key from PEM files.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+/// What shakes hands with these.
+///
+/// # Errors
+/// When a file cannot be read, holds nothing of the kind, or the key does not fit.
+pub(crate) fn acceptor(chain: &Path, key: &Path) -> io::Result<TlsAcceptor> {
+    let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(chain)
+        .map_err(io::Error::other)?
+        .collect::<Result<_, _>>()
+        .map_err(io::Error::other)?;
+    let key = PrivateKeyDer::from_pem_file(key).map_err(io::Error::other)?;
+    let mut config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(certificates, key)
+        .map_err(io::Error::other)?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
