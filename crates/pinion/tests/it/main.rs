@@ -74,3 +74,4 @@ mod todos;
 mod tree;
 mod trust;
 mod ttsr;
+mod web;
