@@ -56,7 +56,7 @@ pub(crate) fn run(
             complain(&format!("{error:#}"));
         }
         let mut signals = Signals::listen()?;
-        let hub = Hub::new(session, outbox, lanes, setup.agent_for(&args, env));
+        let hub = Hub::new(session, outbox, lanes, setup.agent_for());
         let code = tokio::select! {
             () = hub.run(mailbox) => 0,
             code = signals.next() => code,

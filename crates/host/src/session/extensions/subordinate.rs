@@ -23,7 +23,7 @@ use crate::agent::{Agent, SessionHome};
 use crate::extensions::Choice;
 use crate::limits;
 use crate::mail::{Mail, Mailbox, Slot, mailbox};
-use crate::outbox::{Origin, Outgoing};
+use crate::outbox::{ClientId, Origin, Outgoing};
 use crate::resources::{ExtraPath, Scope};
 
 use super::super::{Opening, Session};
@@ -269,6 +269,7 @@ fn command(id: Option<u64>, line: &Value) -> Result<Mail, String> {
         return Err(format!("{name} is not available here"));
     }
     let origin = Origin {
+        client: ClientId::default(),
         id: id.and_then(|id| RawValue::from_string(id.to_string()).ok()),
         command: command.name(),
     };
@@ -292,7 +293,7 @@ async fn forward(mut outgoing: Receiver<Outgoing>, owner: Owner, handle: String)
                 // What is no JSON cannot be told.
                 let _told = owner.tell(&event);
             }
-            Outgoing::Response(response) => answer(&owner.doors, response),
+            Outgoing::Response(_, response) => answer(&owner.doors, response),
             Outgoing::Connection(..) => {}
             Outgoing::Flush(done) => drop(done.send(())),
         }
