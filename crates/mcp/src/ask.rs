@@ -60,6 +60,11 @@ impl Asker {
         }
     }
 
+    /// Has the connection ended?
+    pub(crate) fn is_over(&self) -> bool {
+        self.peer.is_transport_closed()
+    }
+
     fn failed(&self, error: ServiceError) -> McpError {
         let gone = |why: String| McpError::NotConnected {
             server: self.server.clone(),

@@ -29,6 +29,9 @@ pub const START: Duration = Duration::from_secs(60);
 /// How long a server may take to end after its input was closed.
 pub const STOP: Duration = Duration::from_secs(2);
 
+/// How long a call that lost its server waits for that to be known.
+pub const NOTICE: Duration = Duration::from_secs(1);
+
 /// How long a request waits when the configuration does not say. Progress begins it anew.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 

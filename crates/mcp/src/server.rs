@@ -144,8 +144,11 @@ impl Server {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args.clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let asker = self.asker(cancel).await?;
-        let value = asker.ask_watched(request, Some(progress), cancel).await?;
-        Ok(Outcome::of_call(value))
+        let answer = asker.ask_watched(request, Some(progress), cancel).await;
+        if answer.is_err() && asker.is_over() {
+            self.noticed().await;
+        }
+        Ok(Outcome::of_call(answer?))
     }
 
     /// Gets a prompt by the name that the server has for it.
@@ -191,6 +194,13 @@ impl Server {
         Ok(Outcome::of_resource(
             asker.ask_watched(request, None, cancel).await?,
         ))
+    }
+
+    /// Waits until the end of a connection is known to everybody, so that who hears of it does not find the server connected.
+    async fn noticed(&self) {
+        let mut seen = self.seen.clone();
+        let known = seen.wait_for(|seen| seen.status != Status::Connected);
+        let _late = tokio::time::timeout(limits::NOTICE, known).await;
     }
 
     /// Whom to ask. One that is being connected is waited for, one that is away is tried again for the next time.
@@ -304,6 +314,10 @@ impl Keeper {
         };
         if since.elapsed() > limits::STEADY {
             self.failures = 0;
+        }
+        // Known before its process is gone, which may take a while: nobody is to ask it any more.
+        if let After::Lost(why) = &after {
+            self.set(Status::Failed(why.clone()));
         }
         link.end().await;
         after
