@@ -12,6 +12,7 @@ import * as composing from './tests/composing.mjs';
 import * as sessions from './tests/sessions.mjs';
 import * as asking from './tests/asking.mjs';
 import * as looks from './tests/looks.mjs';
+import * as turns from './tests/turns.mjs';
 
 const [program, only] = process.argv.slice(2);
 const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/serve/page');
@@ -19,7 +20,7 @@ const page = await open(program);
 let failed = 0;
 let passed = 0;
 for (const size of ['desktop', 'phone']) {
-  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...sessions, ...asking, ...looks })) {
+  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...sessions, ...asking, ...looks, ...turns })) {
     if (only && name !== only) continue;
     const agent = new Agent();
     const server = await serve(root, { onclient: (client) => agent.join(client), token: test.token });

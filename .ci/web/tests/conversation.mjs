@@ -16,7 +16,7 @@ export async function everythingTogether(page) {
   await page.picture('conversation-start');
   check('no sideways scrolling', await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
   same('exit code', await page.text('.tool[data-call=c4] .tool-note'), 'exit 101');
-  same('counted lines', await page.text('.tool[data-call=c3] .tool-note'), '+3 −2');
+  same('counted lines', await page.text('.tool[data-call=c3] .tool-note'), '+2 −1');
   check('colours of the terminal', await page.count('.tool[data-call=c4] .t-fg-1') > 0);
   same('an image of a tool', await page.count('.tool[data-call=c5] img.picture'), 1);
 }

@@ -49,7 +49,10 @@ export class SideBar {
     // Where it covers the page, the page cannot be reached behind it.
     document.querySelector('.main').inert = on && !this.isWide.matches;
     if (remember && this.isWide.matches) keep('side', on);
-    if (on && !this.isWide.matches) this.search.focus({ preventScroll: true });
+    if (!on || this.isWide.matches) return;
+    // On a phone a text field that has the focus opens the keyboard over the list.
+    const first = matchMedia('(pointer: coarse)').matches ? this.node.querySelector('.side-close') : this.search;
+    first.focus({ preventScroll: true });
   }
 
   /** After something was chosen the side bar gives the page free again, where it covers it. */

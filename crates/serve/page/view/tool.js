@@ -5,7 +5,8 @@ import { partialMember } from '../state/blocks.js';
 import { baseName, duration, oneLine, shortPath, textOf } from '../lib/format.js';
 import { tally } from '../lib/diff.js';
 import { copy, el, fill, icon, setText } from '../lib/dom.js';
-import { diffOf, toolBody } from './toolbody.js';
+import { diffOf } from './diffview.js';
+import { toolBody } from './toolbody.js';
 
 const KINDS = {
   bash: { label: 'Shell', icon: 'terminal', members: ['command'] },
@@ -111,7 +112,7 @@ export class ToolCard {
     this.sign = sign;
     const parts = toolBody(tool);
     const text = textOf(tool.result?.content);
-    if (isOver(tool) && text) {
+    if (isOver(tool) && text && parts.some((part) => part.matches('.terminal, .arguments'))) {
       const button = el('button.tool-copy', { type: 'button', title: 'Copy output', aria: { label: 'Copy output' } }, icon('copy'));
       button.addEventListener('click', () => copy(text, button));
       parts.push(button);

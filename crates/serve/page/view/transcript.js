@@ -2,7 +2,9 @@
 // moves the page only while one is at its end.
 
 import { el, icon, setText } from '../lib/dom.js';
+import { Turns, changedFiles } from '../state/turns.js';
 import { viewOf } from './items.js';
+import { Choices } from './steps.js';
 
 /** Items in the document at most, and how many come and go at once. */
 const WINDOW = 160;
@@ -29,6 +31,13 @@ export class Transcript {
     scroller.append(this.blank, this.list);
     scroller.nextElementSibling.prepend(this.jump);
     scroller.addEventListener('scroll', () => this.scrolled(), { passive: true });
+    // What one opens grows downwards, from where one clicked; it does not push that away.
+    this.list.addEventListener('click', (event) => {
+      if (!event.target.closest('summary, .tool-head, .steps, .more')) return;
+      this.atEnd = false;
+      requestAnimationFrame(() => setTimeout(() => this.scrolled(), 60));
+    }, { capture: true });
+    this.choices = new Choices();
     this.dirtyItems = new Set();
     this.dirtyBlocks = new Map();
     this.dirtyTools = new Set();
@@ -49,6 +58,9 @@ export class Transcript {
     this.dirtyTools.clear();
     this.to = session.items.length;
     this.from = Math.max(0, this.to - WINDOW / 2);
+    this.turns = new Turns(session);
+    this.kept = new Set();
+    this.statuses = new Map();
     this.list.append(...session.items.slice(this.from, this.to).map((item) => this.view(item).node));
     this.showBlank();
     if (wasAtEnd) this.toEnd(false);
@@ -61,6 +73,7 @@ export class Transcript {
     if (!view) {
       view = viewOf(item, this.session, this.actions);
       this.views.set(item.key, view);
+      this.arrange(item.key);
     }
     return view;
   }
@@ -93,6 +106,7 @@ export class Transcript {
 
   paint() {
     this.planned = false;
+    const isOther = this.hasOtherShape();
     if (this.hasNew) this.append();
     for (const key of this.dirtyItems) this.views.get(key)?.update(this.session.byKey.get(key));
     for (const [key, blocks] of this.dirtyBlocks) {
@@ -105,8 +119,67 @@ export class Transcript {
     this.dirtyItems.clear();
     this.dirtyBlocks.clear();
     this.dirtyTools.clear();
+    if (isOther) this.arrangeLast();
     if (this.atEnd) this.stick();
     this.showJump();
+  }
+
+  /** Did anything change but the length of texts? */
+  hasOtherShape() {
+    const { session } = this;
+    let isOther = this.hasNew || this.dirtyItems.size > 0;
+    for (const id of this.dirtyTools) {
+      const status = session.tools.get(id)?.status;
+      if (this.statuses.get(id) !== status) { this.statuses.set(id, status); isOther = true; }
+    }
+    for (const key of this.dirtyBlocks.keys()) {
+      const content = session.byKey.get(key)?.message.content || [];
+      const shape = `${key} ${content.length} ${Boolean(content.at(-1)?.text?.trim())}`;
+      if (this.shape !== shape) { this.shape = shape; isOther = true; }
+    }
+    return isOther;
+  }
+
+  /** Folds what is over of the turns that may have changed. */
+  arrangeLast() {
+    const { items } = this.session;
+    for (const turn of this.turns.update()) {
+      for (let i = Math.max(turn.from, this.from); i < Math.min(turn.to, this.to); i += 1) this.arrange(items[i].key);
+    }
+  }
+
+  /** Shows what an item has to do with its turn: runs of calls that are folded, and at the end what the turn took and changed. */
+  arrange(key) {
+    const view = this.views.get(key);
+    if (!view?.fold || !this.turns) return;
+    const runs = this.turns.runsOf.get(key) || [];
+    view.fold(runs.map((run) => ({ run, hasLine: true, isOpen: this.isOpen(run), toggle: () => this.toggleRun(run.id) })));
+    const turn = this.turns.turnOf.get(key);
+    const isLast = turn?.isOver && turn.last === key;
+    view.endTurn(isLast ? { tookMs: turn.tookMs, cost: turn.cost, files: this.filesOf(turn) } : null);
+  }
+
+  /** The files of a turn, if there is more to them than one change that is shown anyway. */
+  filesOf(turn) {
+    const files = changedFiles(this.session, turn);
+    const calls = [...files.values()].flat().length;
+    return calls > 1 || (calls && turn.runs.length) ? files : new Map();
+  }
+
+  /** A run that somebody reads while it ends is not folded under their eyes. */
+  isOpen(run) {
+    const chosen = this.choices.get(`${this.session.state.sessionId} ${run.id}`);
+    if (chosen !== undefined) return chosen;
+    if (!run.isOver) { this.kept.add(run.id); return true; }
+    if (this.kept.has(run.id) && this.atEnd) this.kept.delete(run.id);
+    return this.kept.has(run.id);
+  }
+
+  toggleRun(id) {
+    const run = this.turns.list.flatMap((turn) => turn.runs).find((one) => one.id === id);
+    if (!run) return;
+    this.choices.set(`${this.session.state.sessionId} ${id}`, !this.isOpen(run));
+    for (const key of run.hides.keys()) this.arrange(key);
   }
 
   /** New items at the end: shown if the window reaches there. */
@@ -136,13 +209,24 @@ export class Transcript {
     const toGo = scrollHeight - scrollTop - clientHeight;
     const isUp = scrollTop < this.lastTop - 1;
     this.lastTop = scrollTop;
+    document.body.classList.toggle('scrolled', scrollTop > 6);
     if (toGo < NEAR && this.to >= (this.session?.items.length || 0)) this.atEnd = true;
     else if (isUp) this.atEnd = false;
     // The content grew under us before this was told: nobody scrolled.
     else if (this.atEnd) this.stick();
-    if (scrollTop < AHEAD && this.from > 0) this.more(-1);
-    else if (toGo < AHEAD && this.session && this.to < this.session.items.length) this.more(1);
+    this.fillUp();
     this.showJump();
+  }
+
+  /** More items where one comes near to the window's edge; some may be folded and take no room. */
+  fillUp() {
+    if (!this.session) return;
+    for (let i = 0; i < 40; i += 1) {
+      const { scrollTop, scrollHeight, clientHeight } = this.scroller;
+      if (scrollTop < AHEAD && this.from > 0) this.more(-1);
+      else if (scrollHeight - scrollTop - clientHeight < AHEAD && this.to < this.session.items.length) this.more(1);
+      else return;
+    }
   }
 
   /** Moves the window one step; what one looks at stays where it is. */
