@@ -157,6 +157,13 @@ const COMMANDS = {
     ok();
     agent.queueChanged(session);
   },
+  clear_queue(agent, session, _command, ok) {
+    const texts = (kind) => session.queue.filter((item) => item.kind === kind).map((item) => item.text);
+    const data = { steering: texts('steer'), followUp: texts('followUp') };
+    session.queue = [];
+    ok(data);
+    agent.queueChanged(session);
+  },
   remove_queued(agent, session, command, ok) { session.queue = session.queue.filter((one) => one.id !== command.queuedId); ok(); agent.queueChanged(session); },
   abort(agent, session, _command, ok) { agent.onabort?.(); if (session.running) agent.say({ type: 'agent_end', messages: [], willRetry: false }, session.handle); ok(); },
   abort_retry(agent, session, _command, ok) {

@@ -42,13 +42,13 @@ export async function steeringAndTheQueue(page, agent) {
   same('how', agent.asked('prompt').map((one) => one.streamingBehavior), ['steer', 'followUp']);
   await page.until("document.querySelectorAll('.queued .icon-button').length === 4");
   await page.picture('queue');
-  await page.click('.queued:first-child .icon-button');
+  await page.click('li.queued .icon-button');
   await page.until("document.querySelector('dialog textarea')");
   await page.evaluate("document.querySelector('dialog textarea').value = 'changed'");
   await page.click('dialog .primary');
   await page.until("document.querySelector('.queued-text').innerText === 'changed'");
-  await page.until("document.querySelector('.queued:last-child .icon-button:last-child') && !document.querySelector('dialog')");
-  await page.click('.queued:last-child .icon-button:last-child');
+  await page.until("document.querySelector('.queue li.queued:last-child .icon-button:last-child') && !document.querySelector('dialog')");
+  await page.click('.queue li.queued:last-child .icon-button:last-child');
   await page.until("document.querySelectorAll('.queued').length === 1");
 }
 
@@ -170,5 +170,21 @@ export async function todosAreAList(page, agent) {
   await page.click('.todos-head');
   same('rows', await page.count('.todo'), 2);
   await page.picture('todos');
+  await page.evaluate('localStorage.clear()');
+}
+
+export async function waitingMessagesComeBack(page, agent) {
+  agent.say({ type: 'agent_start' });
+  agent.first.queue = [{ id: '1', kind: 'steer', text: 'first', images: 0 }, { id: '2', kind: 'followUp', text: 'second', images: 0 }];
+  agent.queueChanged(agent.first);
+  await page.until("document.querySelector('.queue-head')?.innerText.includes('2 waiting')");
+  await page.focus('#field');
+  await page.type('third');
+  await page.click('.queue-head .link');
+  await page.until(`${field}.value === 'first\\n\\nsecond\\n\\nthird' && document.querySelector('#queue').hidden`);
+  agent.first.queue = [{ id: '3', kind: 'steer', text: 'with a picture', images: 1 }];
+  agent.queueChanged(agent.first);
+  await page.until("document.querySelector('li.queued .icon-button')");
+  same('images cannot come back', await page.count('.queue-head'), 0);
   await page.evaluate('localStorage.clear()');
 }

@@ -3,10 +3,12 @@
 
 import { CommandError } from './net/connection.js';
 import { textOf } from './lib/format.js';
-import { el } from './lib/dom.js';
+import { copyText, el } from './lib/dom.js';
 import { askSure, askText } from './view/dialogs.js';
 import { openMenu } from './view/menu.js';
 import { showHelp } from './view/help.js';
+import { asMarkdown } from './lib/plain.js';
+import { canNotify, notifies, setNotifies } from './view/notify.js';
 import { nextTheme, setTheme, theme } from './view/theme.js';
 import { toast } from './view/toasts.js';
 import { showTree } from './view/tree.js';
@@ -128,6 +130,13 @@ export class Actions {
     if (answer) toast('info', `Written to ${answer.path}`);
   }
 
+  /** The whole conversation into the clipboard. */
+  async copyAll() {
+    const { items, tools } = this.app.session;
+    if (await copyText(asMarkdown(items, tools))) toast('info', 'The conversation is in the clipboard.');
+    else toast('warning', 'The browser does not let the page copy.');
+  }
+
   async tree() {
     const { app } = this;
     const data = await app.tryAsk({ type: 'get_tree' });
@@ -183,14 +192,14 @@ export class Actions {
       { label: 'Branches…', icon: 'tree', pick: () => this.tree() },
       { label: 'Go on in a copy', icon: 'fork', pick: () => this.clone() },
       { label: 'Export as a page', icon: 'export', pick: () => this.exportSession() },
+      { label: 'Copy as Markdown', icon: 'copy', pick: () => this.copyAll() },
       { label: 'Compact now', icon: 'shrink', pick: () => this.compact('') },
       app.current ? { label: 'Close session', icon: 'close', pick: () => app.shut(app.current).catch((error) => app.failed(error)) } : null,
       { label: 'As the system', group: 'Theme', icon: 'more', checked: chosen === 'system', pick: () => setTheme('system') },
       { label: 'Light', group: 'Theme', icon: 'sun', checked: chosen === 'light', pick: () => setTheme('light') },
       { label: 'Dark', group: 'Theme', icon: 'moon', checked: chosen === 'dark', pick: () => setTheme('dark') },
-      'Notification' in globalThis && Notification.permission === 'default'
-        ? { label: 'Notify me when it is done', group: 'Help', icon: 'warn', pick: () => Notification.requestPermission() } : null,
-      { label: 'Keyboard shortcuts', group: 'Help', icon: 'help', hint: '?', pick: showHelp },
+      canNotify() ? { label: 'Notify me when it is done', group: 'Page', icon: 'bell', checked: notifies(), pick: () => setNotifies(!notifies()) } : null,
+      { label: 'Keyboard shortcuts', group: 'Page', icon: 'help', hint: '?', pick: showHelp },
     ].filter(Boolean);
     openMenu(this.parts.moreButton(), { title: 'Session', entries });
   }

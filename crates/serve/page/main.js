@@ -14,6 +14,7 @@ import { QueueView } from './view/queue.js';
 import { SideBar } from './view/sidebar.js';
 import { StatusLine, showExtras } from './view/status.js';
 import { announce, toast } from './view/toasts.js';
+import { tell } from './view/notify.js';
 import { Transcript } from './view/transcript.js';
 import { listenToKeys } from './view/help.js';
 import { tint } from './view/theme.js';
@@ -44,7 +45,7 @@ const side = new SideBar(find('side'), {
 });
 const pickers = new Pickers(composer.tools, { app, compact: () => actions.compact('') });
 const status = new StatusLine(find('status'), { abortRetry: () => app.tryAsk({ type: 'abort_retry' }), abort: () => actions.stop() });
-const queue = new QueueView(find('queue'), { ask: (command) => app.tryAsk(command), restore: (text) => composer.set(text) });
+const queue = new QueueView(find('queue'), { ask: (command) => app.tryAsk(command), restore: (text) => composer.add(text) });
 const questions = new Questions({
   answer: (id, answer) => {
     const handle = app.current;
@@ -110,16 +111,24 @@ app.on('change', ({ session, changes }) => {
   if (changes.parts.has('all')) { composer.show(session); address(session); }
   if (changes.parts.has('editor')) composer.set(changes.editorText);
   if (changes.openUrl) openUrl(changes.openUrl);
+  if (changes.parts.has('dialogs') && session.dialogs.length) tell('Pinion asks', oneLine(session.dialogs[0].title, 200));
   if (changes.parts.has('settled')) finished(session);
   else if (changes.parts.has('status')) announce(session.retry ? session.retry.error : session.compacting ? 'Compacting' : session.running ? 'Working' : '');
 });
 app.on('elsewhere', ({ session }) => elsewhere(session));
 app.on('open', () => { side.update(app); showName(find('name'), app); });
+app.on('over', ({ handle }) => {
+  if (handle === app.current) return;
+  app.unread.add(handle);
+  side.update(app);
+  tell('Pinion is done', 'in another session', () => app.show(handle).catch((error) => app.failed(error)));
+});
 app.on('commands', () => composer.completion.look());
 app.on('notes', (notes) => { for (const note of notes) toast(note.level, note.text); });
 
 /** A question in a session that is not shown. */
 function elsewhere(session) {
+  tell('Pinion asks', 'Another session waits for an answer.', () => app.show(session.handle).catch((error) => app.failed(error)));
   const button = document.createElement('button');
   button.type = 'button';
   button.className = 'link';
@@ -151,9 +160,8 @@ function finished(session) {
   const answer = session.items.findLast((item) => item.role === 'assistant');
   const text = answer ? oneLine(textOf(answer.message.content), 240) : '';
   announce(answer?.message.stopReason === 'error' ? `Failed: ${oneLine(answer.message.errorMessage, 200)}` : text || 'Done');
-  if (document.hidden && 'Notification' in globalThis && Notification.permission === 'granted') {
-    try { new Notification('Pinion is done', { body: text, tag: 'pinion-done', icon: './icon-192.png' }); } catch { /* not here */ }
-  }
+  if (document.hidden) { app.unseen = true; showName(find('name'), app); }
+  tell(answer?.message.stopReason === 'error' ? 'Pinion failed' : 'Pinion is done', text);
 }
 
 fill(find('menu'), icon('menu'));
@@ -167,7 +175,11 @@ listenToKeys({
   stop: () => { if (app.session.running) actions.stop(); }, type: () => composer.field.focus(),
 });
 addEventListener('online', () => app.connection.wake());
-document.addEventListener('visibilitychange', () => { if (!document.hidden) app.connection.wake(); });
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return;
+  app.connection.wake();
+  if (app.unseen) { app.unseen = false; showName(find('name'), app); }
+});
 addEventListener('pageshow', (event) => { if (event.persisted) app.connection.wake(); });
 tint();
 followViewport();

@@ -19,6 +19,10 @@ export class App {
     this.models = null;
     this.stats = null;
     this.busy = new Map();
+    /** Sessions whose run ended while another one was shown. */
+    this.unread = new Set();
+    /** Did a run end while nobody looked? */
+    this.unseen = false;
     this.listeners = new Map();
     this.held = new Map();
     this.loading = new Map();
@@ -152,6 +156,7 @@ export class App {
   async show(handle) {
     const before = this.current;
     this.current = handle;
+    this.unread.delete(handle);
     const session = this.sessionOf(handle);
     if (session.loaded) this.emit('show', session);
     else await this.load(handle, () => this.emit('show', session));
@@ -234,8 +239,9 @@ export class App {
 
   noteBusy(handle, event) {
     if (event.type === 'agent_start') this.busy.set(handle, true);
-    else if (event.type === 'agent_settled' || (event.type === 'agent_end' && !event.willRetry)) this.busy.delete(handle);
-    else return;
+    else if (event.type === 'agent_settled' || (event.type === 'agent_end' && !event.willRetry)) {
+      if (this.busy.delete(handle)) this.emit('over', { handle });
+    } else return;
     this.emit('open');
   }
 

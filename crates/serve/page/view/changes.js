@@ -19,7 +19,7 @@ function linesOf(tools) {
 
 function figures({ added, removed }) {
   return el('span.changes-figures', { aria: { label: `${added} lines added, ${removed} removed` } },
-    el('span.changes-added', { text: `+${added}` }), el('span.changes-removed', { text: `−${removed}` }));
+    added || !removed ? el('span.changes-added', { text: `+${added}` }) : null, removed ? el('span.changes-removed', { text: `−${removed}` }) : null);
 }
 
 /** @param {Map<string, any[]>} files */

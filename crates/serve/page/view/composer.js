@@ -91,6 +91,13 @@ export class Composer {
     this.saveSoon();
   }
 
+  /** A text that goes before what is being typed. */
+  add(text) {
+    const typed = this.field.value;
+    this.set(typed.trim() ? `${text}\n\n${typed}` : text);
+    this.field.focus();
+  }
+
   toggleShell() {
     const { value } = this.field;
     this.set(value.startsWith('!') ? value.replace(/^!+\s?/, '') : `!${value}`);

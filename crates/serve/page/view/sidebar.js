@@ -127,11 +127,12 @@ export class SideBar {
     const name = oneLine(row.name || row.first, 90) || 'New session';
     const isBusy = row.isOpen && app.busy.has(row.handle);
     const wants = row.isOpen && (app.sessions.get(row.handle)?.dialogs.length || 0) > 0;
+    const state = wants ? 'asks' : isBusy ? 'works' : row.isOpen && app.unread.has(row.handle) ? 'over' : '';
     const more = iconButton('more', `Actions for ${name}`, () => openMenu(more, { title: name, entries: this.entries(row) }), { class: 'small' });
     return el('div.session', { role: 'listitem', data: { id: row.id }, class: isHere ? 'here' : '' },
       el('button.session-open', { type: 'button', aria: isHere ? { current: 'page' } : {}, title: `${name}\n${shortPath(row.cwd)}`, onclick: () => this.choose(row) },
         el('span.session-name', { text: name, dir: 'auto' }),
-        el('span.session-note', {}, isBusy || wants ? el('span.dot', { class: wants ? 'asks' : '', role: 'img', aria: { label: wants ? 'asks something' : 'is working' } }) : null,
+        el('span.session-note', {}, state ? el('span.dot', { class: state, role: 'img', aria: { label: { asks: 'asks something', works: 'is working', over: 'is done' }[state] } }) : null,
           row.isOpen ? `${baseName(row.cwd)} · ` : '', row.modified ? age(row.modified, Date.now()) : 'new', row.count ? ` · ${row.count}` : '')), more);
   }
 

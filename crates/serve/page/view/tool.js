@@ -3,7 +3,8 @@
 import { isOver } from '../state/session.js';
 import { partialMember } from '../state/blocks.js';
 import { baseName, duration, oneLine, shortPath, textOf } from '../lib/format.js';
-import { tally } from '../lib/diff.js';
+import { strip } from '../lib/ansi.js';
+import { diffText, tally } from '../lib/diff.js';
 import { copy, el, fill, icon, setText } from '../lib/dom.js';
 import { diffOf } from './diffview.js';
 import { toolBody } from './toolbody.js';
@@ -112,9 +113,11 @@ export class ToolCard {
     this.sign = sign;
     const parts = toolBody(tool);
     const text = textOf(tool.result?.content);
-    if (isOver(tool) && text && parts.some((part) => part.matches('.terminal, .arguments'))) {
-      const button = el('button.tool-copy', { type: 'button', title: 'Copy output', aria: { label: 'Copy output' } }, icon('copy'));
-      button.addEventListener('click', () => copy(text, button));
+    const changed = parts.some((part) => part.matches('.diff')) && diffOf(tool);
+    if (isOver(tool) && (changed || (text && parts.some((part) => part.matches('.terminal, .arguments'))))) {
+      const label = changed ? 'Copy changes' : 'Copy output';
+      const button = el('button.tool-copy', { type: 'button', title: label, aria: { label } }, icon('copy'));
+      button.addEventListener('click', () => copy(changed ? diffText(changed) : strip(text), button));
       parts.push(button);
     }
     const full = tool.result?.details?.fullOutputPath;
