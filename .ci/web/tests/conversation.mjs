@@ -157,3 +157,47 @@ export async function aLongConversationIsAWindow(page) {
 aLongConversationIsAWindow.prepare = (agent) => {
   for (let i = 0; i < 2000; i += 1) agent.first.messages.push({ ...user(`question ${i}.`), timestamp: i }, { role: 'assistant', content: [{ type: 'text', text: `answer ${i}` }], stopReason: 'stop', timestamp: i });
 };
+
+const big = (agent) => {
+  for (let i = 0; i < 2500; i += 1) {
+    agent.first.messages.push({ ...user(`question ${i}.`), timestamp: i }, { role: 'assistant', content: [{ type: 'text', text: `answer ${i}` },
+      ...(i === 77 ? [{ type: 'toolCall', id: 'deep', name: 'bash', arguments: { command: 'make' } }] : [])], stopReason: 'stop', timestamp: i });
+    if (i === 77) agent.first.messages.push({ role: 'toolResult', toolCallId: 'deep', toolName: 'bash', content: [{ type: 'text', text: 'a needle in the output' }], isError: false, timestamp: i });
+  }
+};
+
+export async function searchingALongConversation(page) {
+  await page.focus('#field');
+  await page.key('f', 2);
+  await page.until("!document.querySelector('.find').hidden && document.activeElement === document.querySelector('.find input')");
+  await page.type('question 1203.');
+  await page.until("document.querySelector('.find-told').innerText === '1 of 1'");
+  const inView = (words) => `[...document.querySelectorAll('.item')].some((node) => node.innerText.includes(${JSON.stringify(words)}) && node.getBoundingClientRect().top > 0 && node.getBoundingClientRect().bottom < innerHeight)`;
+  await page.until(inView('question 1203.'));
+  check('marked', await page.evaluate("CSS.highlights.get('found-here').size") === 1);
+  await page.picture('find');
+  await page.evaluate("(() => { const field = document.querySelector('.find input'); field.value = 'NEEDLE'; field.dispatchEvent(new Event('input')); })()");
+  await page.until("document.querySelector('[data-call=deep] .terminal')?.innerText.includes('a needle')");
+  check('few items in the document', await page.count('.item') < 200);
+  await page.evaluate("(() => { const field = document.querySelector('.find input'); field.value = 'answer 24'; field.dispatchEvent(new Event('input')); })()");
+  await page.until("document.querySelector('.find-told').innerText === '111 of 111'");
+  await page.key('Enter');
+  await page.until("document.querySelector('.find-told').innerText === '1 of 111'");
+  await page.until(inView('answer 24'));
+  await page.key('Escape');
+  await page.until("document.querySelector('.find').hidden && document.activeElement.id === 'field'");
+  await page.click('.jump');
+  await page.until("[...document.querySelectorAll('.item')].at(-1).innerText.includes('answer 2499')");
+}
+searchingALongConversation.prepare = big;
+
+export async function beginningAndEnd(page) {
+  await page.until("document.querySelectorAll('.item').length > 20");
+  await page.focus('#field');
+  await page.key('ArrowUp', 2);
+  await page.until("document.querySelector('.item').innerText.includes('question 0.')");
+  await page.key('ArrowDown', 2);
+  await page.until("[...document.querySelectorAll('.item')].at(-1).innerText.includes('answer 2499')");
+  check('at its end', await page.evaluate("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()"));
+}
+beginningAndEnd.prepare = big;

@@ -192,6 +192,7 @@ export class Actions {
       { label: 'Branches…', icon: 'tree', pick: () => this.tree() },
       { label: 'Go on in a copy', icon: 'fork', pick: () => this.clone() },
       { label: 'Export as a page', icon: 'export', pick: () => this.exportSession() },
+      { label: 'Find…', icon: 'search', pick: () => this.parts.find() },
       { label: 'Copy as Markdown', icon: 'copy', pick: () => this.copyAll() },
       { label: 'Compact now', icon: 'shrink', pick: () => this.compact('') },
       app.current ? { label: 'Close session', icon: 'close', pick: () => app.shut(app.current).catch((error) => app.failed(error)) } : null,

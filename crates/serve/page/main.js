@@ -16,6 +16,7 @@ import { StatusLine, showExtras } from './view/status.js';
 import { announce, toast } from './view/toasts.js';
 import { tell } from './view/notify.js';
 import { Transcript } from './view/transcript.js';
+import { Find } from './view/find.js';
 import { listenToKeys } from './view/help.js';
 import { tint } from './view/theme.js';
 import { followViewport } from './view/viewport.js';
@@ -25,6 +26,7 @@ const find = (id) => document.getElementById(id);
 const app = new App({ address: socketAddress, refusal, wanted: new URL(location.href).searchParams.get('session') });
 
 const actions = new Actions(app, {
+  find: () => finder.open(),
   composer: () => composer, nameButton: () => find('name'), moreButton: () => find('more'),
 });
 const composer = new Composer(find('composer'), {
@@ -35,6 +37,7 @@ const composer = new Composer(find('composer'), {
   own: actions.own,
 });
 const transcript = new Transcript(find('scroll'), { onedit: (item) => actions.forkAt(item), empty: () => emptyPage(app, composer) });
+const finder = new Find(find('scroll'), transcript);
 const banner = new Banner(find('banner'), { connect: () => app.connection.connect() });
 const side = new SideBar(find('side'), {
   show: (handle) => app.show(handle).catch((error) => app.failed(error)),
@@ -170,7 +173,7 @@ find('menu').addEventListener('click', () => side.toggle());
 find('name').addEventListener('click', () => actions.rename(null));
 find('more').addEventListener('click', () => actions.sessionMenu());
 listenToKeys({
-  search: () => side.focusSearch(), side: () => side.toggle(), create: () => app.create().catch((error) => app.failed(error)),
+  search: () => side.focusSearch(), find: () => (transcript.isPart && !finder.isOpen ? () => finder.open() : null), side: () => side.toggle(), create: () => app.create().catch((error) => app.failed(error)),
   model: () => pickers.pickModel(), start: () => transcript.toStart(), end: () => transcript.toEnd(true),
   stop: () => { if (app.session.running) actions.stop(); }, type: () => composer.field.focus(),
 });

@@ -48,6 +48,7 @@ const ICONS = {
   stop: 'M6 6h8v8H6z',
   close: 'M5 5l10 10M15 5L5 15',
   down: 'M10 4v12M5 11l5 5 5-5',
+  up: 'M10 16V4M5 9l5-5 5 5',
   chevron: 'M7.5 5l5 5-5 5',
   check: 'M4 10.5l4 4 8-9',
   search: 'M9 4a5 5 0 1 1 0 10a5 5 0 0 1 0-10M12.7 12.7L16.5 16.5',

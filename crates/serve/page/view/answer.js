@@ -95,6 +95,15 @@ export class AnswerView {
     return { kind: block.type, node: el('div', { hidden: true }), update() {} };
   }
 
+  /** Opens thoughts and calls: blocks by their place, calls by their id. */
+  open(places) {
+    for (const place of places) {
+      const view = typeof place === 'number' ? this.blocks[place] : this.blocks.find((one) => one?.card?.tool.id === place);
+      if (view?.card) view.card.open();
+      else if (view?.node instanceof HTMLDetailsElement) { view.node.open = true; view.show(); }
+    }
+  }
+
   /** A call's result came. */
   updateTool(id) {
     for (const view of this.blocks) if (view?.card && view.card.tool.id === id) view.card.update();

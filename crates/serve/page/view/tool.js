@@ -99,6 +99,11 @@ export class ToolCard {
     return name === 'bash' && tool.status === 'running' && Boolean(textOf(tool.result?.content));
   }
 
+  open() {
+    this.chosen = true;
+    this.update();
+  }
+
   toggle() {
     this.chosen = this.body.hidden;
     this.update();

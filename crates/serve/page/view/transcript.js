@@ -278,12 +278,39 @@ export class Transcript {
   /** Goes to its beginning. */
   toStart() {
     this.atEnd = false;
+    this.place(0);
+    this.scroller.scrollTop = 0;
+  }
+
+  /** Puts the window elsewhere. */
+  place(from) {
     const { items } = this.session;
     for (const item of items.slice(this.from, this.to)) this.remove(item);
-    this.from = 0;
-    this.to = Math.min(items.length, WINDOW / 2);
-    this.list.replaceChildren(...items.slice(0, this.to).map((item) => this.view(item).node));
-    this.scroller.scrollTop = 0;
+    this.from = from;
+    this.to = Math.min(items.length, from + WINDOW / 2);
+    this.list.replaceChildren(...items.slice(this.from, this.to).map((item) => this.view(item).node));
+  }
+
+  /** Goes to an item, and opens what is folded of it. */
+  reveal(key, places = []) {
+    const index = this.session.items.findIndex((item) => item.key === key);
+    if (index < 0) return;
+    this.atEnd = false;
+    if (index < this.from || index >= this.to) this.place(Math.max(0, index - WINDOW / 4));
+    for (const run of this.turns.runsOf.get(key) || []) {
+      this.kept.add(run.id);
+      for (const one of run.hides.keys()) this.arrange(one);
+    }
+    const view = this.views.get(key);
+    view?.open?.(places);
+    view?.node.scrollIntoView({ block: 'center' });
+    this.lastTop = this.scroller.scrollTop;
+    this.showJump();
+  }
+
+  /** Is part of the conversation not in the document? */
+  get isPart() {
+    return Boolean(this.session) && this.to - this.from < this.session.items.length;
   }
 
   showJump() {
