@@ -12,6 +12,9 @@ export class Agent {
     this.log = [];
     this.seq = 0;
     this.keepLog = true;
+    this.instance = 'process-1';
+    this.files = [];
+    this.folders = {};
     this.sessions = new Map();
     this.listed = [];
     this.models = [MODEL, { ...MODEL, id: 'quick', name: 'Quick 2', provider: 'other', reasoning: false }];
@@ -100,16 +103,17 @@ const COMMANDS = {
   get_session_stats: (_agent, session, _command, ok) => ok({ sessionFile: null, sessionId: session.sessionId, userMessages: 1, assistantMessages: 1, toolCalls: 0, toolResults: 0,
     totalMessages: session.messages.length, tokens: { input: 41200, output: 3100, cacheRead: 38000, cacheWrite: 2100, total: 84400 }, cost: 0.1842 }),
   replay(agent, session, command, ok, no, client) {
-    if (typeof command.after === 'number') {
+    const isOurs = !command.instance || command.instance === agent.instance;
+    if (typeof command.after === 'number' && isOurs) {
       if (command.after > agent.seq) { no(`No event has the number ${command.after} yet`); return; }
       const missed = agent.log.filter((frame) => frame.seq > command.after);
       if (missed.length === agent.seq - command.after) {
-        ok({ events: missed.length, lastSeq: agent.seq });
+        ok({ events: missed.length, lastSeq: agent.seq, instanceId: agent.instance });
         for (const frame of missed) client.send(frame);
         return;
       }
     }
-    ok({ events: 0, lastSeq: agent.seq, snapshot: { state: agent.state(session), messages: session.messages, message: session.message,
+    ok({ events: 0, lastSeq: agent.seq, instanceId: agent.instance, snapshot: { state: agent.state(session), messages: session.messages, message: session.message,
       ...(session.dialogs.length ? { dialogs: session.dialogs } : {}) } });
   },
   list_open_sessions: (agent, _session, _command, ok) => ok({ sessions: [...agent.sessions.values()].map((one) => ({ ...(one.handle ? { session: one.handle } : {}),
@@ -178,6 +182,15 @@ const COMMANDS = {
     const result = { output: `ran ${command.command}\n`, exitCode: 0, cancelled: false, truncated: false };
     session.messages.push({ role: 'bashExecution', command: command.command, ...result, timestamp: Date.now() });
     ok(result);
+  },
+  find_files: (agent, _session, command, ok) => {
+    const wanted = command.query.toLowerCase();
+    ok({ files: agent.files.filter((file) => file.path.toLowerCase().includes(wanted)).slice(0, command.limit), truncated: false });
+  },
+  list_directory: (agent, _session, command, ok, no) => {
+    const path = command.path === '~' || !command.path ? '/home/ada' : command.path;
+    if (agent.folders[path]) ok({ absolutePath: path, entries: agent.folders[path].map((name) => ({ name, isDirectory: true })) });
+    else no(`Path does not exist: ${path}`);
   },
   compact(agent, session, command, ok) {
     agent.say({ type: 'auto_compaction_start', reason: 'manual' }, session.handle);

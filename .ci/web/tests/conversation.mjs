@@ -174,7 +174,7 @@ export async function searchingALongConversation(page) {
   await page.until("document.querySelector('.find-told').innerText === '1 of 1'");
   const inView = (words) => `[...document.querySelectorAll('.item')].some((node) => node.innerText.includes(${JSON.stringify(words)}) && node.getBoundingClientRect().top > 0 && node.getBoundingClientRect().bottom < innerHeight)`;
   await page.until(inView('question 1203.'));
-  check('marked', await page.evaluate("CSS.highlights.get('found-here').size") === 1);
+  await page.until("CSS.highlights.get('found-here')?.size === 1");
   await page.picture('find');
   await page.evaluate("(() => { const field = document.querySelector('.find input'); field.value = 'NEEDLE'; field.dispatchEvent(new Event('input')); })()");
   await page.until("document.querySelector('[data-call=deep] .terminal')?.innerText.includes('a needle')");

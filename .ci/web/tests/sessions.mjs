@@ -132,3 +132,29 @@ export async function anotherPageSwitches(page, agent) {
   await page.until("document.querySelectorAll('.user').length === 2");
   check('the address', (await page.evaluate('location.search')).includes('s-other'));
 }
+
+export async function aNewSessionInADirectory(page, agent) {
+  agent.folders = { '/home/ada/rack': ['crates', 'docs'], '/home/ada': ['gears', 'lab', 'rack'], '/home/ada/gears': ['site', 'wheel'], '/home/ada/gears/wheel': [], '/srv': ['data'] };
+  await side(page);
+  await page.click('[title="New session in a directory…"]');
+  await page.until("document.querySelectorAll('.folder').length === 2");
+  same('where one is', await page.evaluate("[...document.querySelectorAll('.crumb')].map((one) => one.innerText)"), ['~', 'rack']);
+  await page.picture('folders');
+  await page.evaluate("document.querySelector('.crumb').click()");
+  await page.until("document.querySelectorAll('.folder').length === 3");
+  await page.focus('.folder-dialog input');
+  await page.type('gea');
+  await page.until("document.querySelectorAll('.folder').length === 1");
+  await page.key('Enter');
+  await page.until("document.querySelectorAll('.folder').length === 2 && document.querySelector('.folder').innerText === 'site'");
+  await page.type('/nowhere');
+  await page.key('Enter');
+  await page.until("document.querySelector('.folders-trouble').innerText.includes('does not exist')");
+  await page.evaluate("document.querySelector('.folder-dialog input').value = ''");
+  await page.evaluate("[...document.querySelectorAll('.folder')].at(-1).click()");
+  await page.until("document.querySelector('.crumb[aria-current]').innerText === 'wheel'");
+  await page.click('.folder-dialog .primary');
+  await page.until("document.querySelector('.blank h1') && !document.querySelector('dialog')");
+  same('where', agent.asked('open_session')[0].cwd, '/home/ada/gears/wheel');
+}
+aNewSessionInADirectory.prepare = fill;

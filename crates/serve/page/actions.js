@@ -3,8 +3,9 @@
 
 import { CommandError } from './net/connection.js';
 import { textOf } from './lib/format.js';
-import { copyText, el } from './lib/dom.js';
+import { copyText, el, icon } from './lib/dom.js';
 import { askSure, askText } from './view/dialogs.js';
+import { chooseFolder } from './view/folders.js';
 import { openMenu } from './view/menu.js';
 import { showHelp } from './view/help.js';
 import { asMarkdown } from './lib/plain.js';
@@ -21,6 +22,7 @@ export class Actions {
     /** Slash commands of the page itself. */
     this.own = new Map([
       ['new', () => app.create().catch((error) => app.failed(error))],
+      ['new-in', () => this.createElsewhere()],
       ['name', (rest) => (rest ? this.setName(rest) : this.rename(null))],
       ['compact', (rest) => this.compact(rest)],
       ['tree', () => this.tree()],
@@ -34,7 +36,7 @@ export class Actions {
   /** Our commands and the agent's, for the list that `/` opens. */
   commandList() {
     const own = [
-      { name: 'new', description: 'Open a new session' }, { name: 'name', description: 'Name this session', takesText: true },
+      { name: 'new', description: 'Open a new session' }, { name: 'new-in', description: 'Open a new session in another directory' }, { name: 'name', description: 'Name this session', takesText: true },
       { name: 'compact', description: 'Summarise the older part of the conversation', takesText: true }, { name: 'tree', description: 'Show the branches' },
       { name: 'export', description: 'Write the session as a page', takesText: true }, { name: 'clone', description: 'Go on in a copy' },
       { name: 'theme', description: 'Light, dark, system' }, { name: 'help', description: 'Keyboard shortcuts' },
@@ -44,6 +46,24 @@ export class Actions {
     }));
     const taken = new Set(theirs.map((command) => command.name));
     return [...theirs, ...own.filter((command) => !taken.has(command.name))];
+  }
+
+  /** Files of the session's directory that fit what is typed after `@`. */
+  async files(query) {
+    try {
+      return (await this.app.ask({ type: 'find_files', query, limit: 50 }, this.app.current, 5000)).files || [];
+    } catch {
+      return null;
+    }
+  }
+
+  /** A new session in a directory that is asked for. */
+  async createElsewhere() {
+    const { app } = this;
+    const recent = [...new Set([...app.open, ...app.listed].map((one) => one.cwd).filter((cwd) => typeof cwd === 'string' && cwd))];
+    const start = app.open.find((one) => (one.session || '') === app.current)?.cwd || '';
+    const cwd = await chooseFolder({ start, recent, list: (path) => app.ask({ type: 'list_directory', path }) });
+    if (cwd) await app.create(cwd).catch((error) => app.failed(error));
   }
 
   /** Says something. False: it was not taken, and is to be kept. */
@@ -207,9 +227,10 @@ export class Actions {
 }
 
 /** What an empty conversation shows. */
-export function emptyPage(app, composer) {
+export function emptyPage(app, composer, choose) {
   const hints = ['What does this project do?', 'Find and fix a failing test', 'Review my uncommitted changes'];
   return el('div.blank-inner', {}, el('span.brand-mark.large', { aria: { hidden: true } }), el('h1', { text: 'What shall we build?' }),
-    el('p', { text: app.open.find((one) => (one.session || '') === app.current)?.cwd || '' }),
+    el('button.place', { type: 'button', title: 'Start in another directory', onclick: choose }, icon('folder'),
+      el('span', { text: app.open.find((one) => (one.session || '') === app.current)?.cwd || '' })),
     el('div.hints', {}, ...hints.map((text) => el('button.hint', { type: 'button', text, onclick: () => { composer.set(text); composer.field.focus(); } }))));
 }

@@ -34,15 +34,17 @@ const composer = new Composer(find('composer'), {
   shell: (command, hidden) => actions.shell(command, hidden),
   stop: () => actions.stop(),
   commands: () => actions.commandList(),
+  files: (query) => actions.files(query),
   own: actions.own,
 });
-const transcript = new Transcript(find('scroll'), { onedit: (item) => actions.forkAt(item), empty: () => emptyPage(app, composer) });
+const transcript = new Transcript(find('scroll'), { onedit: (item) => actions.forkAt(item), empty: () => emptyPage(app, composer, () => actions.createElsewhere()) });
 const finder = new Find(find('scroll'), transcript);
 const banner = new Banner(find('banner'), { connect: () => app.connection.connect() });
 const side = new SideBar(find('side'), {
   show: (handle) => app.show(handle).catch((error) => app.failed(error)),
   openFile: (path) => actions.openFile(path),
   create: (cwd) => app.create(cwd).catch((error) => app.failed(error)),
+  createElsewhere: () => actions.createElsewhere(),
   rename: (row) => actions.rename(row),
   close: (handle) => app.shut(handle).catch((error) => app.failed(error)),
 });

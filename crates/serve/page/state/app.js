@@ -23,6 +23,8 @@ export class App {
     this.unread = new Set();
     /** Did a run end while nobody looked? */
     this.unseen = false;
+    /** Says which process the agent is. */
+    this.instance = null;
     this.listeners = new Map();
     this.held = new Map();
     this.loading = new Map();
@@ -107,13 +109,12 @@ export class App {
     const known = this.session.state.sessionId;
     let answer;
     try {
-      answer = await connection.request({ type: 'replay', after: connection.lastSeq });
+      answer = await connection.request({ type: 'replay', after: connection.lastSeq, ...(this.instance ? { instance: this.instance } : {}) });
     } catch {
-      // Another agent, which counts from the beginning.
-      connection.lastSeq = 0;
-      for (const session of this.sessions.values()) session.seq = 0;
+      this.restarted();
       return false;
     }
+    if (this.isOther(answer)) { this.restarted(); return false; }
     if (answer.snapshot) return false;
     const state = await this.ask({ type: 'get_state' }).catch(() => null);
     if (!state || state.sessionId !== known) return false;
@@ -121,6 +122,23 @@ export class App {
     const isWhole = session.running || state.isStreaming || session.messageCount === state.messageCount;
     if (!isWhole) await this.load(this.current);
     return true;
+  }
+
+  /** Does an answer come from another process than those before? */
+  isOther(answer) {
+    const before = this.instance;
+    if (answer.instanceId) this.instance = String(answer.instanceId);
+    return Boolean(before && answer.instanceId && before !== this.instance);
+  }
+
+  /** Another agent is there now: it numbers events and names sessions anew. Which session is shown stays the same, if it is on disk. */
+  restarted() {
+    this.wanted = this.session.state.sessionId || this.wanted;
+    this.connection.lastSeq = 0;
+    this.sessions.clear();
+    this.held.clear();
+    this.unread.clear();
+    this.current = '';
   }
 
   /** Loads a session as it is now. Asked while that is under way, it is loaded once more. */
@@ -141,6 +159,7 @@ export class App {
     this.held.set(handle, held);
     try {
       const answer = await this.ask({ type: 'replay' }, handle);
+      if (this.isOther(answer)) { this.restarted(); throw new Error('The agent was started anew.'); }
       const session = this.sessionOf(handle);
       const changes = session.load(answer.snapshot || {}, answer.lastSeq || 0);
       this.held.delete(handle);
@@ -217,7 +236,7 @@ export class App {
     if (changes.parts.has('stale')) {
       this.load(session.handle).then(() => this.refreshLists()).catch((error) => this.failed(error));
     }
-    if (event.type === 'bash_execution_update') this.watchShell(session, String(event.id ?? ''));
+    if (event.type === 'bash_execution_update') this.watchShell(session, session.shellName(event));
     if (changes.parts.has('settled') || changes.parts.has('usage') || changes.parts.has('refresh')) this.refresh();
     if (changes.parts.has('settled')) this.refreshLists();
     if (changes.notes) this.emit('notes', changes.notes);

@@ -66,13 +66,10 @@ const ACTIONS = {
     changes.parts.add('entries');
   },
 
+  bash_execution_start: (session, event, changes) => { shell(session, event, changes); },
+  bash_execution_end: (session, event, changes) => session.shellEnded(event, changes),
   bash_execution_update(session, event, changes) {
-    const id = String(event.id ?? '');
-    let item = session.shells.get(id);
-    if (!item) {
-      item = session.push({ role: 'bashExecution', pending: true, shell: id, message: { command: '', output: '' } }, changes);
-      session.shells.set(id, item);
-    }
+    const item = shell(session, event, changes);
     item.message.output = (item.message.output || '') + String(event.delta ?? '');
     changes.items.add(item.key);
   },
@@ -132,6 +129,19 @@ function compactionEnd(session, event, changes) {
   // The older part of the conversation is a summary now.
   if (event.result) changes.parts.add('stale');
   changes.parts.add('status');
+}
+
+/** The item of a shell command that runs; of another page's it begins here. */
+function shell(session, event, changes) {
+  const id = session.shellName(event);
+  let item = session.shells.get(id);
+  if (!item) {
+    item = session.push({ role: 'bashExecution', pending: true, shell: id,
+      message: { command: String(event.command ?? ''), output: '', excludeFromContext: event.excludeFromContext } }, changes);
+    session.shells.set(id, item);
+    changes.parts.add('status');
+  }
+  return item;
 }
 
 /** Something to show for a moment, or until it is dismissed. */

@@ -151,3 +151,34 @@ test('arguments can be read while they arrive', () => {
   assert.equal(partialMember('{"command":"ls -la \\"x', ['path', 'command']), 'ls -la "x');
   assert.equal(partialMember('{"comm', ['command']), '');
 });
+
+test('shell commands of other pages are shown from beginning to end', () => {
+  const session = new Session('');
+  session.load({ state: {}, messages: [] }, 0);
+  session.startShell('mine', 'make', false);
+  session.apply({ type: 'bash_execution_start', id: 'mine', bashId: 'b1', command: 'make' });
+  session.apply({ type: 'bash_execution_start', id: '1', bashId: 'b2', command: 'ls' });
+  session.apply({ type: 'bash_execution_start', id: '1', bashId: 'b3', command: 'pwd' });
+  session.apply({ type: 'bash_execution_update', id: '1', bashId: 'b2', delta: 'one' });
+  session.apply({ type: 'bash_execution_update', id: 'mine', bashId: 'b1', delta: 'so' });
+  assert.deepEqual(session.items.map((item) => [item.message.command, item.message.output, item.pending]), [['make', 'so', true], ['ls', 'one', true], ['pwd', '', true]]);
+  session.apply({ type: 'bash_execution_end', id: '1', bashId: 'b2', command: 'ls', output: 'one two', exitCode: 0, cancelled: false, truncated: false });
+  session.apply({ type: 'bash_execution_end', id: 'mine', bashId: 'b1', command: 'make', output: 'so it is', exitCode: 2, cancelled: false, truncated: false });
+  session.endShell('mine', { output: 'so it is', exitCode: 2 });
+  session.apply({ type: 'bash_execution_end', id: '9', bashId: 'b9', command: 'missed', output: 'x', exitCode: 0 });
+  session.apply({ type: 'bash_execution_end', id: '1', bashId: 'b3', command: 'pwd', error: 'No shell' });
+  assert.deepEqual(session.items.map((item) => [item.message.command, item.message.output, item.pending, item.message.exitCode]),
+    [['make', 'so it is', false, 2], ['ls', 'one two', false, 0], ['pwd', 'No shell', false, undefined], ['missed', 'x', false, 0]]);
+  session.apply({ type: 'message_end', message: { role: 'bashExecution', command: 'ls', output: 'one two', exitCode: 0, timestamp: 1 } });
+  assert.equal(session.items.length, 4, 'its message is the same');
+});
+
+test('a command of ours outlives a conversation that is loaded anew', () => {
+  const session = new Session('');
+  session.load({ state: {}, messages: [] }, 0);
+  session.startShell('mine', 'make', false);
+  session.load({ state: {}, messages: [{ role: 'user', content: 'x', timestamp: 1 }] }, 5);
+  assert.deepEqual(session.items.map((item) => item.role), ['user', 'bashExecution']);
+  session.endShell('mine', { output: 'done', exitCode: 0 });
+  assert.deepEqual([session.items[1].pending, session.items[1].message.output], [false, 'done']);
+});

@@ -57,9 +57,9 @@ export class Find {
     if (!this.found.length) return;
     this.at = (this.at + step + this.found.length) % this.found.length;
     const { key, places } = this.found[this.at];
-    this.transcript.reveal(key, places);
     this.tell();
-    requestAnimationFrame(() => requestAnimationFrame(() => this.paint(key)));
+    const { at } = this;
+    this.transcript.reveal(key, places)?.then(() => { if (at === this.at) this.paint(key); });
   }
 
   tell() {

@@ -13,6 +13,7 @@ const KEYS = [
     [['Alt', 'Enter'], 'Send the other way (follow-up instead of steer)'],
     [['↑'], 'What was said before, in an empty field'],
     [['/'], 'Commands'],
+    [['@'], 'Files of the directory'],
     [['!'], 'Run a shell command; !! keeps it from the model'],
     [['Esc'], 'Stop the run'],
   ]],

@@ -11,7 +11,7 @@ const FIRST = 80;
 export class SideBar {
   /**
    * @param {HTMLElement} node
-   * @param {{ show: (handle: string) => void, openFile: (path: string) => void, create: () => void, rename: (row: any) => void,
+   * @param {{ show: (handle: string) => void, openFile: (path: string) => void, create: () => void, createElsewhere: () => void, rename: (row: any) => void,
    *   close: (handle: string) => void }} actions
    */
   constructor(node, actions) {
@@ -25,7 +25,8 @@ export class SideBar {
     fill(node,
       el('div.side-head', {}, el('span.brand', {}, el('span.brand-mark', { aria: { hidden: true } }), 'Pinion'),
         iconButton('close', 'Close side bar', () => this.toggle(false), { class: 'side-close' })),
-      el('button.new-session', { type: 'button', onclick: () => { this.actions.create(); this.leave(); } }, icon('plus'), 'New session'),
+      el('div.side-new', {}, el('button.new-session', { type: 'button', onclick: () => { this.actions.create(); this.leave(); } }, icon('plus'), 'New session'),
+        iconButton('folder', 'New session in a directory…', () => { this.leave(); this.actions.createElsewhere(); })),
       el('div.side-search', {}, icon('search'), this.search),
       el('nav.side-list', { aria: { label: 'Sessions' } }, this.list));
     node.after(this.shade);

@@ -294,7 +294,7 @@ export class Transcript {
   /** Goes to an item, and opens what is folded of it. */
   reveal(key, places = []) {
     const index = this.session.items.findIndex((item) => item.key === key);
-    if (index < 0) return;
+    if (index < 0) return undefined;
     this.atEnd = false;
     if (index < this.from || index >= this.to) this.place(Math.max(0, index - WINDOW / 4));
     for (const run of this.turns.runsOf.get(key) || []) {
@@ -303,9 +303,16 @@ export class Transcript {
     }
     const view = this.views.get(key);
     view?.open?.(places);
-    view?.node.scrollIntoView({ block: 'center' });
-    this.lastTop = this.scroller.scrollTop;
     this.showJump();
+    return new Promise((resolve) => { if (view) this.settleAt(view.node, 8, resolve); });
+  }
+
+  /** Items get their real heights as they come into view; until then what one looks for moves. */
+  settleAt(node, times, done) {
+    node.scrollIntoView({ block: 'center' });
+    this.lastTop = this.scroller.scrollTop;
+    if (times > 0) requestAnimationFrame(() => { if (node.isConnected && !this.atEnd) this.settleAt(node, times - 1, done); });
+    else done();
   }
 
   /** Is part of the conversation not in the document? */

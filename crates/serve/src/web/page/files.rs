@@ -72,6 +72,7 @@ const BYTES: &[(&str, &[u8])] = &files![
     "view/dialogs.js",
     "view/diffview.js",
     "view/find.js",
+    "view/folders.js",
     "view/header.js",
     "view/help.js",
     "view/items.js",
