@@ -89,7 +89,7 @@ function showTodoList(session) {
 
 function composing(session) {
   return {
-    running: session.running || Boolean(session.compacting), online: app.connection.phase === 'open',
+    running: session.running || Boolean(session.compacting), online: app.isReady,
     hasShell: [...session.shells.values()].some((item) => item.pending),
   };
 }
@@ -98,6 +98,7 @@ app.on('phase', ({ phase, retryAt }) => {
   banner.update(phase, retryAt);
   composer.update(composing(app.session));
 });
+app.on('ready', () => composer.update(composing(app.session)));
 app.on('show', (session) => {
   transcript.show(session);
   composer.show(session);

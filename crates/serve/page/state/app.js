@@ -23,6 +23,8 @@ export class App {
     this.unread = new Set();
     /** Did a run end while nobody looked? */
     this.unseen = false;
+    /** Is the session that is shown the one that commands would go to? Not while it comes back after a loss. */
+    this.isReady = false;
     /** Says which process the agent is. */
     this.instance = null;
     this.listeners = new Map();
@@ -30,9 +32,9 @@ export class App {
     this.loading = new Map();
     this.connection = new Connection({
       ...options,
-      onphase: (phase, retryAt) => this.emit('phase', { phase, retryAt }),
+      onphase: (phase, retryAt) => { this.isReady = false; this.emit('phase', { phase, retryAt }); },
       onevent: (event) => this.take(event),
-      onopen: (again) => this.begin(again).catch((error) => this.failed(error)),
+      onopen: (again) => this.beginSurely(again),
     });
   }
 
@@ -79,9 +81,28 @@ export class App {
     }
   }
 
+  /** Begins, and tries again while there is a connection but no session. */
+  async beginSurely(again) {
+    const { socket } = this.connection;
+    try {
+      await this.begin(again);
+    } catch (error) {
+      if (socket !== this.connection.socket) return;
+      this.failed(error);
+      setTimeout(() => { if (socket === this.connection.socket && !this.isReady) this.beginSurely(again); }, REFRESH_MS * 5);
+    }
+  }
+
+  /** Now the session that is shown is the one that commands go to. */
+  ready() {
+    this.isReady = true;
+    this.emit('ready');
+  }
+
   /** After a connection is open: everything, or only what was missed. */
   async begin(again) {
     if (again && this.session.loaded && await this.resume()) {
+      this.ready();
       this.refresh(0);
       await this.refreshLists();
       return;
@@ -99,7 +120,7 @@ export class App {
       }
     }
     await this.show(handle);
-    this.emit('ready');
+    this.ready();
     await Promise.allSettled([this.refreshList(), this.refreshCommands(), this.refreshModels()]);
   }
 
