@@ -5,7 +5,7 @@ import { runTool, sayUser, stream, user } from '../agent.mjs';
 import { fill } from '../scene.mjs';
 
 const call = (id, name = 'read', args = { path: `src/${id}.rs` }) => ({ type: 'toolCall', id, name, arguments: args });
-const shown = (id) => `document.querySelector('[data-call=${id}]').checkVisibility()`;
+const shown = (id) => `Boolean(document.querySelector("[data-call=${id}]")?.checkVisibility())`;
 
 function step(agent, id, ...more) {
   stream(agent, [call(id, ...more)], { stopReason: 'toolUse' });
@@ -78,3 +78,27 @@ export async function whatATurnChangedIsAPanel(page) {
   check('no sideways scrolling', await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
 }
 whatATurnChangedIsAPanel.prepare = fill;
+
+export async function aTurnOfThousandsOfSteps(page) {
+  await page.until("document.querySelector('.steps')?.innerText.includes('2,000 steps')");
+  check('what one asked', await page.evaluate("document.querySelector('.user').checkVisibility()"));
+  check('folded items are not there at all', await page.count('.item') < 5);
+  await page.click('.steps');
+  await page.until("document.querySelectorAll('.tool').length > 100");
+  check('a part of them', await page.count('.item') < 400);
+  check('the line stays where it was clicked', await page.evaluate("document.querySelector('.steps').getBoundingClientRect().top > 0"));
+  for (let i = 0; i < 12; i += 1) { await page.evaluate("document.querySelector('#scroll').scrollTop += 3000"); await page.wait(60); }
+  check('one gets on', await page.evaluate("Number(/\\d+/.exec(document.querySelector('.tool-subject').textContent)[0]) > 100"));
+  check('still a part', await page.count('.item') < 400);
+  await page.click('.jump');
+  await page.until("document.querySelector('.transcript').innerText.includes('That was all.')");
+  await page.evaluate('localStorage.clear()');
+}
+aTurnOfThousandsOfSteps.prepare = (agent) => {
+  agent.first.messages.push(user('Do it all'));
+  for (let i = 0; i < 2000; i += 1) {
+    agent.first.messages.push({ role: 'assistant', content: [call(`t${i}`, 'read', { path: `file-${i}` })], stopReason: 'toolUse', timestamp: i },
+      { role: 'toolResult', toolCallId: `t${i}`, toolName: 'read', content: [], isError: false, timestamp: i });
+  }
+  agent.first.messages.push({ role: 'assistant', content: [{ type: 'text', text: 'That was all.' }], stopReason: 'stop', timestamp: 3000 });
+};

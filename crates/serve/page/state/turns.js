@@ -100,6 +100,13 @@ function runsIn(session, items, isOpen) {
   return runs.filter((one) => one.tools.length >= FOLDED_FROM);
 }
 
+/** Is nothing of an item left to see when these runs are folded? @param {Run[]} runs @param {Turn} turn */
+export function isFolded(item, runs, turn) {
+  if (!runs.length || item.streaming || turn.last === item.key || runs.some((run) => run.head.item === item.key)) return false;
+  if (['error', 'aborted', 'length'].includes(item.message.stopReason)) return false;
+  return item.message.content.every((block, index) => runs.some((run) => run.hides.get(item.key)?.has(index)) || (block?.type === 'text' && !block.text.trim()));
+}
+
 function hide(run, key, index) {
   const blocks = run.hides.get(key);
   if (blocks) blocks.add(index);

@@ -155,9 +155,6 @@ export class AnswerView {
     }
     for (const [id, line] of this.lines) if (!shown.has(id)) { line.node.remove(); this.lines.delete(id); }
     this.blocks.forEach((view, index) => view?.node.classList.toggle('folded', hidden.has(index)));
-    const isEmpty = hidden.size > 0 && !shown.size && !this.foot.firstChild && !this.item.streaming
-      && this.item.message.content.every((block, index) => hidden.has(index) || (block?.type === 'text' && !block.text.trim()));
-    this.node.classList.toggle('folded', isEmpty);
   }
 }
 

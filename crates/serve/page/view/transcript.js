@@ -2,7 +2,7 @@
 // moves the page only while one is at its end.
 
 import { el, icon, setText } from '../lib/dom.js';
-import { Turns, changedFiles } from '../state/turns.js';
+import { Turns, changedFiles, isFolded } from '../state/turns.js';
 import { viewOf } from './items.js';
 import { Choices } from './steps.js';
 
@@ -56,12 +56,11 @@ export class Transcript {
     this.dirtyItems.clear();
     this.dirtyBlocks.clear();
     this.dirtyTools.clear();
-    this.to = session.items.length;
-    this.from = Math.max(0, this.to - WINDOW / 2);
     this.turns = new Turns(session);
     this.kept = new Set();
     this.statuses = new Map();
-    this.list.append(...session.items.slice(this.from, this.to).map((item) => this.view(item).node));
+    const end = session.items.length;
+    this.render(this.back(end, WINDOW / 2), end);
     this.showBlank();
     if (wasAtEnd) this.toEnd(false);
     else this.scroller.scrollTop = top;
@@ -143,7 +142,9 @@ export class Transcript {
   /** Folds what is over of the turns that may have changed. */
   arrangeLast() {
     const { items } = this.session;
-    for (const turn of this.turns.update()) {
+    const turns = this.turns.update();
+    this.render(this.from, this.to);
+    for (const turn of turns) {
       for (let i = Math.max(turn.from, this.from); i < Math.min(turn.to, this.to); i += 1) this.arrange(items[i].key);
     }
   }
@@ -179,7 +180,14 @@ export class Transcript {
     const run = this.turns.list.flatMap((turn) => turn.runs).find((one) => one.id === id);
     if (!run) return;
     this.choices.set(`${this.session.state.sessionId} ${id}`, !this.isOpen(run));
-    for (const key of run.hides.keys()) this.arrange(key);
+    const node = this.views.get(run.head.item)?.node;
+    const head = this.session.items.findIndex((item) => item.key === run.head.item);
+    this.hold(node && { node, top: node.getBoundingClientRect().top }, () => {
+      this.render(this.from, this.to);
+      // A very long run does not have to be in the document as a whole.
+      if (this.views.size > WINDOW * 2) { const from = this.back(head, STEP / 2); this.render(from, this.ahead(from, WINDOW)); }
+      for (const key of run.hides.keys()) this.arrange(key);
+    });
   }
 
   /** New items at the end: shown if the window reaches there. */
@@ -187,21 +195,47 @@ export class Transcript {
     this.hasNew = false;
     const { items } = this.session;
     this.showBlank();
-    if (!this.atEnd && items.length - this.from > WINDOW * 2) return;
-    const fresh = items.slice(this.to);
-    this.to = items.length;
-    this.list.append(...fresh.map((item) => this.view(item).node));
-    if (this.atEnd && this.to - this.from > WINDOW) this.cutTop(this.to - this.from - WINDOW / 2);
+    if (!this.atEnd && this.views.size > WINDOW * 2) return;
+    this.turns.update();
+    if (this.to < items.length) this.render(this.from, items.length);
+    if (this.atEnd && this.views.size > WINDOW) this.render(this.back(this.to, WINDOW / 2), this.to);
   }
 
-  cutTop(count) {
-    for (const item of this.session.items.slice(this.from, this.from + count)) this.remove(item);
-    this.from += count;
+  /** Is an item shown at all, or is it only a part of a run that is folded? */
+  isShown(item) {
+    const runs = this.turns.runsOf.get(item.key);
+    return !runs || !isFolded(item, runs.filter((run) => !this.isOpen(run)), this.turns.turnOf.get(item.key));
   }
 
-  remove(item) {
-    this.views.get(item.key)?.node.remove();
-    this.views.delete(item.key);
+  /** The place from which on so many items are shown before another place. */
+  back(index, count) {
+    const { items } = this.session;
+    let at = index;
+    for (let left = count; at > 0 && left > 0; at -= 1) if (this.isShown(items[at - 1])) left -= 1;
+    return at;
+  }
+
+  /** The place up to which so many are shown after another place. */
+  ahead(index, count) {
+    const { items } = this.session;
+    let at = index;
+    for (let left = count; at < items.length && left > 0; at += 1) if (this.isShown(items[at])) left -= 1;
+    return at;
+  }
+
+  /** Makes the document hold the items between two places, and no others. */
+  render(from, to) {
+    this.from = from;
+    this.to = to;
+    const wanted = this.session.items.slice(from, to).filter((item) => this.isShown(item));
+    const keys = new Set(wanted.map((item) => item.key));
+    for (const [key, view] of this.views) if (!keys.has(key)) { view.node.remove(); this.views.delete(key); }
+    let next = this.list.firstChild;
+    for (const item of wanted) {
+      const { node } = this.view(item);
+      if (node === next) next = node.nextSibling;
+      else this.list.insertBefore(node, next);
+    }
   }
 
   scrolled() {
@@ -231,20 +265,21 @@ export class Transcript {
 
   /** Moves the window one step; what one looks at stays where it is. */
   more(direction) {
-    const { items } = this.session;
-    const anchor = this.anchor();
-    if (direction < 0) {
-      const from = Math.max(0, this.from - STEP);
-      this.list.prepend(...items.slice(from, this.from).map((item) => this.view(item).node));
-      this.from = from;
-      while (this.to - this.from > WINDOW) { this.to -= 1; this.remove(items[this.to]); }
-    } else {
-      const to = Math.min(items.length, this.to + STEP);
-      this.list.append(...items.slice(this.to, to).map((item) => this.view(item).node));
-      this.to = to;
-      if (this.to - this.from > WINDOW) this.cutTop(this.to - this.from - WINDOW);
-    }
-    if (anchor) this.scroller.scrollTop += anchor.node.getBoundingClientRect().top - anchor.top;
+    this.hold(this.anchor(), () => {
+      if (direction < 0) {
+        const from = this.back(this.from, STEP);
+        this.render(from, Math.min(this.to, this.ahead(from, WINDOW)));
+      } else {
+        const to = this.ahead(this.to, STEP);
+        this.render(Math.max(this.from, this.back(to, WINDOW)), to);
+      }
+    });
+  }
+
+  /** Does something to the list without moving what one looks at. */
+  hold(anchor, act) {
+    act();
+    if (anchor?.node.isConnected) this.scroller.scrollTop += anchor.node.getBoundingClientRect().top - anchor.top;
     this.lastTop = this.scroller.scrollTop;
   }
 
@@ -284,11 +319,7 @@ export class Transcript {
 
   /** Puts the window elsewhere. */
   place(from) {
-    const { items } = this.session;
-    for (const item of items.slice(this.from, this.to)) this.remove(item);
-    this.from = from;
-    this.to = Math.min(items.length, from + WINDOW / 2);
-    this.list.replaceChildren(...items.slice(this.from, this.to).map((item) => this.view(item).node));
+    this.render(from, this.ahead(from, WINDOW / 2));
   }
 
   /** Goes to an item, and opens what is folded of it. */
@@ -296,11 +327,10 @@ export class Transcript {
     const index = this.session.items.findIndex((item) => item.key === key);
     if (index < 0) return undefined;
     this.atEnd = false;
-    if (index < this.from || index >= this.to) this.place(Math.max(0, index - WINDOW / 4));
-    for (const run of this.turns.runsOf.get(key) || []) {
-      this.kept.add(run.id);
-      for (const one of run.hides.keys()) this.arrange(one);
-    }
+    const runs = this.turns.runsOf.get(key) || [];
+    for (const run of runs) this.kept.add(run.id);
+    if (!this.views.has(key)) this.place(this.back(index, WINDOW / 4));
+    for (const run of runs) for (const one of run.hides.keys()) this.arrange(one);
     const view = this.views.get(key);
     view?.open?.(places);
     this.showJump();
