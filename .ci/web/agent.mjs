@@ -114,7 +114,7 @@ const COMMANDS = {
       }
     }
     ok({ events: 0, lastSeq: agent.seq, instanceId: agent.instance, snapshot: { state: agent.state(session), messages: session.messages, message: session.message,
-      ...(session.dialogs.length ? { dialogs: session.dialogs } : {}) } });
+      ...(session.dialogs.length ? { dialogs: session.dialogs } : {}), ...session.stands } });
   },
   list_open_sessions: (agent, _session, _command, ok) => ok({ sessions: [...agent.sessions.values()].map((one) => ({ ...(one.handle ? { session: one.handle } : {}),
     sessionId: one.sessionId, sessionFile: `/sessions/${one.sessionId}.jsonl`, sessionName: one.name, cwd: one.cwd, isStreaming: one.running, messageCount: one.messages.length })) }),
@@ -126,7 +126,16 @@ const COMMANDS = {
     if (listed) { made.name = listed.name; made.messages = listed.messages || []; }
     ok({ session: made.handle, sessionId: made.sessionId, sessionFile: listed?.path || null, cwd: made.cwd });
   },
-  close_session(agent, session, _command, ok) { agent.sessions.delete(session.handle); ok(); },
+  close_session(agent, session, _command, ok) {
+    agent.sessions.delete(session.handle);
+    agent.say({ type: 'session_closed', reason: 'closed', sessionId: session.sessionId }, session.handle);
+    ok();
+  },
+  delete_session(agent, _session, command, ok, no) {
+    if ([...agent.sessions.values()].some((one) => command.sessionPath === `/sessions/${one.sessionId}.jsonl`)) { no(`The session is open: ${command.sessionPath}`); return; }
+    agent.listed = agent.listed.filter((one) => one.path !== command.sessionPath);
+    ok({ sessionPath: command.sessionPath, trashPath: '/sessions/.trash/x.jsonl' });
+  },
   get_commands: (agent, _session, _command, ok) => ok({ commands: agent.slash }),
   get_available_models: (agent, _session, _command, ok) => ok({ models: agent.models }),
   get_available_thinking_levels: (_agent, _session, _command, ok) => ok({ levels: ['off', 'low', 'medium', 'high'] }),

@@ -2,7 +2,7 @@
 // export, compact. Each is a command or two to the agent and what follows from its answer.
 
 import { CommandError } from './net/connection.js';
-import { textOf } from './lib/format.js';
+import { oneLine, textOf } from './lib/format.js';
 import { copyText, el, icon } from './lib/dom.js';
 import { askSure, askText } from './view/dialogs.js';
 import { chooseFolder } from './view/folders.js';
@@ -127,6 +127,13 @@ export class Actions {
       await app.ask({ type: 'close_session' }, handle);
       await app.refreshLists();
     } catch (error) { app.failed(error); }
+  }
+
+  /** Deletes a session, if that is meant. */
+  async remove(row) {
+    const name = oneLine(row.name || row.first, 120) || 'New session';
+    if (!await askSure('Delete this session?', `“${name}” is moved to the trash folder beside the sessions.`, 'Delete', { danger: true })) return;
+    await this.app.remove(row.path).catch((error) => this.app.failed(error));
   }
 
   async openFile(path) {

@@ -46,6 +46,7 @@ const side = new SideBar(find('side'), {
   create: (cwd) => app.create(cwd).catch((error) => app.failed(error)),
   createElsewhere: () => actions.createElsewhere(),
   rename: (row) => actions.rename(row),
+  remove: (row) => actions.remove(row),
   close: (handle) => app.shut(handle).catch((error) => app.failed(error)),
 });
 const pickers = new Pickers(composer.tools, { app, compact: () => actions.compact('') });

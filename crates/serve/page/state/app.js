@@ -238,6 +238,26 @@ export class App {
     await this.refreshLists();
   }
 
+  /** Another page closed a session, or the agent put one away, which comes back by itself when it is needed. */
+  wasClosed(handle, { reason }) {
+    if (reason === 'closed' && handle) {
+      this.sessions.delete(handle);
+      if (this.current === handle) {
+        this.emit('notes', [{ level: 'warning', text: 'This session was closed elsewhere. It is still on disk.' }]);
+        this.show('').catch((error) => this.failed(error));
+      }
+    }
+    this.refreshLists();
+  }
+
+  /** Deletes a session's file; one that is open is closed first. */
+  async remove(path) {
+    const open = this.open.find((one) => one.sessionFile === path);
+    if (open?.session) await this.shut(open.session);
+    await this.ask({ type: 'delete_session', sessionPath: path }, '');
+    await this.refreshLists();
+  }
+
   take(event) {
     const handle = event.session || '';
     const held = this.held.get(handle);
@@ -247,6 +267,7 @@ export class App {
 
   pass(session, event) {
     this.noteBusy(session.handle, event);
+    if (event.type === 'session_closed') { this.wasClosed(session.handle, event); return; }
     if (!session.loaded) {
       // It will be loaded when it is shown; a question cannot wait for that.
       if (event.type === 'extension_ui_request') this.emit('elsewhere', { session, event });

@@ -5,6 +5,22 @@ export function applyOther(session, event, changes) {
   if (Object.hasOwn(ACTIONS, event.type)) ACTIONS[event.type](session, event, changes);
 }
 
+/** What a snapshot says besides the conversation: each part as the event that would have told it. */
+export function whatStands(session, snapshot, changes) {
+  const list = (name) => (Array.isArray(snapshot[name]) ? snapshot[name] : []);
+  if (snapshot.retry) ACTIONS.auto_retry_start(session, snapshot.retry, changes);
+  if (snapshot.queue) ACTIONS.queue_update(session, snapshot.queue, changes);
+  for (const tool of list('tools')) {
+    session.toolStart(tool, changes);
+    if (tool.partialResult) session.toolUpdate(tool, changes);
+  }
+  for (const one of list('bash')) {
+    const item = shell(session, one, changes);
+    item.message.output = String(one.output ?? '');
+  }
+  for (const frame of list('shown')) uiRequest(session, frame, changes);
+}
+
 const ACTIONS = {
   agent_start(session, _event, changes) {
     session.running = true;

@@ -2,7 +2,7 @@
 // everything else that events tell. Pure: events go in, the model changes, and the names of what changed come out.
 
 import { settle, step } from './blocks.js';
-import { applyOther } from './events.js';
+import { applyOther, whatStands } from './events.js';
 
 /**
  * @typedef {{ key: number, role: string, message: any, streaming?: boolean, shell?: string, pending?: boolean, isOld?: boolean }} Item
@@ -52,11 +52,8 @@ export class Session {
 
   /** Takes a snapshot in the place of everything. */
   load(snapshot, seq) {
-    const { statuses, widgets, title } = this;
     const shells = [...this.shells].filter(([, item]) => item.isOurs && item.pending);
     this.reset();
-    // What extensions show is not part of a snapshot.
-    Object.assign(this, { statuses, widgets, title });
     this.seq = seq;
     this.loaded = true;
     const changes = this.changes();
@@ -67,6 +64,7 @@ export class Session {
     for (const [id, { message }] of shells) this.shells.set(id, this.push({ role: 'bashExecution', pending: true, shell: id, isOurs: true, message }, changes));
     if (snapshot.message) this.begin(snapshot.message, changes);
     for (const dialog of snapshot.dialogs || []) this.dialogs.push({ ...dialog, askedAt: this.now() });
+    whatStands(this, snapshot, changes);
     // What had no result and nobody works on any more was stopped.
     if (!this.running) for (const tool of this.tools.values()) if (!isOver(tool)) tool.status = 'stopped';
     changes.parts.add('all');

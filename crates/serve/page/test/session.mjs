@@ -182,3 +182,21 @@ test('a command of ours outlives a conversation that is loaded anew', () => {
   session.endShell('mine', { output: 'done', exitCode: 0 });
   assert.deepEqual([session.items[1].pending, session.items[1].message.output], [false, 'done']);
 });
+
+test('a snapshot says what stands: retry, queue, tools and commands that run, what extensions show', () => {
+  const session = new Session('', () => 1000);
+  const frames = [{ id: '1', method: 'setStatus', statusKey: 'git', statusText: 'main' }, { id: '2', method: 'setWidget', widgetKey: 'w', widgetLines: ['a'] }, { id: '3', method: 'setTitle', title: 'T' }];
+  session.load({ state: { isStreaming: true }, messages: [{ role: 'assistant', content: [{ type: 'toolCall', id: 'c', name: 'bash', arguments: {} }], timestamp: 1 }],
+    retry: { attempt: 2, maxAttempts: 3, delayMs: 4000, errorMessage: 'busy' }, queue: { steering: ['a'], followUp: ['b'] },
+    tools: [{ toolCallId: 'c', toolName: 'bash', args: { command: 'make' }, partialResult: { content: [{ type: 'text', text: 'half' }] } }],
+    bash: [{ id: '1', bashId: 'b1', command: 'ls', output: 'so far' }], shown: frames }, 9);
+  assert.deepEqual(session.retry, { attempt: 2, most: 3, until: 5000, error: 'busy' });
+  assert.deepEqual(session.queue, { steering: ['a'], followUp: ['b'], items: null });
+  assert.deepEqual([session.tools.get('c').status, session.tools.get('c').args.command], ['running', 'make']);
+  assert.deepEqual(session.items.map((item) => [item.role, Boolean(item.pending)]), [['assistant', false], ['bashExecution', true]]);
+  session.apply({ type: 'bash_execution_update', id: '1', bashId: 'b1', delta: ', more' });
+  assert.equal(session.items[1].message.output, 'so far, more');
+  assert.deepEqual([session.statuses.get('git'), session.widgets.get('w').lines, session.title], ['main', ['a'], 'T']);
+  session.load({ state: {}, messages: [] }, 12);
+  assert.deepEqual([session.statuses.size, session.widgets.size, session.title, session.retry], [0, 0, null, null], 'what is not said does not stand');
+});

@@ -12,7 +12,7 @@ export class SideBar {
   /**
    * @param {HTMLElement} node
    * @param {{ show: (handle: string) => void, openFile: (path: string) => void, create: () => void, createElsewhere: () => void, rename: (row: any) => void,
-   *   close: (handle: string) => void }} actions
+   *   close: (handle: string) => void, remove: (row: any) => void }} actions
    */
   constructor(node, actions) {
     this.node = node;
@@ -90,6 +90,8 @@ export class SideBar {
     const byId = new Map();
     for (const one of app.listed) byId.set(one.id, { id: one.id, path: one.path, cwd: one.cwd, name: one.name, first: one.firstMessage, modified: one.modified, count: one.messageCount });
     for (const one of app.open) {
+      // One that was put away is as good as one on disk; it is opened by its name all the same.
+      if (one.evicted && byId.has(one.sessionId) && (one.session || '') !== app.current) continue;
       const known = byId.get(one.sessionId) || { id: one.sessionId, path: one.sessionFile, cwd: one.cwd, modified: null, count: one.messageCount };
       byId.set(one.sessionId, { ...known, name: one.sessionName || known.name, handle: one.session || '', isOpen: true });
     }
@@ -148,6 +150,8 @@ export class SideBar {
       { label: 'Rename…', icon: 'pencil', pick: () => this.actions.rename(row) },
       row.path ? { label: 'Copy path of file', icon: 'link', pick: () => navigator.clipboard?.writeText(row.path) } : null,
       row.isOpen && row.handle ? { label: 'Close', note: 'It stays on disk', icon: 'close', pick: () => this.actions.close(row.handle) } : null,
+      // The first session of the agent cannot be closed.
+      row.path && !(row.isOpen && !row.handle) ? { label: 'Delete…', icon: 'trash', danger: true, pick: () => this.actions.remove(row) } : null,
     ].filter(Boolean);
   }
 }
