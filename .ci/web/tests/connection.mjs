@@ -123,3 +123,33 @@ export async function aWrongTokenIsAskedFor(page) {
 aWrongTokenIsAskedFor.token = 'secret-2';
 aWrongTokenIsAskedFor.query = '?token=wrong';
 aWrongTokenIsAskedFor.isClosed = true;
+
+export async function everyStateOfTheConnectionIsSaid(page, agent, server) {
+  const banner = (words) => page.until(`document.querySelector('.banner.shown')?.innerText.includes(${JSON.stringify(words)})`, 15000);
+  const spoken = (words) => page.until(`[...document.querySelectorAll('.offscreen[role=status]')].some((one) => one.textContent.includes(${JSON.stringify(words)}))`);
+  check('nothing to say', await page.evaluate("!document.querySelector('.banner.shown')"));
+  server.end(1001);
+  await banner('The agent has ended.');
+  await spoken('The agent has ended.');
+  check('when it is tried again', /Next attempt in \d+ s|Trying/.test(await page.text('.banner')));
+  check('nothing can be sent', await page.evaluate("document.querySelector('.send').disabled"));
+  await page.picture('connection-ended');
+  server.refuse(503);
+  await page.click('.banner .link');
+  await banner('too many clients');
+  server.refuse(401);
+  await page.evaluate("document.querySelector('.banner .link')?.click()");
+  await banner('wants a token');
+  await page.until("document.querySelector('dialog[open] input')");
+  server.refuse(0);
+  server.silence(true);
+  await page.goto(server.url);
+  await banner('Connecting');
+  await page.picture('connecting');
+  server.silence(false);
+  server.cut(false);
+  await page.until("document.querySelector('.banner.back')?.innerText.includes('Connected again')", 15000);
+  await page.picture('connected-again');
+  await spoken('Connected again');
+  await page.until("!document.querySelector('.banner.shown')", 5000);
+}

@@ -109,6 +109,57 @@ export async function failuresAndRetries(page, agent) {
   same('asked to give up', agent.asked('abort_retry').length, 1);
 }
 
+export async function whatItDoesIsSaid(page, agent) {
+  const status = (words) => page.until(`document.querySelector('#status').innerText.includes('${words}')`);
+  const update = (event) => agent.say({ type: 'message_update', message: { role: 'assistant', content: [], timestamp: 1 }, assistantMessageEvent: event });
+  sayUser(agent, 'Go');
+  agent.say({ type: 'agent_start' });
+  await status('Working');
+  check('in the title, too', (await page.evaluate('document.title')).startsWith('●'));
+  agent.say({ type: 'message_start', message: { role: 'assistant', content: [], timestamp: 1 } });
+  update({ type: 'thinking_start', contentIndex: 0 });
+  update({ type: 'thinking_delta', contentIndex: 0, delta: 'Hm' });
+  await status('Thinking');
+  update({ type: 'thinking_end', contentIndex: 0, content: 'Hm' });
+  update({ type: 'text_start', contentIndex: 1 });
+  update({ type: 'text_delta', contentIndex: 1, delta: 'So' });
+  await status('Answering');
+  update({ type: 'toolcall_start', contentIndex: 2, id: 'w', toolName: 'write' });
+  update({ type: 'toolcall_delta', contentIndex: 2, delta: '{"path":"src/gear.rs","content":"fn' });
+  await status('Writing a tool call');
+  await page.until("document.querySelector('[data-call=w] .tool-subject')?.innerText === 'src/gear.rs'");
+  agent.say({ type: 'tool_execution_start', toolCallId: 'w', toolName: 'bash', args: { command: 'make' } });
+  await status('Running a command');
+  agent.say({ type: 'tool_execution_start', toolCallId: 'x', toolName: 'read', args: {} });
+  await status('Running 2 tools');
+  await page.until("/\\d s/.test(document.querySelector('.status-time').innerText)");
+  agent.say({ type: 'agent_end', messages: [], willRetry: false });
+  await page.until("document.querySelector('#status').hidden && !document.title.startsWith('●')");
+}
+
+export async function aPictureIsShownLarge(page) {
+  await page.until("document.querySelector('.picture-button')");
+  await page.click('.picture-button');
+  await page.until("document.querySelector('.picture-dialog[open] img')?.complete");
+  check('large', await page.evaluate("document.querySelector('.picture-dialog img').getBoundingClientRect().width > 100"));
+  await page.picture('picture');
+  await page.key('Escape');
+  await page.until("!document.querySelector('.picture-dialog')");
+}
+aPictureIsShownLarge.prepare = fill;
+
+export async function contextAndCost(page, agent) {
+  check('how full', await page.evaluate("document.querySelector('.meter').getAttribute('aria-label')") === 'Context: 43k of 200k tokens (21 %)');
+  await page.click('.meter');
+  await page.until("document.querySelector('.figures')");
+  const figures = await page.text('.figures');
+  for (const one of ['43k / 200k', '81k', '38k', '3.1k', '$0.18']) check(`${one} in ${figures}`, figures.includes(one));
+  await page.evaluate("document.querySelector('.menu').hidePopover()");
+  agent.first.percent = 86;
+  agent.say({ type: 'agent_end', messages: [], willRetry: false });
+  await page.until("document.querySelector('.meter').dataset.level === 'high'");
+}
+
 export async function compaction(page, agent) {
   sayUser(agent, 'one');
   sayUser(agent, 'two');
