@@ -75,3 +75,16 @@ export async function itCanBeInstalled(page, agent, server) {
   await page.goto(server.url);
   await page.ready();
 }
+
+export async function itOpensWithoutTheAgent(page, agent, server) {
+  await page.evaluate('navigator.serviceWorker.ready.then(() => 1)');
+  const isKept = "caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().some((one) => one.url.endsWith('/')))";
+  for (let i = 0; i < 150 && !await page.evaluate(isKept); i += 1) await page.wait(100);
+  await page.goto(server.url);
+  await page.ready();
+  server.close();
+  await page.goto(`${server.url}?session=x`);
+  await page.until("document.querySelector('.banner.shown')?.innerText.includes('lost')", 15000);
+  check('with its looks', await page.evaluate("getComputedStyle(document.querySelector('.composer')).borderRadius") === '18px');
+  await page.picture('without-agent');
+}
