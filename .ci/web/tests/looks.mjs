@@ -80,6 +80,8 @@ export async function itOpensWithoutTheAgent(page, agent, server) {
   await page.evaluate('navigator.serviceWorker.ready.then(() => 1)');
   const isKept = "caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().some((one) => one.url.endsWith('/')))";
   for (let i = 0; i < 150 && !await page.evaluate(isKept); i += 1) await page.wait(100);
+  const kept = await page.evaluate("caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().map((one) => one.url))");
+  same('nothing with a query is kept, and nothing that the agent says', kept.filter((url) => url.includes('?') || /\/(api|ws)/.test(url)), []);
   await page.goto(server.url);
   await page.ready();
   server.close();
