@@ -29,7 +29,8 @@ use super::page::plain;
 use super::stream::{Pulse, Stream};
 use super::{http, socket};
 use crate::limits::{
-    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS, WEB_SOCKET_BUFFER,
+    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS,
+    WEB_SOCKET_BUFFER,
 };
 
 /// Told to every browser with every answer.
@@ -91,11 +92,12 @@ pub(crate) async fn run(
             match tls {
                 None => connection(stream, pulse, service).await,
                 Some(tls) => {
-                    let shaking = async {
-                        let _turn = shakes.acquire().await.ok()?;
-                        tls.accept(stream).await.ok()
+                    let Ok(shaking) = shakes.try_acquire() else {
+                        return;
                     };
-                    if let Ok(Some(stream)) = tokio::time::timeout(WEB_HEAD_WAIT, shaking).await {
+                    let shaken = tokio::time::timeout(WEB_HEAD_WAIT, tls.accept(stream)).await;
+                    drop(shaking);
+                    if let Ok(Ok(stream)) = shaken {
                         connection(stream, pulse, service).await;
                     }
                 }
@@ -176,12 +178,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(
-    upgrade: WebSocketUpgrade,
-    door: Arc<Door>,
-    after: Option<u64>,
-    parts: &Parts,
-) -> Response {
+fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, after: Option<u64>, parts: &Parts) -> Response {
     let Some(seat) = door.clients.join(after) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
