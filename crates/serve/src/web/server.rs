@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -154,10 +153,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
-    if wants == Wants::Agent && !door.guard.take_turn().await {
-        return empty(StatusCode::TOO_MANY_REQUESTS);
-    }
-    if let Err(status) = door.guard.admit(&parts, wants, Instant::now()) {
+    if let Err(status) = door.guard.admit(&parts, wants).await {
         return empty(status);
     }
     match path.as_str() {
