@@ -13,6 +13,7 @@ use wire::{EntryBody, Message, Reply};
 use crate::outbox::Origin;
 
 use super::Session;
+use super::drive::now_ms;
 
 /// What listings remember, below the agent directory. It may be deleted at any time.
 const SESSION_CACHE: &str = "cache/sessions";
@@ -68,6 +69,7 @@ impl Session {
         let outbox = self.outbox.clone();
         let own = self.session_dir();
         let cwd = self.cwd.to_string_lossy().into_owned();
+        let current = self.listed_first();
         let root = store::paths::sessions_root(&self.agent.agent_dir);
         let cache = self.agent.agent_dir.join(SESSION_CACHE);
         tokio::spawn(async move {
@@ -87,14 +89,41 @@ impl Session {
                 }
             });
             let outcome = match listing.await {
-                Ok(Ok(found)) => Ok(Reply::Sessions(Sessions {
-                    sessions: found.into_iter().map(listed).collect(),
-                })),
+                Ok(Ok(found)) => {
+                    let mut sessions: Vec<ListedSession> = found.into_iter().map(listed).collect();
+                    if let Some(current) = current {
+                        put_first(&mut sessions, current);
+                    }
+                    Ok(Reply::Sessions(Sessions { sessions }))
+                }
                 Ok(Err(error)) => Err(store::StoreError::to_string(&error)),
                 Err(error) => Err(error.to_string()),
             };
             outbox.respond(origin, outcome).await;
         });
+    }
+
+    /// This session as it is listed before all others once somebody has said something in it: pages go on with the first one
+    /// that is listed, and would end its run otherwise (web.md R1).
+    fn listed_first(&self) -> Option<ListedSession> {
+        let messages = self.machine.messages();
+        let first = messages.iter().find_map(|message| match message.as_ref() {
+            Message::User(user) => Some(user.content.text()),
+            _ => None,
+        })?;
+        let header = self.log.header();
+        Some(ListedSession {
+            path: self.file_text().unwrap_or_default(),
+            id: header.id.clone(),
+            cwd: self.cwd.to_string_lossy().into_owned(),
+            name: self.log.session_name().map(str::to_owned),
+            parent_session_path: header.parent_session.clone(),
+            created: header.timestamp.clone(),
+            modified: store::ms_to_iso(now_ms()),
+            message_count: u64::try_from(messages.len()).unwrap_or(u64::MAX),
+            first_message: first,
+            all_messages_text: String::new(),
+        })
     }
 
     /// Where the sessions of this working directory are.
@@ -112,6 +141,13 @@ fn all(root: &Path, own: &Path, how: Listing<'_>) -> Result<Vec<SessionSummary>,
         found.sort_by_key(|session| std::cmp::Reverse(session.modified));
     }
     Ok(found)
+}
+
+/// The session with this id goes to the front, as it is listed, else as it is.
+fn put_first(sessions: &mut Vec<ListedSession>, current: ListedSession) {
+    let found = sessions.iter().position(|session| session.id == current.id);
+    let current = found.map_or(current, |place| sessions.remove(place));
+    sessions.insert(0, current);
 }
 
 fn listed(found: SessionSummary) -> ListedSession {

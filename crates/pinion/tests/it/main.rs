@@ -60,3 +60,4 @@ mod tapes;
 mod todos;
 mod tree;
 mod ttsr;
+mod web;

@@ -1,0 +1,278 @@
+//! `--mode web` from the outside: sockets, plain HTTP, files, and what people try on them.
+
+mod attacks;
+mod http;
+mod sockets;
+
+use std::cell::{Cell, RefCell};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tungstenite::client::IntoClientRequest;
+use tungstenite::{Message, WebSocket};
+
+use crate::kit::{LONG, PROGRAM, World, until};
+
+/// A running `--mode web`.
+pub(crate) struct Web {
+    child: Child,
+    /// Host and port.
+    pub(crate) address: String,
+    pub(crate) banner: String,
+    err: PathBuf,
+}
+
+/// A client on a socket.
+pub(crate) struct Tab {
+    socket: WebSocket<TcpStream>,
+    next: Cell<u32>,
+    /// Everything that came.
+    pub(crate) seen: RefCell<Vec<Value>>,
+}
+
+impl Web {
+    pub(crate) fn start(world: &World, args: &[&str]) -> Self {
+        let mut web = Self::try_start(world, args);
+        until("the banner", || {
+            web.banner = std::fs::read_to_string(world.dir.root().join("web.out")).unwrap();
+            assert!(web.child.try_wait().unwrap().is_none(), "{}", web.errors());
+            web.banner.contains("Static UI:")
+        });
+        let line = web
+            .banner
+            .lines()
+            .find(|line| line.contains("WebSocket:"))
+            .unwrap();
+        let address = line.split("://").nth(1).unwrap();
+        web.address = address.trim_end_matches("/ws").to_owned();
+        web
+    }
+
+    /// Without waiting for it to listen.
+    pub(crate) fn try_start(world: &World, args: &[&str]) -> Self {
+        let (out, err) = (world.dir.root().join("web.out"), world.dir.root().join("web.err"));
+        let child = Command::new(PROGRAM)
+            .args(["--mode", "web", "--port", "0"])
+            .args(["--provider", "mock-anthropic", "--model", "claude-mock"])
+            .args(args)
+            .env_clear()
+            .envs(world.dir.env())
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .current_dir(world.dir.cwd())
+            .stdin(Stdio::null())
+            .stdout(File::create(&out).unwrap())
+            .stderr(File::create(&err).unwrap())
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            address: String::new(),
+            banner: String::new(),
+            err,
+        }
+    }
+
+    pub(crate) fn errors(&self) -> String {
+        std::fs::read_to_string(&self.err).unwrap()
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        i32::try_from(self.child.id()).unwrap()
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        let mut ended = None;
+        until("the end", || {
+            ended = self.child.try_wait().unwrap();
+            ended.is_some()
+        });
+        ended.unwrap()
+    }
+
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none() && self.get("/health", &[]).0 == 200
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(LONG)).unwrap();
+        stream
+    }
+
+    /// Sends bytes as they are; gives status, head and body of the answer. Status 0: the connection was closed.
+    pub(crate) fn raw(&self, request: &[u8]) -> (u16, String, Vec<u8>) {
+        let mut stream = self.connect();
+        // What is refused at once may be closed while we still write.
+        let _closed = stream.write_all(request);
+        let mut answer = Vec::new();
+        let _closed = stream.read_to_end(&mut answer);
+        let split = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
+        let Some(split) = split else {
+            return (0, String::new(), answer);
+        };
+        let head = String::from_utf8_lossy(&answer[..split]).to_lowercase();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, head, answer[split + 4..].to_vec())
+    }
+
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        target: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> (u16, String, Vec<u8>) {
+        let mut text = format!("{method} {target} HTTP/1.1\r\nconnection: close\r\n");
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            text.push_str(&format!("host: {}\r\n", self.address));
+        }
+        for (name, value) in headers {
+            text.push_str(&format!("{name}: {value}\r\n"));
+        }
+        text.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+        self.raw(text.as_bytes())
+    }
+
+    pub(crate) fn get(&self, target: &str, headers: &[(&str, &str)]) -> (u16, String, Vec<u8>) {
+        self.request("GET", target, headers, "")
+    }
+
+    /// The origin of our own page.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A socket from our own page.
+    pub(crate) fn tab(&self) -> Tab {
+        self.tab_at("/ws")
+    }
+
+    pub(crate) fn tab_at(&self, path: &str) -> Tab {
+        let origin = self.origin();
+        self.try_tab(path, &[("origin", &origin)]).unwrap()
+    }
+
+    /// A socket with these headers; the status when it is refused.
+    pub(crate) fn try_tab(&self, path: &str, headers: &[(&str, &str)]) -> Result<Tab, u16> {
+        let mut request = format!("ws://{}{path}", self.address)
+            .into_client_request()
+            .unwrap();
+        for (name, value) in headers {
+            let name = tungstenite::http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+            request.headers_mut().append(name, value.parse().unwrap());
+        }
+        match tungstenite::client(request, self.connect()) {
+            Ok((socket, _)) => Ok(Tab {
+                socket,
+                next: Cell::new(0),
+                seen: RefCell::default(),
+            }),
+            Err(tungstenite::HandshakeError::Failure(tungstenite::Error::Http(refused))) => {
+                Err(refused.status().as_u16())
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// Ends it by SIGTERM; it must end in order.
+    pub(crate) fn finish(mut self) {
+        terminate(self.pid());
+        assert_eq!(self.wait().code(), Some(0), "{}", self.errors());
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _gone = self.child.wait();
+    }
+}
+
+pub(crate) fn terminate(pid: i32) {
+    let killed = Command::new("kill").arg(pid.to_string()).status().unwrap();
+    assert!(killed.success());
+}
+
+impl Tab {
+    pub(crate) fn send_text(&mut self, text: &str) {
+        self.socket.send(Message::text(text)).unwrap();
+    }
+
+    /// Sends a command under a new id.
+    pub(crate) fn send(&mut self, mut command: Value) -> String {
+        self.next.set(self.next.get() + 1);
+        let id = format!("req_{}", self.next.get());
+        command["id"] = id.clone().into();
+        self.send_text(&command.to_string());
+        id
+    }
+
+    /// The next line, or the code that the connection is closed with.
+    pub(crate) fn line(&mut self) -> Result<Value, u16> {
+        loop {
+            match self.socket.read() {
+                Ok(Message::Text(text)) => {
+                    let value: Value = serde_json::from_str(&text).unwrap();
+                    self.seen.borrow_mut().push(value.clone());
+                    return Ok(value);
+                }
+                Ok(Message::Close(frame)) => return Err(frame.map_or(1005, |frame| frame.code.into())),
+                Ok(_) => {}
+                Err(_) => return Err(1006),
+            }
+        }
+    }
+
+    /// Waits for a line; those before it are seen, too.
+    pub(crate) fn wait(&mut self, what: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + LONG;
+        loop {
+            assert!(Instant::now() < end, "{:?}", self.seen.borrow());
+            let line = self.line().unwrap();
+            if what(&line) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) fn wait_type(&mut self, kind: &str) -> Value {
+        self.wait(|line| line["type"] == kind)
+    }
+
+    pub(crate) fn ask(&mut self, command: Value) -> Value {
+        let id = self.send(command);
+        self.wait(|line| line["type"] == "response" && line["id"] == *id)
+    }
+
+    pub(crate) fn data(&mut self, command: Value) -> Value {
+        let response = self.ask(command);
+        assert_eq!(response["success"], true, "{response}");
+        response["data"].clone()
+    }
+
+    /// Says something and waits until all is quiet; gives what came.
+    pub(crate) fn say(&mut self, text: &str) -> Vec<Value> {
+        let before = self.seen.borrow().len();
+        self.data(json!({"type": "prompt", "message": text}));
+        self.wait_type("agent_settled");
+        self.seen.borrow()[before..].to_vec()
+    }
+
+    /// Nothing more comes for a moment.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let stream = self.socket.get_ref();
+        stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+        let quiet = self.line().is_err();
+        self.socket.get_ref().set_read_timeout(Some(LONG)).unwrap();
+        quiet
+    }
+
+    pub(crate) fn socket(&mut self) -> &mut WebSocket<TcpStream> {
+        &mut self.socket
+    }
+}
