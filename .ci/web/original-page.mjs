@@ -6,11 +6,12 @@ import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { openTab, startAgent, world } from './original/kit.mjs';
 import * as lit from './original/lit.mjs';
+import * as react from './original/react.mjs';
 
 const [chromium, program, folder, only] = process.argv.slice(2);
 const dist = resolve(folder);
 const code = readdirSync(join(dist, 'assets')).filter((name) => name.endsWith('.js')).map((name) => readFileSync(join(dist, 'assets', name), 'utf8')).join('\n');
-const suite = code.includes('pi-web-app') ? lit : null;
+const suite = code.includes('pi-web-app') ? lit : code.includes('Restore to editor') ? react : null;
 if (!suite) { console.log(`skipped: ${folder} has no page that is known here`); process.exit(0); }
 
 let [passed, failed] = [0, 0];
@@ -47,7 +48,7 @@ for (const size of ['desktop', 'phone']) {
   await agent.stop();
   tab.forget();
   place.put('extension.mjs', suite.EXTENSION);
-  agent = await startAgent(program, place, ['--serve-ui', dist, '--web-token', 'a token/of+ours', '-e', 'extension.mjs']);
+  agent = await startAgent(program, place, ['--serve-ui', dist, ...suite.ARGS, '-e', 'extension.mjs']);
   await run(size, suite.extended, { ...what, url: agent.url });
   await tab.close();
   if (await agent.stop() !== 0) { failed += 1; console.log(`FAILED (${size}): the agent did not end in order: ${agent.errors()}`); }

@@ -48,6 +48,7 @@ export async function openTab(chromium, host = null) {
   const root = host ? `document.querySelector(${JSON.stringify(host)}).shadowRoot` : 'document';
   const sockets = new Map();
   const said = [];
+  const told = new Set();
   const frame = (sent) => ({ requestId, response }) => sockets.get(requestId)?.frames.push({ sent, text: response.payloadData });
   browser.on('Network.webSocketCreated', ({ requestId, url }) => sockets.set(requestId, { url, frames: [], isOver: false }));
   browser.on('Network.webSocketClosed', ({ requestId }) => { const socket = sockets.get(requestId); if (socket) socket.isOver = true; });
@@ -91,13 +92,15 @@ export async function openTab(chromium, host = null) {
     },
     /** The frames of the newest connection. */
     frames: () => [...sockets.values()].at(-1)?.frames.map(({ sent, text }) => ({ sent, ...JSON.parse(text) })) || [],
-    /** What broke the rules on all connections, and what the page complained about. Answers may still be under way. */
+    /** What newly broke the rules on all connections, and what the page complained about. Answers may still be under way. */
     async trouble() {
       const look = () => [...sockets.values()].flatMap(({ frames, isOver }) => broken(frames, !isOver));
       let wrong = look();
       for (let i = 0; i < 60 && wrong.some((text) => text.startsWith('no answer')); i += 1) { await page.wait(50); wrong = look(); }
-      const mine = page.trouble.filter((text) => !/fonts\.g|favicon|ERR_BLOCKED|websocket error/.test(text));
-      return [...wrong, ...mine, ...said.filter((text) => /failed to|Failed to/.test(text))];
+      const mine = page.trouble.filter((text) => !/fonts\.g|favicon|\/icons\/|ERR_BLOCKED|websocket error/.test(text));
+      const all = [...wrong, ...mine, ...said.filter((text) => /failed to|Failed to/.test(text))].filter((text) => !told.has(text));
+      for (const text of all) told.add(text);
+      return all;
     },
     forget() { sockets.clear(); said.length = 0; page.trouble.length = 0; },
     picture: (name) => page.picture(name),

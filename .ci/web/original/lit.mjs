@@ -4,6 +4,8 @@
 import { check, same } from '../browser.mjs';
 
 export const HOST = 'pi-web-app';
+/** It takes the token from its own address. */
+export const ARGS = ['--web-token', 'a token/of+ours'];
 const PHASES = 'globalThis.phases';
 
 async function say(tab, text) {
