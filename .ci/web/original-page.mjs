@@ -4,7 +4,7 @@
 
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { openTab, startAgent, world } from './original/kit.mjs';
+import { elsewhere, openTab, startAgent, world } from './original/kit.mjs';
 import * as lit from './original/lit.mjs';
 import * as react from './original/react.mjs';
 
@@ -50,6 +50,17 @@ for (const size of ['desktop', 'phone']) {
   place.put('extension.mjs', suite.EXTENSION);
   agent = await startAgent(program, place, ['--serve-ui', dist, ...suite.ARGS, '-e', 'extension.mjs']);
   await run(size, suite.extended, { ...what, url: agent.url });
+  if (suite.crossed) {
+    await tab.goto('about:blank');
+    await agent.stop();
+    tab.forget();
+    const [named, other] = [await elsewhere(dist), await elsewhere(dist)];
+    agent = await startAgent(program, place, ['--web-token', 'secret', '--web-allowed-origin', named.origin]);
+    const socket = agent.url.replace('http', 'ws').replace('/?', '/ws?');
+    await run(size, suite.crossed, { ...what, socket, origin: named.origin, stranger: other.origin });
+    named.close();
+    other.close();
+  }
   await tab.close();
   if (await agent.stop() !== 0) { failed += 1; console.log(`FAILED (${size}): the agent did not end in order: ${agent.errors()}`); }
   place.close();

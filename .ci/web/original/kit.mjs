@@ -2,9 +2,10 @@
 // ours is looked at from outside, wherever it keeps its elements. What is checked is decided elsewhere.
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { extname, join, normalize } from 'node:path';
 import { open } from '../browser.mjs';
 import { described, startModel } from './model.mjs';
 import { broken } from './rules.mjs';
@@ -41,8 +42,21 @@ export async function startAgent(program, place, args) {
   } };
 }
 
+const TYPES = { '.html': 'text/html', '.js': 'application/javascript', '.css': 'text/css', '.svg': 'image/svg+xml' };
+
+/** The page at an address of its own, away from the agent. */
+export async function elsewhere(folder) {
+  const server = createServer((request, response) => {
+    const asked = join(folder, normalize(new URL(request.url, 'http://page').pathname));
+    const file = existsSync(asked) && statSync(asked).isFile() ? asked : join(folder, 'index.html');
+    response.writeHead(200, { 'content-type': TYPES[extname(file)] || 'application/octet-stream' }).end(readFileSync(file));
+  });
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  return { origin: `http://127.0.0.1:${server.address().port}`, close() { server.close(); server.closeAllConnections(); } };
+}
+
 /** A browser with one tab that looks at a page's elements, in a shadow tree (`host`) or not. */
-export async function openTab(chromium, host = null) {
+export async function openTab(chromium, host = null, patience = 15000) {
   const page = await open(chromium);
   const { browser } = page;
   const root = host ? `document.querySelector(${JSON.stringify(host)}).shadowRoot` : 'document';
@@ -62,13 +76,13 @@ export async function openTab(chromium, host = null) {
     page, said, root,
     device: (name) => page.device(name),
     async goto(url) { said.length = 0; await page.goto(url); },
-    until: (expression, ms = 15000) => page.until(expression, ms),
+    until: (expression, ms = patience) => page.until(expression, ms),
     evaluate: page.evaluate,
     texts: (selector) => page.evaluate(`${all(selector)}.map((node) => node.innerText.trim())`),
     count: (selector) => page.evaluate(`${all(selector)}.length`),
     /** Until a frame of this kind came. */
     async hears(what) {
-      for (let i = 0; i < 300; i += 1) { const found = tab.frames().filter((frame) => !frame.sent && what(frame)); if (found.length) return found; await page.wait(50); }
+      for (let i = 0; i < patience / 50; i += 1) { const found = tab.frames().filter((frame) => !frame.sent && what(frame)); if (found.length) return found; await page.wait(50); }
       throw new Error(`no frame like ${what}`);
     },
     /** Until an element with this text is there. */

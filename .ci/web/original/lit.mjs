@@ -161,6 +161,23 @@ export const strict = {
     await second.shows('.step-assistant', 'and after.');
     same('answers are for who asked', second.frames().filter((frame) => frame.command === 'prompt').length, 0);
   },
+  async 'a second tab joins the first run of a new session'({ tab, second, url, model }) {
+    await second.goto('about:blank');
+    await sidebar(tab);
+    await tab.click('.btn-new-session');
+    await tab.shows('.empty-hint', 'Send a message');
+    model.answer([{ text: 'Newborn' }, { gate: 'born' }, { text: ' and grown.' }]);
+    await say(tab, 'A new one');
+    await tab.shows('.step-assistant', 'Newborn');
+    await second.goto(url);
+    await loaded(second);
+    same('it stays', second.frames().filter((frame) => frame.sent).map((frame) => frame.type).includes('switch_session'), false);
+    same('what was asked', await second.texts('.user-msg'), ['A new one']);
+    model.release('born');
+    await tab.shows('.step-assistant', 'Newborn and grown.');
+    await idle(tab);
+    await second.goto('about:blank');
+  },
   async 'a prompt during a run is refused once'({ tab, second, url, model }) {
     model.answer([{ text: 'Busy' }, { gate: 'busy' }]);
     await say(tab, 'Be busy');
@@ -222,7 +239,7 @@ export const extended = {
     await loaded(tab);
   },
   async 'the newest session is taken up after a restart'({ tab }) {
-    same('first question', (await tab.texts('.user-msg'))[0], 'Tell me something');
+    same('first question', (await tab.texts('.user-msg'))[0], 'A new one');
     same('asked for', tab.frames().filter((frame) => frame.sent).map((frame) => frame.type), ['get_state', 'list_sessions', 'switch_session', 'get_state', 'list_sessions',
       'get_messages', 'get_context_usage']);
   },

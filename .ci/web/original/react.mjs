@@ -226,3 +226,29 @@ export const extended = {
     same('errors', await count(tab, 'the extension broke'), 1);
   },
 };
+
+/** The page at another address than the agent, which lets that one in and no other. */
+export const crossed = {
+  async 'from another origin that was named'({ tab, origin, socket, model }) {
+    await tab.goto(`${origin}/?ws=${encodeURIComponent(socket)}`);
+    await connected(tab);
+    model.answer([{ text: 'From afar.' }]);
+    await say(tab, 'Hello over there');
+    await shows(tab, 'From afar.');
+    await idle(tab);
+  },
+  async 'not from one that was not named'({ tab, stranger, socket }) {
+    await tab.goto(`${stranger}/?ws=${encodeURIComponent(socket)}`);
+    await tab.until("document.querySelector('header')");
+    await tab.page.wait(500);
+    check('not connected', (await text(tab)).includes('Disconnected'));
+    tab.forget();
+  },
+  async 'not without the token'({ tab, origin, socket }) {
+    await tab.goto(`${origin}/?ws=${encodeURIComponent(socket.replace(/\?.*/, ''))}`);
+    await tab.until("document.querySelector('header')");
+    await tab.page.wait(500);
+    check('not connected', (await text(tab)).includes('Disconnected'));
+    tab.forget();
+  },
+};
