@@ -4,6 +4,8 @@
 import { check, same } from '../browser.mjs';
 
 export const HOST = 'pi-web-app';
+/** Faults that this page does not show. */
+export const BLIND = [];
 /** It takes the token from its own address. */
 export const ARGS = ['--web-token', 'a token/of+ours'];
 const PHASES = 'globalThis.phases';

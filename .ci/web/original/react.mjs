@@ -6,6 +6,8 @@ import { check, same } from '../browser.mjs';
 
 export const HOST = null;
 export const ARGS = [];
+/** Faults that this page does not show: it hides thoughts, and sorts sessions itself. */
+export const BLIND = ['no thinking', 'oldest session first'];
 export { EXTENSION } from './lit.mjs';
 
 const PROMPT = 'footer textarea';
