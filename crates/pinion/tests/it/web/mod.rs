@@ -2,6 +2,7 @@
 
 mod attacks;
 mod http;
+mod seed;
 mod sockets;
 
 use std::cell::{Cell, RefCell};
