@@ -29,6 +29,24 @@ pub const JOINING: usize = 16;
 /// Longest handle of a session, in bytes.
 pub const HANDLE: usize = 64;
 
+/// How long a directory may take to be listed.
+pub const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// Directories that are listed of one directory.
+pub const LISTED_DIRECTORIES: usize = 10_000;
+
+/// How long files are looked for while somebody types.
+pub const FIND_WAIT: Duration = Duration::from_millis(200);
+
+/// Files that are answered unless another number is asked for.
+pub const FOUND_FILES: usize = 50;
+
+/// Files that are answered at most.
+pub const FOUND_FILES_MAX: usize = 500;
+
+/// Clients that look for files at the same time.
+pub const LOOKING: usize = 16;
+
 /// How long sessions may take to say what they are.
 pub const DESCRIBE_WAIT: Duration = Duration::from_secs(2);
 

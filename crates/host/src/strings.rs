@@ -48,6 +48,8 @@ pub(crate) const FIRST_STAYS: &str = "The first session cannot be closed; it end
 pub(crate) const CLOSED: &str = "The session was closed";
 /// Sessions are being closed.
 pub(crate) const ENDING: &str = "The process is ending";
+/// A directory could not be read in time.
+pub(crate) const LIST_TOO_SLOW: &str = "The directory did not answer in time";
 /// Sessions did not say what they are.
 pub(crate) const NO_ANSWER: &str = "The sessions did not answer in time";
 

@@ -51,13 +51,16 @@ pub struct HelloParams {
 }
 
 /// Parameters of `replay`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReplayParams {
     /// The last number that arrived. Without it there is no replay, only a snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
+    /// The `instanceId` of the process that the number comes from. Of another process than this one all events are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 /// A command as `get_protocol` lists it.
@@ -149,6 +152,10 @@ pub struct Welcome {
     pub sequence: bool,
     /// Number of the last event that was sent; 0 before the first.
     pub last_seq: u64,
+    /// Says which process this is, where clients connect to it and may come back to another one: numbers of events mean
+    /// nothing beyond it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
     /// Seconds of silence before a heartbeat; null: there is none.
     pub heartbeat: Option<u64>,
     /// Handles of the sessions whose events are sent; null: all of them.
@@ -183,6 +190,9 @@ pub struct Replayed {
     pub events: usize,
     /// Number of the last event before this answer. With a snapshot: what it stands for, and where to go on.
     pub last_seq: u64,
+    /// Says which process this is, as in the answer of `hello`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
     /// The session as it is, when the events are gone or none were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,

@@ -19,6 +19,7 @@ macro_rules! names {
 
 names! {
     Ready = "ready";
+    Connected = "connected";
     AgentStart = "agent_start";
     AgentEnd = "agent_end";
     AgentSettled = "agent_settled";
@@ -51,7 +52,9 @@ names! {
     ThinkingLevelChanged = "thinking_level_changed";
     SessionInfoChanged = "session_info_changed";
     EntryAppended = "entry_appended";
+    BashExecutionStart = "bash_execution_start";
     BashExecutionUpdate = "bash_execution_update";
+    BashExecutionEnd = "bash_execution_end";
     Notice = "notice";
     SessionDamage = "session_damage";
     McpServersChange = "mcp_servers_change";

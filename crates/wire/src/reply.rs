@@ -11,6 +11,7 @@ use crate::connection::{Protocol, Replayed, Welcome};
 use crate::entry::Entry;
 use crate::event::CompactionResult;
 use crate::hosted::{HostToolNames, HostUriSchemes};
+use crate::looking::{Directory, FoundFiles};
 use crate::mcp::McpServers;
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
@@ -471,6 +472,8 @@ pub enum Reply {
     Sessions(Sessions),
     OpenedSession(Box<OpenedSession>),
     OpenSessions(OpenSessions),
+    Directory(Directory),
+    FoundFiles(FoundFiles),
     Commands(Commands),
     ContextUsage(ContextUsageReply),
     Todos(Todos),

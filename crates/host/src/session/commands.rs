@@ -56,6 +56,8 @@ impl Session {
             Command::CloseSession(_) => return self.close(origin),
             Command::Clone(_) => return self.clone_session(origin).await,
             Command::ListSessions(params) => return self.list_sessions(origin, params),
+            Command::ListDirectory(params) => return self.list_directory(origin, params),
+            Command::FindFiles(params) => return self.find_files(origin, params),
             Command::Compact(params) => return self.compact(origin, params).await,
             Command::ExportHtml(params) => return self.export(origin, params).await,
             Command::Bash(params) => return self.bash(origin, params).await,

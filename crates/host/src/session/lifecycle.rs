@@ -22,6 +22,7 @@ use super::calls::Calls;
 use super::dialogs::Dialogs;
 use super::extensions::{Agenda, Extended};
 use super::hosted::Hosted;
+use super::looking::Looking;
 use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
@@ -104,6 +105,7 @@ impl Session {
             hosted: Hosted::default(),
             retry_timer: None,
             shells: Shells::new(),
+            looking: Looking::default(),
             parked: Vec::new(),
             unheard: Vec::new(),
             later: VecDeque::new(),

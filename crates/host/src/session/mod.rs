@@ -17,6 +17,7 @@ mod extensions;
 mod happening;
 mod hosted;
 mod lifecycle;
+mod looking;
 mod mcp;
 mod modelling;
 mod navigating;
@@ -62,6 +63,7 @@ use self::dialogs::Dialogs;
 use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
 use self::hosted::Hosted;
+use self::looking::Looking;
 use self::mcp::Mcp;
 use self::navigating::Moving;
 use self::permitting::Permitting;
@@ -118,6 +120,7 @@ pub struct Session {
     agenda: Agenda,
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
+    looking: Looking,
     /// User shell commands that ended during the run that is under way; written down after it.
     parked: Vec<BashExecutionMessage>,
     /// Those that are written down and join the conversation with the next prompt.

@@ -1,6 +1,7 @@
 //! `--mode web` from the outside: sockets, plain HTTP, files, and what people try on them.
 
 mod attacks;
+mod commands;
 mod http;
 mod sockets;
 
