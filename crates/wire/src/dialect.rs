@@ -63,7 +63,12 @@ const OLD_ROLES: [&str; 10] = [
 ];
 
 /// Events for sessions that have several clients.
-const FOR_SEVERAL: [&str; 3] = ["bash_execution_start", "bash_execution_end", "connected"];
+const FOR_SEVERAL: [&str; 4] = [
+    "bash_execution_start",
+    "bash_execution_end",
+    "connected",
+    "session_closed",
+];
 
 impl Dialect {
     /// All of them: the undecided one, then those of the family, oldest first.

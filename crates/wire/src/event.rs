@@ -116,6 +116,17 @@ pub enum ChangeReason {
     Tree,
 }
 
+/// Why a session is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum CloseReason {
+    /// `close_session`.
+    Closed,
+    /// Nobody has used it for long, or others needed its place. Its handle stays: the next command to it opens it again.
+    Evicted,
+}
+
 /// What a summary is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -347,6 +358,16 @@ pub enum Event {
         session_name: Option<String>,
         /// Messages in the conversation.
         message_count: usize,
+    },
+    /// A session other than the first is closed. Told in the web dialect, and to clients that name it with `hello`.
+    SessionClosed {
+        /// Why.
+        reason: CloseReason,
+        /// Session id.
+        session_id: String,
+        /// Its file, which may not exist; absent without persistence.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_file: Option<String>,
     },
     /// The request for a summary failed and will be made again after a wait (pi-1.5-delta.md 5).
     SummarizationRetryScheduled {

@@ -33,6 +33,7 @@ names! {
     ToolExecutionEnd = "tool_execution_end";
     QueueUpdate = "queue_update";
     SessionChanged = "session_changed";
+    SessionClosed = "session_closed";
     HostToolCall = "host_tool_call";
     TtsrTriggered = "ttsr_triggered";
     TodoReminder = "todo_reminder";

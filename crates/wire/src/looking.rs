@@ -72,6 +72,27 @@ pub struct FoundFile {
     pub is_directory: bool,
 }
 
+/// Parameters of `delete_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeleteSessionParams {
+    /// The session file, as `list_sessions` has it.
+    #[serde(alias = "session_path", deserialize_with = "text_or_nothing")]
+    pub session_path: String,
+}
+
+/// Answer of `delete_session`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct DeletedSession {
+    /// Where the session was.
+    pub session_path: String,
+    /// Where its file is now. Moving it back undoes it.
+    pub trash_path: String,
+}
+
 fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok(value.as_str().unwrap_or_default().to_owned())

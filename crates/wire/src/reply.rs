@@ -11,7 +11,7 @@ use crate::connection::{Protocol, Replayed, Welcome};
 use crate::entry::Entry;
 use crate::event::CompactionResult;
 use crate::hosted::{HostToolNames, HostUriSchemes};
-use crate::looking::{Directory, FoundFiles};
+use crate::looking::{DeletedSession, Directory, FoundFiles};
 use crate::mcp::McpServers;
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
@@ -351,6 +351,9 @@ pub struct OpenSession {
     pub is_streaming: bool,
     /// Messages in its conversation.
     pub message_count: usize,
+    /// True: it was put away because nobody used it; the next command to it opens it again. Absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub evicted: bool,
 }
 
 /// Answer of `list_open_sessions`.
@@ -474,6 +477,7 @@ pub enum Reply {
     OpenSessions(OpenSessions),
     Directory(Directory),
     FoundFiles(FoundFiles),
+    DeletedSession(DeletedSession),
     Commands(Commands),
     ContextUsage(ContextUsageReply),
     Todos(Todos),

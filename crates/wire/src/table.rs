@@ -13,7 +13,7 @@ use crate::command::{
     ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
-use crate::looking::{DirectoryParams, FindFilesParams};
+use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -123,7 +123,7 @@ use crate::connection::{Protocol, Replayed, Welcome};
 #[cfg(feature = "schema")]
 use crate::hosted::{HostToolNames, HostUriSchemes};
 #[cfg(feature = "schema")]
-use crate::looking::{Directory, FoundFiles};
+use crate::looking::{DeletedSession, Directory, FoundFiles};
 #[cfg(feature = "schema")]
 use crate::mcp::McpServers;
 #[cfg(feature = "schema")]
@@ -234,6 +234,9 @@ commands! {
     OpenSession(OpenSessionParams) = "open_session", Task -> OpenedSession;
     /// Ends the run of the session that is named, properly, and closes it.
     CloseSession(NoParams) = "close_session", Task -> ();
+    /// Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can be put back. Refused for
+    /// everything but sessions where this agent keeps them.
+    DeleteSession(DeleteSessionParams) = "delete_session", Task -> DeletedSession;
     /// The sessions that are open in this process.
     ListOpenSessions(NoParams) = "list_open_sessions", Ordered -> OpenSessions;
     /// The directories in a directory, for somebody who chooses one to work in.

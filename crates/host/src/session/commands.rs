@@ -34,6 +34,12 @@ impl Session {
                     self.on_command(origin, command).await;
                 }
             }
+            Mail::Retire(answer) => {
+                let retired = self.retired().map(Box::new);
+                let is_wanted = retired.is_some();
+                // Who asked may have given up: then nobody would take it up again.
+                self.is_retired = answer.send(retired).is_ok() && is_wanted;
+            }
             // Who asked may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
         }

@@ -110,6 +110,7 @@ impl Session {
             unheard: Vec::new(),
             later: VecDeque::new(),
             closing: None,
+            is_retired: false,
         };
         session.load_todos();
         if (!has_messages || !has_level) && !session.extensions.is_unresolved() {
@@ -145,6 +146,7 @@ impl Session {
             cwd: self.cwd.to_string_lossy().into_owned(),
             is_streaming: self.machine.is_running(),
             message_count: self.machine.messages().len(),
+            evicted: false,
         }
     }
 

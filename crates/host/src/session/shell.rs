@@ -55,6 +55,16 @@ impl Shells {
         }
     }
 
+    /// How many there were.
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// So many there were before.
+    pub(super) fn go_on_from(&mut self, made: u64) {
+        self.made = made;
+    }
+
     /// Does any of them run?
     pub(super) fn are_running(&self) -> bool {
         self.running > 0

@@ -3,6 +3,8 @@
 mod attacks;
 mod commands;
 mod http;
+mod keeping;
+mod snapshots;
 mod sockets;
 
 use std::cell::{Cell, RefCell};
