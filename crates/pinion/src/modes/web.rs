@@ -5,9 +5,10 @@ use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
-use host::Hub;
+use host::{Hub, Keeping};
 use serve::web::{Web, WebOptions};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
@@ -19,12 +20,18 @@ use crate::setup::Setup;
 use crate::signals::Signals;
 
 use super::browse::browse;
-use super::{open, runtime};
+use super::{keeping, open, runtime};
 
 /// Where it listens when nothing was said (web.md 1.1).
 const HOST: &str = "127.0.0.1";
 /// See [`HOST`].
 const PORT: u16 = 4781;
+
+/// Tabs come and go, and nobody closes what they opened.
+const KEPT: Keeping = Keeping {
+    most: 32,
+    idle: Some(Duration::from_secs(30 * 60)),
+};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -56,7 +63,8 @@ pub(crate) fn run(
             complain(&format!("{error:#}"));
         }
         let mut signals = Signals::listen()?;
-        let hub = Hub::new(session, outbox, lanes, setup.agent_for());
+        let keeping = keeping(&args, setup, KEPT);
+        let hub = Hub::new(session, outbox, lanes, setup.agent_for()).keeping(keeping);
         let code = tokio::select! {
             () = hub.run(mailbox) => 0,
             code = signals.next() => code,

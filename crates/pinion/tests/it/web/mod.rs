@@ -1,8 +1,11 @@
 //! `--mode web` from the outside: sockets, plain HTTP, files, and what people try on them.
 
 mod attacks;
+mod commands;
 mod http;
+mod keeping;
 mod seed;
+mod snapshots;
 mod sockets;
 
 use std::cell::{Cell, RefCell};
