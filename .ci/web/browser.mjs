@@ -72,7 +72,7 @@ export async function open(program) {
       const folder = process.env.PICTURES;
       if (!folder) return;
       mkdirSync(folder, { recursive: true });
-      await self.wait(250);
+      await self.wait(220);
       const { data } = await browser.send('Page.captureScreenshot', { format: 'png' });
       writeFileSync(join(folder, `${name}-${self.size}.png`), Buffer.from(data, 'base64'));
     },
