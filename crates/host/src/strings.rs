@@ -87,9 +87,6 @@ pub(crate) fn cannot_go_on(handle: &str, file: Option<&str>, error: &str) -> Str
     format!("Session {handle} was put away while nobody used it ({file}) and cannot be opened again: {error}")
 }
 
-/// There is no such session file (seed 001).
-pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
-
 /// A file that is no session of this agent.
 pub(crate) fn not_our_session(path: &std::path::Path) -> String {
     format!("Not a session of this agent: {}", path.display())
