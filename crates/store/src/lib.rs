@@ -9,6 +9,7 @@ mod append;
 mod cache;
 mod context;
 mod damage;
+mod discard;
 mod error;
 pub mod export;
 mod forest;
@@ -34,6 +35,7 @@ mod tree;
 
 pub use context::Context;
 pub use damage::{Damage, SkipReason, SkippedLine};
+pub use discard::{TRASH, discard};
 pub use error::{Result, StoreError};
 pub use fork::ForkScope;
 pub use header::new_header;

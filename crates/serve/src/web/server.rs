@@ -22,6 +22,7 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::clients::Resume;
 use super::door::Door;
 use super::guard::{BEARER_PROTOCOL, Wants};
 use super::page::plain;
@@ -163,9 +164,9 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" => http::command(door, &parts, body).await,
         "/api/events" => http::events(&door, &parts),
         "/ws" if is_upgrade => {
-            let after = http::after(&parts);
+            let resume = http::resume(&parts);
             match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-                Ok(upgrade) => upgraded(upgrade, door, after, &parts),
+                Ok(upgrade) => upgraded(upgrade, door, &resume, &parts),
                 Err(refused) => refused.into_response(),
             }
         }
@@ -174,8 +175,13 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, after: Option<u64>, parts: &Parts) -> Response {
-    let Some(seat) = door.clients.join(after) else {
+fn upgraded(
+    upgrade: WebSocketUpgrade,
+    door: Arc<Door>,
+    resume: &Resume,
+    parts: &Parts,
+) -> Response {
+    let Some(seat) = door.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     // A browser insists that one of the subprotocols it named is taken; the token is none that should come back.

@@ -1,14 +1,18 @@
 //! `--mode web` from the outside: sockets, plain HTTP, files, and what people try on them.
 
 mod attacks;
+mod commands;
 mod doors;
 mod flags;
 mod floods;
 mod frames;
 mod http;
+mod keeping;
 mod requests;
 mod rules;
+mod seed;
 mod shutting;
+mod snapshots;
 mod sockets;
 mod table;
 mod tls;
