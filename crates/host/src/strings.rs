@@ -10,6 +10,9 @@ pub(crate) const BUSY: &str = wire::dialect::BUSY;
 /// A session name was empty.
 pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
 
+/// A page asked for a session that is not there (seed 001).
+pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
+
 /// A model that is not there, or has no credentials.
 pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> String {
     format!(
@@ -83,9 +86,6 @@ pub(crate) fn cannot_go_on(handle: &str, file: Option<&str>, error: &str) -> Str
     let file = file.unwrap_or("no file");
     format!("Session {handle} was put away while nobody used it ({file}) and cannot be opened again: {error}")
 }
-
-/// There is no such session file (seed 001).
-pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
 
 /// A file that is no session of this agent.
 pub(crate) fn not_our_session(path: &std::path::Path) -> String {

@@ -128,7 +128,7 @@ export function showName(button, app) {
   const place = shortPath(open?.cwd || listed?.cwd || '');
   fill(button, el('span.name-text', { text: line, dir: 'auto' }), place ? el('span.name-place', { text: place }) : null);
   button.title = 'Rename';
-  const wants = session.dialogs.length ? '? ' : session.running ? '● ' : '';
+  const wants = session.dialogs.length ? '? ' : session.running ? '● ' : app.unseen ? '✓ ' : '';
   document.title = `${wants}${session.title || `${line.slice(0, 60)} – Pinion`}`;
   return line;
 }

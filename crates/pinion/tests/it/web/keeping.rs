@@ -339,7 +339,7 @@ fn extensions_of_a_session_that_is_put_away_end_and_begin_again() {
         .count();
     assert_eq!(starts, 2);
     drop(seen);
-    assert_eq!(fs::read_to_string(world.dir.cwd().join("ended")).unwrap(), "x");
+    assert!(world.dir.cwd().join("ended").exists(), "they were told");
     web.finish();
 }
 

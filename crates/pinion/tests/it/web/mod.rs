@@ -4,6 +4,7 @@ mod attacks;
 mod commands;
 mod http;
 mod keeping;
+mod seed;
 mod snapshots;
 mod sockets;
 
