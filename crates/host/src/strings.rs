@@ -10,6 +10,9 @@ pub(crate) const BUSY: &str = wire::dialect::BUSY;
 /// A session name was empty.
 pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
 
+/// A page asked for a session that is not there (seed 001).
+pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
+
 /// A model that is not there, or has no credentials.
 pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> String {
     format!(
@@ -48,6 +51,8 @@ pub(crate) const FIRST_STAYS: &str = "The first session cannot be closed; it end
 pub(crate) const CLOSED: &str = "The session was closed";
 /// Sessions are being closed.
 pub(crate) const ENDING: &str = "The process is ending";
+/// A directory could not be read in time.
+pub(crate) const LIST_TOO_SLOW: &str = "The directory did not answer in time";
 /// Sessions did not say what they are.
 pub(crate) const NO_ANSWER: &str = "The sessions did not answer in time";
 
@@ -69,6 +74,27 @@ pub(crate) fn bad_handle(limit: usize) -> String {
 /// Too many sessions.
 pub(crate) fn too_many_sessions(limit: usize) -> String {
     format!("{limit} sessions are open already; close_session ends one")
+}
+
+/// Too many sessions, and none that could be put away.
+pub(crate) fn all_busy(limit: usize) -> String {
+    format!("{limit} sessions are open already and none of them is at rest; close_session ends one")
+}
+
+/// A session that was put away cannot be taken up again.
+pub(crate) fn cannot_go_on(handle: &str, file: Option<&str>, error: &str) -> String {
+    let file = file.unwrap_or("no file");
+    format!("Session {handle} was put away while nobody used it ({file}) and cannot be opened again: {error}")
+}
+
+/// A file that is no session of this agent.
+pub(crate) fn not_our_session(path: &std::path::Path) -> String {
+    format!("Not a session of this agent: {}", path.display())
+}
+
+/// A session that somebody has open.
+pub(crate) fn session_is_open(path: &std::path::Path) -> String {
+    format!("The session is open: {}", path.display())
 }
 
 /// A working directory that is not there.

@@ -55,7 +55,12 @@ pub fn list(dir: &Path, listing: Listing<'_>) -> Result<Vec<SessionSummary>> {
 /// When the root cannot be read.
 pub fn list_all(root: &Path, listing: Listing<'_>) -> Result<Vec<SessionSummary>> {
     let mut files = Vec::new();
-    for dir in entries(root)?.into_iter().filter(|path| path.is_dir()) {
+    let is_hidden = |path: &Path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    };
+    let dirs = entries(root)?.into_iter();
+    for dir in dirs.filter(|path| !is_hidden(path) && path.is_dir()) {
         // One directory that cannot be read must not hide all others.
         files.extend(session_files(&dir).unwrap_or_default());
     }
@@ -88,6 +93,17 @@ pub fn most_recent(dir: &Path, cwd: Option<&str>) -> Result<Option<PathBuf>> {
 pub fn working_directory(path: &Path) -> Option<String> {
     let header = scan::header_of(path, &mut Vec::new()).ok()??.header;
     Some(header.cwd).filter(|cwd| !cwd.is_empty())
+}
+
+/// Is there a session in this file? Nothing is changed, and no other writer minds.
+///
+/// # Errors
+/// [`StoreError::Missing`], [`StoreError::NotAFile`], [`StoreError::NotASession`] or [`StoreError::Io`].
+pub fn check_session(path: &Path) -> Result<()> {
+    let header = scan::header_of(path, &mut Vec::new())?;
+    header.map(drop).ok_or_else(|| StoreError::NotASession {
+        path: path.to_path_buf(),
+    })
 }
 
 /// The sessions of a directory whose id begins with `prefix`, last changed first.

@@ -4,14 +4,15 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
@@ -21,11 +22,16 @@ use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
+use super::clients::Resume;
 use super::door::Door;
 use super::guard::{BEARER_PROTOCOL, Wants};
 use super::page::plain;
+use super::stream::{Pulse, Stream};
 use super::{http, socket};
-use crate::limits::{WEB_CONNECTIONS, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
+use crate::limits::{
+    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS,
+    WEB_SOCKET_BUFFER,
+};
 
 /// Told to every browser with every answer.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -42,15 +48,23 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     ),
 ];
 
+/// What answers requests.
+pub(crate) fn service(door: Arc<Door>) -> Router {
+    Router::new().fallback(handle).with_state(door)
+}
+
 /// Takes connections until it is told to stop; those that there are end by themselves when their clients are sent away.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     door: Arc<Door>,
+    most: usize,
     stop: CancellationToken,
 ) {
-    let service = Router::new().fallback(handle).with_state(door);
-    let places = Arc::new(Semaphore::new(WEB_CONNECTIONS));
+    let service = service(door);
+    let places = Arc::new(Semaphore::new(most));
+    let refusals = Arc::new(Semaphore::new(WEB_REFUSALS));
+    let shakes = Arc::new(Semaphore::new(WEB_HANDSHAKES));
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -63,37 +77,58 @@ pub(crate) async fn run(
         };
         let _as_it_is = stream.set_nodelay(true);
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tokio::spawn(turn_away(stream));
+            // With TLS there are no words for it. When too many are being told already, the others see it close.
+            if tls.is_none()
+                && let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned()
+            {
+                tokio::spawn(turn_away(Stream::new(stream, Some(refusal))));
+            }
             continue;
         };
-        let (service, tls) = (service.clone(), tls.clone());
+        let stream = Stream::new(stream, Some(place));
+        let pulse = stream.pulse();
+        let (service, tls, shakes) = (service.clone(), tls.clone(), Arc::clone(&shakes));
         tokio::spawn(async move {
             match tls {
-                None => connection(stream, service).await,
+                None => connection(stream, pulse, service).await,
                 Some(tls) => {
+                    let Ok(shaking) = shakes.try_acquire() else {
+                        return;
+                    };
                     let shaken = tokio::time::timeout(WEB_HEAD_WAIT, tls.accept(stream)).await;
+                    drop(shaking);
                     if let Ok(Ok(stream)) = shaken {
-                        connection(stream, service).await;
+                        connection(stream, pulse, service).await;
                     }
                 }
             }
-            drop(place);
         });
     }
 }
 
-async fn turn_away(mut stream: TcpStream) {
-    let answer = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let told = tokio::time::timeout(std::time::Duration::from_secs(1), stream.write_all(answer));
-    let _whether_or_not = told.await;
+async fn turn_away(mut stream: Stream<TcpStream>) {
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n";
+    let _whether_or_not = tokio::time::timeout(WEB_LINGER, stream.write_all(answer)).await;
 }
 
-async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, service: Router) {
+/// Serves a connection to its end, or until it becomes a socket.
+pub(crate) async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    pulse: Pulse,
+    service: Router,
+) {
+    let service = TowerToHyperService::new(service);
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(WEB_HEAD_WAIT)
         .max_buf_size(WEB_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                request.extensions_mut().insert(pulse.clone());
+                service.call(request)
+            }),
+        )
         .with_upgrades()
         .await;
     if let Err(error) = served {
@@ -119,7 +154,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
-    if let Err(status) = door.guard.admit(&parts, wants, Instant::now()) {
+    if let Err(status) = door.guard.admit(&parts, wants).await {
         return empty(status);
     }
     match path.as_str() {
@@ -129,9 +164,9 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" => http::command(door, &parts, body).await,
         "/api/events" => http::events(&door, &parts),
         "/ws" if is_upgrade => {
-            let after = http::after(&parts);
+            let resume = http::resume(&parts);
             match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-                Ok(upgrade) => upgraded(upgrade, door, after, &parts.headers),
+                Ok(upgrade) => upgraded(upgrade, door, &resume, &parts),
                 Err(refused) => refused.into_response(),
             }
         }
@@ -140,17 +175,13 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(
-    upgrade: WebSocketUpgrade,
-    door: Arc<Door>,
-    after: Option<u64>,
-    headers: &axum::http::HeaderMap,
-) -> Response {
-    let Some(seat) = door.clients.join(after) else {
+fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
+    let Some(seat) = door.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     // A browser insists that one of the subprotocols it named is taken; the token is none that should come back.
-    let offers = headers
+    let offers = parts
+        .headers
         .get(header::SEC_WEBSOCKET_PROTOCOL)
         .and_then(|value| value.to_str().ok());
     let named = offers
@@ -161,13 +192,14 @@ fn upgraded(
         .filter(|name| !name.is_empty() && !name.starts_with(BEARER_PROTOCOL))
         .map(str::to_owned)
         .collect();
+    let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();
     upgrade
         .protocols(spoken)
         .read_buffer_size(WEB_SOCKET_BUFFER)
         .write_buffer_size(WEB_SOCKET_BUFFER)
         .max_message_size(WEB_MESSAGE_BYTES)
         .max_frame_size(WEB_MESSAGE_BYTES)
-        .on_upgrade(move |socket| socket::serve(socket, door, seat))
+        .on_upgrade(move |socket| socket::serve(socket, door, seat, pulse))
 }
 
 fn health(door: &Door, status: StatusCode) -> Response {
