@@ -15,6 +15,9 @@ async function readable(page, where) {
 
 async function look(page, agent) {
   await page.until("document.querySelector('.hljs-keyword')");
+  await page.evaluate("document.querySelectorAll('.steps[aria-expanded=false]').forEach((node) => node.click())");
+  await page.evaluate("document.querySelectorAll('.changes, .changes-file').forEach((node) => { node.open = true; })");
+  await page.wait(100);
   await page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; }); document.querySelectorAll('.tool-head[aria-expanded=false]').forEach((node) => node.click()); document.querySelector('.todos-head').click()");
   await readable(page, 'conversation');
   agent.say({ type: 'agent_start' });
