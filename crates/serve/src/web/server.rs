@@ -30,7 +30,8 @@ use super::page::plain;
 use super::stream::{Pulse, Stream};
 use super::{http, socket};
 use crate::limits::{
-    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS, WEB_SOCKET_BUFFER,
+    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS,
+    WEB_SOCKET_BUFFER,
 };
 
 /// Told to every browser with every answer.
@@ -177,12 +178,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(
-    upgrade: WebSocketUpgrade,
-    door: Arc<Door>,
-    resume: &Resume,
-    parts: &Parts,
-) -> Response {
+fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
     let Some(seat) = door.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
