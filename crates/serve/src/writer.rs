@@ -171,8 +171,7 @@ fn fill(
                 match item {
                     Outgoing::Event(event) => {
                         if connection.clears_the_way(from, &event, now, batch) {
-                            let item = Said::Item(session, Outgoing::Event(event));
-                            return Filled::Before(Box::new(item));
+                            return Filled::Before(Box::new(Said::Item(session, Outgoing::Event(event))));
                         }
                         connection.event(from, &event, now, batch);
                     }
