@@ -28,6 +28,7 @@ use std::thread;
 use host::{Lane, Outgoing, Slot};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use self::clients::Clients;
@@ -119,24 +120,8 @@ impl Web {
         thread::Builder::new()
             .name("web".to_owned())
             .spawn(move || {
-                runtime.block_on(async {
-                    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-                        return;
-                    };
-                    tokio::spawn(server::run(listener, tls, served, most, stopped.clone()));
-                    let mut speaking = pin!(fan.run(lanes));
-                    tokio::select! {
-                        () = &mut speaking => {}
-                        () = stopped.cancelled() => {
-                            // What sessions said at their end may still be on its way.
-                            let _all_said = tokio::time::timeout(WEB_LAST_WORDS, speaking).await;
-                        }
-                    }
-                    stopped.cancel();
-                    clients.end();
-                    let left = clients.all_left();
-                    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, left).await;
-                });
+                let serving = serve(listener, tls, served, most, fan.run(lanes), stopped);
+                runtime.block_on(serving);
                 runtime.shutdown_background();
                 // Nobody may wait for it any more.
                 let _ = done.send(());
@@ -172,4 +157,31 @@ impl Web {
     pub async fn ended(&mut self) {
         let _gone = (&mut self.ended).await;
     }
+}
+
+/// Serves connections until sessions have nothing more to say or it is told to stop, then sends everybody away.
+async fn serve(
+    listener: std::net::TcpListener,
+    tls: Option<TlsAcceptor>,
+    door: Arc<Door>,
+    most: usize,
+    speaking: impl Future<Output = ()>,
+    stop: CancellationToken,
+) {
+    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+        return;
+    };
+    let clients = door.clients.clone();
+    tokio::spawn(server::run(listener, tls, door, most, stop.clone()));
+    let mut speaking = pin!(speaking);
+    tokio::select! {
+        () = &mut speaking => {}
+        () = stop.cancelled() => {
+            // What sessions said at their end may still be on its way.
+            let _all_said = tokio::time::timeout(WEB_LAST_WORDS, speaking).await;
+        }
+    }
+    stop.cancel();
+    clients.end();
+    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, clients.all_left()).await;
 }

@@ -175,12 +175,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(
-    upgrade: WebSocketUpgrade,
-    door: Arc<Door>,
-    resume: &Resume,
-    parts: &Parts,
-) -> Response {
+fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
     let Some(seat) = door.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
