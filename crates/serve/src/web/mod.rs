@@ -28,7 +28,6 @@ use std::thread;
 use host::{Lane, Outgoing, Slot};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use self::clients::Clients;
@@ -120,8 +119,13 @@ impl Web {
         thread::Builder::new()
             .name("web".to_owned())
             .spawn(move || {
-                let serving = serve(listener, tls, served, most, fan.run(lanes), stopped);
-                runtime.block_on(serving);
+                runtime.block_on(async {
+                    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+                        return;
+                    };
+                    tokio::spawn(server::run(listener, tls, served, most, stopped.clone()));
+                    serve(fan.run(lanes), &clients, &stopped).await;
+                });
                 runtime.shutdown_background();
                 // Nobody may wait for it any more.
                 let _ = done.send(());
@@ -159,29 +163,17 @@ impl Web {
     }
 }
 
-/// Serves connections until sessions have nothing more to say or it is told to stop, then sends everybody away.
-async fn serve(
-    listener: std::net::TcpListener,
-    tls: Option<TlsAcceptor>,
-    door: Arc<Door>,
-    most: usize,
-    speaking: impl Future<Output = ()>,
-    stop: CancellationToken,
-) {
-    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-        return;
-    };
-    let clients = door.clients.clone();
-    tokio::spawn(server::run(listener, tls, door, most, stop.clone()));
+/// Tells clients what is said until it ends, or is to end; then sends them away, and waits for that, but not for long.
+async fn serve(speaking: impl Future<Output = ()>, clients: &Clients, stopped: &CancellationToken) {
     let mut speaking = pin!(speaking);
     tokio::select! {
         () = &mut speaking => {}
-        () = stop.cancelled() => {
+        () = stopped.cancelled() => {
             // What sessions said at their end may still be on its way.
             let _all_said = tokio::time::timeout(WEB_LAST_WORDS, speaking).await;
         }
     }
-    stop.cancel();
+    stopped.cancel();
     clients.end();
     let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, clients.all_left()).await;
 }
