@@ -2,6 +2,7 @@
 
 mod attacks;
 mod commands;
+mod fork;
 mod http;
 mod keeping;
 mod seed;
