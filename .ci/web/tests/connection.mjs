@@ -1,5 +1,6 @@
 // Connecting, losing the connection, coming back; the token.
 
+import { createServer } from 'node:http';
 import { check, same } from '../browser.mjs';
 import { sayUser, stream } from '../agent.mjs';
 
@@ -123,6 +124,29 @@ export async function aWrongTokenIsAskedFor(page) {
 aWrongTokenIsAskedFor.token = 'secret-2';
 aWrongTokenIsAskedFor.query = '?token=wrong';
 aWrongTokenIsAskedFor.isClosed = true;
+
+export async function otherAddressesAreNotTaken(page, agent, server) {
+  const own = server.url.replace('http', 'ws');
+  const sockets = page.requests.filter((url) => url.startsWith('ws'));
+  check(`it connects to its own agent only: ${sockets}`, sockets.length > 0 && sockets.every((url) => url.startsWith(own)));
+}
+otherAddressesAreNotTaken.query = '?ws=ws%3A%2F%2F127.0.0.1%3A9%2Fws&gatewayUrl=ws%3A%2F%2Fevil.example%2Fws&server=http%3A%2F%2Fevil.example&base=%2F%2Fevil.example';
+
+export async function noOtherPageFramesIt(page, agent, server) {
+  const other = createServer((request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end(request.url === '/' ? `<iframe src="${server.url}"></iframe>` : '');
+  });
+  await new Promise((resolve) => { other.listen(0, '127.0.0.1', resolve); });
+  const shown = agent.asked('replay').length;
+  const asked = server.asked.length;
+  await page.goto(`http://127.0.0.1:${other.address().port}/`);
+  await page.wait(1000);
+  other.close();
+  // The browser asks for the page, reads that it must not be framed, and takes nothing of it.
+  same('what was asked for', server.asked.slice(asked).filter((path) => path !== '/icon.svg'), ['/']);
+  same('conversations shown in a frame', agent.asked('replay').length, shown);
+  for (const list of [page.requests, page.trouble]) list.length = 0;
+}
 
 export async function everyStateOfTheConnectionIsSaid(page, agent, server) {
   const banner = (words) => page.until(`document.querySelector('.banner.shown')?.innerText.includes(${JSON.stringify(words)})`, 15000);

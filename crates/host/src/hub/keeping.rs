@@ -156,7 +156,7 @@ impl Hub {
     /// session, and answers that nobody waits for, need it not.
     ///
     /// # Errors
-    /// Gives the letter back, with why it cannot be delivered.
+    /// Why it cannot be delivered.
     pub(super) async fn wake(&mut self, letter: &Letter) -> Result<(), String> {
         let Some(handle) = letter.to() else { return Ok(()) };
         if let Some(open) = self.open.get_mut(handle) {
@@ -177,10 +177,10 @@ impl Hub {
         Ok(())
     }
 
-    /// Closes a session that was put away. True when there was one.
-    pub(super) fn close_asleep(&mut self, letter: Letter) -> Result<(), Letter> {
+    /// Closes a session that was put away; gives back what is for another one.
+    pub(super) fn close_asleep(&mut self, letter: Letter) -> Option<Letter> {
         let asleep = letter.to().and_then(|handle| self.asleep.remove(handle));
-        let Some(asleep) = asleep else { return Err(letter) };
+        let Some(asleep) = asleep else { return Some(letter) };
         let outbox = self.outbox.clone();
         tokio::spawn(async move {
             asleep.ended().await;
@@ -188,7 +188,7 @@ impl Hub {
                 outbox.respond(origin, Ok(Reply::Nothing)).await;
             }
         });
-        Ok(())
+        None
     }
 
     /// Answers a letter that no session will get.

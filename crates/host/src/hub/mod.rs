@@ -176,7 +176,7 @@ impl Hub {
     async fn awake(&mut self, letter: Letter) -> Option<Letter> {
         let is_closing = matches!(letter.command(), Some(Command::CloseSession(_)));
         let letter = if is_closing {
-            self.close_asleep(letter).err()?
+            self.close_asleep(letter)?
         } else {
             letter
         };

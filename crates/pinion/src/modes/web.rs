@@ -52,6 +52,8 @@ pub(crate) fn run(
     let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup)?;
         outbox.render_all();
+        // Before anybody can know that it is there.
+        let mut signals = Signals::listen()?;
         let (lanes, joining) = mpsc::channel(host::limits::JOINING);
         let (slot, mailbox) = host::mailbox();
         let mut web = Web::open(options.clone(), outgoing, joining, slot)?;
@@ -67,7 +69,6 @@ pub(crate) fn run(
         {
             complain(&format!("{error:#}"));
         }
-        let mut signals = Signals::listen()?;
         let last = outbox.clone();
         let hub = Hub::new(session, outbox, lanes, setup.agent_for());
         let mut running = pin!(hub.keeping(keeping(&args, setup, KEPT)).run(mailbox));

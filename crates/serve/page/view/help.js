@@ -32,7 +32,7 @@ export function showHelp() {
   openDialog('Keyboard shortcuts', (end) => [
     el('div.keys', {}, ...KEYS.map(([title, rows]) => el('section', {}, el('h3', { text: title }),
       ...rows.map(([keys, text]) => el('div.key-row', {}, el('span', { text }), el('span.key-names', {}, ...keys.map((key) => el('kbd', { text: key })))))))),
-    el('div.dialog-foot', {}, el('button.primary', { type: 'button', text: 'Close', onclick: end })),
+    el('div.dialog-foot', {}, el('button.primary', { type: 'button', text: 'Close', autofocus: true, onclick: end })),
   ], { wide: true });
 }
 

@@ -201,7 +201,7 @@ impl Clients {
     /// Lets everybody read what was said so far.
     pub(crate) fn publish(&self) {
         let mut state = self.state();
-        state.log.publish();
+        state.publish();
         for client in state.clients.values() {
             client.bell.notify_one();
         }
@@ -246,7 +246,7 @@ impl Clients {
 
     fn private(&self, id: ClientId, what: Private) {
         let mut state = self.state();
-        state.log.publish();
+        state.publish();
         let last = state.log.last();
         if let Some(client) = state.clients.get_mut(&id) {
             if let Private::Frame(frame) = &what {
@@ -316,6 +316,13 @@ impl Clients {
             client.over = Some(Over::Ending);
             client.bell.notify_one();
         }
+    }
+}
+
+impl State {
+    fn publish(&mut self) {
+        let Self { log, clients, .. } = self;
+        log.publish(|| clients.values().map(|client| client.place).min());
     }
 }
 

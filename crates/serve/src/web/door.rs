@@ -85,7 +85,8 @@ impl Door {
             Inbound::Rejected(response) => (response.id, None),
             Inbound::Frame(..) | Inbound::Eof => return,
         };
-        let mut answer = serde_json::json!({"type": "response", "command": command, "success": false, "error": error});
+        let mut answer =
+            serde_json::json!({"type": "response", "command": command, "success": false, "error": error});
         let id = id.and_then(|id| serde_json::from_str::<serde_json::Value>(id.get()).ok());
         if let (Some(id), Some(members)) = (id, answer.as_object_mut()) {
             members.insert("id".to_owned(), id);

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::clients::{Over, Resume, Seat};
 use super::door::Door;
-use super::page::plain;
+use super::page::{only, plain};
 use super::server::empty;
 use crate::limits::{WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_MESSAGE_BYTES, WEB_PING};
 use crate::parse::{Inbound, parse_line};
@@ -23,11 +23,7 @@ use crate::parse::{Inbound, parse_line};
 /// 202. A response that says `success: false` is an answer like any other; only what is no command is a bad request.
 pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Response {
     if parts.method != Method::POST {
-        let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
-        refused
-            .headers_mut()
-            .insert(header::ALLOW, HeaderValue::from_static("POST"));
-        return refused;
+        return only("POST");
     }
     // A form of another page could send anything but this.
     let is_json = parts
@@ -84,6 +80,9 @@ async fn first(seat: &Seat) -> Option<Utf8Bytes> {
 /// `GET /api/events`: events as they come, each with its number as the event's id, so that a browser's `EventSource` goes on
 /// where it was by itself.
 pub(crate) fn events(door: &Door, parts: &Parts) -> Response {
+    if parts.method != Method::GET {
+        return only("GET");
+    }
     let Some(seat) = door.clients.join(&resume(parts)) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };

@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -30,7 +29,8 @@ use super::page::plain;
 use super::stream::{Pulse, Stream};
 use super::{http, socket};
 use crate::limits::{
-    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS, WEB_SOCKET_BUFFER,
+    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS,
+    WEB_SOCKET_BUFFER,
 };
 
 /// Told to every browser with every answer.
@@ -92,11 +92,12 @@ pub(crate) async fn run(
             match tls {
                 None => connection(stream, pulse, service).await,
                 Some(tls) => {
-                    let shaking = async {
-                        let _turn = shakes.acquire().await.ok()?;
-                        tls.accept(stream).await.ok()
+                    let Ok(shaking) = shakes.try_acquire() else {
+                        return;
                     };
-                    if let Ok(Some(stream)) = tokio::time::timeout(WEB_HEAD_WAIT, shaking).await {
+                    let shaken = tokio::time::timeout(WEB_HEAD_WAIT, tls.accept(stream)).await;
+                    drop(shaking);
+                    if let Ok(Ok(stream)) = shaken {
                         connection(stream, pulse, service).await;
                     }
                 }
@@ -153,10 +154,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
-    if wants == Wants::Agent && !door.guard.take_turn().await {
-        return empty(StatusCode::TOO_MANY_REQUESTS);
-    }
-    if let Err(status) = door.guard.admit(&parts, wants, Instant::now()) {
+    if let Err(status) = door.guard.admit(&parts, wants).await {
         return empty(status);
     }
     match path.as_str() {
@@ -177,12 +175,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(
-    upgrade: WebSocketUpgrade,
-    door: Arc<Door>,
-    resume: &Resume,
-    parts: &Parts,
-) -> Response {
+fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
     let Some(seat) = door.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };

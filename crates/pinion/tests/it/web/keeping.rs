@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use super::{Tab, Web};
+use crate::extensions::{can_run, extended};
 use crate::kit::World;
 
 fn open(tab: &mut Tab, handle: &str) -> Value {
@@ -300,4 +301,58 @@ fn nothing_but_sessions_of_this_agent_can_be_deleted() {
     let trashed = fs::read_dir(own.join(".trash")).unwrap().count();
     assert_eq!(trashed, 3);
     web.finish();
+}
+
+#[test]
+fn extensions_of_a_session_that_is_put_away_end_and_begin_again() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["Hi."])],
+        r#"
+        pi.on("session_start", (event, ctx) => ctx.ui.setStatus("at", "start " + event.reason));
+        pi.on("session_shutdown", async () => { require("node:fs").appendFileSync("ended", "x"); });
+        pi.registerCommand("hello", { description: "", handler: async (args, ctx) => ctx.ui.notify("hello " + args) });
+        "#,
+    );
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    open(&mut tab, "a");
+    tab.wait(|line| line["method"] == "setStatus" && line["session"] == "a");
+    say(&mut tab, "a", "Hi");
+    open(&mut tab, "b");
+    tab.wait(|line| line["method"] == "setStatus" && line["session"] == "b");
+    assert_eq!(evicted(&mut tab), ["a"]);
+    let answer = tab.data(json!({"type": "prompt", "message": "/hello you", "session": "a"}));
+    assert_eq!(answer["disposition"], "handled");
+    let seen = tab.seen.borrow();
+    let of_a = |line: &&Value| line["session"] == "a";
+    let at = |what: &dyn Fn(&Value) -> bool| seen.iter().filter(of_a).position(what).unwrap();
+    let closed = at(&|line| line["type"] == "session_closed");
+    let told = at(&|line| line["message"] == "hello you");
+    assert!(closed < told);
+    let starts = seen
+        .iter()
+        .filter(of_a)
+        .filter(|line| line["method"] == "setStatus")
+        .count();
+    assert_eq!(starts, 2);
+    drop(seen);
+    assert!(world.dir.cwd().join("ended").exists(), "they were told");
+    web.finish();
+}
+
+#[test]
+fn what_a_host_lends_keeps_a_session_open() {
+    let world = World::new([]);
+    let pi = world.start_with(&["--max-open-sessions", "1"]);
+    pi.data(json!({"type": "open_session", "session": "lent"}));
+    let tool = json!({"name": "look", "description": "Looks", "parameters": {"type": "object"}});
+    pi.data(json!({"type": "set_host_tools", "tools": [tool], "session": "lent"}));
+    let answer = pi.ask(json!({"type": "open_session"}));
+    assert_eq!(answer["success"], false, "{answer}");
+    pi.data(json!({"type": "set_host_tools", "tools": [], "session": "lent"}));
+    pi.data(json!({"type": "open_session"}));
+    pi.finish();
 }

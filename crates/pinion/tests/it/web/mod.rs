@@ -2,12 +2,21 @@
 
 mod attacks;
 mod commands;
+mod doors;
+mod flags;
+mod floods;
 mod fork;
+mod frames;
 mod http;
 mod keeping;
+mod requests;
+mod rules;
 mod seed;
+mod shutting;
 mod snapshots;
 mod sockets;
+mod table;
+mod tls;
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -19,6 +28,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
+use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message, WebSocket};
 
 use crate::kit::{LONG, PROGRAM, World, until};
@@ -42,7 +52,26 @@ pub(crate) struct Tab {
 
 impl Web {
     pub(crate) fn start(world: &World, args: &[&str]) -> Self {
-        let mut web = Self::try_start(world, args);
+        Self::listening(world, Self::try_start(world, args))
+    }
+
+    /// The same for a program that may have so many files open.
+    pub(crate) fn start_limited(world: &World, files: usize) -> Self {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, PROGRAM]);
+        Self::listening(world, Self::run(world, shell, &[]))
+    }
+
+    /// The same where programs are looked for in this folder only.
+    pub(crate) fn start_with_path(world: &World, args: &[&str], path: &std::path::Path) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        let script = format!("PATH={} && exec \"$0\" \"$@\"", path.display());
+        shell.args(["-c", &script, PROGRAM]);
+        Self::listening(world, Self::run(world, shell, args))
+    }
+
+    fn listening(world: &World, mut web: Self) -> Self {
         until("the banner", || {
             web.banner = std::fs::read_to_string(world.dir.root().join("web.out")).unwrap();
             assert!(web.child.try_wait().unwrap().is_none(), "{}", web.errors());
@@ -60,8 +89,12 @@ impl Web {
 
     /// Without waiting for it to listen.
     pub(crate) fn try_start(world: &World, args: &[&str]) -> Self {
+        Self::run(world, Command::new(PROGRAM), args)
+    }
+
+    fn run(world: &World, mut program: Command, args: &[&str]) -> Self {
         let (out, err) = (world.dir.root().join("web.out"), world.dir.root().join("web.err"));
-        let child = Command::new(PROGRAM)
+        let child = program
             .args(["--mode", "web", "--port", "0"])
             .args(["--provider", "mock-anthropic", "--model", "claude-mock"])
             .args(args)
@@ -99,6 +132,10 @@ impl Web {
         ended.unwrap()
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none() && self.get("/health", &[]).0 == 200
     }
@@ -123,6 +160,21 @@ impl Web {
         let head = String::from_utf8_lossy(&answer[..split]).to_lowercase();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, head, answer[split + 4..].to_vec())
+    }
+
+    /// The status of the answer, which may be one that ends nothing.
+    pub(crate) fn status(&self, request: &[u8]) -> u16 {
+        let mut stream = self.connect();
+        let _closed = stream.write_all(request);
+        let mut answer = [0; 12];
+        let whole = stream.read_exact(&mut answer);
+        assert!(whole.is_ok() && answer.starts_with(b"HTTP/1.1 "), "{answer:?}");
+        std::str::from_utf8(&answer[9..]).unwrap().parse().unwrap()
+    }
+
+    /// The port it listens at.
+    pub(crate) fn port(&self) -> u16 {
+        self.address.rsplit(':').next().unwrap().parse().unwrap()
     }
 
     pub(crate) fn request(
@@ -171,7 +223,11 @@ impl Web {
             let name = tungstenite::http::HeaderName::from_bytes(name.as_bytes()).unwrap();
             request.headers_mut().append(name, value.parse().unwrap());
         }
-        match tungstenite::client(request, self.connect()) {
+        // Snapshots may be long.
+        let config = WebSocketConfig::default()
+            .max_message_size(None)
+            .max_frame_size(None);
+        match tungstenite::client::client_with_config(request, self.connect(), Some(config)) {
             Ok((socket, _)) => Ok(Tab {
                 socket,
                 next: Cell::new(0),
@@ -182,6 +238,25 @@ impl Web {
             }
             Err(other) => panic!("{other}"),
         }
+    }
+
+    /// Waits until so many clients are there.
+    pub(crate) fn wait_for_clients(&self, count: usize) {
+        let wanted = format!("\"clients\":{count}}}");
+        until("clients to come and go", || {
+            let (_, _, body) = self.get("/health", &[]);
+            String::from_utf8_lossy(&body).contains(&wanted)
+        });
+    }
+
+    /// The most memory it ever had, in kB.
+    pub(crate) fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Ends it by SIGTERM; it must end in order.

@@ -83,7 +83,11 @@ async fn a_client_that_answers_pings_stays_and_one_that_does_not_is_dropped_afte
         assert_eq!(kind, 9);
         stream.write_all(&masked(10, b"")).await.unwrap();
     }
-    assert_eq!(begin.elapsed().as_secs(), 50 * WEB_PING.as_secs(), "one every twenty seconds");
+    assert_eq!(
+        begin.elapsed().as_secs(),
+        50 * WEB_PING.as_secs(),
+        "one every twenty seconds"
+    );
     assert_eq!(door.clients.count(), 1);
     let silent = Instant::now();
     let mut pings = 0;
@@ -101,7 +105,10 @@ async fn a_client_in_the_middle_of_a_long_message_is_there() {
     let (door, _mailbox) = door(None);
     let mut stream = socket(&door).await;
     // One frame of 1000 bytes, a byte every ten seconds: it cannot answer pings in between.
-    stream.write_all(&[0x81, 0xfe, 0x03, 0xe8, 0, 0, 0, 0]).await.unwrap();
+    stream
+        .write_all(&[0x81, 0xfe, 0x03, 0xe8, 0, 0, 0, 0])
+        .await
+        .unwrap();
     for _ in 0..100 {
         stream.write_all(b"x").await.unwrap();
         sleep(WEB_PING / 2).await;
@@ -126,14 +133,23 @@ async fn connections_that_say_nothing_are_closed() {
                 }
             });
             let mut rest = Vec::new();
-            timeout(LONG, reading.read_to_end(&mut rest)).await.unwrap().unwrap();
+            timeout(LONG, reading.read_to_end(&mut rest))
+                .await
+                .unwrap()
+                .unwrap();
         } else {
             let mut rest = Vec::new();
-            timeout(LONG, stream.read_to_end(&mut rest)).await.unwrap().unwrap();
+            timeout(LONG, stream.read_to_end(&mut rest))
+                .await
+                .unwrap()
+                .unwrap();
             assert_eq!(rest.is_empty(), first.len() < 30, "{first}");
         }
         let took = begin.elapsed();
-        assert!(took <= WEB_HEAD_WAIT + WEB_LINGER + Duration::from_secs(1), "{first:?}: {took:?}");
+        assert!(
+            took <= WEB_HEAD_WAIT + WEB_LINGER + Duration::from_secs(1),
+            "{first:?}: {took:?}"
+        );
     }
 }
 
@@ -175,9 +191,15 @@ async fn a_client_that_sends_without_end_is_told_so_and_may_go_on_later() {
     let command = masked(1, br#"{"id":"x","type":"get_state"}"#);
     tokio::spawn(async move {
         let too_many = WEB_MESSAGE_BURST + 10;
-        writing.write_all(&command.repeat(too_many as usize)).await.unwrap();
+        writing
+            .write_all(&command.repeat(too_many as usize))
+            .await
+            .unwrap();
         sleep(Duration::from_secs(1)).await;
-        writing.write_all(&command.repeat(WEB_MESSAGE_RATE as usize)).await.unwrap();
+        writing
+            .write_all(&command.repeat(WEB_MESSAGE_RATE as usize))
+            .await
+            .unwrap();
         sleep(LONG).await;
     });
     let mut refused = Vec::new();
@@ -189,7 +211,10 @@ async fn a_client_that_sends_without_end_is_told_so_and_may_go_on_later() {
             refused.push(number);
         }
     }
-    assert_eq!(refused, (WEB_MESSAGE_BURST..WEB_MESSAGE_BURST + 10).collect::<Vec<_>>());
+    assert_eq!(
+        refused,
+        (WEB_MESSAGE_BURST..WEB_MESSAGE_BURST + 10).collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test(start_paused = true)]
