@@ -114,6 +114,11 @@ pub(super) const MANY_KB: f64 = 200.0;
 /// Memory of the process then, MB.
 pub(super) const MANY_MB: f64 = 300.0;
 
+/// Sessions that are opened one after another, how many of them stay open, entries and bytes of each.
+pub(super) const KEPT: (usize, usize, usize, usize) = (200, 8, 200, 1 << 20);
+/// Growth of memory then, MB: that of those that stay, and what the allocator keeps.
+pub(super) const KEPT_MB: f64 = 60.0;
+
 /// Answers whose deltas are timed, and deltas of each. Short ones: an update tells the whole answer so far.
 pub(super) const PROBE_ANSWERS: usize = 4;
 /// See [`PROBE_ANSWERS`].

@@ -12,7 +12,7 @@ use host::{ClientId, Origin, Outgoing};
 use serde_json::{Value, json};
 use wire::connection::{HelloParams, Refused, Replayed, Snapshot};
 use wire::ui::UiMethod;
-use wire::{Command, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
+use wire::{Command, Dialect, Event, Message, Reply, Response, StopReason, StreamEvent, Usage};
 
 use super::clients::Clients;
 use super::log::{Delta, Entry, Text};
@@ -22,6 +22,9 @@ use crate::encode::json::escape;
 use crate::lanes::{Lanes, Said};
 use crate::limits::WEB_PICTURE;
 use crate::manner::{Spoken, WantedUi};
+
+/// The `extensionPath` of errors that no extension made but the model's provider.
+const MODEL: &str = "<model>";
 
 /// A session that says something; none is the first.
 type Handle = Option<Arc<str>>;
@@ -145,6 +148,9 @@ impl Fan {
         voice.encoder.event(event, Instant::now(), &mut out);
         for line in lines(&out) {
             self.push(session, event.name(), Text::Line(line));
+        }
+        if let Some(failed) = failed(event) {
+            self.event(session, &failed);
         }
         if let Event::ExtensionUiRequest { request } = event {
             let is_question = matches!(
@@ -297,6 +303,26 @@ fn update(began: i64, event: &StreamEvent, usage: &Usage) -> Text {
         before: format!("{head}{{\"type\":\"{kind}\",\"contentIndex\":{index},\"delta\":\""),
         text: String::from_utf8(text).unwrap_or_default(),
         after: format!("\"}},\"usage\":{usage}"),
+    })
+}
+
+/// What says that a run has failed for good: pages of the family show neither an answer's error nor retries, but every
+/// `extension_error` (web.md R3; seed 001, "extension_error").
+fn failed(event: &Event) -> Option<Event> {
+    let Event::AgentEnd {
+        messages,
+        will_retry: false,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let answer = messages.last()?.as_assistant()?;
+    let error = answer.error_message.clone();
+    (answer.stop_reason == StopReason::Error).then(|| Event::ExtensionError {
+        extension_path: MODEL.to_owned(),
+        event: event.name().to_owned(),
+        error: error.unwrap_or_else(|| "The provider failed".to_owned()),
     })
 }
 

@@ -10,18 +10,21 @@ use crate::kit::World;
 
 /// The status of an upgrade with these headers; 101 when it is let in. `host` none: the right one.
 fn upgrade(web: &Web, target: &str, host: Option<&str>, headers: &[(&str, &str)]) -> u16 {
-    let mut all = vec![
-        ("host", host.unwrap_or(&web.address)),
-        ("sec-websocket-version", "13"),
-        ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
-    ];
-    all.extend(headers);
-    let mut text = format!("GET {target} HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n");
-    for (name, value) in all {
+    let mut all = headers.to_vec();
+    all.push(("host", host.unwrap_or(&web.address)));
+    let head = web.head(&asking(target, &all));
+    head.split(' ').nth(1).unwrap().parse().unwrap()
+}
+
+fn asking(target: &str, headers: &[(&str, &str)]) -> String {
+    let mut text = format!(
+        "GET {target} HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    );
+    for (name, value) in headers {
         text.push_str(&format!("{name}: {value}\r\n"));
     }
-    text.push_str("\r\n");
-    web.status(text.as_bytes())
+    text + "\r\n"
 }
 
 /// Origins that are none of ours, whatever they look like.
@@ -207,6 +210,7 @@ fn nothing_but_the_token_is_the_token() {
     let own = ("origin", own.as_str());
     let encoded = "s3cret%2Ft0ken%2B%3D";
     // Right, in each of the three ways (R9); programs need no origin.
+    let alone = "bearer.s3cret/t0ken+=";
     let protocol = "x, bearer.s3cret/t0ken+=";
     let right: [(&str, &[(&str, &str)]); 6] = [
         ("/ws?token=s3cret%2Ft0ken%2B%3D", &[own]),
@@ -219,6 +223,23 @@ fn nothing_but_the_token_is_the_token() {
     for (target, headers) in right {
         assert_eq!(upgrade(&web, target, None, headers), 101, "{target} {headers:?}");
     }
+    // A browser insists on one of the subprotocols that it named; the one with the token does not come back.
+    let head = web.head(&asking(
+        "/ws",
+        &[("host", &web.address), ("sec-websocket-protocol", protocol), own],
+    ));
+    assert!(
+        head.contains("sec-websocket-protocol: x\r\n") && !head.contains("s3cret"),
+        "{head}"
+    );
+    let head = web.head(&asking(
+        "/ws",
+        &[("host", &web.address), ("sec-websocket-protocol", alone), own],
+    ));
+    assert!(
+        head.starts_with("http/1.1 101") && !head.contains("protocol:"),
+        "{head}"
+    );
     // token-wrong: none, a part, more, twice, elsewhere, in other letters.
     let wrong: [(String, &[(&str, &str)]); 12] = [
         ("/ws".to_owned(), &[own]),

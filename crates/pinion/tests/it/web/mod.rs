@@ -5,6 +5,7 @@ mod commands;
 mod doors;
 mod flags;
 mod floods;
+mod fork;
 mod frames;
 mod http;
 mod keeping;
@@ -161,14 +162,17 @@ impl Web {
         (status, head, answer[split + 4..].to_vec())
     }
 
-    /// The status of the answer, which may be one that ends nothing.
-    pub(crate) fn status(&self, request: &[u8]) -> u16 {
+    /// The head of an answer, in small letters, which may be one that ends nothing.
+    pub(crate) fn head(&self, request: &str) -> String {
         let mut stream = self.connect();
-        let _closed = stream.write_all(request);
-        let mut answer = [0; 12];
-        let whole = stream.read_exact(&mut answer);
-        assert!(whole.is_ok() && answer.starts_with(b"HTTP/1.1 "), "{answer:?}");
-        std::str::from_utf8(&answer[9..]).unwrap().parse().unwrap()
+        let _closed = stream.write_all(request.as_bytes());
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        String::from_utf8_lossy(&head).to_lowercase()
     }
 
     /// The port it listens at.

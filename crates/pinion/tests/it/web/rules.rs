@@ -65,6 +65,35 @@ fn r1_a_second_tab_goes_on_with_the_session_that_runs() {
 }
 
 #[test]
+fn going_to_the_session_that_is_there_already_loses_nothing() {
+    let world = World::new([Reply::text(["Long"]).gate("never")]);
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    tab.data(json!({"type": "prompt", "message": "Go"}));
+    tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta");
+    let state = tab.data(json!({"type": "get_state"}));
+    tab.data(json!({"type": "switch_session", "sessionPath": state["sessionFile"]}));
+    let after = tab.data(json!({"type": "get_state"}));
+    assert_eq!(
+        (&after["sessionId"], &after["sessionFile"]),
+        (&state["sessionId"], &state["sessionFile"])
+    );
+    let messages = tab.data(json!({"type": "get_messages"}))["messages"].clone();
+    assert_eq!(messages[0]["content"][0]["text"], "Go", "{messages}");
+    // One in which nothing was said yet is not on disk.
+    let fresh = tab.data(json!({"type": "new_session"}));
+    assert_eq!(fresh["cancelled"], false);
+    let state = tab.data(json!({"type": "get_state"}));
+    let answer = tab.ask(json!({"type": "switch_session", "sessionPath": state["sessionFile"]}));
+    assert_eq!(answer["success"], true, "{answer}");
+    assert_eq!(
+        tab.data(json!({"type": "get_state"}))["sessionFile"],
+        state["sessionFile"]
+    );
+    web.finish();
+}
+
+#[test]
 fn r2_whoever_leaves_a_session_ends_its_run_for_all_first() {
     let replies = [
         Reply::text(["Old."]),

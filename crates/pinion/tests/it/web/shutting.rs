@@ -1,5 +1,7 @@
 //! How a server ends: it says that it is not ready, runs end and say so, extensions hear of it, sockets are closed with 1001.
 
+use std::io::{Read, Write};
+
 use serde_json::json;
 use testkit::llm::Reply;
 
@@ -23,7 +25,6 @@ fn a_drain_is_told_to_all_and_lets_nobody_in() {
     // Who asks meanwhile is told so: not ready, but alive. It may be gone soon.
     while let Ok(mut stream) = std::net::TcpStream::connect(&web.address) {
         let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", web.address);
-        use std::io::{Read, Write};
         let mut status = |path: &str| {
             let mut head = [0; 12];
             let _gone = stream.write_all(ask(path).as_bytes());
@@ -89,14 +90,13 @@ fn commands_that_come_too_late_are_told_so() {
 }
 
 #[test]
-fn extensions_hear_of_the_end_and_what_they_say_is_heard() {
+fn extensions_hear_of_the_end() {
     if !can_run() {
         return;
     }
     let body = r#"
-        pi.on("session_shutdown", async (event: any, ctx: any) => {
+        pi.on("session_shutdown", async (event: any) => {
             require("node:fs").writeFileSync("shutdown", event.reason);
-            ctx.ui.notify("bye " + event.reason);
         });
     "#;
     let world = extended([Reply::text(["Hi."])], body);
@@ -111,6 +111,34 @@ fn extensions_hear_of_the_end_and_what_they_say_is_heard() {
     assert_eq!(end, Err(1001));
     assert_eq!(web.wait().code(), Some(0), "{}", web.errors());
     assert!(world.dir.cwd().join("shutdown").exists(), "{}", web.errors());
+}
+
+#[test]
+fn streams_of_events_end_after_the_last_event() {
+    let world = World::new([Reply::text(["Long"]).gate("never")]);
+    let mut web = Web::start(&world, &[]);
+    let mut stream = web.connect();
+    let ask = "GET /api/events HTTP/1.1\r\nsec-fetch-site: same-origin";
+    write!(stream, "{ask}\r\nhost: {}\r\n\r\n", web.address).unwrap();
+    web.wait_for_clients(1);
+    let mut tab = web.tab();
+    // A second session ends like the first.
+    tab.data(json!({"type": "open_session", "session": "other"}));
+    tab.data(json!({"type": "prompt", "message": "Go", "session": "other"}));
+    tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta");
+    terminate(web.pid());
+    let mut told = String::new();
+    stream.read_to_string(&mut told).unwrap();
+    let last = told
+        .lines()
+        .filter(|line| line.contains("\"session\":\"other\""))
+        .next_back();
+    assert!(
+        told.contains("\"type\":\"agent_end\"") && last.is_some(),
+        "{told}"
+    );
+    assert!(told.ends_with("0\r\n\r\n"), "the end of the answer: {told}");
+    assert_eq!(web.wait().code(), Some(0), "{}", web.errors());
 }
 
 #[test]

@@ -59,10 +59,10 @@ fn no_attack_is_without_a_test() {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{file}: {error}"));
         assert!(text.contains(check), "{check} is not in {file}");
         seen.insert(row.parse::<u32>().unwrap());
-        assert!(checks.insert((row, check)), "{check} twice");
+        assert!(checks.insert((row, check, file)), "{check} twice");
     }
     assert_eq!(seen, (1..=20).collect());
-    let checks: BTreeSet<&str> = checks.into_iter().map(|(_, check)| check).collect();
+    let checks: BTreeSet<&str> = checks.into_iter().map(|(_, check, _)| check).collect();
     for name in NAMED {
         assert!(checks.contains(name), "{name} is not in the table");
     }
