@@ -26,6 +26,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod web;
 
 use std::path::PathBuf;
 
@@ -40,7 +41,7 @@ use subject::Subject;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 14] = [
+const GROUPS: [(&str, Measure); 15] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
@@ -54,6 +55,7 @@ const GROUPS: [(&str, Measure); 14] = [
     ("flood", flood::measure),
     ("many", many::measure),
     ("extensions", extensions::measure),
+    ("web", web::measure),
     ("fuzz", fuzz::measure),
 ];
 
@@ -118,7 +120,7 @@ pub fn run(options: &Options) -> Result<bool> {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {
-            if subject.peer && ["families", "many", "extensions", "fuzz"].contains(&group) {
+            if subject.peer && ["families", "many", "extensions", "web", "fuzz"].contains(&group) {
                 // Peers name their APIs in their own way and have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
                 // be counted wrongly.
                 continue;
