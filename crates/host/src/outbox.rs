@@ -112,6 +112,11 @@ impl Outbox {
         self.rendered.shared();
     }
 
+    /// Is somebody still there when no commands come any more? With many clients the input ends because the agent does.
+    pub(crate) fn is_heard_to_the_end(&self) -> bool {
+        self.rendered.is_shared()
+    }
+
     /// Does a frame by this method reach somebody?
     pub(crate) fn renders(&self, method: UiMethod) -> bool {
         self.is_heard && self.rendered.has(method)

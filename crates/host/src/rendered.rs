@@ -37,6 +37,11 @@ impl Rendered {
             .store(SHARED | u32::from(UiMethods::ALL.bits()), Ordering::Relaxed);
     }
 
+    /// Are many there?
+    pub(crate) fn is_shared(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & SHARED != 0
+    }
+
     /// Does a frame by this method reach somebody?
     pub(crate) fn has(&self, method: UiMethod) -> bool {
         let bits = self.0.load(Ordering::Relaxed);

@@ -3,7 +3,6 @@
 
 mod args;
 mod environment;
-#[cfg(feature = "otel")]
 mod limits;
 mod logs;
 mod modes;

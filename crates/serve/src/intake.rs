@@ -2,7 +2,7 @@
 //! Behind this, nobody knows dialects.
 
 use host::{ClientId, Mail, Origin};
-use wire::command::{MessageParams, PromptParams};
+use wire::command::{MessageParams, PromptParams, SwitchParams};
 use wire::hosted::Frame;
 use wire::{Command, Dialect, Response};
 
@@ -54,6 +54,10 @@ fn command(command: Command, dialect: Dialect) -> Command {
                 ..params
             })
         }
+        Command::SwitchSession(params) if dialect == Dialect::Web => Command::SwitchSession(SwitchParams {
+            must_exist: true,
+            ..params
+        }),
         Command::Steer(params) if dialect.steering_starts_runs() => prompt(params, "steer"),
         Command::FollowUp(params) if dialect.steering_starts_runs() => prompt(params, "followUp"),
         other => other,

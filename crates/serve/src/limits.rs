@@ -64,9 +64,15 @@ pub const MAX_SESSIONS: usize = 4_096;
 /// Clients of a web door at the same time: sockets, streams of events and commands that wait for their answer.
 pub const WEB_CLIENTS: usize = 1_200;
 
-/// Connections to a web door at the same time; more are told so with 503.
+/// Connections to a web door at the same time, sockets among them; more are told so with 503. Fewer where the system gives
+/// the process fewer files.
 pub const WEB_CONNECTIONS: usize = 2_000;
 
+/// Connections beyond those that are told so and heard out at the same time; the others are told and closed.
+pub const WEB_REFUSALS: usize = 200;
+
+/// TLS handshakes under way at the same time; the others wait, but no longer than [`WEB_HEAD_WAIT`].
+pub const WEB_HANDSHAKES: usize = 64;
 /// Connections that may wait until they are accepted.
 pub const WEB_BACKLOG: i32 = 4_096;
 
@@ -104,6 +110,18 @@ pub const WEB_PINGS_MISSED: u32 = 2;
 /// Longest wait for a client to take a frame.
 pub const WEB_SEND_WAIT: Duration = Duration::from_secs(30);
 
+/// Messages that a client of a web door may send in a row; see [`WEB_MESSAGE_RATE`].
+pub const WEB_MESSAGE_BURST: u32 = 10_000;
+
+/// Messages that it may send per second after that; more are refused by an answer that says so.
+pub const WEB_MESSAGE_RATE: u32 = 1_000;
+
+/// How long a connection that we end is read on, so that its last words arrive.
+pub const WEB_LINGER: Duration = Duration::from_secs(1);
+
+/// Longest wait for the body of a request.
+pub const WEB_BODY_WAIT: Duration = Duration::from_secs(300);
+
 /// Longest wait for the answer to a command that came over plain HTTP.
 pub const WEB_ANSWER_WAIT: Duration = Duration::from_secs(600);
 
@@ -116,8 +134,17 @@ pub const WEB_HEAD_BYTES: usize = 32 * 1024;
 /// Longest wait for clients to go when the agent ends.
 pub const WEB_CLOSE_WAIT: Duration = Duration::from_secs(2);
 
-/// Wrong tokens within [`WEB_WRONG_WINDOW`] before more of them are refused unseen.
+/// Longest wait for the last words of sessions when the agent ends, after they have ended.
+pub const WEB_LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// Wrong tokens within [`WEB_WRONG_WINDOW`] after which tokens are looked at one by one, [`WEB_WRONG_PAUSE`] apart.
 pub const WEB_WRONG_TOKENS: usize = 20;
+
+/// See [`WEB_WRONG_TOKENS`]: ten guesses a second, however many connections they come from.
+pub const WEB_WRONG_PAUSE: Duration = Duration::from_millis(100);
+
+/// Requests that may wait for their turn then; more are refused with 429.
+pub const WEB_WRONG_QUEUE: usize = 16;
 
 /// See [`WEB_WRONG_TOKENS`].
 pub const WEB_WRONG_WINDOW: Duration = Duration::from_secs(60);

@@ -37,7 +37,7 @@ pub use damage::{Damage, SkipReason, SkippedLine};
 pub use error::{Result, StoreError};
 pub use fork::ForkScope;
 pub use header::new_header;
-pub use list::{FoundSession, Listing, find_by_id_prefix, list, list_all, most_recent, working_directory};
+pub use list::{FoundSession, Listing, check_session, find_by_id_prefix, list, list_all, most_recent, working_directory};
 pub use log::{Durability, SessionLog};
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};

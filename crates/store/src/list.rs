@@ -90,6 +90,17 @@ pub fn working_directory(path: &Path) -> Option<String> {
     Some(header.cwd).filter(|cwd| !cwd.is_empty())
 }
 
+/// Is there a session in this file? Nothing is changed, and no other writer minds.
+///
+/// # Errors
+/// [`StoreError::Missing`], [`StoreError::NotAFile`], [`StoreError::NotASession`] or [`StoreError::Io`].
+pub fn check_session(path: &Path) -> Result<()> {
+    let header = scan::header_of(path, &mut Vec::new())?;
+    header.map(drop).ok_or_else(|| StoreError::NotASession {
+        path: path.to_path_buf(),
+    })
+}
+
 /// The sessions of a directory whose id begins with `prefix`, last changed first.
 ///
 /// # Errors

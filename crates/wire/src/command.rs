@@ -282,6 +282,10 @@ pub struct SwitchParams {
     /// The session file; relative paths start at the working directory.
     #[serde(alias = "session_path")]
     pub session_path: String,
+    /// Must a session be there already? Where pages speak no file is begun because somebody named it (web.md R4). Never on
+    /// the wire: the door says so.
+    #[serde(skip)]
+    pub must_exist: bool,
 }
 
 /// Parameters of `fork`.

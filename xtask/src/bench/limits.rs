@@ -151,6 +151,8 @@ pub(super) const WEB_STREAMS: usize = 200;
 pub(super) const WEB_DELTAS: usize = 1_000;
 /// Time between them.
 pub(super) const WEB_PACE: Duration = Duration::from_millis(10);
+/// Bytes of an answer that comes at once.
+pub(super) const WEB_LONG: usize = 200_000;
 /// Memory of a connection on which nothing happens, kB.
 pub(super) const WEB_IDLE_KB: f64 = 20.0;
 /// Most memory of the server with the most clients, MB.

@@ -159,7 +159,7 @@ impl Session {
             }
             // The client is gone: nothing more is told (behaviour.md 11), except how calls end that waited for it.
             None => {
-                if !self.hosted.is_asked() {
+                if !self.hosted.is_asked() && !self.outbox.is_heard_to_the_end() {
                     self.outbox = self.outbox.without_events();
                 }
                 self.lose_host().await;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use llm::registry::Start;
 use pinion_core::{Input, Machine};
-use store::{Context, ForkScope, SessionLog};
+use store::{Context, ForkScope, SessionLog, StoreError};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, SwitchParams};
 use wire::event::ChangeReason;
 use wire::reply::{Cancelled, Forked};
@@ -83,6 +83,18 @@ impl Session {
 
     pub(super) async fn switch_session(&mut self, origin: Origin, params: SwitchParams) {
         let path = self.cwd.join(params.session_path);
+        // Before the run is ended for nothing.
+        let is_current = self.log.path().is_some_and(|current| same_file(current, &path));
+        if params.must_exist
+            && !is_current
+            && let Err(error) = store::check_session(&path)
+        {
+            let error = match error {
+                StoreError::Missing { .. } => strings::NO_SESSION_FILE.to_owned(),
+                other => other.to_string(),
+            };
+            return self.outbox.respond(origin, Err(error)).await;
+        }
         self.change(Asker::Client(origin), Change::Switch(path)).await;
     }
 

@@ -4,17 +4,22 @@ use std::fs::File;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use host::Hub;
+use rustix::process::{Resource, getrlimit, setrlimit};
+use serve::limits::WEB_CONNECTIONS;
 use serve::web::{Web, WebOptions};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
+use crate::limits::{DRAIN, FEWEST_CONNECTIONS, FILES_OF_OUR_OWN};
 use crate::setup::Setup;
 use crate::signals::Signals;
 
@@ -56,18 +61,52 @@ pub(crate) fn run(
             complain(&format!("{error:#}"));
         }
         let mut signals = Signals::listen()?;
-        let hub = Hub::new(session, outbox, lanes, setup.agent_for());
+        let last = outbox.clone();
+        let mut running = pin!(Hub::new(session, outbox, lanes, setup.agent_for()).run(mailbox));
         let code = tokio::select! {
-            () = hub.run(mailbox) => 0,
-            code = signals.next() => code,
+            () = &mut running => 0,
+            code = stop(&mut signals) => {
+                // Runs are ended and say so, extensions hear of it, and only then everybody is sent away.
+                web.drain();
+                tokio::select! {
+                    _all_ended = timeout(DRAIN, running) => {}
+                    _impatient = stop(&mut signals) => {}
+                }
+                code
+            }
             () = web.ended() => 1,
         };
         setup.agent.reaper.shutdown().await;
+        let _all_told = timeout(serve::limits::WEB_CLOSE_WAIT, last.flush()).await;
+        drop(last);
         web.close().await;
         anyhow::Ok(ExitCode::from(if code == 143 { 0 } else { code }))
     })?;
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Waits for a signal that ends it; Ctrl-C is one, for there is a person at the terminal.
+async fn stop(signals: &mut Signals) -> u8 {
+    tokio::select! {
+        code = signals.next() => code,
+        _ = tokio::signal::ctrl_c() => 130,
+    }
+}
+
+/// How many connections there may be, when files are scarce. The system is asked for as many as it takes.
+fn connections() -> Option<usize> {
+    let wanted = u64::try_from(WEB_CONNECTIONS + FILES_OF_OUR_OWN).ok()?;
+    let mut limits = getrlimit(Resource::Nofile);
+    let has = limits.current?;
+    if has < wanted {
+        limits.current = Some(limits.maximum.map_or(wanted, |most| most.min(wanted)));
+        // Then it stays as it is.
+        let _refused = setrlimit(Resource::Nofile, limits);
+    }
+    let has = usize::try_from(getrlimit(Resource::Nofile).current?).ok()?;
+    let fit = has.saturating_sub(FILES_OF_OUR_OWN).max(FEWEST_CONNECTIONS);
+    (fit < WEB_CONNECTIONS).then_some(fit)
 }
 
 fn options(args: &Args, env: &Environment, version: &str) -> anyhow::Result<WebOptions> {
@@ -92,6 +131,7 @@ fn options(args: &Args, env: &Environment, version: &str) -> anyhow::Result<WebO
         ui,
         tls,
         insecure: args.web_insecure,
+        connections: connections(),
         version: version.to_owned(),
     })
 }

@@ -252,6 +252,11 @@ impl Clients {
         }
     }
 
+    /// Takes nobody more.
+    pub(crate) fn drain(&self) {
+        self.state().is_ending = true;
+    }
+
     /// Ends with everybody.
     pub(crate) fn end(&self) {
         let mut state = self.state();

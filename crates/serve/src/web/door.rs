@@ -1,6 +1,6 @@
 //! What the handlers of a web door share: the clients, the way to the sessions, the guard.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use host::{ClientId, Slot};
 use tokio::sync::Semaphore;
@@ -14,12 +14,19 @@ use crate::manner::Manner;
 use crate::parse::{Inbound, parse_line};
 use wire::Dialect;
 
+/// The answer to commands that come while the agent ends.
+const ENDING: &str = "The agent is shutting down";
+
+/// The answer to a client that sends without end.
+const TOO_MANY: &str = "Too many messages: wait a moment";
+
 /// See the module's page.
 pub(crate) struct Door {
     pub(crate) clients: Clients,
     pub(crate) guard: Guard,
     pub(crate) page: Page,
-    slot: Slot,
+    /// None once the agent ends.
+    slot: Mutex<Option<Slot>>,
     /// Bytes of messages that may wait for sessions.
     room: Arc<Semaphore>,
 }
@@ -30,18 +37,29 @@ impl Door {
             clients,
             guard,
             page,
-            slot,
+            slot: Mutex::new(Some(slot)),
             room: Arc::new(Semaphore::new(WEB_INPUT_BYTES)),
         }
     }
 
-    /// Passes on what a client said; waits while the session takes nothing. False when the agent ends.
+    /// Takes no more commands and no more clients: sessions end. Who is there stays, to hear how they do.
+    pub(crate) fn drain(&self) {
+        self.clients.drain();
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Passes on what a client said; waits while the session takes nothing. False when the agent is gone.
     pub(crate) async fn deliver(&self, line: &[u8], client: ClientId) -> bool {
         self.pass(parse_line(line), line.len(), client).await
     }
 
     /// The same for what was looked at already.
     pub(crate) async fn pass(&self, inbound: Inbound, bytes: usize, client: ClientId) -> bool {
+        let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(slot) = slot else {
+            self.answer(inbound, ENDING, client);
+            return true;
+        };
         if let Inbound::Frame(_, line) = &inbound
             && let Some(id) = answered(line)
         {
@@ -52,7 +70,28 @@ impl Door {
         };
         let share = u32::try_from(bytes.clamp(1, WEB_INPUT_BYTES)).unwrap_or(u32::MAX);
         let held = Arc::clone(&self.room).acquire_many_owned(share).await;
-        held.is_ok() && self.slot.post(mail, session, held.ok()).await
+        held.is_ok() && slot.post(mail, session, held.ok()).await
+    }
+
+    /// Tells a client that sends too much that this was too much; nobody else hears of it.
+    pub(crate) fn refuse(&self, line: &[u8], client: ClientId) {
+        self.answer(parse_line(line), TOO_MANY, client);
+    }
+
+    /// Answers for the session.
+    fn answer(&self, inbound: Inbound, error: &str, client: ClientId) {
+        let (id, command) = match inbound {
+            Inbound::Request(request) => (request.id, Some(request.command.name())),
+            Inbound::Rejected(response) => (response.id, None),
+            Inbound::Frame(..) | Inbound::Eof => return,
+        };
+        let mut answer =
+            serde_json::json!({"type": "response", "command": command, "success": false, "error": error});
+        let id = id.and_then(|id| serde_json::from_str::<serde_json::Value>(id.get()).ok());
+        if let (Some(id), Some(members)) = (id, answer.as_object_mut()) {
+            members.insert("id".to_owned(), id);
+        }
+        self.clients.tell(client, answer.to_string().into());
     }
 }
 

@@ -1,5 +1,5 @@
 //! Who may talk to a web door (web.md 3): the names it answers to, the pages that may use it, the token. Pure: headers in,
-//! verdict out. What a request then does is not known here.
+//! verdict out, after a wait when somebody guesses. What a request then does is not known here.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -7,10 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use subtle::ConstantTimeEq;
+use tokio::sync::Semaphore;
 
-use crate::limits::{WEB_WRONG_TOKENS, WEB_WRONG_WINDOW};
+use crate::limits::{WEB_WRONG_PAUSE, WEB_WRONG_QUEUE, WEB_WRONG_TOKENS, WEB_WRONG_WINDOW};
 
 /// Prefix of the WebSocket subprotocol that carries a token, for browsers that should not have it in an address.
 pub(crate) const BEARER_PROTOCOL: &str = "bearer.";
@@ -27,6 +28,10 @@ pub(crate) struct Guard {
     origins: Vec<String>,
     /// When wrong tokens came lately.
     wrong: Mutex<VecDeque<Instant>>,
+    /// Held by whoever's token is looked at next, while there were many wrong ones.
+    turn: tokio::sync::Mutex<()>,
+    /// Places to wait for it.
+    waiting: Semaphore,
 }
 
 /// What a request wants, as far as it matters here.
@@ -55,10 +60,12 @@ impl Guard {
             token,
             origins,
             wrong: Mutex::default(),
+            turn: tokio::sync::Mutex::default(),
+            waiting: Semaphore::new(WEB_WRONG_QUEUE),
         }
     }
 
-    /// May this request go on? In the order of web.md 1.3: the name it was sent to, the token, the page it comes from.
+    /// May this request go on? The name it was sent to, the page it comes from, the token.
     ///
     /// # Errors
     /// The status to refuse it with.
@@ -70,8 +77,28 @@ impl Guard {
         if wants == Wants::Public {
             return Ok(());
         }
-        self.check_token(request, now)?;
-        self.check_origin(&request.headers)
+        // A page that is none of ours learns nothing about tokens, and cannot use up the patience with wrong ones.
+        self.check_origin(&request.headers)?;
+        self.check_token(request, now)
+    }
+
+    /// Waits, when there were many wrong tokens lately, until this request's may be looked at. False when too many wait.
+    pub(crate) async fn take_turn(&self) -> bool {
+        if self.token.is_none() || self.count_wrong(Instant::now()) < WEB_WRONG_TOKENS {
+            return true;
+        }
+        let Ok(_place) = self.waiting.try_acquire() else {
+            return false;
+        };
+        let _turn = self.turn.lock().await;
+        tokio::time::sleep(WEB_WRONG_PAUSE).await;
+        true
+    }
+
+    fn count_wrong(&self, now: Instant) -> usize {
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+        wrong.retain(|at| now.duration_since(*at) < WEB_WRONG_WINDOW);
+        wrong.len()
     }
 
     /// Is this one of the names the door goes by? Names that are resolved are only ours if they were given: anybody can let a
@@ -116,11 +143,10 @@ impl Guard {
         if !given.is_empty() && given.iter().all(matches) {
             return Ok(());
         }
-        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        wrong.retain(|at| now.duration_since(*at) < WEB_WRONG_WINDOW);
-        if wrong.len() >= WEB_WRONG_TOKENS {
+        if self.count_wrong(now) >= WEB_WRONG_TOKENS {
             return Err(StatusCode::TOO_MANY_REQUESTS);
         }
+        let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
         wrong.push_back(now);
         Err(StatusCode::UNAUTHORIZED)
     }
@@ -129,8 +155,12 @@ impl Guard {
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let (origin, more) = (origins.next(), origins.next());
+        // Says a browser by itself; no page can make it say otherwise.
+        let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
         let is_fine = match (origin, more) {
-            (None, _) => self.token.is_some(),
+            // Browsers name no origin when a page asks its own server, nor when any page shows an image.
+            (None, _) if site == Some(b"same-origin") => true,
+            (None, _) => self.token.is_some() && matches!(site, None | Some(b"none")),
             (Some(origin), None) => origin.to_str().is_ok_and(|origin| self.is_allowed(origin)),
             (Some(_), Some(_)) => false,
         };

@@ -16,7 +16,7 @@ use super::clients::{Over, Seat};
 use super::door::Door;
 use super::page::plain;
 use super::server::empty;
-use crate::limits::{WEB_ANSWER_WAIT, WEB_MESSAGE_BYTES, WEB_PING};
+use crate::limits::{WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_MESSAGE_BYTES, WEB_PING};
 use crate::parse::{Inbound, parse_line};
 
 /// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames that are never answered get
@@ -41,8 +41,10 @@ pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Respo
             "The body must be application/json",
         );
     }
-    let Ok(line) = axum::body::to_bytes(body, WEB_MESSAGE_BYTES).await else {
-        return plain(StatusCode::PAYLOAD_TOO_LARGE, "The command is too long");
+    let line = match timeout(WEB_BODY_WAIT, axum::body::to_bytes(body, WEB_MESSAGE_BYTES)).await {
+        Ok(Ok(line)) => line,
+        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "The command is too long"),
+        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "The command does not come"),
     };
     let inbound = parse_line(&line);
     let status = match &inbound {

@@ -13,6 +13,7 @@ mod log;
 mod page;
 mod server;
 mod socket;
+mod stream;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -20,6 +21,7 @@ mod tls;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::thread;
 
@@ -35,7 +37,7 @@ use self::guard::Guard;
 use self::page::Page;
 use crate::error::Error;
 use crate::lanes::Lanes;
-use crate::limits::WEB_CLOSE_WAIT;
+use crate::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS, WEB_LAST_WORDS};
 
 /// Where a web door listens, and whom it lets in.
 #[derive(Debug, Clone, Default)]
@@ -54,14 +56,16 @@ pub struct WebOptions {
     pub tls: Option<(PathBuf, PathBuf)>,
     /// Listen beyond loopback without a token, too.
     pub insecure: bool,
+    /// Connections at the same time, if the system allows fewer files than [`WEB_CONNECTIONS`] take.
+    pub connections: Option<usize>,
     /// Version of the agent.
     pub version: String,
 }
 
 /// A door that is open.
-#[derive(Debug)]
 pub struct Web {
     bound: SocketAddr,
+    door: Arc<Door>,
     stop: CancellationToken,
     ended: oneshot::Receiver<()>,
 }
@@ -108,6 +112,7 @@ impl Web {
         let lanes = Lanes::new(queue, Some(joining));
         let stop = CancellationToken::new();
         let stopped = stop.clone();
+        let (served, most) = (Arc::clone(&door), options.connections.unwrap_or(WEB_CONNECTIONS));
         let (done, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed("The web server cannot start".to_owned()))?;
@@ -118,10 +123,14 @@ impl Web {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
                         return;
                     };
-                    tokio::spawn(server::run(listener, tls, door, stopped.clone()));
+                    tokio::spawn(server::run(listener, tls, served, most, stopped.clone()));
+                    let mut speaking = pin!(fan.run(lanes));
                     tokio::select! {
-                        () = fan.run(lanes) => {}
-                        () = stopped.cancelled() => {}
+                        () = &mut speaking => {}
+                        () = stopped.cancelled() => {
+                            // What sessions said at their end may still be on its way.
+                            let _all_said = tokio::time::timeout(WEB_LAST_WORDS, speaking).await;
+                        }
                     }
                     stopped.cancel();
                     clients.end();
@@ -133,13 +142,24 @@ impl Web {
                 let _ = done.send(());
             })
             .map_err(Error::Thread)?;
-        Ok(Self { bound, stop, ended })
+        Ok(Self {
+            bound,
+            door,
+            stop,
+            ended,
+        })
     }
 
     /// Where it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.bound
+    }
+
+    /// Takes no more commands and no more clients, and says so to whoever asks whether it is ready; whoever is there hears on.
+    /// When nobody else posts, this closes the sessions' mailbox.
+    pub fn drain(&self) {
+        self.door.drain();
     }
 
     /// Takes no more connections, sends everybody away, and waits until they are gone, but not for long.

@@ -10,8 +10,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::WebSocketUpgrade;
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
@@ -24,8 +26,12 @@ use tokio_util::sync::CancellationToken;
 use super::door::Door;
 use super::guard::{BEARER_PROTOCOL, Wants};
 use super::page::plain;
+use super::stream::{Pulse, Stream};
 use super::{http, socket};
-use crate::limits::{WEB_CONNECTIONS, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
+use crate::limits::{
+    WEB_BACKLOG, WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS,
+    WEB_SOCKET_BUFFER,
+};
 
 /// Told to every browser with every answer.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -42,15 +48,23 @@ const ALWAYS: [(HeaderName, &str); 5] = [
     ),
 ];
 
+/// What answers requests.
+pub(crate) fn service(door: Arc<Door>) -> Router {
+    Router::new().fallback(handle).with_state(door)
+}
+
 /// Takes connections until it is told to stop; those that there are end by themselves when their clients are sent away.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     door: Arc<Door>,
+    most: usize,
     stop: CancellationToken,
 ) {
-    let service = Router::new().fallback(handle).with_state(door);
-    let places = Arc::new(Semaphore::new(WEB_CONNECTIONS));
+    let service = service(door);
+    let places = Arc::new(Semaphore::new(most));
+    let refusals = Arc::new(Semaphore::new(WEB_REFUSALS));
+    let shakes = Arc::new(Semaphore::new(WEB_HANDSHAKES));
     loop {
         let accepted = tokio::select! {
             () = stop.cancelled() => return,
@@ -63,37 +77,62 @@ pub(crate) async fn run(
         };
         let _as_it_is = stream.set_nodelay(true);
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tokio::spawn(turn_away(stream));
+            // With TLS there are no words for it.
+            if tls.is_none() {
+                match Arc::clone(&refusals).try_acquire_owned() {
+                    Ok(refusal) => drop(tokio::spawn(turn_away(Stream::new(stream, Some(refusal))))),
+                    // Too many are being told already: this one may not hear it, if it has said something.
+                    Err(_) => drop(stream.try_write(NO_ROOM)),
+                }
+            }
             continue;
         };
-        let (service, tls) = (service.clone(), tls.clone());
+        let stream = Stream::new(stream, Some(place));
+        let pulse = stream.pulse();
+        let (service, tls, shakes) = (service.clone(), tls.clone(), Arc::clone(&shakes));
         tokio::spawn(async move {
             match tls {
-                None => connection(stream, service).await,
+                None => connection(stream, pulse, service).await,
                 Some(tls) => {
-                    let shaken = tokio::time::timeout(WEB_HEAD_WAIT, tls.accept(stream)).await;
-                    if let Ok(Ok(stream)) = shaken {
-                        connection(stream, service).await;
+                    let shaking = async {
+                        let _turn = shakes.acquire().await.ok()?;
+                        tls.accept(stream).await.ok()
+                    };
+                    if let Ok(Some(stream)) = tokio::time::timeout(WEB_HEAD_WAIT, shaking).await {
+                        connection(stream, pulse, service).await;
                     }
                 }
             }
-            drop(place);
         });
     }
 }
 
-async fn turn_away(mut stream: TcpStream) {
-    let answer = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
-    let told = tokio::time::timeout(std::time::Duration::from_secs(1), stream.write_all(answer));
-    let _whether_or_not = told.await;
+/// Said to those that there is no room for.
+const NO_ROOM: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n";
+
+async fn turn_away(mut stream: Stream<TcpStream>) {
+    let _whether_or_not = tokio::time::timeout(WEB_LINGER, stream.write_all(NO_ROOM)).await;
 }
 
-async fn connection(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, service: Router) {
+/// Serves a connection to its end, or until it becomes a socket.
+pub(crate) async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    pulse: Pulse,
+    service: Router,
+) {
+    let service = TowerToHyperService::new(service);
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(WEB_HEAD_WAIT)
         .max_buf_size(WEB_HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .serve_connection(
+            TokioIo::new(stream),
+            service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+                request.extensions_mut().insert(pulse.clone());
+                service.call(request)
+            }),
+        )
         .with_upgrades()
         .await;
     if let Err(error) = served {
@@ -119,6 +158,9 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
+    if wants == Wants::Agent && !door.guard.take_turn().await {
+        return empty(StatusCode::TOO_MANY_REQUESTS);
+    }
     if let Err(status) = door.guard.admit(&parts, wants, Instant::now()) {
         return empty(status);
     }
@@ -131,7 +173,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/ws" if is_upgrade => {
             let after = http::after(&parts);
             match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-                Ok(upgrade) => upgraded(upgrade, door, after, &parts.headers),
+                Ok(upgrade) => upgraded(upgrade, door, after, &parts),
                 Err(refused) => refused.into_response(),
             }
         }
@@ -140,17 +182,13 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(
-    upgrade: WebSocketUpgrade,
-    door: Arc<Door>,
-    after: Option<u64>,
-    headers: &axum::http::HeaderMap,
-) -> Response {
+fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, after: Option<u64>, parts: &Parts) -> Response {
     let Some(seat) = door.clients.join(after) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     // A browser insists that one of the subprotocols it named is taken; the token is none that should come back.
-    let offers = headers
+    let offers = parts
+        .headers
         .get(header::SEC_WEBSOCKET_PROTOCOL)
         .and_then(|value| value.to_str().ok());
     let named = offers
@@ -161,13 +199,14 @@ fn upgraded(
         .filter(|name| !name.is_empty() && !name.starts_with(BEARER_PROTOCOL))
         .map(str::to_owned)
         .collect();
+    let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();
     upgrade
         .protocols(spoken)
         .read_buffer_size(WEB_SOCKET_BUFFER)
         .write_buffer_size(WEB_SOCKET_BUFFER)
         .max_message_size(WEB_MESSAGE_BYTES)
         .max_frame_size(WEB_MESSAGE_BYTES)
-        .on_upgrade(move |socket| socket::serve(socket, door, seat))
+        .on_upgrade(move |socket| socket::serve(socket, door, seat, pulse))
 }
 
 fn health(door: &Door, status: StatusCode) -> Response {
@@ -195,6 +234,9 @@ pub(crate) fn empty(status: StatusCode) -> Response {
 pub(crate) fn listen(host: &str, port: u16) -> std::io::Result<(std::net::TcpListener, SocketAddr)> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let listener = std::net::TcpListener::bind((bare, port))?;
+    // It has a queue of 128: a connection beyond that seems open to its peer, and is none. Asked again, the kernel takes the new
+    // length.
+    rustix::net::listen(&listener, WEB_BACKLOG)?;
     listener.set_nonblocking(true)?;
     let bound = listener.local_addr()?;
     Ok((listener, bound))

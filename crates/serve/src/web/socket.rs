@@ -2,88 +2,90 @@
 //! not answer pings is gone; one that reads too slowly is sent away.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
+use tungstenite::error::ProtocolError;
 
 use super::clients::{Over, Seat};
 use super::door::Door;
-use crate::limits::{WEB_PING, WEB_PINGS_MISSED, WEB_SEND_WAIT};
+use super::stream::Pulse;
+use crate::limits::{WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING, WEB_PINGS_MISSED, WEB_SEND_WAIT};
 
 /// Serves a client until it leaves or is sent away.
-pub(crate) async fn serve(socket: WebSocket, door: Arc<Door>, seat: Seat) {
-    let (out, incoming) = socket.split();
-    let (heard, silence) = tokio::sync::watch::channel(Instant::now());
-    let reading = read(incoming, &door, &seat, heard);
-    let writing = write(out, &seat, silence);
+pub(crate) async fn serve(socket: WebSocket, door: Arc<Door>, seat: Seat, pulse: Pulse) {
+    let (mut out, incoming) = socket.split();
     // Whichever ends first ends the other: dropping the halves closes the connection.
-    tokio::select! {
-        () = reading => {}
-        () = writing => {}
+    let fault = tokio::select! {
+        fault = read(incoming, &door, &seat) => fault,
+        () = write(&mut out, &seat, &pulse) => None,
+    };
+    if let Some((code, reason)) = fault {
+        say_goodbye(&mut out, code, reason).await;
     }
 }
 
-/// Reads until the client leaves.
-async fn read(
-    mut incoming: SplitStream<WebSocket>,
-    door: &Door,
-    seat: &Seat,
-    heard: tokio::sync::watch::Sender<Instant>,
-) {
-    while let Some(Ok(message)) = incoming.next().await {
-        heard.send_replace(Instant::now());
+/// Reads until the client leaves, or breaks the rules: gives the code that says which.
+async fn read(mut incoming: SplitStream<WebSocket>, door: &Door, seat: &Seat) -> Option<(u16, &'static str)> {
+    let mut pace = Pace::new(Instant::now());
+    while let Some(message) = incoming.next().await {
         let line = match message {
-            Message::Text(text) => Bytes::from(text),
-            Message::Binary(bytes) => bytes,
+            Ok(Message::Text(text)) => Bytes::from(text),
+            Ok(Message::Binary(bytes)) => bytes,
             // Answered below us.
-            Message::Ping(_) | Message::Pong(_) => continue,
-            Message::Close(_) => return,
+            Ok(Message::Ping(_) | Message::Pong(_)) => continue,
+            Ok(Message::Close(_)) => return None,
+            Err(error) => return fault(error),
         };
-        if !door.deliver(&line, seat.id()).await {
-            return;
+        if !pace.allows(Instant::now()) {
+            door.refuse(&line, seat.id());
+        } else if !door.deliver(&line, seat.id()).await {
+            return None;
         }
+    }
+    None
+}
+
+/// What a client did wrong; none when it is only gone.
+fn fault(error: axum::Error) -> Option<(u16, &'static str)> {
+    use tungstenite::Error;
+    match error.into_inner().downcast_ref::<Error>()? {
+        Error::Capacity(_) => Some((close_code::SIZE, "a message is too long")),
+        Error::Utf8(_) => Some((close_code::INVALID, "text is not UTF-8")),
+        Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
+        Error::Protocol(_) => Some((close_code::PROTOCOL, "a frame breaks the rules")),
+        _ => None,
     }
 }
 
 /// Writes until the client cannot be reached any more, or is to go.
-async fn write(
-    mut out: SplitSink<WebSocket, Message>,
-    seat: &Seat,
-    heard: tokio::sync::watch::Receiver<Instant>,
-) {
+async fn write(out: &mut SplitSink<WebSocket, Message>, seat: &Seat, pulse: &Pulse) {
     let mut frames: Vec<Utf8Bytes> = Vec::new();
-    let mut asked = 0;
+    let (mut unanswered, mut beats) = (0, pulse.beats());
+    let mut due = Instant::now() + WEB_PING;
     loop {
         let outcome = seat.take(&mut frames);
         let is_idle = frames.is_empty();
-        if !send_all(&mut out, &mut frames).await {
+        if !send_all(out, &mut frames).await {
             return;
         }
         if let Err(over) = outcome {
-            return part(&mut out, over).await;
+            return part(out, over).await;
         }
-        if !is_idle {
-            continue;
+        if Instant::now() >= due {
+            if pulse.beats() != beats {
+                unanswered = 0;
+            }
+            if unanswered >= WEB_PINGS_MISSED || !send(out, Message::Ping(Bytes::new())).await {
+                return;
+            }
+            (unanswered, beats, due) = (unanswered + 1, pulse.beats(), Instant::now() + WEB_PING);
         }
-        let silent = heard.borrow().elapsed();
-        if silent < WEB_PING {
-            asked = 0;
-        }
-        let wait = WEB_PING.saturating_sub(silent).max(Duration::from_secs(1));
-        let wait = if asked > 0 { WEB_PING } else { wait };
-        if timeout(wait, seat.rung()).await.is_ok() || heard.borrow().elapsed() < WEB_PING {
-            continue;
-        }
-        if asked >= WEB_PINGS_MISSED {
-            return;
-        }
-        asked += 1;
-        if !send(&mut out, Message::Ping(Bytes::new())).await {
-            return;
+        if is_idle {
+            let _time_to_ask = timeout_at(due, seat.rung()).await;
         }
     }
 }
@@ -112,6 +114,37 @@ async fn part(out: &mut SplitSink<WebSocket, Message>, over: Over) {
         Over::TooSlow => (close_code::AGAIN, "you read too slowly; connect again and replay"),
         Over::Ending => (close_code::AWAY, "server shutting down"),
     };
+    say_goodbye(out, code, reason).await;
+}
+
+async fn say_goodbye(out: &mut SplitSink<WebSocket, Message>, code: u16, reason: &'static str) {
     let reason = reason.into();
     send(out, Message::Close(Some(CloseFrame { code, reason }))).await;
+}
+
+/// How fast messages come: so many in a row, so many per second after that.
+#[derive(Debug)]
+struct Pace {
+    left: f64,
+    at: Instant,
+}
+
+impl Pace {
+    fn new(now: Instant) -> Self {
+        Self {
+            left: f64::from(WEB_MESSAGE_BURST),
+            at: now,
+        }
+    }
+
+    /// May one more come now?
+    fn allows(&mut self, now: Instant) -> bool {
+        let more = now.duration_since(self.at).as_secs_f64() * f64::from(WEB_MESSAGE_RATE);
+        (self.left, self.at) = ((self.left + more).min(f64::from(WEB_MESSAGE_BURST)), now);
+        let is_fine = self.left >= 1.0;
+        if is_fine {
+            self.left -= 1.0;
+        }
+        is_fine
+    }
 }

@@ -13,7 +13,7 @@ use testkit::llm::Reply;
 
 use super::crowd::Crowd;
 use super::intake::Way;
-use crate::bench::limits::{PATIENCE, WEB_DELTAS, WEB_PACE, WEB_REST};
+use crate::bench::limits::{PATIENCE, SERVER_BATCH, WEB_DELTAS, WEB_PACE, WEB_REST};
 use crate::bench::meter::{self, Usage};
 use crate::bench::probe::{Probe, provider};
 use crate::bench::runner::{Runner, Stage};
@@ -29,7 +29,7 @@ pub(super) struct Door {
     pub(super) address: String,
     /// The model whose deltas are timed.
     pub(super) probe: Arc<Probe>,
-    _stage: Stage,
+    stage: Stage,
 }
 
 impl Door {
@@ -49,9 +49,9 @@ impl Door {
             agent,
             address,
             probe,
-            _stage: stage,
+            stage,
         };
-        door._stage.server.push(Reply::text_deltas(50, 20));
+        door.stage.server.push(Reply::text_deltas(50, 20));
         let warm = Crowd::gather(&door.address, Way::Socket, (1, 0), &door.probe)?;
         door.ask(&json!({"type": "prompt", "message": "Go on."}))?;
         door.wait_until_idle()?;
@@ -65,6 +65,18 @@ impl Door {
         self.probe.reset();
         self.ask(&json!({"type": "prompt", "message": "Go on."}))?;
         Ok(())
+    }
+
+    /// Lets another model give an answer of so many bytes, as fast as it can be read, and waits for its end.
+    pub(super) fn long_answer(&self, bytes: usize) -> Result<()> {
+        const DELTA: usize = 100;
+        let deltas = u64::try_from(bytes / DELTA)?;
+        self.ask(&json!({"type": "set_model", "provider": "mock", "modelId": "mock"}))?;
+        self.stage
+            .server
+            .push(Reply::text_deltas(deltas, DELTA).batch(SERVER_BATCH));
+        self.ask(&json!({"type": "prompt", "message": "Go on."}))?;
+        self.wait_until_idle()
     }
 
     /// Waits until no answer streams in any more.

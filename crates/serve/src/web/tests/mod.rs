@@ -1,4 +1,5 @@
-//! Tests of the parts of a web door that need no connection.
+//! Tests of the parts of a web door; those that need real connections are black-box tests of the program.
 
+mod connections;
 mod guard;
 mod log;
