@@ -97,6 +97,9 @@ pub const WEB_INPUT_BYTES: usize = 256 * 1024 * 1024;
 /// Buffer of a socket for what it reads, in bytes. It grows with what comes.
 pub const WEB_SOCKET_BUFFER: usize = 4 * 1024;
 
+/// Bytes of answers to pings that may wait for a client that reads nothing.
+pub const WEB_REPLY_BYTES: usize = 64 * 1024;
+
 /// Shortest time between two times that deltas are shown: eighty a second. A thousand clients are told in some 6 ms, and the last
 /// of them shall not know later than after 20.
 pub const WEB_PICTURE: Duration = Duration::from_millis(12);

@@ -14,6 +14,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::service::{Service as _, service_fn};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
@@ -22,16 +23,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tungstenite::handshake::derive_accept_key;
 
 use super::door::Door;
 use super::guard::{BEARER_PROTOCOL, Wants};
 use super::page::plain;
 use super::stream::{Pulse, Stream};
 use super::{http, socket};
-use crate::limits::{
-    WEB_BACKLOG, WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS,
-    WEB_SOCKET_BUFFER,
-};
+use crate::limits::{WEB_BACKLOG, WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_REFUSALS};
 
 /// Told to every browser with every answer.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -172,9 +171,15 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/events" => http::events(&door, &parts),
         "/ws" if is_upgrade => {
             let after = http::after(&parts);
-            match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-                Ok(upgrade) => upgraded(upgrade, door, after, &parts),
-                Err(refused) => refused.into_response(),
+            // It is taken out by the check of the rules.
+            let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
+            match (
+                WebSocketUpgrade::from_request_parts(&mut parts, &()).await,
+                upgrade,
+            ) {
+                (Ok(_fits), Some(upgrade)) => upgraded(upgrade, door, after, &parts),
+                (Ok(_), None) => empty(StatusCode::UPGRADE_REQUIRED),
+                (Err(refused), _) => refused.into_response(),
             }
         }
         _ if is_upgrade => empty(StatusCode::NOT_FOUND),
@@ -182,31 +187,42 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, after: Option<u64>, parts: &Parts) -> Response {
+/// Takes a request for a socket that fits the rules; `upgrade` becomes the connection when the answer is through.
+fn upgraded(upgrade: OnUpgrade, door: Arc<Door>, after: Option<u64>, parts: &Parts) -> Response {
     let Some(seat) = door.clients.join(after) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
+    let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();
+    // The connection's own task has ended by then: what it needed is not kept for the socket.
+    tokio::spawn(async move {
+        if let Ok(stream) = upgrade.await {
+            socket::serve(TokioIo::new(stream), door, seat, pulse).await;
+        }
+    });
+    let key = parts.headers.get(header::SEC_WEBSOCKET_KEY);
+    let accepted = derive_accept_key(key.map(HeaderValue::as_bytes).unwrap_or_default());
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accepted) = HeaderValue::from_str(&accepted) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accepted);
+    }
     // A browser insists that one of the subprotocols it named is taken; the token is none that should come back.
     let offers = parts
         .headers
         .get(header::SEC_WEBSOCKET_PROTOCOL)
         .and_then(|value| value.to_str().ok());
-    let named = offers
+    let spoken = offers
         .into_iter()
         .flat_map(|offers| offers.split(','))
-        .map(str::trim);
-    let spoken: Vec<String> = named
-        .filter(|name| !name.is_empty() && !name.starts_with(BEARER_PROTOCOL))
-        .map(str::to_owned)
-        .collect();
-    let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();
-    upgrade
-        .protocols(spoken)
-        .read_buffer_size(WEB_SOCKET_BUFFER)
-        .write_buffer_size(WEB_SOCKET_BUFFER)
-        .max_message_size(WEB_MESSAGE_BYTES)
-        .max_frame_size(WEB_MESSAGE_BYTES)
-        .on_upgrade(move |socket| socket::serve(socket, door, seat, pulse))
+        .map(str::trim)
+        .find(|name| !name.is_empty() && !name.starts_with(BEARER_PROTOCOL));
+    if let Some(Ok(spoken)) = spoken.map(HeaderValue::from_str) {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, spoken);
+    }
+    response
 }
 
 fn health(door: &Door, status: StatusCode) -> Response {
