@@ -100,9 +100,9 @@ pub const WEB_SOCKET_BUFFER: usize = 4 * 1024;
 /// Bytes of answers to pings that may wait for a client that reads nothing.
 pub const WEB_REPLY_BYTES: usize = 64 * 1024;
 
-/// Shortest time between two times that deltas are shown: eighty a second. A thousand clients are told in some 6 ms, and the last
-/// of them shall not know later than after 20.
-pub const WEB_PICTURE: Duration = Duration::from_millis(12);
+/// Shortest time between two times that deltas are shown: a hundred a second. A thousand clients are told in some 6 ms, and the
+/// last of them shall not know later than after 20, on a busy machine, too.
+pub const WEB_PICTURE: Duration = Duration::from_millis(10);
 
 /// Silence after which a client is asked whether it is there.
 pub const WEB_PING: Duration = Duration::from_secs(20);

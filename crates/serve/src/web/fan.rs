@@ -1,6 +1,6 @@
 //! What sessions say becomes what all clients of a web door are told: events into the log, answers to whoever asked, in one
 //! order. A delta that comes after a pause is shown at once; those that follow soon are collected for a moment, so that
-//! nobody is told of deltas more than some eighty times a second.
+//! nobody is told of deltas more than a hundred times a second.
 //!
 //! The lines are those of the web dialect: `message_update` says what is new and shows the message without its content, as
 //! its description has it (seed 001).
