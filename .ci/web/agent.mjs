@@ -12,6 +12,9 @@ export class Agent {
     this.log = [];
     this.seq = 0;
     this.keepLog = true;
+    this.instance = 'process-1';
+    this.files = [];
+    this.folders = {};
     this.sessions = new Map();
     this.listed = [];
     this.models = [MODEL, { ...MODEL, id: 'quick', name: 'Quick 2', provider: 'other', reasoning: false }];
@@ -100,17 +103,18 @@ const COMMANDS = {
   get_session_stats: (_agent, session, _command, ok) => ok({ sessionFile: null, sessionId: session.sessionId, userMessages: 1, assistantMessages: 1, toolCalls: 0, toolResults: 0,
     totalMessages: session.messages.length, tokens: { input: 41200, output: 3100, cacheRead: 38000, cacheWrite: 2100, total: 84400 }, cost: 0.1842 }),
   replay(agent, session, command, ok, no, client) {
-    if (typeof command.after === 'number') {
+    const isOurs = !command.instance || command.instance === agent.instance;
+    if (typeof command.after === 'number' && isOurs) {
       if (command.after > agent.seq) { no(`No event has the number ${command.after} yet`); return; }
       const missed = agent.log.filter((frame) => frame.seq > command.after);
       if (missed.length === agent.seq - command.after) {
-        ok({ events: missed.length, lastSeq: agent.seq });
+        ok({ events: missed.length, lastSeq: agent.seq, instanceId: agent.instance });
         for (const frame of missed) client.send(frame);
         return;
       }
     }
-    ok({ events: 0, lastSeq: agent.seq, snapshot: { state: agent.state(session), messages: session.messages, message: session.message,
-      ...(session.dialogs.length ? { dialogs: session.dialogs } : {}) } });
+    ok({ events: 0, lastSeq: agent.seq, instanceId: agent.instance, snapshot: { state: agent.state(session), messages: session.messages, message: session.message,
+      ...(session.dialogs.length ? { dialogs: session.dialogs } : {}), ...session.stands } });
   },
   list_open_sessions: (agent, _session, _command, ok) => ok({ sessions: [...agent.sessions.values()].map((one) => ({ ...(one.handle ? { session: one.handle } : {}),
     sessionId: one.sessionId, sessionFile: `/sessions/${one.sessionId}.jsonl`, sessionName: one.name, cwd: one.cwd, isStreaming: one.running, messageCount: one.messages.length })) }),
@@ -122,7 +126,16 @@ const COMMANDS = {
     if (listed) { made.name = listed.name; made.messages = listed.messages || []; }
     ok({ session: made.handle, sessionId: made.sessionId, sessionFile: listed?.path || null, cwd: made.cwd });
   },
-  close_session(agent, session, _command, ok) { agent.sessions.delete(session.handle); ok(); },
+  close_session(agent, session, _command, ok) {
+    agent.sessions.delete(session.handle);
+    agent.say({ type: 'session_closed', reason: 'closed', sessionId: session.sessionId }, session.handle);
+    ok();
+  },
+  delete_session(agent, _session, command, ok, no) {
+    if ([...agent.sessions.values()].some((one) => command.sessionPath === `/sessions/${one.sessionId}.jsonl`)) { no(`The session is open: ${command.sessionPath}`); return; }
+    agent.listed = agent.listed.filter((one) => one.path !== command.sessionPath);
+    ok({ sessionPath: command.sessionPath, trashPath: '/sessions/.trash/x.jsonl' });
+  },
   get_commands: (agent, _session, _command, ok) => ok({ commands: agent.slash }),
   get_available_models: (agent, _session, _command, ok) => ok({ models: agent.models }),
   get_available_thinking_levels: (_agent, _session, _command, ok) => ok({ levels: ['off', 'low', 'medium', 'high'] }),
@@ -157,6 +170,13 @@ const COMMANDS = {
     ok();
     agent.queueChanged(session);
   },
+  clear_queue(agent, session, _command, ok) {
+    const texts = (kind) => session.queue.filter((item) => item.kind === kind).map((item) => item.text);
+    const data = { steering: texts('steer'), followUp: texts('followUp') };
+    session.queue = [];
+    ok(data);
+    agent.queueChanged(session);
+  },
   remove_queued(agent, session, command, ok) { session.queue = session.queue.filter((one) => one.id !== command.queuedId); ok(); agent.queueChanged(session); },
   abort(agent, session, _command, ok) { agent.onabort?.(); if (session.running) agent.say({ type: 'agent_end', messages: [], willRetry: false }, session.handle); ok(); },
   abort_retry(agent, session, _command, ok) {
@@ -171,6 +191,15 @@ const COMMANDS = {
     const result = { output: `ran ${command.command}\n`, exitCode: 0, cancelled: false, truncated: false };
     session.messages.push({ role: 'bashExecution', command: command.command, ...result, timestamp: Date.now() });
     ok(result);
+  },
+  find_files: (agent, _session, command, ok) => {
+    const wanted = command.query.toLowerCase();
+    ok({ files: agent.files.filter((file) => file.path.toLowerCase().includes(wanted)).slice(0, command.limit), truncated: false });
+  },
+  list_directory: (agent, _session, command, ok, no) => {
+    const path = command.path === '~' || !command.path ? '/home/ada' : command.path;
+    if (agent.folders[path]) ok({ absolutePath: path, entries: agent.folders[path].map((name) => ({ name, isDirectory: true })) });
+    else no(`Path does not exist: ${path}`);
   },
   compact(agent, session, command, ok) {
     agent.say({ type: 'auto_compaction_start', reason: 'manual' }, session.handle);

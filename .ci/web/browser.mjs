@@ -21,13 +21,19 @@ export async function open(program) {
   browser.on('Log.entryAdded', ({ entry }) => { if (entry.level === 'error' && !/ERR_CONNECTION|WebSocket|status of (401|503)/.test(entry.text)) trouble.push(`${entry.text} ${entry.url || ''}`); });
   browser.on('Network.requestWillBeSent', ({ request }) => requests.push(request.url));
   browser.on('Network.webSocketCreated', ({ url }) => requests.push(url));
-  browser.on('Page.javascriptDialogOpening', ({ message }) => { trouble.push(`dialog: ${message}`); browser.send('Page.handleJavaScriptDialog', { accept: false }); });
+  browser.on('Page.javascriptDialogOpening', (dialog) => {
+    const answer = self.answer?.(dialog);
+    if (!answer) trouble.push(`dialog: ${dialog.message}`);
+    browser.send('Page.handleJavaScriptDialog', answer || { accept: false });
+  });
   const self = {
     browser, trouble, requests,
     evaluate: (expression) => browser.evaluate(expression),
     until: (expression, ms = 8000) => until(browser, `Boolean(${expression})`, ms),
     wait: (ms) => new Promise((resolve) => { setTimeout(resolve, ms); }),
     size: null,
+    /** What a dialog of the browser is answered; without it, one is trouble. */
+    answer: null,
     async device(name, theme = 'light') {
       self.size = name;
       await browser.send('Emulation.setDeviceMetricsOverride', SIZES[name]);
@@ -66,7 +72,7 @@ export async function open(program) {
       const folder = process.env.PICTURES;
       if (!folder) return;
       mkdirSync(folder, { recursive: true });
-      await self.wait(250);
+      await self.wait(220);
       const { data } = await browser.send('Page.captureScreenshot', { format: 'png' });
       writeFileSync(join(folder, `${name}-${self.size}.png`), Buffer.from(data, 'base64'));
     },

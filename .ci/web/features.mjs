@@ -12,6 +12,9 @@ import * as composing from './tests/composing.mjs';
 import * as sessions from './tests/sessions.mjs';
 import * as asking from './tests/asking.mjs';
 import * as looks from './tests/looks.mjs';
+import * as access from './tests/access.mjs';
+import * as around from './tests/around.mjs';
+import * as turns from './tests/turns.mjs';
 
 const [program, only] = process.argv.slice(2);
 const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/serve/page');
@@ -19,8 +22,8 @@ const page = await open(program);
 let failed = 0;
 let passed = 0;
 for (const size of ['desktop', 'phone']) {
-  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...sessions, ...asking, ...looks })) {
-    if (only && name !== only) continue;
+  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...sessions, ...asking, ...looks, ...turns, ...around, ...access })) {
+    if (only && !only.split(',').includes(name)) continue;
     const agent = new Agent();
     const server = await serve(root, { onclient: (client) => agent.join(client), token: test.token });
     try {

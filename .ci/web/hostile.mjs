@@ -1,11 +1,12 @@
-// Hostile text in every field that a model, a tool, a file, a session or an extension can reach: hostile.mjs CHROMIUM. Nothing
-// of it may run, be fetched, become an element or open anything; the policy must find nothing to forbid.
+// Hostile text in every field that a model, a tool, a file, a directory, a session or an extension can reach: hostile.mjs
+// CHROMIUM. Nothing of it may run, be fetched, become an element or open anything; the policy must find nothing to forbid.
 
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Agent, stream } from './agent.mjs';
 import { check, open } from './browser.mjs';
+import { watch } from './inspect.mjs';
 import { serve } from './server.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -35,6 +36,9 @@ function prepare() {
   agent.listed = payloads.map((payload, i) => ({ path: payload, id: `l${i}${payload}`, cwd: payload, name: i % 2 ? payload : undefined, firstMessage: payload, created: payload, modified: i % 2 ? payload : '2026-11-20T10:00:00Z', messageCount: payload }));
   agent.models = payloads.map((payload) => ({ ...agent.models[0], id: payload, name: payload, provider: payload, contextWindow: payload }));
   agent.slash = payloads.map((payload) => ({ name: payload, description: payload, source: payload }));
+  agent.files = payloads.map((payload, i) => ({ path: i % 2 ? `in/${payload}` : payload, isDirectory: i % 3 === 0 }));
+  agent.folders = { '/home/ada': payloads, [payloads[1]]: payloads };
+  for (const payload of payloads) agent.folders[`/home/ada/${payload}`] = [payload];
   agent.first.name = payloads[0];
   agent.first.cwd = payloads[1];
   agent.first.tree = payloads.map((payload, i) => ({ entry: { id: `t${i}`, parentId: null, type: 'message', message: { role: i % 2 ? 'user' : 'assistant', content: [text(payload)] } }, label: payload, children: [] }));
@@ -43,56 +47,20 @@ function prepare() {
 prepare();
 const server = await serve(join(here, '../../crates/serve/page'), { onclient: (client) => agent.join(client) });
 const page = await open(program);
-const violations = [];
-page.browser.on('Audits.issueAdded', ({ issue }) => { if (issue.code === 'ContentSecurityPolicyIssue') violations.push(JSON.stringify(issue.details).slice(0, 300)); });
-await page.browser.send('Audits.enable');
+const eye = await watch(page, server.url);
 await page.device('desktop');
 await page.goto(server.url);
 await page.ready();
 
-const ODD = `(() => {
-  const fine = new Set('A ARTICLE ASIDE B BLOCKQUOTE BR BUTTON CIRCLE CODE DEL DETAILS DIALOG DIV EM FORM H1 H2 H3 H4 H5 H6 HEADER HR IMG INPUT KBD LI MAIN MARK NAV NOSCRIPT OL P PATH PRE SECTION SPAN STRONG SUB SUMMARY SUP SVG TABLE TBODY TD TEXTAREA TH THEAD TR UL'.split(' '));
-  const bad = [];
-  for (const node of document.body.querySelectorAll('*')) {
-    if (!fine.has(node.tagName.toUpperCase())) bad.push(node.outerHTML.slice(0, 120));
-    for (const { name, value } of node.attributes) {
-      if (name.startsWith('on') || name === 'srcdoc' || name === 'action' || (name === 'style' && /url|expression|position/i.test(value))
-        || (name === 'href' && node.tagName !== 'path' && !/^(https?:|mailto:|#field)/.test(value)) || (name === 'src' && !/^data:image\\/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/.test(value))) bad.push(name + '=' + value.slice(0, 100));
-    }
-    if (node.tagName === 'A' && node.getAttribute('href')[0] !== '#' && (node.rel !== 'noreferrer noopener' || node.target !== '_blank')) bad.push('a link without rel: ' + node.outerHTML.slice(0, 100));
-  }
-  return [...new Set(bad)];
-})()`;
-const odd = new Set();
-async function look() {
-  await page.evaluate(`(() => {
-    for (const node of document.querySelectorAll('.tool-head[aria-expanded=false], .terminal .more, .bubble .more')) node.click();
-    for (const node of document.querySelectorAll('details')) node.open = true;
-    for (const node of document.querySelectorAll('.item *')) for (const kind of ['mouseover', 'focus', 'toggle', 'animationstart', 'error', 'load']) if (!(node instanceof HTMLDetailsElement)) node.dispatchEvent(new Event(kind));
-  })()`);
-  await page.wait(60);
-  for (const found of await page.evaluate(ODD)) odd.add(found);
-}
-
-const seen = new Set();
-let idle = 0;
-for (let i = 0; i < 200; i += 1) {
-  await look();
-  const keys = await page.evaluate("[...document.querySelectorAll('.item')].map((node) => node.dataset.key)");
-  const before = seen.size;
-  for (const key of keys) seen.add(key);
-  await page.evaluate("(() => { const s = document.querySelector('#scroll'); s.scrollTop = 0; s.dispatchEvent(new Event('scroll')); })()");
-  await page.wait(30);
-  idle = before === seen.size ? idle + 1 : 0;
-  if (idle > 6) break;
-}
-console.log(`${seen.size} items of ${payloads.length} payloads looked at`);
-const missing = Array.from({ length: payloads.length * 7 }, (_, i) => String(i + 1)).filter((key) => !seen.has(key));
+await eye.walk();
+console.log(`${eye.seen.size} items of ${payloads.length} payloads looked at`);
+const missing = Array.from({ length: payloads.length * 7 }, (_, i) => String(i + 1)).filter((key) => !eye.seen.has(key));
 check(`all items were shown (not ${missing.length}: ${missing[0]} to ${missing.at(-1)})`, !missing.length);
+await page.evaluate("document.querySelector('#scroll').scrollTop = 0");
+check('folded steps, changed files and their diffs were there', await page.count('.steps') > 0 && await page.count('.changes-file .diff') > 0);
 
 // The rest in an empty conversation, for it is many events.
-const troubleBefore = [...page.trouble];
-const requestsBefore = [...page.requests];
+eye.keep();
 agent.first.messages = [];
 await page.goto(server.url);
 await page.ready();
@@ -112,45 +80,76 @@ for (const [index, payload] of payloads.entries()) {
   agent.say({ type: 'session_info_changed', name: payload });
   stream(agent, [{ type: 'thinking', thinking: payload }, { type: 'text', text: payload }, { type: 'toolCall', id: `s${payload}`, name: payload, arguments: { path: payload } }], { chunk: 3 });
   agent.say({ type: 'tool_execution_update', toolCallId: `s${payload}`, toolName: payload, args: {}, partialResult: { content: [text(payload)] } });
+  // Shell commands of other pages: one that says its beginning, one that does not, one that could not be started.
+  agent.say({ type: 'bash_execution_start', id: payload, bashId: `a${index}${payload}`, command: payload });
+  agent.say({ type: 'bash_execution_update', id: payload, bashId: `a${index}${payload}`, delta: payload });
+  agent.say({ type: 'bash_execution_end', id: payload, bashId: `a${index}${payload}`, command: payload, output: payload, exitCode: payload, fullOutputPath: payload, cancelled: false });
+  agent.say({ type: 'bash_execution_end', id: payload, bashId: `b${index}`, command: payload, error: payload });
   agent.say({ type: 'bash_execution_update', id: payload, delta: payload });
 }
 agent.first.todos = [{ id: 'p', name: payloads[2], tasks: payloads.map((payload, i) => ({ id: `${i}`, content: payload, status: payload, notes: payload })) }];
 agent.say({ type: 'todo_auto_clear' });
 await page.until("document.querySelector('#todos .todos-head')", 60000);
 await page.evaluate("document.querySelector('.todos-head').click()");
-await look();
+await eye.look();
 for (let i = 0; i < payloads.length; i += 12) {
   agent.say({ type: 'extension_ui_request', id: `d${i}`, method: 'select', title: payloads[i], options: payloads, message: payloads[i + 1] });
   await page.until("document.querySelector('dialog .choice')");
-  for (const found of await page.evaluate(ODD)) odd.add(found);
+  await eye.glance();
   agent.say({ type: 'extension_ui_request', id: 'c', method: 'cancel', targetId: `d${i}` });
   await page.until("!document.querySelector('dialog')");
 }
+const pick = (words) => page.evaluate(`[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('${words}')).click()`);
 for (const button of ['.pick.model', '#more']) {
   await page.evaluate(`document.querySelector('${button}').click()`);
   await page.until("document.querySelector('.menu')");
-  for (const found of await page.evaluate(ODD)) odd.add(found);
-  if (button === '#more') await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('Branches')).click()");
+  await eye.glance();
+  if (button === '#more') await pick('Branches');
   else await page.evaluate("document.querySelector('.menu').hidePopover()");
 }
 await page.until("document.querySelectorAll('.tree-row').length > 100");
-for (const found of await page.evaluate(ODD)) odd.add(found);
-await page.evaluate("document.querySelector('dialog').close(); document.querySelector('#field').value = '/'; document.querySelector('#field').dispatchEvent(new Event('input'))");
+await eye.glance();
+await page.evaluate("document.querySelector('dialog').close()");
+
+const typed = (words) => page.evaluate(`(() => { const field = document.querySelector('#field'); field.value = ${JSON.stringify(words)}; field.setSelectionRange(field.value.length, field.value.length); field.dispatchEvent(new Event('input')); })()`);
+await typed('/');
 await page.until("document.querySelectorAll('.completion-entry').length > 10");
+await eye.glance();
+// Every file's name, fifty at a time, and what taking one leaves in the field.
+for (let i = 0; i < agent.files.length; i += 50) {
+  agent.files = [...agent.files.slice(50), ...agent.files.slice(0, 50)];
+  await typed('look at @');
+  await page.until("document.querySelectorAll('.completion-entry.is-file').length === 50");
+  await eye.glance();
+}
+await page.evaluate("document.querySelector('.completion-entry.is-file').click()");
+await typed('');
+
+await page.evaluate("document.querySelector('[title=\"New session in a directory…\"]').click()");
+await page.until(`document.querySelectorAll('.folder').length === ${payloads.length} && document.querySelector('.recent')`);
+await eye.glance();
+// From there one can go home, and into directories with any name.
+for (const payload of payloads.slice(0, 60)) {
+  await page.evaluate(`(() => { const field = document.querySelector('.folder-dialog input'); field.value = ${JSON.stringify(`/home/ada/${payload}`)}; field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true })); })()`);
+}
+await page.until("document.querySelectorAll('.folder').length === 1 && document.querySelectorAll('.crumb').length > 1");
+await eye.glance();
+await page.evaluate("(() => { const field = document.querySelector('.folder-dialog input'); field.value = '/<img src=x onerror=alert(1)>'; field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true })); })()");
+await page.until("document.querySelector('.folders-trouble').textContent.includes('onerror')");
+await eye.glance();
+await page.evaluate("document.querySelector('dialog').close()");
+
+await page.evaluate("document.querySelector('#more').click()");
+await page.until("document.querySelector('.menu')");
+await pick('Find');
+for (const payload of payloads.slice(0, 40)) await page.evaluate(`(() => { const field = document.querySelector('.find input'); field.value = ${JSON.stringify(payload)}; field.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', bubbles: true, cancelable: true })); })()`);
+await page.wait(400);
+await eye.look();
 await page.evaluate("document.querySelector('.side-list .more')?.click()");
 await page.wait(200);
-await look();
+await eye.look();
 
-const strange = [...requestsBefore, ...page.requests].filter((url) => !url.startsWith(server.url) && !url.startsWith(server.url.replace('http', 'ws')) && !/^(data:image\/(png|jpeg|gif|webp)|blob:|about:blank|chrome)/.test(url));
-// A picture with broken data tries to load nothing, but says so.
-const trouble = [...troubleBefore, ...page.trouble].filter((words) => !/Failed to load resource|ERR_INVALID_URL/.test(words));
-let failed = 0;
-for (const [what, found] of Object.entries({ 'nothing ran and nothing failed': trouble, 'nothing was asked elsewhere': strange, 'the policy had nothing to forbid': violations, 'no element or attribute but ours': [...odd] })) {
-  if (found.length) { failed += 1; console.log(`FAILED: ${what}: ${found.slice(0, 6).join('\n   ')}`); } else console.log(`ok: ${what}`);
-}
-await page.evaluate("(() => { const b = document.createElement('div'); b.setAttribute('onclick', 'alert(1)'); document.body.append(b); b.click(); })()");
-await page.wait(100);
-if (violations.length) console.log('ok: the check itself would have noticed'); else { failed += 1; console.log('FAILED: an inline handler was not noticed'); }
+const failed = await eye.report();
 await page.close();
 server.close();
 process.exit(failed ? 1 : 0);

@@ -1,30 +1,24 @@
 // The page on the agent itself: real.mjs CHROMIUM PROGRAM [PAGE_FOLDER]. The page that is in the program, unless a folder is
 // given; the model is the offline one. Here is what the scripted agent of the other tests may have got wrong.
 
-import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { check, open, same } from './browser.mjs';
+import { start, stopped } from './started.mjs';
 
 const [program, agentProgram, folder] = process.argv.slice(2);
 const home = mkdtempSync(join(tmpdir(), 'page-check-'));
-const args = ['--mode', 'web', '--port', '0', '--web-token', '--model', 'offline/echo', ...(folder ? ['--serve-ui', folder] : [])];
-const agent = spawn(agentProgram, args, { cwd: home, env: { PATH: process.env.PATH, HOME: home, PI_CODING_AGENT_DIR: join(home, 'agent') } });
-let printed = '';
+mkdirSync(join(home, 'wheels/small'), { recursive: true });
+writeFileSync(join(home, 'wheels/cut gears.txt'), 'teeth');
+const args = ['--model', 'offline/echo', ...(folder ? ['--serve-ui', folder] : [])];
 const page = await open(program);
+let agent = null;
 let failed = null;
 const end = (value) => `[...document.querySelectorAll('${value}')].at(-1)`;
 try {
-  const url = await new Promise((resolve, reject) => {
-    agent.stdout.on('data', (chunk) => {
-      printed += chunk;
-      const found = /UI:\s+(\S+)/.exec(printed)?.[1];
-      if (found) resolve(found);
-    });
-    agent.on('exit', (code) => reject(new Error(`the agent ended with ${code}`)));
-    setTimeout(() => reject(new Error('the agent says no address')), 15000);
-  });
+  agent = await start(agentProgram, home, ['--port', '0', '--web-token', ...args]);
+  const { url } = agent;
   check('the address has a token', url.includes('token='));
   await page.device('desktop');
   await page.goto(url);
@@ -45,6 +39,17 @@ try {
   await page.key('Enter');
   await page.until("document.querySelector('.shell .remark')?.innerText.includes('exit 3')");
 
+  // What another client runs is shown here, too.
+  await agent.command({ type: 'bash', id: 'other', command: 'echo elsewhere; exit 4' });
+  await page.until("[...document.querySelectorAll('.shell .remark')].some((one) => one.innerText.includes('exit 4'))");
+  check('its command', (await page.evaluate(`${end('.shell')}.innerText`)).includes('echo elsewhere'));
+
+  await page.type('see @gear');
+  await page.until("document.querySelector('.completion-entry.is-file')?.innerText.includes('cut gears.txt')");
+  await page.key('Tab');
+  same('the file', await page.evaluate("document.querySelector('#field').value"), 'see @"wheels/cut gears.txt" ');
+  await page.evaluate("document.querySelector('#field').value = ''");
+
   await page.type('/name A real name');
   await page.key('Enter');
   await page.until("document.querySelector('#name').innerText.includes('A real name')");
@@ -57,15 +62,40 @@ try {
   await page.until(`${end('.answer')}?.innerText.includes('You wrote')`, 15000);
   await page.until("document.querySelectorAll('.session').length === 2");
 
+  await page.click('[title="New session in a directory…"]');
+  await page.until("[...document.querySelectorAll('.folder')].some((one) => one.innerText === 'wheels')");
+  await page.evaluate("[...document.querySelectorAll('.folder')].find((one) => one.innerText === 'wheels').click()");
+  await page.until("document.querySelector('.folder')?.innerText === 'small'");
+  await page.click('.folder-dialog .primary');
+  await page.until("document.querySelector('.name-place')?.innerText.endsWith('/wheels')");
+
   await page.goto(address);
   await page.ready();
   await page.until("document.querySelector('#name').innerText.includes('A real name') && document.querySelector('.shell')");
-  same('all of it again', await page.evaluate("[...document.querySelectorAll('.item')].map((node) => node.className.split(' ')[1])"), ['user', 'answer', 'answer', 'shell']);
+  same('all of it again', await page.evaluate("[...document.querySelectorAll('.item')].map((node) => node.className.split(' ')[1])"), ['user', 'answer', 'answer', 'shell', 'shell']);
+
+  // The agent ends and is started anew: the session comes back from disk, and what one was writing stays.
+  await page.focus('#field');
+  await page.type('a draft');
+  await stopped(agent.child);
+  await page.until("document.querySelector('.banner.shown')");
+  agent = await start(agentProgram, home, ['--port', new URL(url).port, '--web-token', agent.token, ...args]);
+  await page.until("document.body.dataset.phase === 'open' && document.querySelectorAll('.shell').length === 2", 20000);
+  same('the draft', await page.evaluate("document.querySelector('#field').value"), 'a draft');
+  same('the address', await page.evaluate('location.href'), address);
+  await page.evaluate("(() => { const field = document.querySelector('#field'); field.value = ''; field.dispatchEvent(new Event('input')); })()");
+  await page.focus('#field');
+  await page.type('Say it again');
+  // Nothing is sent before the session is there again: it would go into another one.
+  await page.until("!document.querySelector('.send').disabled");
+  await page.key('Enter');
+  await page.until(`${end('.answer')}?.innerText.includes('Say it again') || document.querySelectorAll('.user').length === 2`, 15000);
+  await page.until("!document.body.classList.contains('running')", 15000);
 
   await page.evaluate("document.querySelector('#more').click()");
   await page.until("document.querySelector('.menu:popover-open')");
   await page.evaluate("[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('Branches')).click()");
-  await page.until("document.querySelectorAll('.tree-row').length === 4");
+  await page.until("document.querySelectorAll('.tree-row').length > 4");
   await page.evaluate("document.querySelector('dialog').close()");
 
   await page.focus('#field');
@@ -75,7 +105,7 @@ try {
 
   await page.evaluate("document.querySelector('.user [title=\"Edit in a fork\"]').click()");
   await page.until("document.querySelector('#field').value === 'List the files in this directory' && document.querySelector('.blank h1')");
-  agent.kill('SIGTERM');
+  await stopped(agent.child);
   await page.until("document.querySelector('.banner.shown')");
   if (page.trouble.length) throw new Error(page.trouble.join('; '));
 } catch (error) {
@@ -83,7 +113,7 @@ try {
   await page.picture('failed-real').catch(() => {});
 }
 await page.close();
-agent.kill('SIGKILL');
+if (agent) await stopped(agent.child, 'SIGKILL');
 rmSync(home, { recursive: true, force: true });
 console.log(failed ? `FAILED: on the agent itself: ${failed.message}` : 'ok: on the agent itself');
 process.exit(failed ? 1 : 0);

@@ -24,7 +24,7 @@ export async function serve(root, options) {
     asked.push(request.url);
     if (url.pathname === '/api/command') {
       const allowed = !options.token || request.headers.authorization === `Bearer ${options.token}`;
-      response.writeHead(allowed ? 200 : 401).end();
+      response.writeHead(server.status || (allowed ? 200 : 401)).end();
       return;
     }
     const path = join(root, normalize(decodeURIComponent(url.pathname)));
@@ -35,6 +35,8 @@ export async function serve(root, options) {
   });
   server.on('upgrade', (request, socket) => {
     const url = new URL(request.url, 'http://page');
+    if (server.status) { socket.end(`HTTP/1.1 ${server.status} No\r\ncontent-length: 0\r\n\r\n`); return; }
+    if (server.mute) { sockets.add(socket); return; }
     if (server.refusing || (options.token && url.searchParams.get('token') !== options.token)) {
       socket.end('HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n');
       return;
@@ -49,6 +51,12 @@ export async function serve(root, options) {
     port: server.address().port,
     asked,
     /** Cuts all connections as a network does that goes away; `refuse` lets nobody in until it is false again. */
+    /** Every attempt from now on gets this status; 0: no longer. */
+    refuse(status) { server.status = status; },
+    /** Attempts are not answered at all. */
+    silence(on) { server.mute = on; },
+    /** Says goodbye to all, as an agent does that ends. */
+    end(code) { server.refusing = true; for (const socket of sockets) socket.farewell?.(code); },
     cut(refuse = false) { server.refusing = refuse; for (const socket of sockets) socket.destroy(); },
     close() { for (const socket of sockets) socket.destroy(); server.close(); server.closeAllConnections(); },
   };
@@ -59,6 +67,7 @@ function client(socket, sockets) {
   let rest = Buffer.alloc(0);
   let parts = [];
   sockets.add(socket);
+  socket.farewell = (code) => close(code);
   socket.setNoDelay(true);
   function write(opcode, data) {
     const length = data.length < 126 ? Buffer.from([data.length]) : data.length < 65536 ? Buffer.from([126, data.length >> 8, data.length & 255])

@@ -42,13 +42,13 @@ export async function steeringAndTheQueue(page, agent) {
   same('how', agent.asked('prompt').map((one) => one.streamingBehavior), ['steer', 'followUp']);
   await page.until("document.querySelectorAll('.queued .icon-button').length === 4");
   await page.picture('queue');
-  await page.click('.queued:first-child .icon-button');
+  await page.click('li.queued .icon-button');
   await page.until("document.querySelector('dialog textarea')");
   await page.evaluate("document.querySelector('dialog textarea').value = 'changed'");
   await page.click('dialog .primary');
   await page.until("document.querySelector('.queued-text').innerText === 'changed'");
-  await page.until("document.querySelector('.queued:last-child .icon-button:last-child') && !document.querySelector('dialog')");
-  await page.click('.queued:last-child .icon-button:last-child');
+  await page.until("document.querySelector('.queue li.queued:last-child .icon-button:last-child') && !document.querySelector('dialog')");
+  await page.click('.queue li.queued:last-child .icon-button:last-child');
   await page.until("document.querySelectorAll('.queued').length === 1");
 }
 
@@ -171,4 +171,56 @@ export async function todosAreAList(page, agent) {
   same('rows', await page.count('.todo'), 2);
   await page.picture('todos');
   await page.evaluate('localStorage.clear()');
+}
+
+export async function waitingMessagesComeBack(page, agent) {
+  agent.say({ type: 'agent_start' });
+  agent.first.queue = [{ id: '1', kind: 'steer', text: 'first', images: 0 }, { id: '2', kind: 'followUp', text: 'second', images: 0 }];
+  agent.queueChanged(agent.first);
+  await page.until("document.querySelector('.queue-head')?.innerText.includes('2 waiting')");
+  await page.focus('#field');
+  await page.type('third');
+  await page.click('.queue-head .link');
+  await page.until(`${field}.value === 'first\\n\\nsecond\\n\\nthird' && document.querySelector('#queue').hidden`);
+  agent.first.queue = [{ id: '3', kind: 'steer', text: 'with a picture', images: 1 }];
+  agent.queueChanged(agent.first);
+  await page.until("document.querySelector('li.queued .icon-button')");
+  same('images cannot come back', await page.count('.queue-head'), 0);
+  await page.evaluate('localStorage.clear()');
+}
+
+export async function namingFiles(page, agent) {
+  agent.files = [{ path: 'src/recover.rs', isDirectory: false }, { path: 'src', isDirectory: true }, { path: 'docs/my notes.md', isDirectory: false }, { path: 'src/open.rs', isDirectory: false }];
+  await page.focus('#field');
+  await page.type('Look at @rec');
+  await page.until("document.querySelectorAll('.completion-entry.is-file').length === 1");
+  await page.key('Enter', CTRL);
+  same('the name', await page.evaluate(`${field}.value`), 'Look at @src/recover.rs ');
+  same('nothing was sent', agent.asked('prompt').length, 0);
+  await page.type('and @');
+  await page.until("document.querySelectorAll('.completion-entry.is-file').length === 4");
+  await page.picture('files');
+  await page.key('ArrowDown');
+  await page.key('Tab');
+  same('a directory is gone into', await page.evaluate(`${field}.value`), 'Look at @src/recover.rs and @src/');
+  await page.until("document.querySelectorAll('.completion-entry.is-file').length === 2");
+  await page.click('.completion-entry:last-child');
+  await page.type('and @my');
+  await page.until("document.querySelector('.completion-entry')?.innerText.includes('my notes.md')");
+  await page.key('Tab');
+  same('blanks are quoted', await page.evaluate(`${field}.value`), 'Look at @src/recover.rs and @src/open.rs and @"docs/my notes.md" ');
+  await page.type('mail ada@example');
+  await page.wait(250);
+  same('no file in the middle of a word', await page.count('.completion-entry'), 0);
+  await page.evaluate(`${field}.value = ''; localStorage.clear()`);
+}
+
+export async function shellCommandsOfOtherPages(page, agent) {
+  agent.say({ type: 'bash_execution_start', id: '1', bashId: 'b1', command: 'make all' });
+  agent.say({ type: 'bash_execution_update', id: '1', bashId: 'b1', delta: 'half way' });
+  await page.until("document.querySelector('.shell .terminal')?.innerText.includes('$ make all\\nhalf way')");
+  check('it can be stopped here, too', await page.evaluate("!document.querySelector('.stop').hidden"));
+  agent.say({ type: 'bash_execution_end', id: '1', bashId: 'b1', command: 'make all', output: 'all of it', exitCode: 2, cancelled: false, truncated: false });
+  await page.until("document.querySelector('.shell .remark')?.innerText === 'exit 2' && document.querySelector('.stop').hidden");
+  same('one of them', await page.count('.shell'), 1);
 }

@@ -1,5 +1,6 @@
 // Connecting, losing the connection, coming back; the token.
 
+import { createServer } from 'node:http';
 import { check, same } from '../browser.mjs';
 import { sayUser, stream } from '../agent.mjs';
 
@@ -46,6 +47,30 @@ export async function anotherAgentAtTheSamePlaceIsNoticed(page, agent, server) {
   await page.until("document.querySelectorAll('.user').length === 1", 15000);
   sayUser(agent, 'after');
   await page.until("document.querySelectorAll('.user').length === 2");
+}
+
+export async function aRestartedAgentIsNoticed(page, agent, server) {
+  agent.listed = [{ path: '/sessions/s-first.jsonl', id: 's-first', cwd: '/home/ada/rack', name: 'Kept', created: '2026-11-20T10:00:00Z', modified: '2026-11-20T10:00:00Z', messageCount: 1, firstMessage: 'x' }];
+  for (let i = 0; i < 3; i += 1) sayUser(agent, `before ${i}`);
+  await page.until("document.querySelectorAll('.user').length === 3");
+  await page.focus('#field');
+  await page.type('a draft of before');
+  server.cut(true);
+  await page.until("document.querySelector('.banner.shown')");
+  // Its numbers go on where those of the one before might have: only the name of the process tells.
+  agent.instance = 'process-2';
+  agent.listed[0].messages = agent.first.messages.slice(0, 2);
+  agent.first.sessionId = 's-new';
+  agent.first.messages = [];
+  agent.say({ type: 'notice', level: 'info', message: 'of the other one' });
+  server.cut(false);
+  await page.until("document.querySelectorAll('.user').length === 2", 15000);
+  same('the same session, from disk', agent.asked('open_session').map((one) => one.sessionPath), ['/sessions/s-first.jsonl']);
+  check('the address', (await page.evaluate('location.search')).includes('s-first'));
+  same('the draft', await page.evaluate(`${field}.value`), 'a draft of before');
+  sayUser(agent, 'after', 'h1');
+  await page.until("document.querySelectorAll('.user').length === 3");
+  await page.evaluate('localStorage.clear()');
 }
 
 export async function wakingUpConnectsAtOnce(page, agent, server) {
@@ -99,3 +124,56 @@ export async function aWrongTokenIsAskedFor(page) {
 aWrongTokenIsAskedFor.token = 'secret-2';
 aWrongTokenIsAskedFor.query = '?token=wrong';
 aWrongTokenIsAskedFor.isClosed = true;
+
+export async function otherAddressesAreNotTaken(page, agent, server) {
+  const own = server.url.replace('http', 'ws');
+  const sockets = page.requests.filter((url) => url.startsWith('ws'));
+  check(`it connects to its own agent only: ${sockets}`, sockets.length > 0 && sockets.every((url) => url.startsWith(own)));
+}
+otherAddressesAreNotTaken.query = '?ws=ws%3A%2F%2F127.0.0.1%3A9%2Fws&gatewayUrl=ws%3A%2F%2Fevil.example%2Fws&server=http%3A%2F%2Fevil.example&base=%2F%2Fevil.example';
+
+export async function noOtherPageFramesIt(page, agent, server) {
+  const other = createServer((request, response) => {
+    response.writeHead(200, { 'content-type': 'text/html' }).end(request.url === '/' ? `<iframe src="${server.url}"></iframe>` : '');
+  });
+  await new Promise((resolve) => { other.listen(0, '127.0.0.1', resolve); });
+  const shown = agent.asked('replay').length;
+  const asked = server.asked.length;
+  await page.goto(`http://127.0.0.1:${other.address().port}/`);
+  await page.wait(1000);
+  other.close();
+  // The browser asks for the page, reads that it must not be framed, and takes nothing of it.
+  same('what was asked for', server.asked.slice(asked).filter((path) => path !== '/icon.svg'), ['/']);
+  same('conversations shown in a frame', agent.asked('replay').length, shown);
+  for (const list of [page.requests, page.trouble]) list.length = 0;
+}
+
+export async function everyStateOfTheConnectionIsSaid(page, agent, server) {
+  const banner = (words) => page.until(`document.querySelector('.banner.shown')?.innerText.includes(${JSON.stringify(words)})`, 15000);
+  const spoken = (words) => page.until(`[...document.querySelectorAll('.offscreen[role=status]')].some((one) => one.textContent.includes(${JSON.stringify(words)}))`);
+  check('nothing to say', await page.evaluate("!document.querySelector('.banner.shown')"));
+  server.end(1001);
+  await banner('The agent has ended.');
+  await spoken('The agent has ended.');
+  check('when it is tried again', /Next attempt in \d+ s|Trying/.test(await page.text('.banner')));
+  check('nothing can be sent', await page.evaluate("document.querySelector('.send').disabled"));
+  await page.picture('connection-ended');
+  server.refuse(503);
+  await page.click('.banner .link');
+  await banner('too many clients');
+  server.refuse(401);
+  await page.evaluate("document.querySelector('.banner .link')?.click()");
+  await banner('wants a token');
+  await page.until("document.querySelector('dialog[open] input')");
+  server.refuse(0);
+  server.silence(true);
+  await page.goto(server.url);
+  await banner('Connecting');
+  await page.picture('connecting');
+  server.silence(false);
+  server.cut(false);
+  await page.until("document.querySelector('.banner.back')?.innerText.includes('Connected again')", 15000);
+  await page.picture('connected-again');
+  await spoken('Connected again');
+  await page.until("!document.querySelector('.banner.shown')", 5000);
+}

@@ -16,7 +16,7 @@ export async function everythingTogether(page) {
   await page.picture('conversation-start');
   check('no sideways scrolling', await page.evaluate('document.documentElement.scrollWidth <= innerWidth'));
   same('exit code', await page.text('.tool[data-call=c4] .tool-note'), 'exit 101');
-  same('counted lines', await page.text('.tool[data-call=c3] .tool-note'), '+3 −2');
+  same('counted lines', await page.text('.tool[data-call=c3] .tool-note'), '+2 −1');
   check('colours of the terminal', await page.count('.tool[data-call=c4] .t-fg-1') > 0);
   same('an image of a tool', await page.count('.tool[data-call=c5] img.picture'), 1);
 }
@@ -109,6 +109,57 @@ export async function failuresAndRetries(page, agent) {
   same('asked to give up', agent.asked('abort_retry').length, 1);
 }
 
+export async function whatItDoesIsSaid(page, agent) {
+  const status = (words) => page.until(`document.querySelector('#status').innerText.includes('${words}')`);
+  const update = (event) => agent.say({ type: 'message_update', message: { role: 'assistant', content: [], timestamp: 1 }, assistantMessageEvent: event });
+  sayUser(agent, 'Go');
+  agent.say({ type: 'agent_start' });
+  await status('Working');
+  check('in the title, too', (await page.evaluate('document.title')).startsWith('●'));
+  agent.say({ type: 'message_start', message: { role: 'assistant', content: [], timestamp: 1 } });
+  update({ type: 'thinking_start', contentIndex: 0 });
+  update({ type: 'thinking_delta', contentIndex: 0, delta: 'Hm' });
+  await status('Thinking');
+  update({ type: 'thinking_end', contentIndex: 0, content: 'Hm' });
+  update({ type: 'text_start', contentIndex: 1 });
+  update({ type: 'text_delta', contentIndex: 1, delta: 'So' });
+  await status('Answering');
+  update({ type: 'toolcall_start', contentIndex: 2, id: 'w', toolName: 'write' });
+  update({ type: 'toolcall_delta', contentIndex: 2, delta: '{"path":"src/gear.rs","content":"fn' });
+  await status('Writing a tool call');
+  await page.until("document.querySelector('[data-call=w] .tool-subject')?.innerText === 'src/gear.rs'");
+  agent.say({ type: 'tool_execution_start', toolCallId: 'w', toolName: 'bash', args: { command: 'make' } });
+  await status('Running a command');
+  agent.say({ type: 'tool_execution_start', toolCallId: 'x', toolName: 'read', args: {} });
+  await status('Running 2 tools');
+  await page.until("/\\d s/.test(document.querySelector('.status-time').innerText)");
+  agent.say({ type: 'agent_end', messages: [], willRetry: false });
+  await page.until("document.querySelector('#status').hidden && !document.title.startsWith('●')");
+}
+
+export async function aPictureIsShownLarge(page) {
+  await page.until("document.querySelector('.picture-button')");
+  await page.click('.picture-button');
+  await page.until("document.querySelector('.picture-dialog[open] img')?.complete");
+  check('large', await page.evaluate("document.querySelector('.picture-dialog img').getBoundingClientRect().width > 100"));
+  await page.picture('picture');
+  await page.key('Escape');
+  await page.until("!document.querySelector('.picture-dialog')");
+}
+aPictureIsShownLarge.prepare = fill;
+
+export async function contextAndCost(page, agent) {
+  check('how full', await page.evaluate("document.querySelector('.meter').getAttribute('aria-label')") === 'Context: 43k of 200k tokens (21 %)');
+  await page.click('.meter');
+  await page.until("document.querySelector('.figures')");
+  const figures = await page.text('.figures');
+  for (const one of ['43k / 200k', '81k', '38k', '3.1k', '$0.18']) check(`${one} in ${figures}`, figures.includes(one));
+  await page.evaluate("document.querySelector('.menu').hidePopover()");
+  agent.first.percent = 86;
+  agent.say({ type: 'agent_end', messages: [], willRetry: false });
+  await page.until("document.querySelector('.meter').dataset.level === 'high'");
+}
+
 export async function compaction(page, agent) {
   sayUser(agent, 'one');
   sayUser(agent, 'two');
@@ -157,3 +208,47 @@ export async function aLongConversationIsAWindow(page) {
 aLongConversationIsAWindow.prepare = (agent) => {
   for (let i = 0; i < 2000; i += 1) agent.first.messages.push({ ...user(`question ${i}.`), timestamp: i }, { role: 'assistant', content: [{ type: 'text', text: `answer ${i}` }], stopReason: 'stop', timestamp: i });
 };
+
+const big = (agent) => {
+  for (let i = 0; i < 2500; i += 1) {
+    agent.first.messages.push({ ...user(`question ${i}.`), timestamp: i }, { role: 'assistant', content: [{ type: 'text', text: `answer ${i}` },
+      ...(i === 77 ? [{ type: 'toolCall', id: 'deep', name: 'bash', arguments: { command: 'make' } }] : [])], stopReason: 'stop', timestamp: i });
+    if (i === 77) agent.first.messages.push({ role: 'toolResult', toolCallId: 'deep', toolName: 'bash', content: [{ type: 'text', text: 'a needle in the output' }], isError: false, timestamp: i });
+  }
+};
+
+export async function searchingALongConversation(page) {
+  await page.focus('#field');
+  await page.key('f', 2);
+  await page.until("!document.querySelector('.find').hidden && document.activeElement === document.querySelector('.find input')");
+  await page.type('question 1203.');
+  await page.until("document.querySelector('.find-told').innerText === '1 of 1'");
+  const inView = (words) => `[...document.querySelectorAll('.item')].some((node) => node.innerText.includes(${JSON.stringify(words)}) && node.getBoundingClientRect().top > 0 && node.getBoundingClientRect().bottom < innerHeight)`;
+  await page.until(inView('question 1203.'));
+  await page.until("CSS.highlights.get('found-here')?.size === 1");
+  await page.picture('find');
+  await page.evaluate("(() => { const field = document.querySelector('.find input'); field.value = 'NEEDLE'; field.dispatchEvent(new Event('input')); })()");
+  await page.until("document.querySelector('[data-call=deep] .terminal')?.innerText.includes('a needle')");
+  check('few items in the document', await page.count('.item') < 200);
+  await page.evaluate("(() => { const field = document.querySelector('.find input'); field.value = 'answer 24'; field.dispatchEvent(new Event('input')); })()");
+  await page.until("document.querySelector('.find-told').innerText === '111 of 111'");
+  await page.key('Enter');
+  await page.until("document.querySelector('.find-told').innerText === '1 of 111'");
+  await page.until(inView('answer 24'));
+  await page.key('Escape');
+  await page.until("document.querySelector('.find').hidden && document.activeElement.id === 'field'");
+  await page.click('.jump');
+  await page.until("[...document.querySelectorAll('.item')].at(-1).innerText.includes('answer 2499')");
+}
+searchingALongConversation.prepare = big;
+
+export async function beginningAndEnd(page) {
+  await page.until("document.querySelectorAll('.item').length > 20");
+  await page.focus('#field');
+  await page.key('ArrowUp', 2);
+  await page.until("document.querySelector('.item').innerText.includes('question 0.')");
+  await page.key('ArrowDown', 2);
+  await page.until("[...document.querySelectorAll('.item')].at(-1).innerText.includes('answer 2499')");
+  check('at its end', await page.evaluate("(() => { const s = document.querySelector('#scroll'); return s.scrollHeight - s.scrollTop - s.clientHeight < 5; })()"));
+}
+beginningAndEnd.prepare = big;

@@ -5,7 +5,7 @@ import { check, same } from '../browser.mjs';
 import { fill } from '../scene.mjs';
 
 const NAMELESS = `[...document.querySelectorAll('button, input, textarea, a, [role=button], dialog, summary')].filter((node) => node.checkVisibility({ visibilityProperty: true }))
-  .filter((node) => !(node.getAttribute('aria-label') || node.getAttribute('aria-labelledby') || node.innerText?.trim() || node.title || node.placeholder)).map((node) => node.outerHTML.slice(0, 100))`;
+  .filter((node) => !(node.getAttribute('aria-label') || node.getAttribute('aria-labelledby') || node.textContent?.trim() || node.title || node.placeholder)).map((node) => node.outerHTML.slice(0, 100))`;
 
 async function readable(page, where) {
   await page.wait(250);

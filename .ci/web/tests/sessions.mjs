@@ -132,3 +132,95 @@ export async function anotherPageSwitches(page, agent) {
   await page.until("document.querySelectorAll('.user').length === 2");
   check('the address', (await page.evaluate('location.search')).includes('s-other'));
 }
+
+export async function aNewSessionInADirectory(page, agent) {
+  agent.folders = { '/home/ada/rack': ['crates', 'docs'], '/home/ada': ['gears', 'lab', 'rack'], '/home/ada/gears': ['site', 'wheel'], '/home/ada/gears/wheel': [], '/srv': ['data'] };
+  await side(page);
+  await page.click('[title="New session in a directory…"]');
+  await page.until("document.querySelectorAll('.folder').length === 2");
+  same('where one is', await page.evaluate("[...document.querySelectorAll('.crumb')].map((one) => one.innerText)"), ['~', 'rack']);
+  await page.picture('folders');
+  await page.evaluate("document.querySelector('.crumb').click()");
+  await page.until("document.querySelectorAll('.folder').length === 3");
+  await page.focus('.folder-dialog input');
+  await page.type('gea');
+  await page.until("document.querySelectorAll('.folder').length === 1");
+  await page.key('Enter');
+  await page.until("document.querySelectorAll('.folder').length === 2 && document.querySelector('.folder').innerText === 'site'");
+  await page.type('/nowhere');
+  await page.key('Enter');
+  await page.until("document.querySelector('.folders-trouble').innerText.includes('does not exist')");
+  await page.evaluate("document.querySelector('.folder-dialog input').value = ''");
+  await page.evaluate("[...document.querySelectorAll('.folder')].at(-1).click()");
+  await page.until("document.querySelector('.crumb[aria-current]').innerText === 'wheel'");
+  await page.click('.folder-dialog .primary');
+  await page.until("document.querySelector('.blank h1') && !document.querySelector('dialog')");
+  same('where', agent.asked('open_session')[0].cwd, '/home/ada/gears/wheel');
+}
+aNewSessionInADirectory.prepare = fill;
+
+const menuOf = async (page, id, words) => {
+  await page.evaluate(`document.querySelector('[data-id=${id}] .icon-button').click()`);
+  await page.until("document.querySelector('.menu:popover-open')");
+  await page.evaluate(`[...document.querySelectorAll('.menu-entry')].find((one) => one.textContent.includes('${words}')).click()`);
+};
+
+export async function deletingASession(page, agent) {
+  await side(page);
+  await menuOf(page, 'b2', 'Delete');
+  await page.until("document.querySelector('dialog .danger')");
+  await page.wait(250);
+  check('its name', (await page.text('dialog')).includes('Make the page readable'));
+  await page.picture('delete');
+  await page.key('Escape');
+  await page.until("!document.querySelector('dialog')");
+  same('nothing was deleted', agent.asked('delete_session').length, 0);
+  await menuOf(page, 'b2', 'Delete');
+  await page.until("document.querySelector('dialog .danger')");
+  await page.wait(250);
+  await page.click('dialog .danger');
+  await page.until("!document.querySelector('[data-id=b2]')");
+  same('which', agent.asked('delete_session').map((one) => one.sessionPath), ['/sessions/b2.jsonl']);
+  // One that is open, and shown, is closed first.
+  await side(page);
+  await page.click('[data-id=a1] .session-open');
+  await page.until("location.search.includes('a1')");
+  await side(page);
+  await menuOf(page, 'a1', 'Delete');
+  await page.until("document.querySelector('dialog .danger')");
+  await page.wait(250);
+  await page.click('dialog .danger');
+  await page.until("!document.querySelector('[data-id=a1]') && location.search.includes('s-first')");
+  same('both', agent.asked('delete_session').length, 2);
+  await page.evaluate("document.querySelector('[data-id=s-first] .icon-button').click()");
+  await page.until("document.querySelector('.menu:popover-open')");
+  check('not the first one of the agent', !(await page.text('.menu')).includes('Delete'));
+}
+deletingASession.prepare = fill;
+
+export async function anotherPageCloses(page, agent) {
+  await side(page);
+  await page.click('[data-id=a1] .session-open');
+  await page.until("location.search.includes('a1')");
+  agent.sessions.delete('h1');
+  agent.say({ type: 'session_closed', reason: 'closed', sessionId: 'a1' }, 'h1');
+  await page.until("location.search.includes('s-first') && document.querySelector('.toast')?.innerText.includes('closed elsewhere')");
+}
+anotherPageCloses.prepare = fill;
+
+export async function whatStandsIsThereAfterAReload(page) {
+  await page.until("document.querySelectorAll('.queued .queued-text').length === 2");
+  check('the retry', (await page.text('#status')).includes('2 of 3'));
+  check('a tool that runs', (await page.text('[data-call=t1] .terminal')).includes('half way'));
+  check('a command that runs', (await page.text('.shell .terminal')).includes('so far'));
+  check('what extensions show', (await page.text('.statuses')).includes('main') && (await page.text('.widget')).includes('Tests'));
+}
+whatStandsIsThereAfterAReload.prepare = (agent) => {
+  agent.first.running = true;
+  agent.first.queue = [{ id: '1', kind: 'steer', text: 'a', images: 0 }, { id: '2', kind: 'followUp', text: 'b', images: 0 }];
+  agent.first.messages.push(user('go'), { role: 'assistant', content: [{ type: 'toolCall', id: 't1', name: 'bash', arguments: { command: 'make' } }], stopReason: 'toolUse', timestamp: 1 });
+  agent.first.stands = { queue: { steering: ['a'], followUp: ['b'] }, retry: { attempt: 2, maxAttempts: 3, delayMs: 60000, errorMessage: 'busy' },
+    tools: [{ toolCallId: 't1', toolName: 'bash', args: { command: 'make' }, partialResult: { content: [{ type: 'text', text: 'half way' }] } }],
+    bash: [{ id: '1', bashId: 'b1', command: 'ls', output: 'so far' }],
+    shown: [{ id: '1', method: 'setStatus', statusKey: 'git', statusText: 'main' }, { id: '2', method: 'setWidget', widgetKey: 'w', widgetLines: ['Tests'] }] };
+};

@@ -16,13 +16,14 @@ mod rendered;
 pub mod resources;
 mod session;
 pub mod settings;
+mod standing;
 mod strings;
 mod trace;
 pub mod trust;
 
 pub use agent::{Agent, Maker, Options, SessionHome};
 pub use error::HostError;
-pub use hub::{AgentFor, Hub, Lane};
+pub use hub::{AgentFor, Hub, Keeping, Lane};
 pub use mail::{Mail, Mailbox, Slot, mailbox};
 pub use outbox::{ClientId, Origin, Outbox, Outgoing, WriterGone, outbox};
 pub use session::{Answer, Dialog, NoAnswer, Opening, Session, Show, Ui};

@@ -23,11 +23,47 @@ pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 /// Sessions that are open besides the first; more are refused.
 pub const OPEN_SESSIONS: usize = 4_096;
 
+/// Sessions that are asked whether they can be put away when another needs a place.
+pub const RETIRE_TRIES: usize = 8;
+
+/// How long a session may take to say whether it can be put away.
+pub const RETIRE_WAIT: Duration = Duration::from_millis(250);
+
+/// How long a session that is put away may take to end before it is opened again all the same.
+pub const GONE_WAIT: Duration = Duration::from_secs(15);
+
+/// How often it is looked for sessions that nobody uses, at least and at most.
+pub const SWEEP: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(30));
+
 /// Sessions that have been opened and are not known to the writer yet.
 pub const JOINING: usize = 16;
 
 /// Longest handle of a session, in bytes.
 pub const HANDLE: usize = 64;
+
+/// How long a directory may take to be listed.
+pub const LIST_WAIT: Duration = Duration::from_secs(5);
+
+/// Directories that are listed of one directory.
+pub const LISTED_DIRECTORIES: usize = 10_000;
+
+/// How long files are looked for while somebody types.
+pub const FIND_WAIT: Duration = Duration::from_millis(200);
+
+/// Files that are answered unless another number is asked for.
+pub const FOUND_FILES: usize = 50;
+
+/// Files that are answered at most.
+pub const FOUND_FILES_MAX: usize = 500;
+
+/// Clients that look for files at the same time.
+pub const LOOKING: usize = 16;
+
+/// Bytes of a running shell command's output that are kept for clients that come later.
+pub const RUNNING_OUTPUT: usize = 64 << 10;
+
+/// Statuses, widgets and titles that are kept for them.
+pub const SHOWN: usize = 256;
 
 /// How long sessions may take to say what they are.
 pub const DESCRIBE_WAIT: Duration = Duration::from_secs(2);

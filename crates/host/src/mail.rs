@@ -13,9 +13,11 @@ use wire::{Command, Lane, Response};
 
 use crate::limits;
 use crate::outbox::{ClientId, Origin};
+use crate::session::Retired;
 
 /// A thing for the session to deal with.
 #[derive(Debug)]
+#[expect(private_interfaces, reason = "only the hub puts a session away")]
 pub enum Mail {
     /// A command.
     Command(Origin, Command),
@@ -27,6 +29,8 @@ pub enum Mail {
     Reject(ClientId, Response),
     /// The hub wants to know what the session is.
     Describe(oneshot::Sender<OpenSession>),
+    /// The hub wants to put the session away. It ends if it says what is needed to go on later.
+    Retire(oneshot::Sender<Option<Box<Retired>>>),
 }
 
 impl Mail {
@@ -36,7 +40,7 @@ impl Mail {
         match self {
             Self::Command(_, command) => command.lane() == Lane::Control,
             Self::Reject(..) | Self::Connection(..) => false,
-            Self::Describe(_) | Self::Frame(_) => true,
+            Self::Describe(_) | Self::Frame(_) | Self::Retire(_) => true,
         }
     }
 }
@@ -57,8 +61,17 @@ impl Letter {
     pub(crate) fn command(&self) -> Option<&Command> {
         match &self.mail {
             Mail::Command(_, command) => Some(command),
-            Mail::Connection(..) | Mail::Reject(..) | Mail::Describe(_) | Mail::Frame(_) => None,
+            Mail::Connection(..)
+            | Mail::Reject(..)
+            | Mail::Describe(_)
+            | Mail::Retire(_)
+            | Mail::Frame(_) => None,
         }
+    }
+
+    /// Is it nothing that anybody wants of a session: an answer to a question, a line that was no command?
+    pub(crate) fn is_answer(&self) -> bool {
+        !matches!(self.mail, Mail::Command(..) | Mail::Connection(..))
     }
 
     pub(crate) fn frame(&self) -> Option<&Frame> {

@@ -11,6 +11,7 @@ use wire::ui::UiMethod;
 use wire::{Command, Event, Reply, Response};
 
 use crate::rendered::Rendered;
+use crate::standing::Standing;
 use crate::trace::Trace;
 
 /// Something to be written.
@@ -56,6 +57,8 @@ pub struct Outbox {
     /// Do events still interest anybody?
     is_heard: bool,
     trace: Trace,
+    /// What was told and still stands.
+    standing: Standing,
     /// Which questions reach somebody; one for all sessions of a connection.
     rendered: Rendered,
 }
@@ -69,6 +72,7 @@ pub fn outbox(capacity: usize) -> (Outbox, mpsc::Receiver<Outgoing>) {
             queue,
             is_heard: true,
             trace: Trace::default(),
+            standing: Standing::default(),
             rendered: Rendered::default(),
         },
         receiver,
@@ -160,13 +164,20 @@ impl Outbox {
         &self.trace
     }
 
+    /// What was told and still stands.
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.standing
+    }
+
     /// Sends an event from the session. A writer that is gone is no error there: the process is about to end then.
     pub(crate) async fn tell(&self, event: Event) {
         self.trace.saw(&event);
         if !self.is_heard {
             return;
         }
-        let _gone = self.event(Arc::new(event)).await;
+        let event = Arc::new(event);
+        self.standing.saw(&event);
+        let _gone = self.event(event).await;
     }
 
     /// Passes a command of the connection on.

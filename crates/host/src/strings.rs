@@ -51,6 +51,8 @@ pub(crate) const FIRST_STAYS: &str = "The first session cannot be closed; it end
 pub(crate) const CLOSED: &str = "The session was closed";
 /// Sessions are being closed.
 pub(crate) const ENDING: &str = "The process is ending";
+/// A directory could not be read in time.
+pub(crate) const LIST_TOO_SLOW: &str = "The directory did not answer in time";
 /// Sessions did not say what they are.
 pub(crate) const NO_ANSWER: &str = "The sessions did not answer in time";
 
@@ -72,6 +74,27 @@ pub(crate) fn bad_handle(limit: usize) -> String {
 /// Too many sessions.
 pub(crate) fn too_many_sessions(limit: usize) -> String {
     format!("{limit} sessions are open already; close_session ends one")
+}
+
+/// Too many sessions, and none that could be put away.
+pub(crate) fn all_busy(limit: usize) -> String {
+    format!("{limit} sessions are open already and none of them is at rest; close_session ends one")
+}
+
+/// A session that was put away cannot be taken up again.
+pub(crate) fn cannot_go_on(handle: &str, file: Option<&str>, error: &str) -> String {
+    let file = file.unwrap_or("no file");
+    format!("Session {handle} was put away while nobody used it ({file}) and cannot be opened again: {error}")
+}
+
+/// A file that is no session of this agent.
+pub(crate) fn not_our_session(path: &std::path::Path) -> String {
+    format!("Not a session of this agent: {}", path.display())
+}
+
+/// A session that somebody has open.
+pub(crate) fn session_is_open(path: &std::path::Path) -> String {
+    format!("The session is open: {}", path.display())
 }
 
 /// A working directory that is not there.

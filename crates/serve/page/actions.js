@@ -2,11 +2,14 @@
 // export, compact. Each is a command or two to the agent and what follows from its answer.
 
 import { CommandError } from './net/connection.js';
-import { textOf } from './lib/format.js';
-import { el } from './lib/dom.js';
+import { oneLine, textOf } from './lib/format.js';
+import { copyText, el, icon } from './lib/dom.js';
 import { askSure, askText } from './view/dialogs.js';
+import { chooseFolder } from './view/folders.js';
 import { openMenu } from './view/menu.js';
 import { showHelp } from './view/help.js';
+import { asMarkdown } from './lib/plain.js';
+import { canNotify, notifies, setNotifies } from './view/notify.js';
 import { nextTheme, setTheme, theme } from './view/theme.js';
 import { toast } from './view/toasts.js';
 import { showTree } from './view/tree.js';
@@ -19,6 +22,7 @@ export class Actions {
     /** Slash commands of the page itself. */
     this.own = new Map([
       ['new', () => app.create().catch((error) => app.failed(error))],
+      ['new-in', () => this.createElsewhere()],
       ['name', (rest) => (rest ? this.setName(rest) : this.rename(null))],
       ['compact', (rest) => this.compact(rest)],
       ['tree', () => this.tree()],
@@ -32,7 +36,7 @@ export class Actions {
   /** Our commands and the agent's, for the list that `/` opens. */
   commandList() {
     const own = [
-      { name: 'new', description: 'Open a new session' }, { name: 'name', description: 'Name this session', takesText: true },
+      { name: 'new', description: 'Open a new session' }, { name: 'new-in', description: 'Open a new session in another directory' }, { name: 'name', description: 'Name this session', takesText: true },
       { name: 'compact', description: 'Summarise the older part of the conversation', takesText: true }, { name: 'tree', description: 'Show the branches' },
       { name: 'export', description: 'Write the session as a page', takesText: true }, { name: 'clone', description: 'Go on in a copy' },
       { name: 'theme', description: 'Light, dark, system' }, { name: 'help', description: 'Keyboard shortcuts' },
@@ -42,6 +46,24 @@ export class Actions {
     }));
     const taken = new Set(theirs.map((command) => command.name));
     return [...theirs, ...own.filter((command) => !taken.has(command.name))];
+  }
+
+  /** Files of the session's directory that fit what is typed after `@`. */
+  async files(query) {
+    try {
+      return (await this.app.ask({ type: 'find_files', query, limit: 50 }, this.app.current, 5000)).files || [];
+    } catch {
+      return null;
+    }
+  }
+
+  /** A new session in a directory that is asked for. */
+  async createElsewhere() {
+    const { app } = this;
+    const recent = [...new Set([...app.open, ...app.listed].map((one) => one.cwd).filter((cwd) => typeof cwd === 'string' && cwd))];
+    const start = app.open.find((one) => (one.session || '') === app.current)?.cwd || '';
+    const cwd = await chooseFolder({ start, recent, list: (path) => app.ask({ type: 'list_directory', path }) });
+    if (cwd) await app.create(cwd).catch((error) => app.failed(error));
   }
 
   /** Says something. False: it was not taken, and is to be kept. */
@@ -107,6 +129,13 @@ export class Actions {
     } catch (error) { app.failed(error); }
   }
 
+  /** Deletes a session, if that is meant. */
+  async remove(row) {
+    const name = oneLine(row.name || row.first, 120) || 'New session';
+    if (!await askSure('Delete this session?', `“${name}” is moved to the trash folder beside the sessions.`, 'Delete', { danger: true })) return;
+    await this.app.remove(row.path).catch((error) => this.app.failed(error));
+  }
+
   async openFile(path) {
     const { app } = this;
     try {
@@ -126,6 +155,13 @@ export class Actions {
   async exportSession(outputPath = '') {
     const answer = await this.app.tryAsk({ type: 'export_html', ...(outputPath ? { outputPath } : {}) });
     if (answer) toast('info', `Written to ${answer.path}`);
+  }
+
+  /** The whole conversation into the clipboard. */
+  async copyAll() {
+    const { items, tools } = this.app.session;
+    if (await copyText(asMarkdown(items, tools))) toast('info', 'The conversation is in the clipboard.');
+    else toast('warning', 'The browser does not let the page copy.');
   }
 
   async tree() {
@@ -183,23 +219,25 @@ export class Actions {
       { label: 'Branches…', icon: 'tree', pick: () => this.tree() },
       { label: 'Go on in a copy', icon: 'fork', pick: () => this.clone() },
       { label: 'Export as a page', icon: 'export', pick: () => this.exportSession() },
+      { label: 'Find…', icon: 'search', pick: () => this.parts.find() },
+      { label: 'Copy as Markdown', icon: 'copy', pick: () => this.copyAll() },
       { label: 'Compact now', icon: 'shrink', pick: () => this.compact('') },
       app.current ? { label: 'Close session', icon: 'close', pick: () => app.shut(app.current).catch((error) => app.failed(error)) } : null,
       { label: 'As the system', group: 'Theme', icon: 'more', checked: chosen === 'system', pick: () => setTheme('system') },
       { label: 'Light', group: 'Theme', icon: 'sun', checked: chosen === 'light', pick: () => setTheme('light') },
       { label: 'Dark', group: 'Theme', icon: 'moon', checked: chosen === 'dark', pick: () => setTheme('dark') },
-      'Notification' in globalThis && Notification.permission === 'default'
-        ? { label: 'Notify me when it is done', group: 'Help', icon: 'warn', pick: () => Notification.requestPermission() } : null,
-      { label: 'Keyboard shortcuts', group: 'Help', icon: 'help', hint: '?', pick: showHelp },
+      canNotify() ? { label: 'Notify me when it is done', group: 'Page', icon: 'bell', checked: notifies(), pick: () => setNotifies(!notifies()) } : null,
+      { label: 'Keyboard shortcuts', group: 'Page', icon: 'help', hint: '?', pick: showHelp },
     ].filter(Boolean);
     openMenu(this.parts.moreButton(), { title: 'Session', entries });
   }
 }
 
 /** What an empty conversation shows. */
-export function emptyPage(app, composer) {
+export function emptyPage(app, composer, choose) {
   const hints = ['What does this project do?', 'Find and fix a failing test', 'Review my uncommitted changes'];
   return el('div.blank-inner', {}, el('span.brand-mark.large', { aria: { hidden: true } }), el('h1', { text: 'What shall we build?' }),
-    el('p', { text: app.open.find((one) => (one.session || '') === app.current)?.cwd || '' }),
+    el('button.place', { type: 'button', title: 'Start in another directory', onclick: choose }, icon('folder'),
+      el('span', { text: app.open.find((one) => (one.session || '') === app.current)?.cwd || '' })),
     el('div.hints', {}, ...hints.map((text) => el('button.hint', { type: 'button', text, onclick: () => { composer.set(text); composer.field.focus(); } }))));
 }

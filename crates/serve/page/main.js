@@ -14,7 +14,9 @@ import { QueueView } from './view/queue.js';
 import { SideBar } from './view/sidebar.js';
 import { StatusLine, showExtras } from './view/status.js';
 import { announce, toast } from './view/toasts.js';
+import { tell } from './view/notify.js';
 import { Transcript } from './view/transcript.js';
+import { Find } from './view/find.js';
 import { listenToKeys } from './view/help.js';
 import { tint } from './view/theme.js';
 import { followViewport } from './view/viewport.js';
@@ -24,6 +26,7 @@ const find = (id) => document.getElementById(id);
 const app = new App({ address: socketAddress, refusal, wanted: new URL(location.href).searchParams.get('session') });
 
 const actions = new Actions(app, {
+  find: () => finder.open(),
   composer: () => composer, nameButton: () => find('name'), moreButton: () => find('more'),
 });
 const composer = new Composer(find('composer'), {
@@ -31,20 +34,24 @@ const composer = new Composer(find('composer'), {
   shell: (command, hidden) => actions.shell(command, hidden),
   stop: () => actions.stop(),
   commands: () => actions.commandList(),
+  files: (query) => actions.files(query),
   own: actions.own,
 });
-const transcript = new Transcript(find('scroll'), { onedit: (item) => actions.forkAt(item), empty: () => emptyPage(app, composer) });
+const transcript = new Transcript(find('scroll'), { onedit: (item) => actions.forkAt(item), empty: () => emptyPage(app, composer, () => actions.createElsewhere()) });
+const finder = new Find(find('scroll'), transcript);
 const banner = new Banner(find('banner'), { connect: () => app.connection.connect() });
 const side = new SideBar(find('side'), {
   show: (handle) => app.show(handle).catch((error) => app.failed(error)),
   openFile: (path) => actions.openFile(path),
   create: (cwd) => app.create(cwd).catch((error) => app.failed(error)),
+  createElsewhere: () => actions.createElsewhere(),
   rename: (row) => actions.rename(row),
+  remove: (row) => actions.remove(row),
   close: (handle) => app.shut(handle).catch((error) => app.failed(error)),
 });
 const pickers = new Pickers(composer.tools, { app, compact: () => actions.compact('') });
 const status = new StatusLine(find('status'), { abortRetry: () => app.tryAsk({ type: 'abort_retry' }), abort: () => actions.stop() });
-const queue = new QueueView(find('queue'), { ask: (command) => app.tryAsk(command), restore: (text) => composer.set(text) });
+const queue = new QueueView(find('queue'), { ask: (command) => app.tryAsk(command), restore: (text) => composer.add(text) });
 const questions = new Questions({
   answer: (id, answer) => {
     const handle = app.current;
@@ -83,7 +90,7 @@ function showTodoList(session) {
 
 function composing(session) {
   return {
-    running: session.running || Boolean(session.compacting), online: app.connection.phase === 'open',
+    running: session.running || Boolean(session.compacting), online: app.isReady,
     hasShell: [...session.shells.values()].some((item) => item.pending),
   };
 }
@@ -92,6 +99,7 @@ app.on('phase', ({ phase, retryAt }) => {
   banner.update(phase, retryAt);
   composer.update(composing(app.session));
 });
+app.on('ready', () => composer.update(composing(app.session)));
 app.on('show', (session) => {
   transcript.show(session);
   composer.show(session);
@@ -110,16 +118,24 @@ app.on('change', ({ session, changes }) => {
   if (changes.parts.has('all')) { composer.show(session); address(session); }
   if (changes.parts.has('editor')) composer.set(changes.editorText);
   if (changes.openUrl) openUrl(changes.openUrl);
+  if (changes.parts.has('dialogs') && session.dialogs.length) tell('Pinion asks', oneLine(session.dialogs[0].title, 200));
   if (changes.parts.has('settled')) finished(session);
   else if (changes.parts.has('status')) announce(session.retry ? session.retry.error : session.compacting ? 'Compacting' : session.running ? 'Working' : '');
 });
 app.on('elsewhere', ({ session }) => elsewhere(session));
 app.on('open', () => { side.update(app); showName(find('name'), app); });
+app.on('over', ({ handle }) => {
+  if (handle === app.current) return;
+  app.unread.add(handle);
+  side.update(app);
+  tell('Pinion is done', 'in another session', () => app.show(handle).catch((error) => app.failed(error)));
+});
 app.on('commands', () => composer.completion.look());
 app.on('notes', (notes) => { for (const note of notes) toast(note.level, note.text); });
 
 /** A question in a session that is not shown. */
 function elsewhere(session) {
+  tell('Pinion asks', 'Another session waits for an answer.', () => app.show(session.handle).catch((error) => app.failed(error)));
   const button = document.createElement('button');
   button.type = 'button';
   button.className = 'link';
@@ -151,9 +167,8 @@ function finished(session) {
   const answer = session.items.findLast((item) => item.role === 'assistant');
   const text = answer ? oneLine(textOf(answer.message.content), 240) : '';
   announce(answer?.message.stopReason === 'error' ? `Failed: ${oneLine(answer.message.errorMessage, 200)}` : text || 'Done');
-  if (document.hidden && 'Notification' in globalThis && Notification.permission === 'granted') {
-    try { new Notification('Pinion is done', { body: text, tag: 'pinion-done', icon: './icon-192.png' }); } catch { /* not here */ }
-  }
+  if (document.hidden) { app.unseen = true; showName(find('name'), app); }
+  tell(answer?.message.stopReason === 'error' ? 'Pinion failed' : 'Pinion is done', text);
 }
 
 fill(find('menu'), icon('menu'));
@@ -162,12 +177,16 @@ find('menu').addEventListener('click', () => side.toggle());
 find('name').addEventListener('click', () => actions.rename(null));
 find('more').addEventListener('click', () => actions.sessionMenu());
 listenToKeys({
-  search: () => side.focusSearch(), side: () => side.toggle(), create: () => app.create().catch((error) => app.failed(error)),
+  search: () => side.focusSearch(), find: () => (transcript.isPart && !finder.isOpen ? () => finder.open() : null), side: () => side.toggle(), create: () => app.create().catch((error) => app.failed(error)),
   model: () => pickers.pickModel(), start: () => transcript.toStart(), end: () => transcript.toEnd(true),
   stop: () => { if (app.session.running) actions.stop(); }, type: () => composer.field.focus(),
 });
 addEventListener('online', () => app.connection.wake());
-document.addEventListener('visibilitychange', () => { if (!document.hidden) app.connection.wake(); });
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) return;
+  app.connection.wake();
+  if (app.unseen) { app.unseen = false; showName(find('name'), app); }
+});
 addEventListener('pageshow', (event) => { if (event.persisted) app.connection.wake(); });
 tint();
 followViewport();

@@ -75,15 +75,26 @@ impl Lanes {
                 Poll::Pending => {}
             }
         }
-        match self.queues.poll_next_unpin(context) {
-            Poll::Ready(Some(Said::Item(session, item))) => Poll::Ready(Some(Said::Item(session, item))),
-            Poll::Ready(other) => match other {
+        loop {
+            let said = match self.queues.poll_next_unpin(context) {
+                Poll::Ready(said) => said,
+                Poll::Pending => return Poll::Pending,
+            };
+            return match said {
                 // While somebody may still join it is not over.
                 None if self.joining.is_some() => Poll::Pending,
-                other => Poll::Ready(other),
-            },
-            Poll::Pending => Poll::Pending,
+                // A session of this name is there again already: to those who write it is one.
+                Some(Said::Left(session)) if self.has(&session) => continue,
+                said => Poll::Ready(said),
+            };
         }
+    }
+
+    /// Does a session of this name still have something to say?
+    fn has(&self, session: &Arc<str>) -> bool {
+        self.queues
+            .iter()
+            .any(|queue| queue.session.as_ref() == Some(session))
     }
 }
 

@@ -71,13 +71,18 @@ pub const WEB_CONNECTIONS: usize = 2_000;
 /// Connections beyond those that are told so and heard out at the same time; the others are told and closed.
 pub const WEB_REFUSALS: usize = 200;
 
-/// TLS handshakes under way at the same time; the others wait, but no longer than [`WEB_HEAD_WAIT`].
-pub const WEB_HANDSHAKES: usize = 64;
+/// TLS handshakes under way at the same time, each no longer than [`WEB_HEAD_WAIT`]; more are closed. Fewer than
+/// [`WEB_CONNECTIONS`], so that connections that say nothing cannot take all places.
+pub const WEB_HANDSHAKES: usize = 1_000;
+
 /// Connections that may wait until they are accepted.
 pub const WEB_BACKLOG: i32 = 4_096;
 
 /// Bytes of events that a web door keeps for clients that read slowly or come back.
 pub const WEB_LOG_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of events that it keeps while a client that is there has not read them: two events with a long message each.
+pub const WEB_UNREAD_BYTES: usize = 80 * 1024 * 1024;
 
 /// Events that it keeps for them.
 pub const WEB_LOG_ENTRIES: usize = 20_000;

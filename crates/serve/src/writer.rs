@@ -102,7 +102,7 @@ pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: 
         sink.write(batch).await?;
         match filled {
             Filled::Enough => {}
-            Filled::Before(item) => carried = Some(item),
+            Filled::Before(item) => carried = Some(*item),
             Filled::UpTo(waiting) => {
                 sink.flush().await?;
                 // Who asked may have given up.
@@ -148,7 +148,7 @@ enum Filled {
     /// It is large enough, or there is nothing more.
     Enough,
     /// This begins the next one.
-    Before(Said),
+    Before(Box<Said>),
     /// Somebody waits until everything up to here was written.
     UpTo(oneshot::Sender<()>),
 }
@@ -171,7 +171,7 @@ fn fill(
                 match item {
                     Outgoing::Event(event) => {
                         if connection.clears_the_way(from, &event, now, batch) {
-                            return Filled::Before(Said::Item(session, Outgoing::Event(event)));
+                            return Filled::Before(Box::new(Said::Item(session, Outgoing::Event(event))));
                         }
                         connection.event(from, &event, now, batch);
                     }

@@ -9,6 +9,7 @@ mod append;
 mod cache;
 mod context;
 mod damage;
+mod discard;
 mod error;
 pub mod export;
 mod forest;
@@ -34,10 +35,13 @@ mod tree;
 
 pub use context::Context;
 pub use damage::{Damage, SkipReason, SkippedLine};
+pub use discard::{TRASH, discard};
 pub use error::{Result, StoreError};
 pub use fork::ForkScope;
 pub use header::new_header;
-pub use list::{FoundSession, Listing, check_session, find_by_id_prefix, list, list_all, most_recent, working_directory};
+pub use list::{
+    FoundSession, Listing, check_session, find_by_id_prefix, list, list_all, most_recent, working_directory,
+};
 pub use log::{Durability, SessionLog};
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};

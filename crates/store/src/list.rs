@@ -55,7 +55,12 @@ pub fn list(dir: &Path, listing: Listing<'_>) -> Result<Vec<SessionSummary>> {
 /// When the root cannot be read.
 pub fn list_all(root: &Path, listing: Listing<'_>) -> Result<Vec<SessionSummary>> {
     let mut files = Vec::new();
-    for dir in entries(root)?.into_iter().filter(|path| path.is_dir()) {
+    let is_hidden = |path: &Path| {
+        path.file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+    };
+    let dirs = entries(root)?.into_iter();
+    for dir in dirs.filter(|path| !is_hidden(path) && path.is_dir()) {
         // One directory that cannot be read must not hide all others.
         files.extend(session_files(&dir).unwrap_or_default());
     }

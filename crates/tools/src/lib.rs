@@ -33,5 +33,6 @@ pub use path::real_path;
 pub use reaper::guardian;
 pub use reaper::{GuardianLaunch, Reaper};
 pub use sandbox::Sandbox;
+pub use search::complete::{Completed, Fitting, complete};
 pub use toolbox::Toolbox;
 pub use validate::ForeignSchema;

@@ -26,6 +26,10 @@ pub const LS_LIMIT: usize = 500;
 pub const LS_SCAN_MAX: usize = 200_000;
 /// Largest limit a model may ask of grep, find and ls.
 pub const LIMIT_MAX: usize = 1_000_000;
+/// Directory levels that completion looks at before what is deeper.
+pub const COMPLETE_NEAR: usize = 3;
+/// Entries that completion looks at.
+pub const COMPLETE_SCAN_MAX: usize = 400_000;
 /// Directory levels grep and find descend.
 pub const WALK_DEPTH: usize = 256;
 

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::message::Message;
+use crate::reply::Queues;
 use crate::state::SessionState;
 use crate::table::Command;
+use crate::tool::ToolResult;
 #[cfg(feature = "schema")]
 use crate::ui::UiMethod;
 use crate::ui::UiRequest;
@@ -51,13 +53,16 @@ pub struct HelloParams {
 }
 
 /// Parameters of `replay`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReplayParams {
     /// The last number that arrived. Without it there is no replay, only a snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
+    /// The `instanceId` of the process that the number comes from. Of another process than this one all events are gone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<String>,
 }
 
 /// A command as `get_protocol` lists it.
@@ -149,6 +154,10 @@ pub struct Welcome {
     pub sequence: bool,
     /// Number of the last event that was sent; 0 before the first.
     pub last_seq: u64,
+    /// Says which process this is, where clients connect to it and may come back to another one: numbers of events mean
+    /// nothing beyond it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
     /// Seconds of silence before a heartbeat; null: there is none.
     pub heartbeat: Option<u64>,
     /// Handles of the sessions whose events are sent; null: all of them.
@@ -172,6 +181,74 @@ pub struct Snapshot {
     /// Questions that wait for an answer, as their frames had them; absent when there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dialogs: Vec<UiRequest>,
+    /// The retry that waits; absent when there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<WaitingRetry>,
+    /// Texts that wait in the queues, as `queue_update` has them; absent when there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queues>,
+    /// Tool calls that run; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<RunningTool>,
+    /// `bash` commands of clients that run; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub bash: Vec<RunningBash>,
+    /// Statuses, widgets and the title as they were set last, as their frames had them; absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shown: Vec<UiRequest>,
+}
+
+/// A retry that waits, as `auto_retry_start` told it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingRetry {
+    /// 1 for the first retry.
+    pub attempt: u32,
+    /// How many there may be.
+    pub max_attempts: u32,
+    /// What is left of the wait, in milliseconds.
+    pub delay_ms: u64,
+    /// Why the run failed.
+    pub error_message: String,
+}
+
+/// A tool call that runs, as its events told it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunningTool {
+    /// Id of the call.
+    pub tool_call_id: String,
+    /// The tool.
+    pub tool_name: String,
+    /// Arguments as the model wrote them.
+    pub args: Map<String, Value>,
+    /// The call whose tool made this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_tool_call_id: Option<String>,
+    /// Everything so far; absent before the first update.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partial_result: Option<ToolResult>,
+}
+
+/// A `bash` command of a client that runs, as `bash_execution_start` told it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunningBash {
+    /// Id of the command, when it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Value>,
+    /// Which run of a command this is.
+    pub bash_id: String,
+    /// The command line.
+    pub command: String,
+    /// True keeps it from the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exclude_from_context: Option<bool>,
+    /// What it printed so far; the end of it when that is much.
+    pub output: String,
 }
 
 /// Answer of `replay`. The events that it names follow at once, with the numbers they had.
@@ -183,6 +260,9 @@ pub struct Replayed {
     pub events: usize,
     /// Number of the last event before this answer. With a snapshot: what it stands for, and where to go on.
     pub last_seq: u64,
+    /// Says which process this is, as in the answer of `hello`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_id: Option<String>,
     /// The session as it is, when the events are gone or none were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,

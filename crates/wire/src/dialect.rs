@@ -62,6 +62,14 @@ const OLD_ROLES: [&str; 10] = [
     "fileMention",
 ];
 
+/// Events for sessions that have several clients.
+const FOR_SEVERAL: [&str; 4] = [
+    "bash_execution_start",
+    "bash_execution_end",
+    "connected",
+    "session_closed",
+];
+
 impl Dialect {
     /// All of them: the undecided one, then those of the family, oldest first.
     pub const ALL: [Self; 9] = [
@@ -215,6 +223,13 @@ impl Dialect {
     #[must_use]
     pub const fn counts_bash_output(self) -> bool {
         matches!(self, Self::OmpNow | Self::Xcsh)
+    }
+
+    /// Is an event told to clients of this dialect that never asked for it by name? Several clients of one session are only
+    /// there in the web dialect; what one of them does the others learn from these.
+    #[must_use]
+    pub fn sends_unasked(self, event: &str) -> bool {
+        matches!(self, Self::Web) || !FOR_SEVERAL.contains(&event)
     }
 
     /// Row 28: are `setTitle` requests sent? `PI_RPC_EMIT_TITLE` asks for them where they are not.

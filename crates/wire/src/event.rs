@@ -13,6 +13,7 @@ use crate::mcp::McpServer;
 use crate::message::Message;
 use crate::model::ThinkingLevel;
 use crate::rule::Rule;
+use crate::state::BashResult;
 use crate::todo::OpenTodo;
 use crate::tool::ToolResult;
 use crate::ui::UiRequest;
@@ -115,6 +116,17 @@ pub enum ChangeReason {
     Tree,
 }
 
+/// Why a session is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum CloseReason {
+    /// `close_session`.
+    Closed,
+    /// Nobody has used it for long, or others needed its place. Its handle stays: the next command to it opens it again.
+    Evicted,
+}
+
 /// What a summary is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -157,6 +169,16 @@ pub enum Event {
     Ready {
         /// Version of the agent.
         version: String,
+    },
+    /// First frame for a client of a web door that said where it wants to go on (`after=`, `instance=`). It has no `seq`.
+    Connected {
+        /// Says which process this is; numbers of events mean nothing beyond it.
+        instance_id: String,
+        /// True: every event after the number that the client named follows. False: some of them are gone, or were another
+        /// process's, and only `replay` has the session as it is.
+        is_complete: bool,
+        /// Where the client now is: the number that it named, or that of the newest event.
+        last_seq: u64,
     },
     /// A run begins; a retry is a run of its own.
     AgentStart,
@@ -337,6 +359,16 @@ pub enum Event {
         /// Messages in the conversation.
         message_count: usize,
     },
+    /// A session other than the first is closed. Told in the web dialect, and to clients that name it with `hello`.
+    SessionClosed {
+        /// Why.
+        reason: CloseReason,
+        /// Session id.
+        session_id: String,
+        /// Its file, which may not exist; absent without persistence.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        session_file: Option<String>,
+    },
     /// The request for a summary failed and will be made again after a wait (pi-1.5-delta.md 5).
     SummarizationRetryScheduled {
         /// 1 for the first retry.
@@ -394,13 +426,48 @@ pub enum Event {
         /// The entry.
         entry: Arc<Entry>,
     },
+    /// A `bash` command of some client begins. Told in the web dialect, and to clients that name it with `hello`.
+    BashExecutionStart {
+        /// Id of the command, when it had one; commands of other clients may have the same.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<Value>,
+        /// Which run of a command this is; no other of the session has the same.
+        bash_id: String,
+        /// The command line.
+        command: String,
+        /// True keeps it from the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exclude_from_context: Option<bool>,
+    },
     /// A `bash` command printed something.
     BashExecutionUpdate {
         /// Id of the command, when it had one.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
+        /// Which run of a command printed it; only in the web dialect.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        bash_id: Option<String>,
         /// What it printed.
         delta: String,
+    },
+    /// A `bash` command ended, or could not be started. Told where its start is told.
+    BashExecutionEnd {
+        /// Id of the command, when it had one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        id: Option<Value>,
+        /// Which run of a command this is.
+        bash_id: String,
+        /// The command line.
+        command: String,
+        /// True keeps it from the model.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        exclude_from_context: Option<bool>,
+        /// How it ended.
+        #[serde(flatten)]
+        result: BashResult,
+        /// Why it could not be started.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
     },
     /// Rules matched the answer that streams in: it is stopped, the model is told them, and another run follows
     /// (dialects.md 8).

@@ -19,6 +19,7 @@ macro_rules! names {
 
 names! {
     Ready = "ready";
+    Connected = "connected";
     AgentStart = "agent_start";
     AgentEnd = "agent_end";
     AgentSettled = "agent_settled";
@@ -32,6 +33,7 @@ names! {
     ToolExecutionEnd = "tool_execution_end";
     QueueUpdate = "queue_update";
     SessionChanged = "session_changed";
+    SessionClosed = "session_closed";
     HostToolCall = "host_tool_call";
     TtsrTriggered = "ttsr_triggered";
     TodoReminder = "todo_reminder";
@@ -51,7 +53,9 @@ names! {
     ThinkingLevelChanged = "thinking_level_changed";
     SessionInfoChanged = "session_info_changed";
     EntryAppended = "entry_appended";
+    BashExecutionStart = "bash_execution_start";
     BashExecutionUpdate = "bash_execution_update";
+    BashExecutionEnd = "bash_execution_end";
     Notice = "notice";
     SessionDamage = "session_damage";
     McpServersChange = "mcp_servers_change";

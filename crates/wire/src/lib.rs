@@ -16,6 +16,7 @@ mod event_name;
 pub mod extra;
 pub mod hosted;
 pub mod limits;
+pub mod looking;
 pub mod mcp;
 pub mod message;
 pub mod model;

@@ -11,6 +11,7 @@ use crate::connection::{Protocol, Replayed, Welcome};
 use crate::entry::Entry;
 use crate::event::CompactionResult;
 use crate::hosted::{HostToolNames, HostUriSchemes};
+use crate::looking::{DeletedSession, Directory, FoundFiles};
 use crate::mcp::McpServers;
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
@@ -350,6 +351,9 @@ pub struct OpenSession {
     pub is_streaming: bool,
     /// Messages in its conversation.
     pub message_count: usize,
+    /// True: it was put away because nobody used it; the next command to it opens it again. Absent otherwise.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub evicted: bool,
 }
 
 /// Answer of `list_open_sessions`.
@@ -471,6 +475,9 @@ pub enum Reply {
     Sessions(Sessions),
     OpenedSession(Box<OpenedSession>),
     OpenSessions(OpenSessions),
+    Directory(Directory),
+    FoundFiles(FoundFiles),
+    DeletedSession(DeletedSession),
     Commands(Commands),
     ContextUsage(ContextUsageReply),
     Todos(Todos),

@@ -13,6 +13,7 @@ use crate::command::{
     ThinkingParams, TodosParams,
 };
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
+use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
 
 /// How a command is scheduled (DESIGN.md, "The house").
@@ -121,6 +122,8 @@ macro_rules! commands {
 use crate::connection::{Protocol, Replayed, Welcome};
 #[cfg(feature = "schema")]
 use crate::hosted::{HostToolNames, HostUriSchemes};
+#[cfg(feature = "schema")]
+use crate::looking::{DeletedSession, Directory, FoundFiles};
 #[cfg(feature = "schema")]
 use crate::mcp::McpServers;
 #[cfg(feature = "schema")]
@@ -231,8 +234,16 @@ commands! {
     OpenSession(OpenSessionParams) = "open_session", Task -> OpenedSession;
     /// Ends the run of the session that is named, properly, and closes it.
     CloseSession(NoParams) = "close_session", Task -> ();
+    /// Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can be put back. Refused for
+    /// everything but sessions where this agent keeps them.
+    DeleteSession(DeleteSessionParams) = "delete_session", Task -> DeletedSession;
     /// The sessions that are open in this process.
     ListOpenSessions(NoParams) = "list_open_sessions", Ordered -> OpenSessions;
+    /// The directories in a directory, for somebody who chooses one to work in.
+    ListDirectory(DirectoryParams) = "list_directory", Task -> Directory;
+    /// Files and directories of the session's working directory that fit what somebody is typing; ignored files are left out.
+    /// A later query of the same client ends one that is under way.
+    FindFiles(FindFilesParams) = "find_files", Task -> FoundFiles;
     /// Slash commands that a prompt may begin with.
     GetCommands(NoParams) = "get_commands", Ordered -> Commands;
     /// What may follow in the arguments of an extension's slash command.

@@ -190,4 +190,14 @@ mod tests {
         };
         assert_eq!(cost(&prices, usage).cache_write, 15.75);
     }
+
+    #[test]
+    fn a_cost_that_was_written_is_read_to_the_last_digit() {
+        // What costs of the same prices add up to would depend on how a program was built, were one digit lost on the way.
+        for step in 1..10_000 {
+            let cost = f64::from(step) * 0.1 / 1_000.0;
+            let read: f64 = serde_json::from_str(&serde_json::to_string(&cost).unwrap()).unwrap();
+            assert_eq!(read.to_bits(), cost.to_bits(), "{cost}");
+        }
+    }
 }

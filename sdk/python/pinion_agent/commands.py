@@ -454,6 +454,17 @@ class AsyncCommands:
         """Ends the run of the session that is named, properly, and closes it."""
         return await self.call("close_session", {}, timeout)
 
+    async def delete_session(
+        self,
+        session_path: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> DeletedSession:
+        """Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can
+        be put back. Refused for everything but sessions where this agent keeps them.
+        """
+        return await self.call("delete_session", {"sessionPath": session_path}, timeout)
+
     async def list_open_sessions(
         self,
         *,
@@ -461,6 +472,27 @@ class AsyncCommands:
     ) -> OpenSessions:
         """The sessions that are open in this process."""
         return await self.call("list_open_sessions", {}, timeout)
+
+    async def list_directory(
+        self,
+        path: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Directory:
+        """The directories in a directory, for somebody who chooses one to work in."""
+        return await self.call("list_directory", {"path": path}, timeout)
+
+    async def find_files(
+        self,
+        query: Optional[str] = None,
+        limit: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> FoundFiles:
+        """Files and directories of the session's working directory that fit what somebody is typing;
+        ignored files are left out. A later query of the same client ends one that is under way.
+        """
+        return await self.call("find_files", {"query": query, "limit": limit}, timeout)
 
     async def get_commands(
         self,
@@ -616,13 +648,14 @@ class AsyncCommands:
     async def replay(
         self,
         after: Optional[Union[int, None]] = None,
+        instance: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Replayed:
         """Sends the events after a number once more, or a snapshot of the session when they are gone or no
         number is given.
         """
-        return await self.call("replay", {"after": after}, timeout)
+        return await self.call("replay", {"after": after, "instance": instance}, timeout)
 
     async def set_host_tools(
         self,
@@ -1124,6 +1157,17 @@ class Commands:
         """Ends the run of the session that is named, properly, and closes it."""
         return self.call("close_session", {}, timeout)
 
+    def delete_session(
+        self,
+        session_path: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> DeletedSession:
+        """Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can
+        be put back. Refused for everything but sessions where this agent keeps them.
+        """
+        return self.call("delete_session", {"sessionPath": session_path}, timeout)
+
     def list_open_sessions(
         self,
         *,
@@ -1131,6 +1175,27 @@ class Commands:
     ) -> OpenSessions:
         """The sessions that are open in this process."""
         return self.call("list_open_sessions", {}, timeout)
+
+    def list_directory(
+        self,
+        path: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Directory:
+        """The directories in a directory, for somebody who chooses one to work in."""
+        return self.call("list_directory", {"path": path}, timeout)
+
+    def find_files(
+        self,
+        query: Optional[str] = None,
+        limit: Optional[Union[int, None]] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> FoundFiles:
+        """Files and directories of the session's working directory that fit what somebody is typing;
+        ignored files are left out. A later query of the same client ends one that is under way.
+        """
+        return self.call("find_files", {"query": query, "limit": limit}, timeout)
 
     def get_commands(
         self,
@@ -1286,13 +1351,14 @@ class Commands:
     def replay(
         self,
         after: Optional[Union[int, None]] = None,
+        instance: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Replayed:
         """Sends the events after a number once more, or a snapshot of the session when they are gone or no
         number is given.
         """
-        return self.call("replay", {"after": after}, timeout)
+        return self.call("replay", {"after": after, "instance": instance}, timeout)
 
     def set_host_tools(
         self,

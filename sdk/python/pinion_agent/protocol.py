@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionUpdateEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "McpServersChangeEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "McpServersChangeEvent", "HeartbeatEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -114,6 +114,30 @@ class ReadyEvent(_ReadyEvent):
 
     #: Version of the agent.
     version: str
+
+
+class _ConnectedEvent(TypedDict, total=False):
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class ConnectedEvent(_ConnectedEvent):
+    """First frame for a client of a web door that said where it wants to go on (`after=`, `instance=`). It
+    has no `seq`.
+    """
+
+    type: Literal["connected"]
+
+    #: Says which process this is; numbers of events mean nothing beyond it.
+    instanceId: str
+
+    #: True: every event after the number that the client named follows. False: some of them are gone, or were
+    #: another process's, and only `replay` has the session as it is.
+    isComplete: bool
+
+    #: Where the client now is: the number that it named, or that of the newest event.
+    lastSeq: int
 
 
 class _AgentStartEvent(TypedDict, total=False):
@@ -612,6 +636,29 @@ class SessionChangedEvent(_SessionChangedEvent):
     messageCount: int
 
 
+class _SessionClosedEvent(TypedDict, total=False):
+
+    #: Its file, which may not exist; absent without persistence.
+    sessionFile: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class SessionClosedEvent(_SessionClosedEvent):
+    """A session other than the first is closed. Told in the web dialect, and to clients that name it with
+    `hello`.
+    """
+
+    type: Literal["session_closed"]
+
+    #: Why.
+    reason: "CloseReason"
+
+    #: Session id.
+    sessionId: str
+
+
 class _SummarizationRetryScheduledEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -755,10 +802,39 @@ class EntryAppendedEvent(_EntryAppendedEvent):
     entry: "Entry"
 
 
+class _BashExecutionStartEvent(TypedDict, total=False):
+
+    #: Id of the command, when it had one; commands of other clients may have the same.
+    id: Any
+
+    #: True keeps it from the model.
+    excludeFromContext: bool
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class BashExecutionStartEvent(_BashExecutionStartEvent):
+    """A `bash` command of some client begins. Told in the web dialect, and to clients that name it with
+    `hello`.
+    """
+
+    type: Literal["bash_execution_start"]
+
+    #: Which run of a command this is; no other of the session has the same.
+    bashId: str
+
+    #: The command line.
+    command: str
+
+
 class _BashExecutionUpdateEvent(TypedDict, total=False):
 
     #: Id of the command, when it had one.
     id: Any
+
+    #: Which run of a command printed it; only in the web dialect.
+    bashId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
     seq: int
@@ -771,6 +847,48 @@ class BashExecutionUpdateEvent(_BashExecutionUpdateEvent):
 
     #: What it printed.
     delta: str
+
+
+class _BashExecutionEndEvent(TypedDict, total=False):
+
+    #: Id of the command, when it had one.
+    id: Any
+
+    #: True keeps it from the model.
+    excludeFromContext: bool
+
+    #: Absent when the command was killed.
+    exitCode: int
+
+    #: Where the whole output is, when truncated.
+    fullOutputPath: str
+
+    #: Why it could not be started.
+    error: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class BashExecutionEndEvent(_BashExecutionEndEvent):
+    """A `bash` command ended, or could not be started. Told where its start is told."""
+
+    type: Literal["bash_execution_end"]
+
+    #: Which run of a command this is.
+    bashId: str
+
+    #: The command line.
+    command: str
+
+    #: Output, sanitised; its tail when truncated.
+    output: str
+
+    #: Was it aborted?
+    cancelled: bool
+
+    #: Is `output` shorter than what it printed?
+    truncated: bool
 
 
 class _TtsrTriggeredEvent(TypedDict, total=False):
@@ -1221,6 +1339,13 @@ class Cancelled(TypedDict):
 ChangeReason = Literal["new", "switch", "fork", "tree"]
 
 
+# Why a session is closed.
+#   "closed": `close_session`.
+#   "evicted": Nobody has used it for long, or others needed its place. Its handle stays: the next command to
+#   it opens it again.
+CloseReason = Literal["closed", "evicted"]
+
+
 class CommandInfo(TypedDict):
     """A command as `get_protocol` lists it."""
 
@@ -1465,6 +1590,36 @@ class CycledThinking(TypedDict):
     level: "ThinkingLevel"
 
 
+class DeletedSession(TypedDict):
+    """Answer of `delete_session`."""
+
+    #: Where the session was.
+    sessionPath: str
+
+    #: Where its file is now. Moving it back undoes it.
+    trashPath: str
+
+
+class Directory(TypedDict):
+    """Answer of `list_directory`."""
+
+    #: The directory.
+    absolutePath: str
+
+    #: The directories in it but hidden ones, by name.
+    entries: List["DirectoryEntry"]
+
+
+class DirectoryEntry(TypedDict):
+    """A directory in a directory."""
+
+    #: Its name.
+    name: str
+
+    #: Always true.
+    isDirectory: bool
+
+
 # What became of a message.
 #   "started": It started a run.
 #   "queued": It waits in a queue.
@@ -1524,6 +1679,26 @@ class Forked(TypedDict):
 
     #: Did an extension refuse?
     cancelled: bool
+
+
+class FoundFile(TypedDict):
+    """A file or directory of the session's working directory."""
+
+    #: Its path from the working directory on, with `/`.
+    path: str
+
+    #: Is it a directory?
+    isDirectory: bool
+
+
+class FoundFiles(TypedDict):
+    """Answer of `find_files`."""
+
+    #: The best first.
+    files: List["FoundFile"]
+
+    #: There may be more: the limit was reached, or the time for looking was over.
+    truncated: bool
 
 
 class _HeldBack(TypedDict, total=False):
@@ -1982,6 +2157,9 @@ class _OpenSession(TypedDict, total=False):
     #: Its name, when it has one.
     sessionName: str
 
+    #: True: it was put away because nobody used it; the next command to it opens it again. Absent otherwise.
+    evicted: bool
+
 
 class OpenSession(_OpenSession):
     """An open session."""
@@ -2227,6 +2405,9 @@ class Refused(TypedDict):
 
 class _Replayed(TypedDict, total=False):
 
+    #: Says which process this is, as in the answer of `hello`.
+    instanceId: str
+
     #: The session as it is, when the events are gone or none were asked for.
     snapshot: "Snapshot"
 
@@ -2301,6 +2482,50 @@ class RuleSource(TypedDict):
 
     #: `user` or `project`.
     level: str
+
+
+class _RunningBash(TypedDict, total=False):
+
+    #: Id of the command, when it had one.
+    id: Any
+
+    #: True keeps it from the model.
+    excludeFromContext: bool
+
+
+class RunningBash(_RunningBash):
+    """A `bash` command of a client that runs, as `bash_execution_start` told it."""
+
+    #: Which run of a command this is.
+    bashId: str
+
+    #: The command line.
+    command: str
+
+    #: What it printed so far; the end of it when that is much.
+    output: str
+
+
+class _RunningTool(TypedDict, total=False):
+
+    #: The call whose tool made this one.
+    parentToolCallId: str
+
+    #: Everything so far; absent before the first update.
+    partialResult: "ToolResult"
+
+
+class RunningTool(_RunningTool):
+    """A tool call that runs, as its events told it."""
+
+    #: Id of the call.
+    toolCallId: str
+
+    #: The tool.
+    toolName: str
+
+    #: Arguments as the model wrote them.
+    args: Dict[str, Any]
 
 
 # What the commands and file tools of the model are confined to by the kernel. Each mode is stricter than the
@@ -2521,6 +2746,22 @@ class _Snapshot(TypedDict, total=False):
 
     #: Questions that wait for an answer, as their frames had them; absent when there are none.
     dialogs: List["UiRequest"]
+
+    #: The retry that waits; absent when there is none.
+    retry: "WaitingRetry"
+
+    #: Texts that wait in the queues, as `queue_update` has them; absent when there are none.
+    queue: "Queues"
+
+    #: Tool calls that run; absent when there are none.
+    tools: List["RunningTool"]
+
+    #: `bash` commands of clients that run; absent when there are none.
+    bash: List["RunningBash"]
+
+    #: Statuses, widgets and the title as they were set last, as their frames had them; absent when there are
+    #: none.
+    shown: List["UiRequest"]
 
 
 class Snapshot(_Snapshot):
@@ -2928,7 +3169,30 @@ class UserMessage(TypedDict):
     timestamp: int
 
 
-class Welcome(TypedDict):
+class WaitingRetry(TypedDict):
+    """A retry that waits, as `auto_retry_start` told it."""
+
+    #: 1 for the first retry.
+    attempt: int
+
+    #: How many there may be.
+    maxAttempts: int
+
+    #: What is left of the wait, in milliseconds.
+    delayMs: int
+
+    #: Why the run failed.
+    errorMessage: str
+
+
+class _Welcome(TypedDict, total=False):
+
+    #: Says which process this is, where clients connect to it and may come back to another one: numbers of
+    #: events mean nothing beyond it.
+    instanceId: str
+
+
+class Welcome(_Welcome):
     """Answer of `hello`: what holds on this connection from here on, and what was refused."""
 
     #: Version of the protocol.

@@ -50,7 +50,10 @@ export type InboundLine =
   | ListSessionsCommand
   | OpenSessionCommand
   | CloseSessionCommand
+  | DeleteSessionCommand
   | ListOpenSessionsCommand
+  | ListDirectoryCommand
+  | FindFilesCommand
   | GetCommandsCommand
   | CompleteArgumentsCommand
   | GetShortcutsCommand
@@ -132,7 +135,10 @@ export type Response =
   | ListSessionsResponse
   | OpenSessionResponse
   | CloseSessionResponse
+  | DeleteSessionResponse
   | ListOpenSessionsResponse
+  | ListDirectoryResponse
+  | FindFilesResponse
   | GetCommandsResponse
   | CompleteArgumentsResponse
   | GetShortcutsResponse
@@ -160,6 +166,7 @@ export type Response =
 /** What the agent tells on its own account. */
 export type Event =
   | ReadyEvent
+  | ConnectedEvent
   | AgentStartEvent
   | AgentEndEvent
   | AgentSettledEvent
@@ -182,6 +189,7 @@ export type Event =
   | CompactionEndEvent
   | AutoRetryStartEvent
   | SessionChangedEvent
+  | SessionClosedEvent
   | SummarizationRetryScheduledEvent
   | SummarizationRetryAttemptStartEvent
   | SummarizationRetryFinishedEvent
@@ -190,7 +198,9 @@ export type Event =
   | SessionInfoChangedEvent
   | ExtensionErrorEvent
   | EntryAppendedEvent
+  | BashExecutionStartEvent
   | BashExecutionUpdateEvent
+  | BashExecutionEndEvent
   | TtsrTriggeredEvent
   | TodoReminderEvent
   | TodoAutoClearEvent
@@ -643,11 +653,52 @@ export interface CloseSessionCommand {
   type: "close_session";
 }
 
+/**
+ * Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can be put
+ * back. Refused for everything but sessions where this agent keeps them.
+ */
+export interface DeleteSessionCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "delete_session";
+  /** The session file, as `list_sessions` has it. */
+  sessionPath?: string;
+}
+
 /** The sessions that are open in this process. */
 export interface ListOpenSessionsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "list_open_sessions";
+}
+
+/** The directories in a directory, for somebody who chooses one to work in. */
+export interface ListDirectoryCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "list_directory";
+  /**
+   * The directory; `~` is the home directory, as is nothing at all. Relative paths start at the session's
+   * working directory.
+   */
+  path?: string;
+}
+
+/**
+ * Files and directories of the session's working directory that fit what somebody is typing; ignored files
+ * are left out. A later query of the same client ends one that is under way.
+ */
+export interface FindFilesCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "find_files";
+  /**
+   * What has been typed. A name, a part of one, a part of a path, or letters of a path in their order; small
+   * letters match both cases. Empty: what is on top.
+   */
+  query?: string;
+  /** How many to answer at most: 50 unless told, 500 at most. */
+  limit?: number | null;
 }
 
 /** Slash commands that a prompt may begin with. */
@@ -820,6 +871,11 @@ export interface ReplayCommand {
   type: "replay";
   /** The last number that arrived. Without it there is no replay, only a snapshot. */
   after?: number | null;
+  /**
+   * The `instanceId` of the process that the number comes from. Of another process than this one all events
+   * are gone.
+   */
+  instance?: string | null;
 }
 
 /**
@@ -1395,6 +1451,16 @@ export interface CloseSessionResponse {
   success: true;
 }
 
+/** `delete_session` succeeded. */
+export interface DeleteSessionResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "delete_session";
+  success: true;
+  data: DeletedSession;
+}
+
 /** `list_open_sessions` succeeded. */
 export interface ListOpenSessionsResponse {
   /** The command's `id`; absent when it had none. */
@@ -1403,6 +1469,26 @@ export interface ListOpenSessionsResponse {
   command: "list_open_sessions";
   success: true;
   data: OpenSessions;
+}
+
+/** `list_directory` succeeded. */
+export interface ListDirectoryResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "list_directory";
+  success: true;
+  data: Directory;
+}
+
+/** `find_files` succeeded. */
+export interface FindFilesResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "find_files";
+  success: true;
+  data: FoundFiles;
 }
 
 /** `get_commands` succeeded. */
@@ -1638,6 +1724,25 @@ export interface ReadyEvent {
   type: "ready";
   /** Version of the agent. */
   version: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/**
+ * First frame for a client of a web door that said where it wants to go on (`after=`, `instance=`). It has no
+ * `seq`.
+ */
+export interface ConnectedEvent {
+  type: "connected";
+  /** Says which process this is; numbers of events mean nothing beyond it. */
+  instanceId: string;
+  /**
+   * True: every event after the number that the client named follows. False: some of them are gone, or were
+   * another process's, and only `replay` has the session as it is.
+   */
+  isComplete: boolean;
+  /** Where the client now is: the number that it named, or that of the newest event. */
+  lastSeq: number;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -1955,6 +2060,22 @@ export interface SessionChangedEvent {
   seq?: number;
 }
 
+/**
+ * A session other than the first is closed. Told in the web dialect, and to clients that name it with
+ * `hello`.
+ */
+export interface SessionClosedEvent {
+  type: "session_closed";
+  /** Why. */
+  reason: CloseReason;
+  /** Session id. */
+  sessionId: string;
+  /** Its file, which may not exist; absent without persistence. */
+  sessionFile?: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
 /** The request for a summary failed and will be made again after a wait. */
 export interface SummarizationRetryScheduledEvent {
   type: "summarization_retry_scheduled";
@@ -2044,13 +2165,57 @@ export interface EntryAppendedEvent {
   seq?: number;
 }
 
+/** A `bash` command of some client begins. Told in the web dialect, and to clients that name it with `hello`. */
+export interface BashExecutionStartEvent {
+  type: "bash_execution_start";
+  /** Id of the command, when it had one; commands of other clients may have the same. */
+  id?: unknown;
+  /** Which run of a command this is; no other of the session has the same. */
+  bashId: string;
+  /** The command line. */
+  command: string;
+  /** True keeps it from the model. */
+  excludeFromContext?: boolean;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
 /** A `bash` command printed something. */
 export interface BashExecutionUpdateEvent {
   type: "bash_execution_update";
   /** Id of the command, when it had one. */
   id?: unknown;
+  /** Which run of a command printed it; only in the web dialect. */
+  bashId?: string;
   /** What it printed. */
   delta: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/** A `bash` command ended, or could not be started. Told where its start is told. */
+export interface BashExecutionEndEvent {
+  type: "bash_execution_end";
+  /** Id of the command, when it had one. */
+  id?: unknown;
+  /** Which run of a command this is. */
+  bashId: string;
+  /** The command line. */
+  command: string;
+  /** True keeps it from the model. */
+  excludeFromContext?: boolean;
+  /** Output, sanitised; its tail when truncated. */
+  output: string;
+  /** Absent when the command was killed. */
+  exitCode?: number;
+  /** Was it aborted? */
+  cancelled: boolean;
+  /** Is `output` shorter than what it printed? */
+  truncated: boolean;
+  /** Where the whole output is, when truncated. */
+  fullOutputPath?: string;
+  /** Why it could not be started. */
+  error?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
@@ -2356,6 +2521,14 @@ export interface Cancelled {
  */
 export type ChangeReason = "new" | "switch" | "fork" | "tree";
 
+/**
+ * Why a session is closed.
+ * - `"closed"`: `close_session`.
+ * - `"evicted"`: Nobody has used it for long, or others needed its place. Its handle stays: the next command
+ * to it opens it again.
+ */
+export type CloseReason = "closed" | "evicted";
+
 /** A command as `get_protocol` lists it. */
 export interface CommandInfo {
   /** The `type` on the wire. */
@@ -2529,6 +2702,30 @@ export interface CycledThinking {
   level: ThinkingLevel;
 }
 
+/** Answer of `delete_session`. */
+export interface DeletedSession {
+  /** Where the session was. */
+  sessionPath: string;
+  /** Where its file is now. Moving it back undoes it. */
+  trashPath: string;
+}
+
+/** Answer of `list_directory`. */
+export interface Directory {
+  /** The directory. */
+  absolutePath: string;
+  /** The directories in it but hidden ones, by name. */
+  entries: DirectoryEntry[];
+}
+
+/** A directory in a directory. */
+export interface DirectoryEntry {
+  /** Its name. */
+  name: string;
+  /** Always true. */
+  isDirectory: boolean;
+}
+
 /**
  * What became of a message.
  * - `"started"`: It started a run.
@@ -2586,6 +2783,22 @@ export interface Forked {
   text: string;
   /** Did an extension refuse? */
   cancelled: boolean;
+}
+
+/** A file or directory of the session's working directory. */
+export interface FoundFile {
+  /** Its path from the working directory on, with `/`. */
+  path: string;
+  /** Is it a directory? */
+  isDirectory: boolean;
+}
+
+/** Answer of `find_files`. */
+export interface FoundFiles {
+  /** The best first. */
+  files: FoundFile[];
+  /** There may be more: the limit was reached, or the time for looking was over. */
+  truncated: boolean;
 }
 
 /** Something of a project that does not count. */
@@ -2945,6 +3158,8 @@ export interface OpenSession {
   isStreaming: boolean;
   /** Messages in its conversation. */
   messageCount: number;
+  /** True: it was put away because nobody used it; the next command to it opens it again. Absent otherwise. */
+  evicted?: boolean;
 }
 
 /** Answer of `list_open_sessions`. */
@@ -3133,6 +3348,8 @@ export interface Replayed {
   events: number;
   /** Number of the last event before this answer. With a snapshot: what it stands for, and where to go on. */
   lastSeq: number;
+  /** Says which process this is, as in the answer of `hello`. */
+  instanceId?: string;
   /** The session as it is, when the events are gone or none were asked for. */
   snapshot?: Snapshot;
 }
@@ -3183,6 +3400,34 @@ export interface RuleSource {
   path: string;
   /** `user` or `project`. */
   level: string;
+}
+
+/** A `bash` command of a client that runs, as `bash_execution_start` told it. */
+export interface RunningBash {
+  /** Id of the command, when it had one. */
+  id?: unknown;
+  /** Which run of a command this is. */
+  bashId: string;
+  /** The command line. */
+  command: string;
+  /** True keeps it from the model. */
+  excludeFromContext?: boolean;
+  /** What it printed so far; the end of it when that is much. */
+  output: string;
+}
+
+/** A tool call that runs, as its events told it. */
+export interface RunningTool {
+  /** Id of the call. */
+  toolCallId: string;
+  /** The tool. */
+  toolName: string;
+  /** Arguments as the model wrote them. */
+  args: Record<string, unknown>;
+  /** The call whose tool made this one. */
+  parentToolCallId?: string;
+  /** Everything so far; absent before the first update. */
+  partialResult?: ToolResult;
 }
 
 /**
@@ -3349,6 +3594,19 @@ export interface Snapshot {
   message: Message | null;
   /** Questions that wait for an answer, as their frames had them; absent when there are none. */
   dialogs?: UiRequest[];
+  /** The retry that waits; absent when there is none. */
+  retry?: WaitingRetry;
+  /** Texts that wait in the queues, as `queue_update` has them; absent when there are none. */
+  queue?: Queues;
+  /** Tool calls that run; absent when there are none. */
+  tools?: RunningTool[];
+  /** `bash` commands of clients that run; absent when there are none. */
+  bash?: RunningBash[];
+  /**
+   * Statuses, widgets and the title as they were set last, as their frames had them; absent when there are
+   * none.
+   */
+  shown?: UiRequest[];
 }
 
 /**
@@ -3677,6 +3935,18 @@ export interface UserMessage {
   timestamp: number;
 }
 
+/** A retry that waits, as `auto_retry_start` told it. */
+export interface WaitingRetry {
+  /** 1 for the first retry. */
+  attempt: number;
+  /** How many there may be. */
+  maxAttempts: number;
+  /** What is left of the wait, in milliseconds. */
+  delayMs: number;
+  /** Why the run failed. */
+  errorMessage: string;
+}
+
 /** Answer of `hello`: what holds on this connection from here on, and what was refused. */
 export interface Welcome {
   /** Version of the protocol. */
@@ -3693,6 +3963,11 @@ export interface Welcome {
   sequence: boolean;
   /** Number of the last event that was sent; 0 before the first. */
   lastSeq: number;
+  /**
+   * Says which process this is, where clients connect to it and may come back to another one: numbers of
+   * events mean nothing beyond it.
+   */
+  instanceId?: string;
   /** Seconds of silence before a heartbeat; null: there is none. */
   heartbeat: number | null;
   /** Handles of the sessions whose events are sent; null: all of them. */
@@ -3759,7 +4034,10 @@ export interface ResponseOf {
   list_sessions: ListSessionsResponse | ErrorResponse;
   open_session: OpenSessionResponse | ErrorResponse;
   close_session: CloseSessionResponse | ErrorResponse;
+  delete_session: DeleteSessionResponse | ErrorResponse;
   list_open_sessions: ListOpenSessionsResponse | ErrorResponse;
+  list_directory: ListDirectoryResponse | ErrorResponse;
+  find_files: FindFilesResponse | ErrorResponse;
   get_commands: GetCommandsResponse | ErrorResponse;
   complete_arguments: CompleteArgumentsResponse | ErrorResponse;
   get_shortcuts: GetShortcutsResponse | ErrorResponse;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::prng::Prng;
 
 /// Commands that ask a model, run a shell, write a file, or keep what they are given.
-const LEFT_OUT: [&str; 16] = [
+const LEFT_OUT: [&str; 17] = [
     "prompt",
     "steer",
     "follow_up",
@@ -14,6 +14,7 @@ const LEFT_OUT: [&str; 16] = [
     "bash",
     "compact",
     "continue",
+    "delete_session",
     "export_html",
     "handoff",
     "login",

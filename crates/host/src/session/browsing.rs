@@ -111,9 +111,11 @@ impl Session {
             Message::User(user) => Some(user.content.text()),
             _ => None,
         })?;
+        // One that is not kept could not be gone to.
+        let path = self.file_text()?;
         let header = self.log.header();
         Some(ListedSession {
-            path: self.file_text().unwrap_or_default(),
+            path,
             id: header.id.clone(),
             cwd: self.cwd.to_string_lossy().into_owned(),
             name: self.log.session_name().map(str::to_owned),

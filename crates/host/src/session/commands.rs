@@ -34,6 +34,12 @@ impl Session {
                     self.on_command(origin, command).await;
                 }
             }
+            Mail::Retire(answer) => {
+                let retired = self.retired().map(Box::new);
+                let is_wanted = retired.is_some();
+                // Who asked may have given up: then nobody would take it up again.
+                self.is_retired = answer.send(retired).is_ok() && is_wanted;
+            }
             // Who asked may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
         }
@@ -56,6 +62,8 @@ impl Session {
             Command::CloseSession(_) => return self.close(origin),
             Command::Clone(_) => return self.clone_session(origin).await,
             Command::ListSessions(params) => return self.list_sessions(origin, params),
+            Command::ListDirectory(params) => return self.list_directory(origin, params),
+            Command::FindFiles(params) => return self.find_files(origin, params),
             Command::Compact(params) => return self.compact(origin, params).await,
             Command::ExportHtml(params) => return self.export(origin, params).await,
             Command::Bash(params) => return self.bash(origin, params).await,

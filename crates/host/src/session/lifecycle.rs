@@ -22,6 +22,7 @@ use super::calls::Calls;
 use super::dialogs::Dialogs;
 use super::extensions::{Agenda, Extended};
 use super::hosted::Hosted;
+use super::looking::Looking;
 use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
@@ -104,10 +105,12 @@ impl Session {
             hosted: Hosted::default(),
             retry_timer: None,
             shells: Shells::new(),
+            looking: Looking::default(),
             parked: Vec::new(),
             unheard: Vec::new(),
             later: VecDeque::new(),
             closing: None,
+            is_retired: false,
         };
         session.load_todos();
         if (!has_messages || !has_level) && !session.extensions.is_unresolved() {
@@ -143,6 +146,7 @@ impl Session {
             cwd: self.cwd.to_string_lossy().into_owned(),
             is_streaming: self.machine.is_running(),
             message_count: self.machine.messages().len(),
+            evicted: false,
         }
     }
 

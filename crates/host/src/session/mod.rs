@@ -17,6 +17,7 @@ mod extensions;
 mod happening;
 mod hosted;
 mod lifecycle;
+mod looking;
 mod mcp;
 mod modelling;
 mod navigating;
@@ -26,6 +27,7 @@ mod prompting;
 mod queueing;
 mod reading;
 mod resuming;
+mod retiring;
 mod ruling;
 mod shell;
 mod summarising;
@@ -42,6 +44,7 @@ use llm::registry::Scoped;
 use pinion_core::Machine;
 use store::SessionLog;
 use tokio::time::Sleep;
+use wire::event::CloseReason;
 use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
 
 use crate::agent::Agent;
@@ -54,6 +57,7 @@ use crate::strings;
 
 pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};
 pub use self::lifecycle::Opening;
+pub(crate) use self::retiring::Retired;
 
 use self::answering::Answering;
 use self::calls::Calls;
@@ -62,6 +66,7 @@ use self::dialogs::Dialogs;
 use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
 use self::hosted::Hosted;
+use self::looking::Looking;
 use self::mcp::Mcp;
 use self::navigating::Moving;
 use self::permitting::Permitting;
@@ -118,6 +123,7 @@ pub struct Session {
     agenda: Agenda,
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
+    looking: Looking,
     /// User shell commands that ended during the run that is under way; written down after it.
     parked: Vec<BashExecutionMessage>,
     /// Those that are written down and join the conversation with the next prompt.
@@ -126,6 +132,8 @@ pub struct Session {
     later: VecDeque<Later>,
     /// Who asked for the session to be closed.
     closing: Option<Origin>,
+    /// It was put away: it ends without a word of anybody.
+    is_retired: bool,
 }
 
 impl Session {
@@ -141,7 +149,10 @@ impl Session {
                 mailbox = None;
             }
             self.deal_with(happening).await;
-            if self.closing.is_some() || self.extensions.wants_shutdown() && self.machine.is_idle() {
+            if self.closing.is_some()
+                || self.is_retired
+                || self.extensions.wants_shutdown() && self.machine.is_idle()
+            {
                 break;
             }
         }
@@ -152,10 +163,16 @@ impl Session {
                 self.end_extensions().await;
                 // The handle is free as soon as the client can know.
                 let left = mailbox.map(|mut mailbox| mailbox.close()).unwrap_or_default();
+                self.tell_closed(CloseReason::Closed).await;
                 self.outbox.respond(origin, Ok(Reply::Nothing)).await;
                 for mail in left {
                     turn_away(&self.outbox, mail, strings::CLOSED).await;
                 }
+            }
+            None if self.is_retired => {
+                self.wind_up().await;
+                self.end_extensions().await;
+                self.tell_closed(CloseReason::Evicted).await;
             }
             // The client is gone: nothing more is told (behaviour.md 11), except how calls end that waited for it.
             None => {

@@ -75,6 +75,11 @@ impl Permitting {
         self.asking = self.asking.take().filter(|asking| !which(asking.slot));
     }
 
+    /// The mode that the client chose, if it did.
+    pub(super) fn chosen(&self) -> Option<PermissionMode> {
+        self.chosen
+    }
+
     /// The mode that holds.
     pub(super) fn mode(&self) -> PermissionMode {
         self.policy.mode()
@@ -165,9 +170,13 @@ impl Session {
     }
 
     /// The client chooses a mode.
+    pub(super) fn choose_permission_mode(&mut self, mode: PermissionMode) {
+        self.permitting.chosen = Some(mode);
+        self.permitting.policy.choose(mode);
+    }
+
     pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> Reply {
-        self.permitting.chosen = Some(params.mode);
-        self.permitting.policy.choose(params.mode);
+        self.choose_permission_mode(params.mode);
         Reply::PermissionMode(PermissionModeReply {
             permission_mode: self.permitting.mode(),
         })

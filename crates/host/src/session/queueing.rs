@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pinion_core::{Input, QueueKind, Queued};
 use wire::command::{EditQueuedParams, RemoveQueuedParams};
 use wire::message::UserContent;
-use wire::reply::{QueueItem, QueueItems, QueuedKind};
+use wire::reply::{QueueItem, QueueItems, QueuedKind, Queues};
 use wire::{ImageContent, Message, Reply, UserBlock, UserMessage};
 
 use crate::strings;
@@ -32,6 +32,18 @@ impl Session {
         Reply::QueueItems(QueueItems {
             items: items.collect(),
         })
+    }
+
+    /// The texts that wait; none when there are none.
+    pub(super) fn queued_texts(&self) -> Option<Queues> {
+        let mut queues = Queues::default();
+        for (_, kind, item) in self.machine.queued_items() {
+            match kind {
+                QueueKind::Steering => queues.steering.push(item.text.clone()),
+                QueueKind::FollowUp => queues.follow_up.push(item.text.clone()),
+            }
+        }
+        (queues != Queues::default()).then_some(queues)
     }
 
     pub(super) async fn edit_queued(&mut self, params: EditQueuedParams) -> Result<Reply, String> {

@@ -26,6 +26,15 @@ impl Session {
             messages: self.machine.messages().to_vec(),
             message: message.map(Arc::new),
             dialogs: self.dialogs.open(),
+            retry: self
+                .outbox
+                .standing()
+                .retry()
+                .filter(|_| self.machine.is_waiting_to_retry()),
+            queue: self.queued_texts(),
+            tools: self.outbox.standing().tools(),
+            bash: self.outbox.standing().bash(),
+            shown: self.outbox.standing().shown(),
         }
     }
 

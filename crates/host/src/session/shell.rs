@@ -19,9 +19,18 @@ use super::drive::now_ms;
 /// News of a command.
 pub(super) enum ShellReport {
     /// It printed something.
-    Output(Option<serde_json::Value>, String),
+    Output(Shell, String),
     /// It ended, or could not be started.
-    Done(Box<Origin>, BashParams, Result<BashRun, String>),
+    Done(Box<Origin>, BashParams, Shell, Result<BashRun, String>),
+}
+
+/// How a command is known.
+#[derive(Debug, Clone)]
+pub(super) struct Shell {
+    /// The client's id of it.
+    id: Option<serde_json::Value>,
+    /// Ours.
+    bash_id: String,
 }
 
 /// The user's commands that run.
@@ -30,6 +39,8 @@ pub(super) struct Shells {
     sender: mpsc::Sender<ShellReport>,
     cancel: CancellationToken,
     running: usize,
+    /// How many there were.
+    made: u64,
 }
 
 impl Shells {
@@ -40,12 +51,18 @@ impl Shells {
             sender,
             cancel: CancellationToken::new(),
             running: 0,
+            made: 0,
         }
     }
 
-    /// A command that somebody else ran is about to be reported.
-    pub(super) fn began(&mut self) {
-        self.running += 1;
+    /// How many there were.
+    pub(super) fn made(&self) -> u64 {
+        self.made
+    }
+
+    /// So many there were before.
+    pub(super) fn go_on_from(&mut self, made: u64) {
+        self.made = made;
     }
 
     /// Does any of them run?
@@ -67,14 +84,10 @@ impl Session {
             self.outbox.respond(origin, Err(error)).await;
             return;
         }
-        self.shells.running += 1;
+        let shell = self.shell_began(&origin, &params).await;
         let (sender, cancel) = (self.shells.sender.clone(), self.shells.cancel.clone());
         let toolbox = self.agent.toolbox.clone();
         let cwd = self.cwd.clone();
-        let id = origin
-            .id
-            .as_ref()
-            .and_then(|id| serde_json::from_str(id.get()).ok());
         tokio::spawn(async move {
             let (output, mut pieces) = mpsc::channel(limits::REPORTS);
             let request = UserBash {
@@ -90,28 +103,48 @@ impl Session {
                 tokio::select! {
                     biased;
                     Some(piece) = pieces.recv() => {
-                        let _gone = sender.send(ShellReport::Output(id.clone(), piece)).await;
+                        let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
                     }
                     outcome = &mut running => break outcome,
                 }
             };
             while let Ok(piece) = pieces.try_recv() {
-                let _gone = sender.send(ShellReport::Output(id.clone(), piece)).await;
+                let _gone = sender.send(ShellReport::Output(shell.clone(), piece)).await;
             }
             let outcome = outcome.map_err(|error| error.to_string());
             let _gone = sender
-                .send(ShellReport::Done(Box::new(origin), params, outcome))
+                .send(ShellReport::Done(Box::new(origin), params, shell, outcome))
                 .await;
         });
     }
 
+    /// A command begins, whoever runs it.
+    pub(super) async fn shell_began(&mut self, origin: &Origin, params: &BashParams) -> Shell {
+        self.shells.running += 1;
+        self.shells.made += 1;
+        let id = origin.id.as_ref();
+        let shell = Shell {
+            id: id.and_then(|id| serde_json::from_str(id.get()).ok()),
+            bash_id: format!("b{}", self.shells.made),
+        };
+        let event = Event::BashExecutionStart {
+            id: shell.id.clone(),
+            bash_id: shell.bash_id.clone(),
+            command: params.command.clone(),
+            exclude_from_context: params.exclude_from_context,
+        };
+        self.outbox.tell(event).await;
+        shell
+    }
+
     pub(super) async fn on_shell(&mut self, report: ShellReport) {
-        let (origin, params, outcome) = match report {
-            ShellReport::Output(id, delta) => {
-                self.outbox.tell(Event::BashExecutionUpdate { id, delta }).await;
-                return;
+        let (origin, params, shell, outcome) = match report {
+            ShellReport::Output(shell, delta) => {
+                let (id, bash_id) = (shell.id, Some(shell.bash_id));
+                let event = Event::BashExecutionUpdate { id, bash_id, delta };
+                return self.outbox.tell(event).await;
             }
-            ShellReport::Done(origin, params, outcome) => (*origin, params, outcome),
+            ShellReport::Done(origin, params, shell, outcome) => (*origin, params, shell, outcome),
         };
         self.shells.running -= 1;
         let outcome = match outcome {
@@ -121,11 +154,12 @@ impl Session {
                     self.unpark().await;
                     self.hear();
                 }
-                Ok(Reply::Bash(answer(run)))
+                Ok(answer(run))
             }
             Err(error) => Err(error),
         };
-        self.outbox.respond(origin, outcome).await;
+        self.outbox.tell(ended(shell, params, &outcome)).await;
+        self.outbox.respond(origin, outcome.map(Reply::Bash)).await;
     }
 
     /// Writes down commands that ended during a run. Not before the run is over: a tool call and its result must stay next
@@ -143,6 +177,26 @@ impl Session {
         for message in std::mem::take(&mut self.unheard) {
             self.machine.add_message(message);
         }
+    }
+}
+
+/// What clients are told that did not ask for it.
+fn ended(shell: Shell, params: BashParams, outcome: &Result<BashResult, String>) -> Event {
+    let nothing = || BashResult {
+        output: String::new(),
+        exit_code: None,
+        cancelled: false,
+        truncated: false,
+        full_output_path: None,
+        counts: None,
+    };
+    Event::BashExecutionEnd {
+        id: shell.id,
+        bash_id: shell.bash_id,
+        command: params.command,
+        exclude_from_context: params.exclude_from_context,
+        result: outcome.clone().unwrap_or_else(|_| nothing()),
+        error: outcome.as_ref().err().cloned(),
     }
 }
 

@@ -23,7 +23,7 @@ pub enum KeyUse {
 }
 
 /// Keys with an effect; those of objects by path.
-const USED: [&str; 79] = [
+const USED: [&str; 81] = [
     "packages",
     "extensions",
     "hooks",
@@ -91,6 +91,8 @@ const USED: [&str; 79] = [
     "sandbox.readable",
     "sandbox.denyRead",
     "dialogTimeoutMs",
+    "maxOpenSessions",
+    "sessionIdleMs",
     // Objects themselves: their members are what counts.
     "thinkingBudgets",
     "compaction",

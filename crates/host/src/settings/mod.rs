@@ -129,6 +129,11 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// `dialogTimeoutMs`: how long a question to the user waits that does not say; 0 is without end.
     pub dialog_timeout_ms: Option<u64>,
+    /// `maxOpenSessions`: how many sessions besides the first stay open; the one that was used longest ago is put away for
+    /// another.
+    pub max_open_sessions: Option<u64>,
+    /// `sessionIdleMs`: after how long without a command a session other than the first is put away; 0 is never.
+    pub session_idle_ms: Option<u64>,
     /// What the project may decide.
     pub project: ProjectAccess,
     /// Who says so.

@@ -10,7 +10,7 @@ use crate::settings::keys::KeyUse;
 use crate::settings::layers::Layer;
 
 /// Keys that can run code, switch on tools that the user switched off, send data elsewhere or write elsewhere.
-const TRUSTED_ONLY: [&str; 21] = [
+const TRUSTED_ONLY: [&str; 23] = [
     "extensionRuntime",
     "shellPath",
     "shellCommandPrefix",
@@ -28,6 +28,8 @@ const TRUSTED_ONLY: [&str; 21] = [
     "httpProxy",
     "localServers",
     "sessionDir",
+    "maxOpenSessions",
+    "sessionIdleMs",
     "sessionShareDestination",
     "shareViewerUrl",
     "enableAnalytics",

@@ -76,6 +76,8 @@ pub(super) fn typed(
         permissions: permissions::permissions(reader),
         sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
+        max_open_sessions: reader.count("maxOpenSessions"),
+        session_idle_ms: reader.count("sessionIdleMs"),
         project,
         decided_by: crate::trust::DecidedBy::Nobody,
         default_trust: None,

@@ -508,6 +508,12 @@ const WEB: &[Flag] = &[
         "Allow other machines in without a token",
     ),
     value(
+        &["--max-open-sessions"],
+        "N",
+        set::set_max_open_sessions,
+        "Sessions kept open beside the first (32)",
+    ),
+    value(
         &["--serve-ui"],
         "DIR",
         set!(serve_ui),

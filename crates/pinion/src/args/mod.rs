@@ -259,6 +259,8 @@ pub(crate) struct Args {
     pub(crate) web_key: Option<String>,
     /// `--web-insecure`.
     pub(crate) web_insecure: bool,
+    /// `--max-open-sessions`.
+    pub(crate) max_open_sessions: Option<usize>,
     /// `--serve-ui`.
     pub(crate) serve_ui: Option<String>,
     /// `--script`.

@@ -150,6 +150,20 @@ pub(super) fn set_port(args: &mut Args, value: String) -> Result<(), UsageError>
     Ok(())
 }
 
+pub(super) fn set_max_open_sessions(args: &mut Args, value: String) -> Result<(), UsageError> {
+    match value.parse::<usize>() {
+        Ok(most) if most > 0 => {
+            args.max_open_sessions = Some(most);
+            Ok(())
+        }
+        _ => Err(UsageError::InvalidValue {
+            flag: "--max-open-sessions",
+            value,
+            wanted: "a whole number above 0".into(),
+        }),
+    }
+}
+
 pub(super) fn set_replay_speed(args: &mut Args, value: String) -> Result<(), UsageError> {
     match value.parse::<f64>() {
         Ok(speed) if speed.is_finite() && speed > 0.0 => {

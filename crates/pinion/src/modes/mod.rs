@@ -19,9 +19,10 @@ mod web;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::bail;
-use host::{Outbox, Outgoing, Session};
+use host::{Keeping, Outbox, Outgoing, Session};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
@@ -103,6 +104,24 @@ fn open(
         );
     }
     Ok((session, outbox, outgoing))
+}
+
+/// How many sessions are kept open beside the first, and how long: what the command line and the settings say, else `most`
+/// and `idle`.
+fn keeping(args: &Args, setup: &Setup, usual: Keeping) -> Keeping {
+    let settings = &setup.agent.settings;
+    let most = settings.max_open_sessions.filter(|most| *most > 0);
+    let most = most.and_then(|most| usize::try_from(most).ok());
+    let idle = match settings.session_idle_ms {
+        None => usual.idle,
+        Some(0) => None,
+        Some(ms) => Some(Duration::from_millis(ms)),
+    };
+    let most = args.max_open_sessions.or(most).unwrap_or(usual.most);
+    Keeping {
+        most: most.min(host::limits::OPEN_SESSIONS),
+        idle,
+    }
 }
 
 /// Is nobody there to type a prompt?

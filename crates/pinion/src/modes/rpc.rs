@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::process::ExitCode;
 
-use host::Hub;
+use host::{Hub, Keeping};
 use serve::{Connection, Encoder, Sink, Spoken, StdinOptions, StdoutWriter, WantedUi};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
@@ -13,7 +13,7 @@ use crate::environment::{Environment, complain};
 use crate::setup::Setup;
 use crate::signals::Signals;
 
-use super::{dialect, open, runtime};
+use super::{dialect, keeping, open, runtime};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -43,7 +43,9 @@ pub(crate) fn run(
         let (slot, mailbox) = host::mailbox();
         serve::stdin::spawn(serve::stdio::open_stdin()?, slot, spoken, StdinOptions::default())?;
         let mut signals = Signals::listen()?;
-        let hub = Hub::new(session, outbox, lanes, setup.agent_for());
+        // Hosts of many sessions know best how long they need them.
+        let keeping = keeping(&args, setup, Keeping::default());
+        let hub = Hub::new(session, outbox, lanes, setup.agent_for()).keeping(keeping);
         let code = tokio::select! {
             () = hub.run(mailbox) => 0,
             code = signals.next() => code,

@@ -6,9 +6,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
-use host::Hub;
+use host::{Hub, Keeping};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serve::limits::WEB_CONNECTIONS;
 use serve::web::{Web, WebOptions};
@@ -24,12 +25,18 @@ use crate::setup::Setup;
 use crate::signals::Signals;
 
 use super::browse::browse;
-use super::{open, runtime};
+use super::{keeping, open, runtime};
 
 /// Where it listens when nothing was said (web.md 1.1).
 const HOST: &str = "127.0.0.1";
 /// See [`HOST`].
 const PORT: u16 = 4781;
+
+/// Tabs come and go, and nobody closes what they opened.
+const KEPT: Keeping = Keeping {
+    most: 32,
+    idle: Some(Duration::from_secs(30 * 60)),
+};
 
 /// Runs it to its end.
 pub(crate) fn run(
@@ -45,6 +52,8 @@ pub(crate) fn run(
     let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup)?;
         outbox.render_all();
+        // Before anybody can know that it is there.
+        let mut signals = Signals::listen()?;
         let (lanes, joining) = mpsc::channel(host::limits::JOINING);
         let (slot, mailbox) = host::mailbox();
         let mut web = Web::open(options.clone(), outgoing, joining, slot)?;
@@ -60,9 +69,9 @@ pub(crate) fn run(
         {
             complain(&format!("{error:#}"));
         }
-        let mut signals = Signals::listen()?;
         let last = outbox.clone();
-        let mut running = pin!(Hub::new(session, outbox, lanes, setup.agent_for()).run(mailbox));
+        let hub = Hub::new(session, outbox, lanes, setup.agent_for());
+        let mut running = pin!(hub.keeping(keeping(&args, setup, KEPT)).run(mailbox));
         let code = tokio::select! {
             () = &mut running => 0,
             code = stop(&mut signals) => {

@@ -9,6 +9,7 @@
 // Beyond this, comparing costs more than it tells.
 const MOST_LINES = 600;
 const MOST_WORDS = 160;
+const MOST_PAIRED = 60;
 
 /** The lines of the edit tool's diff: a sign, a number, a text. @returns {Line[]} */
 export function readDiff(text) {
@@ -19,7 +20,7 @@ export function readDiff(text) {
     if (sign === ' ' && !number.trim() && rest.trim() === '...') return { kind: 'gap', number: '', text: '' };
     return { kind: sign === '+' ? 'add' : sign === '-' ? 'del' : 'same', number: number.trim(), text: rest };
   });
-  return withWords(lines);
+  return withWords(tightened(lines));
 }
 
 /** The lines of what one text became. @returns {Line[]} */
@@ -78,8 +79,8 @@ function table(a, b) {
   return out;
 }
 
-/** Marks the words that changed where as many lines were added as removed, pair by pair. */
-function withWords(lines) {
+/** The places where lines were removed and others added: `[first removed, first added, end]`. */
+function* blocks(lines) {
   let i = 0;
   while (i < lines.length) {
     if (lines[i].kind !== 'del') { i += 1; continue; }
@@ -87,12 +88,54 @@ function withWords(lines) {
     while (middle < lines.length && lines[middle].kind === 'del') middle += 1;
     let end = middle;
     while (end < lines.length && lines[end].kind === 'add') end += 1;
-    if (middle - i === end - middle) {
-      for (let k = 0; k < middle - i; k += 1) compareWords(lines[i + k], lines[middle + k]);
-    }
+    if (end > middle) yield [i, middle, end];
     i = Math.max(end, i + 1);
   }
+}
+
+/** A line that is taken away and put back as it was did not change: says so, with its new number. */
+function tightened(lines) {
+  const out = [];
+  let done = 0;
+  for (const [from, middle, end] of blocks(lines)) {
+    out.push(...lines.slice(done, from));
+    done = end;
+    let [gone, come] = [from, middle];
+    for (const { kind } of longestCommon(lines.slice(from, middle).map((line) => line.text), lines.slice(middle, end).map((line) => line.text), MOST_LINES)) {
+      if (kind === 'same') { out.push({ ...lines[come], kind: 'same' }); gone += 1; come += 1; }
+      else if (kind === 'del') { out.push(lines[gone]); gone += 1; }
+      else { out.push(lines[come]); come += 1; }
+    }
+  }
+  return [...out, ...lines.slice(done)];
+}
+
+/** Marks the words that changed: lines go together in pairs where as many came as went, or where they are alike. */
+function withWords(lines) {
+  for (const [from, middle, end] of blocks(lines)) {
+    if (middle - from === end - middle) {
+      for (let k = 0; k < middle - from; k += 1) compareWords(lines[from + k], lines[middle + k]);
+    } else if (end - from <= MOST_PAIRED) {
+      let next = middle;
+      for (let k = from; k < middle; k += 1) {
+        for (let to = next; to < end; to += 1) {
+          if (!alike(lines[k].text, lines[to].text)) continue;
+          compareWords(lines[k], lines[to]);
+          next = to + 1;
+          break;
+        }
+      }
+    }
+  }
   return lines;
+}
+
+/** Do two lines have most of their words in common? */
+function alike(a, b) {
+  const words = (text) => text.match(/\w+/g) || [];
+  const [old, now] = [words(a), words(b)];
+  const known = new Set(old);
+  return now.filter((word) => known.has(word)).length * 3 >= Math.max(old.length, now.length, 1) * 2;
 }
 
 function compareWords(removed, added) {
@@ -118,4 +161,10 @@ function parts(steps, kind) {
     else out.push({ text: step.value, changed });
   }
   return out;
+}
+
+/** A diff as text, as other programs show it. */
+export function diffText(lines) {
+  const signs = { add: '+', del: '-', same: ' ' };
+  return lines.map((line) => (line.kind === 'gap' ? '...' : signs[line.kind] + line.text)).join('\n');
 }

@@ -48,6 +48,7 @@ const ICONS = {
   stop: 'M6 6h8v8H6z',
   close: 'M5 5l10 10M15 5L5 15',
   down: 'M10 4v12M5 11l5 5 5-5',
+  up: 'M10 16V4M5 9l5-5 5 5',
   chevron: 'M7.5 5l5 5-5 5',
   check: 'M4 10.5l4 4 8-9',
   search: 'M9 4a5 5 0 1 1 0 10a5 5 0 0 1 0-10M12.7 12.7L16.5 16.5',
@@ -70,6 +71,8 @@ const ICONS = {
   warn: 'M10 4l7 12.500H3zM10 8.500v3.500M10 14.200h.01',
   thought: 'M10 3.500a4.6 4.6 0 0 1 2.6 8.400v1.600H7.400v-1.600A4.6 4.6 0 0 1 10 3.500M8 16.500h4',
   trash: 'M4.5 6h11M8 6V4h4v2M6 6l.7 10.500h6.600L14 6',
+  layers: 'M10 3.500l7 3.500-7 3.500-7-3.500zM3.500 10.500L10 13.800l6.500-3.300M3.500 13.800L10 17l6.500-3.200',
+  bell: 'M5.500 13.500V9a4.500 4.500 0 0 1 9 0v4.500l1.500 1.500H4zM8.500 17h3',
   link: 'M8.5 11.500l3-3M7 9l-2 2a2.8 2.8 0 0 0 4 4l2-2M13 11l2-2a2.8 2.8 0 0 0-4-4L9 7',
 };
 
@@ -90,20 +93,27 @@ export function iconButton(name, label, onclick, more = {}) {
   return el('button.icon-button', { type: 'button', title: label, aria: { label }, onclick, ...more }, icon(name));
 }
 
+/** Puts a text into the clipboard; false where the browser forbids it. */
+export async function copyText(text) {
+  try {
+    if (navigator.clipboard) { await navigator.clipboard.writeText(text); return true; }
+    // Without TLS there is no clipboard but this one.
+    const area = el('textarea.offscreen', { value: text });
+    (document.querySelector('dialog[open]') || document.body).append(area);
+    area.select();
+    const isDone = document.execCommand('copy');
+    area.remove();
+    return isDone;
+  } catch {
+    return false;
+  }
+}
+
 /** Copies a text and says so on the button for a moment. */
 export async function copy(text, button) {
-  try {
-    if (navigator.clipboard) await navigator.clipboard.writeText(text);
-    else {
-      const area = el('textarea.offscreen', { value: text });
-      document.body.append(area);
-      area.select();
-      document.execCommand('copy');
-      area.remove();
-    }
-    const before = [...button.childNodes];
-    button.classList.add('done');
-    fill(button, icon('check'));
-    setTimeout(() => { button.classList.remove('done'); fill(button, ...before); }, 1200);
-  } catch { /* the browser forbids it */ }
+  if (!await copyText(text) || button.classList.contains('done')) return;
+  const before = [...button.childNodes];
+  button.classList.add('done');
+  fill(button, icon('check'));
+  setTimeout(() => { button.classList.remove('done'); fill(button, ...before); }, 1200);
 }

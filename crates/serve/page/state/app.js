@@ -19,14 +19,22 @@ export class App {
     this.models = null;
     this.stats = null;
     this.busy = new Map();
+    /** Sessions whose run ended while another one was shown. */
+    this.unread = new Set();
+    /** Did a run end while nobody looked? */
+    this.unseen = false;
+    /** Is the session that is shown the one that commands would go to? Not while it comes back after a loss. */
+    this.isReady = false;
+    /** Says which process the agent is. */
+    this.instance = null;
     this.listeners = new Map();
     this.held = new Map();
     this.loading = new Map();
     this.connection = new Connection({
       ...options,
-      onphase: (phase, retryAt) => this.emit('phase', { phase, retryAt }),
+      onphase: (phase, retryAt) => { this.isReady = false; this.emit('phase', { phase, retryAt }); },
       onevent: (event) => this.take(event),
-      onopen: (again) => this.begin(again).catch((error) => this.failed(error)),
+      onopen: (again) => this.beginSurely(again),
     });
   }
 
@@ -73,9 +81,28 @@ export class App {
     }
   }
 
+  /** Begins, and tries again while there is a connection but no session. */
+  async beginSurely(again) {
+    const { socket } = this.connection;
+    try {
+      await this.begin(again);
+    } catch (error) {
+      if (socket !== this.connection.socket) return;
+      this.failed(error);
+      setTimeout(() => { if (socket === this.connection.socket && !this.isReady) this.beginSurely(again); }, REFRESH_MS * 5);
+    }
+  }
+
+  /** Now the session that is shown is the one that commands go to. */
+  ready() {
+    this.isReady = true;
+    this.emit('ready');
+  }
+
   /** After a connection is open: everything, or only what was missed. */
   async begin(again) {
     if (again && this.session.loaded && await this.resume()) {
+      this.ready();
       this.refresh(0);
       await this.refreshLists();
       return;
@@ -93,7 +120,7 @@ export class App {
       }
     }
     await this.show(handle);
-    this.emit('ready');
+    this.ready();
     await Promise.allSettled([this.refreshList(), this.refreshCommands(), this.refreshModels()]);
   }
 
@@ -103,13 +130,12 @@ export class App {
     const known = this.session.state.sessionId;
     let answer;
     try {
-      answer = await connection.request({ type: 'replay', after: connection.lastSeq });
+      answer = await connection.request({ type: 'replay', after: connection.lastSeq, ...(this.instance ? { instance: this.instance } : {}) });
     } catch {
-      // Another agent, which counts from the beginning.
-      connection.lastSeq = 0;
-      for (const session of this.sessions.values()) session.seq = 0;
+      this.restarted();
       return false;
     }
+    if (this.isOther(answer)) { this.restarted(); return false; }
     if (answer.snapshot) return false;
     const state = await this.ask({ type: 'get_state' }).catch(() => null);
     if (!state || state.sessionId !== known) return false;
@@ -117,6 +143,23 @@ export class App {
     const isWhole = session.running || state.isStreaming || session.messageCount === state.messageCount;
     if (!isWhole) await this.load(this.current);
     return true;
+  }
+
+  /** Does an answer come from another process than those before? */
+  isOther(answer) {
+    const before = this.instance;
+    if (answer.instanceId) this.instance = String(answer.instanceId);
+    return Boolean(before && answer.instanceId && before !== this.instance);
+  }
+
+  /** Another agent is there now: it numbers events and names sessions anew. Which session is shown stays the same, if it is on disk. */
+  restarted() {
+    this.wanted = this.session.state.sessionId || this.wanted;
+    this.connection.lastSeq = 0;
+    this.sessions.clear();
+    this.held.clear();
+    this.unread.clear();
+    this.current = '';
   }
 
   /** Loads a session as it is now. Asked while that is under way, it is loaded once more. */
@@ -137,6 +180,7 @@ export class App {
     this.held.set(handle, held);
     try {
       const answer = await this.ask({ type: 'replay' }, handle);
+      if (this.isOther(answer)) { this.restarted(); throw new Error('The agent was started anew.'); }
       const session = this.sessionOf(handle);
       const changes = session.load(answer.snapshot || {}, answer.lastSeq || 0);
       this.held.delete(handle);
@@ -152,6 +196,7 @@ export class App {
   async show(handle) {
     const before = this.current;
     this.current = handle;
+    this.unread.delete(handle);
     const session = this.sessionOf(handle);
     if (session.loaded) this.emit('show', session);
     else await this.load(handle, () => this.emit('show', session));
@@ -193,6 +238,26 @@ export class App {
     await this.refreshLists();
   }
 
+  /** Another page closed a session, or the agent put one away, which comes back by itself when it is needed. */
+  wasClosed(handle, { reason }) {
+    if (reason === 'closed' && handle) {
+      this.sessions.delete(handle);
+      if (this.current === handle) {
+        this.emit('notes', [{ level: 'warning', text: 'This session was closed elsewhere. It is still on disk.' }]);
+        this.show('').catch((error) => this.failed(error));
+      }
+    }
+    this.refreshLists();
+  }
+
+  /** Deletes a session's file; one that is open is closed first. */
+  async remove(path) {
+    const open = this.open.find((one) => one.sessionFile === path);
+    if (open?.session) await this.shut(open.session);
+    await this.ask({ type: 'delete_session', sessionPath: path }, '');
+    await this.refreshLists();
+  }
+
   take(event) {
     const handle = event.session || '';
     const held = this.held.get(handle);
@@ -202,6 +267,7 @@ export class App {
 
   pass(session, event) {
     this.noteBusy(session.handle, event);
+    if (event.type === 'session_closed') { this.wasClosed(session.handle, event); return; }
     if (!session.loaded) {
       // It will be loaded when it is shown; a question cannot wait for that.
       if (event.type === 'extension_ui_request') this.emit('elsewhere', { session, event });
@@ -212,7 +278,7 @@ export class App {
     if (changes.parts.has('stale')) {
       this.load(session.handle).then(() => this.refreshLists()).catch((error) => this.failed(error));
     }
-    if (event.type === 'bash_execution_update') this.watchShell(session, String(event.id ?? ''));
+    if (event.type === 'bash_execution_update') this.watchShell(session, session.shellName(event));
     if (changes.parts.has('settled') || changes.parts.has('usage') || changes.parts.has('refresh')) this.refresh();
     if (changes.parts.has('settled')) this.refreshLists();
     if (changes.notes) this.emit('notes', changes.notes);
@@ -234,8 +300,9 @@ export class App {
 
   noteBusy(handle, event) {
     if (event.type === 'agent_start') this.busy.set(handle, true);
-    else if (event.type === 'agent_settled' || (event.type === 'agent_end' && !event.willRetry)) this.busy.delete(handle);
-    else return;
+    else if (event.type === 'agent_settled' || (event.type === 'agent_end' && !event.willRetry)) {
+      if (this.busy.delete(handle)) this.emit('over', { handle });
+    } else return;
     this.emit('open');
   }
 

@@ -5,6 +5,22 @@ export function applyOther(session, event, changes) {
   if (Object.hasOwn(ACTIONS, event.type)) ACTIONS[event.type](session, event, changes);
 }
 
+/** What a snapshot says besides the conversation: each part as the event that would have told it. */
+export function whatStands(session, snapshot, changes) {
+  const list = (name) => (Array.isArray(snapshot[name]) ? snapshot[name] : []);
+  if (snapshot.retry) ACTIONS.auto_retry_start(session, snapshot.retry, changes);
+  if (snapshot.queue) ACTIONS.queue_update(session, snapshot.queue, changes);
+  for (const tool of list('tools')) {
+    session.toolStart(tool, changes);
+    if (tool.partialResult) session.toolUpdate(tool, changes);
+  }
+  for (const one of list('bash')) {
+    const item = shell(session, one, changes);
+    item.message.output = String(one.output ?? '');
+  }
+  for (const frame of list('shown')) uiRequest(session, frame, changes);
+}
+
 const ACTIONS = {
   agent_start(session, _event, changes) {
     session.running = true;
@@ -66,13 +82,10 @@ const ACTIONS = {
     changes.parts.add('entries');
   },
 
+  bash_execution_start: (session, event, changes) => { shell(session, event, changes); },
+  bash_execution_end: (session, event, changes) => session.shellEnded(event, changes),
   bash_execution_update(session, event, changes) {
-    const id = String(event.id ?? '');
-    let item = session.shells.get(id);
-    if (!item) {
-      item = session.push({ role: 'bashExecution', pending: true, shell: id, message: { command: '', output: '' } }, changes);
-      session.shells.set(id, item);
-    }
+    const item = shell(session, event, changes);
     item.message.output = (item.message.output || '') + String(event.delta ?? '');
     changes.items.add(item.key);
   },
@@ -132,6 +145,19 @@ function compactionEnd(session, event, changes) {
   // The older part of the conversation is a summary now.
   if (event.result) changes.parts.add('stale');
   changes.parts.add('status');
+}
+
+/** The item of a shell command that runs; of another page's it begins here. */
+function shell(session, event, changes) {
+  const id = session.shellName(event);
+  let item = session.shells.get(id);
+  if (!item) {
+    item = session.push({ role: 'bashExecution', pending: true, shell: id,
+      message: { command: String(event.command ?? ''), output: '', excludeFromContext: event.excludeFromContext } }, changes);
+    session.shells.set(id, item);
+    changes.parts.add('status');
+  }
+  return item;
 }
 
 /** Something to show for a moment, or until it is dismissed. */

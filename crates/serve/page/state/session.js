@@ -2,7 +2,7 @@
 // everything else that events tell. Pure: events go in, the model changes, and the names of what changed come out.
 
 import { settle, step } from './blocks.js';
-import { applyOther } from './events.js';
+import { applyOther, whatStands } from './events.js';
 
 /**
  * @typedef {{ key: number, role: string, message: any, streaming?: boolean, shell?: string, pending?: boolean, isOld?: boolean }} Item
@@ -52,18 +52,19 @@ export class Session {
 
   /** Takes a snapshot in the place of everything. */
   load(snapshot, seq) {
-    const { statuses, widgets, title } = this;
+    const shells = [...this.shells].filter(([, item]) => item.isOurs && item.pending);
     this.reset();
-    // What extensions show is not part of a snapshot.
-    Object.assign(this, { statuses, widgets, title });
     this.seq = seq;
     this.loaded = true;
     const changes = this.changes();
     this.takeState(snapshot.state || {});
     for (const message of snapshot.messages || []) this.add(message, changes);
     for (const item of this.items) item.isOld = true;
+    // Commands of ours that still run will say how they end.
+    for (const [id, { message }] of shells) this.shells.set(id, this.push({ role: 'bashExecution', pending: true, shell: id, isOurs: true, message }, changes));
     if (snapshot.message) this.begin(snapshot.message, changes);
     for (const dialog of snapshot.dialogs || []) this.dialogs.push({ ...dialog, askedAt: this.now() });
+    whatStands(this, snapshot, changes);
     // What had no result and nobody works on any more was stopped.
     if (!this.running) for (const tool of this.tools.values()) if (!isOver(tool)) tool.status = 'stopped';
     changes.parts.add('all');
@@ -169,19 +170,42 @@ export class Session {
 
   /** A shell command of ours that is shown while it runs becomes the message that it left. */
   adoptShell(message, changes) {
-    const item = this.items.findLast((one) => one.role === 'bashExecution' && one.pending && one.message.command === message.command);
+    const item = this.items.findLast((one) => one.role === 'bashExecution' && one.shell && !one.isAdopted && one.message.command === message.command
+      && (one.pending || one.message.output === message.output));
     if (!item) return false;
+    item.isAdopted = true;
     item.message = { ...message };
     item.pending = false;
     changes.items.add(item.key);
     return true;
   }
 
+  /** What a shell command is known by: our own by the command's id, those of other pages by the agent's name for it. */
+  shellName(event) {
+    const id = String(event.id ?? '');
+    return this.shells.has(id) || event.bashId === undefined ? id : `bash ${event.bashId}`;
+  }
+
+  /** A shell command of some page ended; one whose beginning was missed is shown all the same. */
+  shellEnded(event, changes) {
+    const id = this.shellName(event);
+    const { output, exitCode, cancelled, truncated, fullOutputPath } = event;
+    const result = { command: String(event.command ?? ''), output: event.error ? String(event.error) : String(output ?? ''), exitCode, cancelled: event.error ? true : cancelled, truncated,
+      fullOutputPath, excludeFromContext: event.excludeFromContext };
+    let item = this.shells.get(id);
+    if (!item || !this.byKey.has(item.key)) item = this.push({ role: 'bashExecution', shell: id, message: {} }, changes);
+    this.shells.delete(id);
+    item.pending = false;
+    item.message = { ...item.message, ...result };
+    changes.items.add(item.key);
+    changes.parts.add('status');
+  }
+
   /** A shell command of ours begins. @returns {Changes} */
   startShell(id, command, excludeFromContext) {
     const changes = this.changes();
     const message = { role: 'bashExecution', command, output: '', excludeFromContext };
-    this.shells.set(id, this.push({ role: 'bashExecution', pending: true, shell: id, message }, changes));
+    this.shells.set(id, this.push({ role: 'bashExecution', pending: true, shell: id, isOurs: true, message }, changes));
     changes.parts.add('status');
     return changes;
   }

@@ -65,3 +65,11 @@ test('other people’s code is what was published', () => {
     assert.ok(table.includes(`| ${name.slice(7)} |`) && table.includes(hash), name);
   }
 });
+
+test('the table of features names every browser test, and no other', () => {
+  const folder = join(root, '../../../.ci/web/tests');
+  const tests = readdirSync(folder).flatMap((name) => [...readFileSync(join(folder, name), 'utf8').matchAll(/^export async function (\w+)/gm)].map((match) => match[1]));
+  const rows = read('README.md').split('\n').filter((line) => line.startsWith('|') && line.includes('`')).slice(7);
+  const named = new Set(rows.flatMap((line) => [...line.split('|')[2].matchAll(/`([a-z]\w+)`/g)].map((match) => match[1])));
+  assert.deepEqual([...named].sort(), [...new Set(tests)].sort());
+});

@@ -151,3 +151,52 @@ test('arguments can be read while they arrive', () => {
   assert.equal(partialMember('{"command":"ls -la \\"x', ['path', 'command']), 'ls -la "x');
   assert.equal(partialMember('{"comm', ['command']), '');
 });
+
+test('shell commands of other pages are shown from beginning to end', () => {
+  const session = new Session('');
+  session.load({ state: {}, messages: [] }, 0);
+  session.startShell('mine', 'make', false);
+  session.apply({ type: 'bash_execution_start', id: 'mine', bashId: 'b1', command: 'make' });
+  session.apply({ type: 'bash_execution_start', id: '1', bashId: 'b2', command: 'ls' });
+  session.apply({ type: 'bash_execution_start', id: '1', bashId: 'b3', command: 'pwd' });
+  session.apply({ type: 'bash_execution_update', id: '1', bashId: 'b2', delta: 'one' });
+  session.apply({ type: 'bash_execution_update', id: 'mine', bashId: 'b1', delta: 'so' });
+  assert.deepEqual(session.items.map((item) => [item.message.command, item.message.output, item.pending]), [['make', 'so', true], ['ls', 'one', true], ['pwd', '', true]]);
+  session.apply({ type: 'bash_execution_end', id: '1', bashId: 'b2', command: 'ls', output: 'one two', exitCode: 0, cancelled: false, truncated: false });
+  session.apply({ type: 'bash_execution_end', id: 'mine', bashId: 'b1', command: 'make', output: 'so it is', exitCode: 2, cancelled: false, truncated: false });
+  session.endShell('mine', { output: 'so it is', exitCode: 2 });
+  session.apply({ type: 'bash_execution_end', id: '9', bashId: 'b9', command: 'missed', output: 'x', exitCode: 0 });
+  session.apply({ type: 'bash_execution_end', id: '1', bashId: 'b3', command: 'pwd', error: 'No shell' });
+  assert.deepEqual(session.items.map((item) => [item.message.command, item.message.output, item.pending, item.message.exitCode]),
+    [['make', 'so it is', false, 2], ['ls', 'one two', false, 0], ['pwd', 'No shell', false, undefined], ['missed', 'x', false, 0]]);
+  session.apply({ type: 'message_end', message: { role: 'bashExecution', command: 'ls', output: 'one two', exitCode: 0, timestamp: 1 } });
+  assert.equal(session.items.length, 4, 'its message is the same');
+});
+
+test('a command of ours outlives a conversation that is loaded anew', () => {
+  const session = new Session('');
+  session.load({ state: {}, messages: [] }, 0);
+  session.startShell('mine', 'make', false);
+  session.load({ state: {}, messages: [{ role: 'user', content: 'x', timestamp: 1 }] }, 5);
+  assert.deepEqual(session.items.map((item) => item.role), ['user', 'bashExecution']);
+  session.endShell('mine', { output: 'done', exitCode: 0 });
+  assert.deepEqual([session.items[1].pending, session.items[1].message.output], [false, 'done']);
+});
+
+test('a snapshot says what stands: retry, queue, tools and commands that run, what extensions show', () => {
+  const session = new Session('', () => 1000);
+  const frames = [{ id: '1', method: 'setStatus', statusKey: 'git', statusText: 'main' }, { id: '2', method: 'setWidget', widgetKey: 'w', widgetLines: ['a'] }, { id: '3', method: 'setTitle', title: 'T' }];
+  session.load({ state: { isStreaming: true }, messages: [{ role: 'assistant', content: [{ type: 'toolCall', id: 'c', name: 'bash', arguments: {} }], timestamp: 1 }],
+    retry: { attempt: 2, maxAttempts: 3, delayMs: 4000, errorMessage: 'busy' }, queue: { steering: ['a'], followUp: ['b'] },
+    tools: [{ toolCallId: 'c', toolName: 'bash', args: { command: 'make' }, partialResult: { content: [{ type: 'text', text: 'half' }] } }],
+    bash: [{ id: '1', bashId: 'b1', command: 'ls', output: 'so far' }], shown: frames }, 9);
+  assert.deepEqual(session.retry, { attempt: 2, most: 3, until: 5000, error: 'busy' });
+  assert.deepEqual(session.queue, { steering: ['a'], followUp: ['b'], items: null });
+  assert.deepEqual([session.tools.get('c').status, session.tools.get('c').args.command], ['running', 'make']);
+  assert.deepEqual(session.items.map((item) => [item.role, Boolean(item.pending)]), [['assistant', false], ['bashExecution', true]]);
+  session.apply({ type: 'bash_execution_update', id: '1', bashId: 'b1', delta: ', more' });
+  assert.equal(session.items[1].message.output, 'so far, more');
+  assert.deepEqual([session.statuses.get('git'), session.widgets.get('w').lines, session.title], ['main', ['a'], 'T']);
+  session.load({ state: {}, messages: [] }, 12);
+  assert.deepEqual([session.statuses.size, session.widgets.size, session.title, session.retry], [0, 0, null, null], 'what is not said does not stand');
+});

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse, strip } from '../lib/ansi.js';
-import { makeDiff, readDiff, tally } from '../lib/diff.js';
+import { diffText, makeDiff, readDiff, tally } from '../lib/diff.js';
 import { age, cost, duration, imageAddress, oneLine, shortPath, tokens } from '../lib/format.js';
 
 const E = '\u001b';
@@ -36,6 +36,15 @@ test('the edit tool’s diff is read', () => {
   assert.deepEqual(lines[2].parts, [{ text: 'new', changed: true }, { text: ' word here', changed: false }]);
   assert.deepEqual(tally(lines), { added: 1, removed: 1 });
   assert.equal(lines[0].number, '1');
+});
+
+test('a line that comes back as it was did not change', () => {
+  const lines = readDiff(' 1 a\n-2 same\n-3 let b = old(1, 2);\n+2 same\n+3 fresh line here\n+4 let b = new(1, 2);\n 5 c');
+  assert.deepEqual(lines.map((line) => `${line.kind} ${line.number}`), ['same 1', 'same 2', 'del 3', 'add 3', 'add 4', 'same 5']);
+  assert.deepEqual(lines[2].parts.filter((part) => part.changed).map((part) => part.text), ['old']);
+  assert.equal(lines[3].parts, undefined, 'a line of its own has no marks');
+  assert.deepEqual(lines[4].parts.filter((part) => part.changed).map((part) => part.text), ['new']);
+  assert.equal(diffText(lines).split('\n')[2], '-let b = old(1, 2);');
 });
 
 test('lines that begin with blanks keep them', () => {

@@ -1,8 +1,10 @@
 // An answer of the model: its texts, its reasoning and its tool calls, in the order they came.
 
-import { duration } from '../lib/format.js';
+import { cost, duration } from '../lib/format.js';
 import { copy, el, icon, setText } from '../lib/dom.js';
 import { GrowingMarkdown } from './markdown.js';
+import { changesView } from './changes.js';
+import { StepsLine } from './steps.js';
 import { ToolCard } from './tool.js';
 
 class TextView {
@@ -51,6 +53,7 @@ export class AnswerView {
   constructor(item, session) {
     this.session = session;
     this.blocks = [];
+    this.lines = new Map();
     this.foot = el('div.answer-foot');
     this.content = el('div.answer-content');
     this.node = el('article.item.answer', { data: { key: item.key }, aria: { label: 'Answer' } }, this.content, this.foot);
@@ -92,6 +95,15 @@ export class AnswerView {
     return { kind: block.type, node: el('div', { hidden: true }), update() {} };
   }
 
+  /** Opens thoughts and calls: blocks by their place, calls by their id. */
+  open(places) {
+    for (const place of places) {
+      const view = typeof place === 'number' ? this.blocks[place] : this.blocks.find((one) => one?.card?.tool.id === place);
+      if (view?.card) view.card.open();
+      else if (view?.node instanceof HTMLDetailsElement) { view.node.open = true; view.show(); }
+    }
+  }
+
   /** A call's result came. */
   updateTool(id) {
     for (const view of this.blocks) if (view?.card && view.card.tool.id === id) view.card.update();
@@ -106,11 +118,43 @@ export class AnswerView {
     } else if (message.stopReason === 'aborted') this.foot.append(el('p.remark', { text: 'Stopped' }));
     else if (message.stopReason === 'length') this.foot.append(el('p.remark', { text: 'The answer reached its greatest length.' }));
     const text = message.content.filter((block) => block.type === 'text').map((block) => block.text).join('\n\n').trim();
-    if (text && message.stopReason !== 'toolUse') {
-      const button = el('button.icon-button.small', { type: 'button', title: 'Copy answer', aria: { label: 'Copy answer' } }, icon('copy'));
-      button.addEventListener('click', () => copy(text, button));
-      this.foot.append(el('div.actions', {}, button));
+    const { turn } = this;
+    if (turn?.files?.size) this.foot.append(changesView(turn.files));
+    if (!text || message.stopReason === 'toolUse') return;
+    const button = el('button.icon-button.small', { type: 'button', title: 'Copy answer', aria: { label: 'Copy answer' } }, icon('copy'));
+    button.addEventListener('click', () => copy(text, button));
+    const spent = turn ? [turn.tookMs >= 3000 ? duration(turn.tookMs) : '', turn.cost ? cost(turn.cost) : ''].filter(Boolean).join(' · ') : '';
+    this.foot.append(el('div.actions', {}, button, spent ? el('span.turn-figures', { text: spent, title: 'Time and cost of this turn' }) : null));
+  }
+
+  /** This answer ends a turn: what the turn took and changed. Null: it does not. */
+  endTurn(turn) {
+    const sign = turn ? `${turn.tookMs} ${turn.cost} ${[...turn.files].map(([path, tools]) => `${path} ${tools.length}`)}` : '';
+    if (sign === (this.turnSign || '')) return;
+    this.turnSign = sign;
+    this.turn = turn;
+    this.showFoot();
+  }
+
+  /**
+   * Folds runs of calls that this answer has a part of.
+   * @param {{ run: import('../state/turns.js').Run, isOpen: boolean, hasLine: boolean, toggle: () => void }[]} runs
+   */
+  fold(runs) {
+    const hidden = new Set();
+    const shown = new Set();
+    for (const { run, isOpen, hasLine, toggle } of runs) {
+      if (!isOpen) for (const index of run.hides.get(this.item.key) || []) hidden.add(index);
+      if (!hasLine || run.head.item !== this.item.key) continue;
+      shown.add(run.id);
+      let line = this.lines.get(run.id);
+      if (!line) { line = new StepsLine(toggle); this.lines.set(run.id, line); }
+      line.update(this.session, run, isOpen);
+      const before = this.blocks[run.head.block]?.node;
+      if (before && line.node.nextSibling !== before) before.before(line.node);
     }
+    for (const [id, line] of this.lines) if (!shown.has(id)) { line.node.remove(); this.lines.delete(id); }
+    this.blocks.forEach((view, index) => view?.node.classList.toggle('folded', hidden.has(index)));
   }
 }
 

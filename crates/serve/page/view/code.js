@@ -36,14 +36,22 @@ export function languageOf(path) {
 
 /** Colours code in place, when there is a moment. */
 export async function colour(code, text, lang) {
-  if (!lang || text.length > MOST) return;
+  const fragment = await highlighted(text, lang, () => code.textContent === text);
+  if (fragment) code.replaceChildren(fragment);
+}
+
+/** Code with the colours of its language, or null: unknown language, too long, no highlighter, not wanted any more. */
+export async function highlighted(text, lang, isWanted = null) {
+  if (!lang || text.length > MOST) return null;
   try {
     highlighter ||= import('../vendor/highlight-11.12.0.min.js');
     const { default: hljs } = await highlighter;
-    if (!hljs.getLanguage(lang)) return;
-    await new Promise((resolve) => { (globalThis.requestIdleCallback || setTimeout)(resolve); });
-    if (code.textContent !== text) return;
+    if (!hljs.getLanguage(lang)) return null;
+    if (isWanted) {
+      await new Promise((resolve) => { (globalThis.requestIdleCallback || setTimeout)(resolve); });
+      if (!isWanted()) return null;
+    }
     const { value } = hljs.highlight(text, { language: lang, ignoreIllegals: true });
-    code.replaceChildren(globalThis.DOMPurify.sanitize(value, { ALLOWED_TAGS: ['span'], ALLOWED_ATTR: ['class'], RETURN_DOM_FRAGMENT: true }));
-  } catch { /* it stays plain */ }
+    return globalThis.DOMPurify.sanitize(value, { ALLOWED_TAGS: ['span'], ALLOWED_ATTR: ['class'], RETURN_DOM_FRAGMENT: true });
+  } catch { return null; /* it stays plain */ }
 }

@@ -11,7 +11,7 @@ const isTouch = () => matchMedia('(pointer: coarse)').matches;
 export class Composer {
   /**
    * @param {{ send: (text: string, images: any[], mode: 'steer'|'followUp') => Promise<boolean>, shell: (command: string, hidden: boolean) => Promise<boolean>,
-   *   stop: () => void, commands: () => any[], own: Map<string, (rest: string) => void> }} actions
+   *   stop: () => void, commands: () => any[], files: (query: string) => Promise<any[]|null>, own: Map<string, (rest: string) => void> }} actions
    */
   constructor(root, actions) {
     this.actions = actions;
@@ -20,7 +20,8 @@ export class Composer {
     this.history = null;
     this.mode = recall('while-running', 'steer') === 'followUp' ? 'followUp' : 'steer';
     this.attachments = new Attachments(() => this.look());
-    this.completion = new Completion(this.field, () => this.actions.commands(), (command) => this.picked(command));
+    this.completion = new Completion(this.field, { commands: () => this.actions.commands(), files: (query) => this.actions.files(query),
+      pick: (command) => this.picked(command), changed: () => { this.look(); this.saveSoon(); } });
     this.sendButton = el('button.send', { type: 'button', aria: { label: 'Send' }, title: 'Send', onclick: () => this.submit() }, icon('send'));
     this.stopButton = el('button.stop', { type: 'button', aria: { label: 'Stop' }, title: 'Stop (Esc)', hidden: true, onclick: () => this.actions.stop() }, icon('stop'));
     this.modeButton = el('button.mode', { type: 'button', hidden: true, onclick: () => this.setMode(this.mode === 'steer' ? 'followUp' : 'steer') });
@@ -43,6 +44,7 @@ export class Composer {
     this.attachments.listen(field, document.documentElement);
     field.addEventListener('input', () => { this.history = null; this.look(); this.completion.look(); this.saveSoon(); });
     field.addEventListener('keydown', (event) => this.key(event));
+    field.addEventListener('click', () => this.completion.look());
     addEventListener('pagehide', () => this.save());
   }
 
@@ -91,6 +93,13 @@ export class Composer {
     this.saveSoon();
   }
 
+  /** A text that goes before what is being typed. */
+  add(text) {
+    const typed = this.field.value;
+    this.set(typed.trim() ? `${text}\n\n${typed}` : text);
+    this.field.focus();
+  }
+
   toggleShell() {
     const { value } = this.field;
     this.set(value.startsWith('!') ? value.replace(/^!+\s?/, '') : `!${value}`);
@@ -118,7 +127,7 @@ export class Composer {
     this.stopButton.hidden = !(this.running || this.hasShell);
     this.sendButton.hidden = Boolean(this.running) && this.sendButton.disabled && !this.sending;
     this.modeButton.hidden = !this.running || isShell || this.sendButton.hidden;
-    this.field.placeholder = this.running ? 'Say something while it works…' : 'Ask, or / for commands, ! for the shell';
+    this.field.placeholder = this.running ? 'Say something while it works…' : 'Ask. @ names files, / commands, ! the shell';
     if (!CSS.supports('field-sizing', 'content')) {
       this.field.style.setProperty('height', 'auto');
       this.field.style.setProperty('height', `${Math.min(this.field.scrollHeight, innerHeight * 0.4)}px`);

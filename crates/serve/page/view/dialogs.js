@@ -159,11 +159,11 @@ export function askText(title, value, label = 'OK', { placeholder = '', secret =
 }
 
 /** Asks whether something should really be done. @returns {Promise<boolean>} */
-export function askSure(title, text, label) {
+export function askSure(title, text, label, { danger = false } = {}) {
   return new Promise((resolve) => {
     let sure = false;
     const node = openDialog(title, (end) => [el('p.dialog-message', { text }),
-      foot(el('button', { type: 'button', text: 'Cancel', onclick: end }), el('button.primary', { type: 'button', text: label, onclick: () => { sure = true; end(); } }))]);
+      foot(el('button', { type: 'button', text: 'Cancel', onclick: end }), el('button.primary', { type: 'button', text: label, class: danger ? 'danger' : '', onclick: () => { sure = true; end(); } }))]);
     node.addEventListener('close', () => resolve(sure));
   });
 }

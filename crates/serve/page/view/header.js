@@ -13,18 +13,19 @@ export class Pickers {
   constructor(node, { app, compact }) {
     this.app = app;
     this.compact = compact;
-    this.model = el('button.pick.model', { type: 'button', title: 'Model', aria: { haspopup: 'dialog', expanded: false }, onclick: () => this.pickModel() });
-    this.thinking = el('button.pick.thinking-level', { type: 'button', title: 'Thinking', aria: { haspopup: 'dialog', expanded: false }, onclick: () => this.pickThinking() });
+    this.model = el('button.pick.model', { type: 'button', title: 'Model', hidden: true, aria: { haspopup: 'dialog', expanded: false }, onclick: () => this.pickModel() });
+    this.thinking = el('button.pick.thinking-level', { type: 'button', title: 'Thinking', hidden: true, aria: { haspopup: 'dialog', expanded: false }, onclick: () => this.pickThinking() });
     this.permission = el('button.pick.permission', { type: 'button', title: 'What tools may do', hidden: true, aria: { haspopup: 'dialog', expanded: false }, onclick: () => this.pickPermission() });
     this.ring = ring();
     this.percent = el('span.meter-text');
-    this.meter = el('button.pick.meter', { type: 'button', aria: { haspopup: 'dialog', expanded: false }, onclick: () => this.showMeter() }, this.ring, this.percent);
+    this.meter = el('button.pick.meter', { type: 'button', hidden: true, aria: { haspopup: 'dialog', expanded: false }, onclick: () => this.showMeter() }, this.ring, this.percent);
     node.append(this.model, this.thinking, this.permission, this.meter);
   }
 
   update(session) {
     const { state } = session;
     const name = state.model ? state.model.name || state.model.id : 'No model';
+    this.model.hidden = false;
     setText(this.model, name);
     this.model.title = state.model ? `Model: ${state.model.provider}/${state.model.id}` : 'No model';
     this.thinking.hidden = !state.model?.reasoning;
@@ -128,7 +129,7 @@ export function showName(button, app) {
   const place = shortPath(open?.cwd || listed?.cwd || '');
   fill(button, el('span.name-text', { text: line, dir: 'auto' }), place ? el('span.name-place', { text: place }) : null);
   button.title = 'Rename';
-  const wants = session.dialogs.length ? '? ' : session.running ? '● ' : '';
+  const wants = session.dialogs.length ? '? ' : session.running ? '● ' : app.unseen ? '✓ ' : '';
   document.title = `${wants}${session.title || `${line.slice(0, 60)} – Pinion`}`;
   return line;
 }

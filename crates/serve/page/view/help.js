@@ -13,11 +13,13 @@ const KEYS = [
     [['Alt', 'Enter'], 'Send the other way (follow-up instead of steer)'],
     [['↑'], 'What was said before, in an empty field'],
     [['/'], 'Commands'],
+    [['@'], 'Files of the directory'],
     [['!'], 'Run a shell command; !! keeps it from the model'],
     [['Esc'], 'Stop the run'],
   ]],
   ['Anywhere', [
     [[MOD, 'K'], 'Search sessions'],
+    [[MOD, 'F'], 'Find in a long conversation; once more: the browser’s own search'],
     [[MOD, 'B'], 'Side bar'],
     [[MOD, 'Shift', 'O'], 'New session'],
     [[MOD, 'Shift', 'M'], 'Model'],
@@ -30,11 +32,11 @@ export function showHelp() {
   openDialog('Keyboard shortcuts', (end) => [
     el('div.keys', {}, ...KEYS.map(([title, rows]) => el('section', {}, el('h3', { text: title }),
       ...rows.map(([keys, text]) => el('div.key-row', {}, el('span', { text }), el('span.key-names', {}, ...keys.map((key) => el('kbd', { text: key })))))))),
-    el('div.dialog-foot', {}, el('button.primary', { type: 'button', text: 'Close', onclick: end })),
+    el('div.dialog-foot', {}, el('button.primary', { type: 'button', text: 'Close', autofocus: true, onclick: end })),
   ], { wide: true });
 }
 
-/** @param {Record<string, () => void>} actions `search`, `side`, `create`, `model`, `start`, `end`, `stop`, `type` */
+/** @param {Record<string, () => void>} actions `search`, `find` (gives what to do, or null), `side`, `create`, `model`, `start`, `end`, `stop`, `type` */
 export function listenToKeys(actions) {
   addEventListener('keydown', (event) => {
     if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open], .menu')) return;
@@ -42,7 +44,7 @@ export function listenToKeys(actions) {
     const typing = event.target instanceof Element && event.target.matches('input, textarea, select');
     const key = event.key.toLowerCase();
     const act = mod && !event.altKey ? {
-      k: actions.search, b: event.shiftKey ? null : actions.side, o: event.shiftKey ? actions.create : null, m: event.shiftKey ? actions.model : null,
+      k: actions.search, f: event.shiftKey ? null : actions.find(), b: event.shiftKey ? null : actions.side, o: event.shiftKey ? actions.create : null, m: event.shiftKey ? actions.model : null,
       arrowup: typing && event.target.value ? null : actions.start, arrowdown: typing && event.target.value ? null : actions.end,
     }[key] : !typing && !event.ctrlKey && !event.metaKey && !event.altKey ? { '?': showHelp, escape: actions.stop }[key] : null;
     if (act) { event.preventDefault(); act(); return; }

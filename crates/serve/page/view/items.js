@@ -1,6 +1,7 @@
 // One view for each role of message. All have `node`, `update(item, which)` and, where there may be tool calls, `updateTool(id)`.
 
 import { count, imagesOf, oneLine, textOf, tokens } from '../lib/format.js';
+import { strip } from '../lib/ansi.js';
 import { copy, el, fill, icon, iconButton, setText } from '../lib/dom.js';
 import { AnswerView } from './answer.js';
 import { markdown } from './markdown.js';
@@ -83,7 +84,9 @@ class ShellView {
     if (message.excludeFromContext) notes.push('not seen by the model');
     if (message.fullOutputPath) notes.push(`whole output in ${message.fullOutputPath}`);
     const screen = terminalView(message.output, { command: message.command || '(a command of another page)', live: pending });
-    fill(this.node, screen, notes.length ? el('p.remark', { text: notes.join(' · '), class: message.exitCode || message.cancelled ? 'bad' : '' }) : null);
+    const button = !pending && (message.output || message.command) ? el('button.tool-copy', { type: 'button', title: 'Copy output', aria: { label: 'Copy output' } }, icon('copy')) : null;
+    button?.addEventListener('click', () => copy(strip(message.output || message.command), button));
+    fill(this.node, screen, button, notes.length ? el('p.remark', { text: notes.join(' · '), class: message.exitCode || message.cancelled ? 'bad' : '' }) : null);
     if (pending) screen.scrollTop = screen.scrollHeight;
   }
 }

@@ -72,8 +72,8 @@ export function place(menu, anchor) {
   const below = innerHeight - box.bottom - 16;
   const isAbove = below < offsetHeight && box.top > below;
   const room = Math.max(120, isAbove ? box.top - 16 : below);
-  menu.style.setProperty('max-height', `${Math.min(460, room)}px`);
-  const height = Math.min(offsetHeight, room, 460);
+  menu.style.setProperty('max-height', `${Math.min(580, room)}px`);
+  const height = Math.min(offsetHeight, room, 580);
   menu.style.setProperty('left', `${Math.max(8, Math.min(innerWidth - offsetWidth - 8, box.left))}px`);
   menu.style.setProperty('top', `${isAbove ? box.top - height - 6 : box.bottom + 6}px`);
 }

@@ -28,12 +28,21 @@ export class QueueView {
 
   show(items) {
     this.node.hidden = !items.length;
-    fill(this.node, items.map((item) => el('li.queued', {},
+    // Images cannot be taken back: of such messages the agent gives only the text.
+    const head = items.every((item) => item.id && !item.images) && el('li.queue-head', {}, el('span', { text: items.length === 1 ? 'Waiting' : `${items.length} waiting` }),
+      el('button.link', { type: 'button', text: 'Restore to editor', title: 'Takes all of them back into the field', onclick: () => this.restore() }));
+    fill(this.node, head, items.map((item) => el('li.queued', {},
       el('span.queued-kind', { text: item.kind === 'steer' ? 'Next' : 'After' , title: item.kind === 'steer' ? 'Steers: goes to the model after the current step' : 'Follow-up: goes to the model when the run is over' }),
       el('span.queued-text', { text: oneLine(item.text, 200) || 'Image', title: String(item.text).slice(0, 2000) }),
       item.images ? el('span.queued-images', { text: `${item.images} img` }) : null,
       item.id ? iconButton('pencil', 'Edit', () => this.edit(item), { class: 'small' }) : null,
       item.id ? iconButton('close', 'Remove', () => this.actions.ask({ type: 'remove_queued', queuedId: item.id }), { class: 'small' }) : null)));
+  }
+
+  /** Takes all messages back, to be said otherwise. */
+  async restore() {
+    const taken = await this.actions.ask({ type: 'clear_queue' });
+    if (taken) this.actions.restore([...(taken.steering || []), ...(taken.followUp || [])].join('\n\n'));
   }
 
   edit(item) {

@@ -11,8 +11,8 @@ const FIRST = 80;
 export class SideBar {
   /**
    * @param {HTMLElement} node
-   * @param {{ show: (handle: string) => void, openFile: (path: string) => void, create: () => void, rename: (row: any) => void,
-   *   close: (handle: string) => void }} actions
+   * @param {{ show: (handle: string) => void, openFile: (path: string) => void, create: () => void, createElsewhere: () => void, rename: (row: any) => void,
+   *   close: (handle: string) => void, remove: (row: any) => void }} actions
    */
   constructor(node, actions) {
     this.node = node;
@@ -25,7 +25,8 @@ export class SideBar {
     fill(node,
       el('div.side-head', {}, el('span.brand', {}, el('span.brand-mark', { aria: { hidden: true } }), 'Pinion'),
         iconButton('close', 'Close side bar', () => this.toggle(false), { class: 'side-close' })),
-      el('button.new-session', { type: 'button', onclick: () => { this.actions.create(); this.leave(); } }, icon('plus'), 'New session'),
+      el('div.side-new', {}, el('button.new-session', { type: 'button', onclick: () => { this.actions.create(); this.leave(); } }, icon('plus'), 'New session'),
+        iconButton('folder', 'New session in a directory…', () => { this.leave(); this.actions.createElsewhere(); })),
       el('div.side-search', {}, icon('search'), this.search),
       el('nav.side-list', { aria: { label: 'Sessions' } }, this.list));
     node.after(this.shade);
@@ -49,7 +50,10 @@ export class SideBar {
     // Where it covers the page, the page cannot be reached behind it.
     document.querySelector('.main').inert = on && !this.isWide.matches;
     if (remember && this.isWide.matches) keep('side', on);
-    if (on && !this.isWide.matches) this.search.focus({ preventScroll: true });
+    if (!on || this.isWide.matches) return;
+    // On a phone a text field that has the focus opens the keyboard over the list.
+    const first = matchMedia('(pointer: coarse)').matches ? this.node.querySelector('.side-close') : this.search;
+    first.focus({ preventScroll: true });
   }
 
   /** After something was chosen the side bar gives the page free again, where it covers it. */
@@ -86,6 +90,8 @@ export class SideBar {
     const byId = new Map();
     for (const one of app.listed) byId.set(one.id, { id: one.id, path: one.path, cwd: one.cwd, name: one.name, first: one.firstMessage, modified: one.modified, count: one.messageCount });
     for (const one of app.open) {
+      // One that was put away is as good as one on disk; it is opened by its name all the same.
+      if (one.evicted && byId.has(one.sessionId) && (one.session || '') !== app.current) continue;
       const known = byId.get(one.sessionId) || { id: one.sessionId, path: one.sessionFile, cwd: one.cwd, modified: null, count: one.messageCount };
       byId.set(one.sessionId, { ...known, name: one.sessionName || known.name, handle: one.session || '', isOpen: true });
     }
@@ -124,11 +130,12 @@ export class SideBar {
     const name = oneLine(row.name || row.first, 90) || 'New session';
     const isBusy = row.isOpen && app.busy.has(row.handle);
     const wants = row.isOpen && (app.sessions.get(row.handle)?.dialogs.length || 0) > 0;
+    const state = wants ? 'asks' : isBusy ? 'works' : row.isOpen && app.unread.has(row.handle) ? 'over' : '';
     const more = iconButton('more', `Actions for ${name}`, () => openMenu(more, { title: name, entries: this.entries(row) }), { class: 'small' });
     return el('div.session', { role: 'listitem', data: { id: row.id }, class: isHere ? 'here' : '' },
       el('button.session-open', { type: 'button', aria: isHere ? { current: 'page' } : {}, title: `${name}\n${shortPath(row.cwd)}`, onclick: () => this.choose(row) },
         el('span.session-name', { text: name, dir: 'auto' }),
-        el('span.session-note', {}, isBusy || wants ? el('span.dot', { class: wants ? 'asks' : '', role: 'img', aria: { label: wants ? 'asks something' : 'is working' } }) : null,
+        el('span.session-note', {}, state ? el('span.dot', { class: state, role: 'img', aria: { label: { asks: 'asks something', works: 'is working', over: 'is done' }[state] } }) : null,
           row.isOpen ? `${baseName(row.cwd)} · ` : '', row.modified ? age(row.modified, Date.now()) : 'new', row.count ? ` · ${row.count}` : '')), more);
   }
 
@@ -143,6 +150,8 @@ export class SideBar {
       { label: 'Rename…', icon: 'pencil', pick: () => this.actions.rename(row) },
       row.path ? { label: 'Copy path of file', icon: 'link', pick: () => navigator.clipboard?.writeText(row.path) } : null,
       row.isOpen && row.handle ? { label: 'Close', note: 'It stays on disk', icon: 'close', pick: () => this.actions.close(row.handle) } : null,
+      // The first session of the agent cannot be closed.
+      row.path && !(row.isOpen && !row.handle) ? { label: 'Delete…', icon: 'trash', danger: true, pick: () => this.actions.remove(row) } : null,
     ].filter(Boolean);
   }
 }

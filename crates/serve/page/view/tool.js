@@ -3,9 +3,11 @@
 import { isOver } from '../state/session.js';
 import { partialMember } from '../state/blocks.js';
 import { baseName, duration, oneLine, shortPath, textOf } from '../lib/format.js';
-import { tally } from '../lib/diff.js';
+import { strip } from '../lib/ansi.js';
+import { diffText, tally } from '../lib/diff.js';
 import { copy, el, fill, icon, setText } from '../lib/dom.js';
-import { diffOf, toolBody } from './toolbody.js';
+import { diffOf } from './diffview.js';
+import { toolBody } from './toolbody.js';
 
 const KINDS = {
   bash: { label: 'Shell', icon: 'terminal', members: ['command'] },
@@ -97,6 +99,11 @@ export class ToolCard {
     return name === 'bash' && tool.status === 'running' && Boolean(textOf(tool.result?.content));
   }
 
+  open() {
+    this.chosen = true;
+    this.update();
+  }
+
   toggle() {
     this.chosen = this.body.hidden;
     this.update();
@@ -111,9 +118,11 @@ export class ToolCard {
     this.sign = sign;
     const parts = toolBody(tool);
     const text = textOf(tool.result?.content);
-    if (isOver(tool) && text) {
-      const button = el('button.tool-copy', { type: 'button', title: 'Copy output', aria: { label: 'Copy output' } }, icon('copy'));
-      button.addEventListener('click', () => copy(text, button));
+    const changed = parts.some((part) => part.matches('.diff')) && diffOf(tool);
+    if (isOver(tool) && (changed || (text && parts.some((part) => part.matches('.terminal, .arguments'))))) {
+      const label = changed ? 'Copy changes' : 'Copy output';
+      const button = el('button.tool-copy', { type: 'button', title: label, aria: { label } }, icon('copy'));
+      button.addEventListener('click', () => copy(changed ? diffText(changed) : strip(text), button));
       parts.push(button);
     }
     const full = tool.result?.details?.fullOutputPath;

@@ -1,40 +1,14 @@
 // What a tool call shows when it is opened: a diff, a terminal, a file, pictures. Text is text here, whatever it looks like.
 
-import { makeDiff, readDiff } from '../lib/diff.js';
 import { parse } from '../lib/ansi.js';
 import { imagesOf, textOf } from '../lib/format.js';
 import { el } from '../lib/dom.js';
 import { codeBlock, languageOf } from './code.js';
+import { diffOf, diffView } from './diffview.js';
+import { showPicture } from './picture.js';
 
 const TAIL_LINES = 20;
 const MOST_SHOWN = 200000;
-
-/** The lines of an edit's diff, or null when there is none (yet). */
-export function diffOf(tool) {
-  const text = tool.result?.details?.diff;
-  if (typeof text === 'string' && text) return readDiff(text);
-  const args = tool.args || {};
-  const edits = Array.isArray(args.edits) ? args.edits : [args];
-  const pairs = edits.map((edit) => [edit?.oldText ?? edit?.old_text ?? edit?.old_string, edit?.newText ?? edit?.new_text ?? edit?.new_string])
-    .filter(([before, after]) => typeof before === 'string' && typeof after === 'string');
-  if (!pairs.length) return null;
-  return pairs.flatMap(([before, after], index) => [...(index ? [{ kind: 'gap', number: '', text: '' }] : []), ...makeDiff(before, after)]);
-}
-
-/** A diff as a table. */
-export function diffView(lines) {
-  const rows = lines.slice(0, 2000).map((line) => {
-    if (line.kind === 'gap') return el('div.diff-gap', { text: '⋯' });
-    const sign = { add: '+', del: '−', same: ' ' }[line.kind];
-    const text = line.parts
-      ? line.parts.map((part) => (part.changed ? el('mark', { text: part.text }) : part.text))
-      : [line.text];
-    return el(`div.diff-line.${line.kind}`, {},
-      el('span.diff-number', { text: line.number, aria: { hidden: true } }), el('span.diff-sign', { text: sign }), el('span.diff-text', {}, ...text, '\n'));
-  });
-  if (lines.length > 2000) rows.push(el('div.diff-gap', { text: `… ${lines.length - 2000} more lines` }));
-  return el('div.diff', { tabIndex: 0, role: 'region', aria: { label: 'Changes' } }, el('div.diff-body', {}, ...rows));
-}
 
 /** Terminal output with colours; of long output the end, the rest on demand. */
 export function terminalView(output, { command = '', live = false } = {}) {
@@ -76,7 +50,8 @@ function paint(node, which, colour) {
 /** Everything a call has to show. */
 export function toolBody(tool) {
   const text = textOf(tool.result?.content);
-  const images = imagesOf(tool.result?.content).map((source) => el('img.picture', { src: source, alt: 'Image from the tool', loading: 'lazy' }));
+  const images = imagesOf(tool.result?.content).map((source) => el('button.picture-button', { type: 'button', title: 'Show image', aria: { label: 'Show image' }, onclick: () => showPicture(source) },
+    el('img.picture', { src: source, alt: 'Image from the tool', loading: 'lazy' })));
   const parts = [];
   const name = tool.name.toLowerCase();
   const args = tool.args || {};
@@ -84,7 +59,7 @@ export function toolBody(tool) {
     parts.push(terminalView(text, { command: String(args.command ?? ''), live: tool.status === 'running' }));
   } else if (name === 'edit') {
     const lines = diffOf(tool);
-    if (lines) parts.push(diffView(lines));
+    if (lines) parts.push(diffView(lines, languageOf(args.path ?? args.file_path)));
     if (!lines || tool.status === 'error') parts.push(plain(text));
   } else if (name === 'write') {
     if (typeof args.content === 'string') parts.push(codeBlock(args.content.slice(0, MOST_SHOWN), languageOf(args.path)));

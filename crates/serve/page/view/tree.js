@@ -74,7 +74,7 @@ function describe(entry) {
 }
 
 function rowView(row, actions, end) {
-  const node = el('div.tree-row', { role: 'treeitem', class: `by-${row.kind} ${row.isOn ? 'on' : ''} ${row.isLeaf ? 'leaf' : ''}`, aria: { level: row.depth + 1, selected: row.isLeaf } },
+  const node = el('div.tree-row', { role: 'treeitem', tabIndex: 0, class: `by-${row.kind} ${row.isOn ? 'on' : ''} ${row.isLeaf ? 'leaf' : ''}`, aria: { level: row.depth + 1, selected: row.isLeaf } },
     row.icon ? icon(row.icon) : el('span.icon'), el('span.tree-text', { text: row.text, dir: 'auto' }), row.label ? el('span.tree-label', { text: row.label }) : null,
     el('span.tree-actions', {},
       row.isLeaf ? el('span.remark', { text: 'here' }) : el('button.link', { type: 'button', text: 'Go here', onclick: () => { end(); actions.go(row.id, false); } }),

@@ -62,7 +62,10 @@ impl Agreement {
 
     /// Is an event of this name to be sent?
     pub(crate) fn wants(&self, name: &str) -> bool {
-        self.events.as_ref().is_none_or(|events| events.contains(name))
+        match &self.events {
+            Some(events) => events.contains(name),
+            None => self.dialect.sends_unasked(name),
+        }
     }
 
     /// Are events of this session to be sent?
@@ -135,6 +138,7 @@ impl Agreement {
             deltas: self.deltas,
             sequence: self.sequence,
             last_seq,
+            instance_id: None,
             heartbeat: self.heartbeat,
             sessions: self
                 .sessions

@@ -250,7 +250,7 @@ impl Connection {
                 self.agreement = agreement;
                 return;
             }
-            Command::Replay(params) => match self.replay(*params, snapshot) {
+            Command::Replay(params) => match self.replay(params, snapshot) {
                 Ok((replayed, after)) => {
                     let reply = Reply::Replayed(Box::new(replayed));
                     self.respond(from, origin, Ok(reply), now, out);
@@ -267,7 +267,7 @@ impl Connection {
     /// What `replay` answers, and after which number events are to be sent again.
     fn replay(
         &self,
-        params: ReplayParams,
+        params: &ReplayParams,
         snapshot: Option<Box<Snapshot>>,
     ) -> Result<(Replayed, u64), String> {
         let last_seq = self.numbers.last();
@@ -282,10 +282,13 @@ impl Connection {
                     "No event has the number {after} yet; the last one is {last_seq}"
                 ));
             }
-            if let Some(events) = self.numbers.recent().count_after(after, last_seq) {
+            // Who has numbers of another process has none of ours.
+            let events = self.numbers.recent().count_after(after, last_seq);
+            if let Some(events) = events.filter(|_| params.instance.is_none()) {
                 let replayed = Replayed {
                     events,
                     last_seq,
+                    instance_id: None,
                     snapshot: None,
                 };
                 return Ok((replayed, after));
@@ -295,6 +298,7 @@ impl Connection {
         let replayed = Replayed {
             events: 0,
             last_seq,
+            instance_id: None,
             snapshot: Some(*snapshot),
         };
         Ok((replayed, last_seq))

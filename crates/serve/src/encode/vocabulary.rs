@@ -70,6 +70,15 @@ impl Vocabulary {
                 Some(messages) => with_member(event, "messages", messages.into(), out),
                 None => push(event, out),
             },
+            Event::BashExecutionUpdate {
+                id,
+                bash_id: Some(_),
+                delta,
+            } if manner.dialect != Dialect::Web => {
+                let (id, delta) = (id.clone(), delta.clone());
+                let bash_id = None;
+                push(&Event::BashExecutionUpdate { id, bash_id, delta }, out);
+            }
             Event::ExtensionUiRequest { request } => ui_request(event, request.method, manner, out),
             Event::ExtensionError { extension_path, .. } => {
                 extension_error(event, extension_path, manner, out)

@@ -10,6 +10,8 @@ use std::time::Duration;
 use axum::extract::ws::Utf8Bytes;
 use host::ClientId;
 use tokio::sync::Notify;
+use uuid::Uuid;
+use wire::Event;
 
 use super::fan::first_agreement;
 use super::log::{Entry, Gone, Log, Place, Text};
@@ -33,6 +35,15 @@ enum Private {
     Agree(Box<Agreement>),
     /// Go back to this place, and read on from there.
     Back(Place),
+}
+
+impl Private {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Frame(frame) => frame.len(),
+            Self::Agree(_) | Self::Back(_) => 0,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -62,7 +73,22 @@ struct State {
 
 /// All clients. Clones share them.
 #[derive(Debug, Clone)]
-pub(crate) struct Clients(Arc<Mutex<State>>);
+pub(crate) struct Clients {
+    state: Arc<Mutex<State>>,
+    /// Says which process this is: places of another one's log mean nothing here.
+    instance: Arc<str>,
+}
+
+/// Where a client that comes back wants to go on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Resume {
+    /// It said something of that; who says nothing is told nothing.
+    pub(crate) is_asked: bool,
+    /// The last event that it has seen.
+    pub(crate) after: Option<Place>,
+    /// The process that it saw it of; none: it does not say.
+    pub(crate) instance: Option<String>,
+}
 
 /// A client's seat; dropped when it leaves.
 #[derive(Debug)]
@@ -75,17 +101,26 @@ pub(crate) struct Seat {
 impl Clients {
     /// Nobody is there, and nothing was said.
     pub(crate) fn new() -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             log: Log::new(WEB_LOG_BYTES, WEB_LOG_ENTRIES),
             clients: HashMap::new(),
             made: 0,
             is_ending: false,
             questions: Vec::new(),
-        })))
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            instance: Uuid::new_v4().simple().to_string().into(),
+        }
+    }
+
+    /// Says which process this is.
+    pub(crate) fn instance(&self) -> &str {
+        &self.instance
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many there are.
@@ -93,19 +128,24 @@ impl Clients {
         self.state().clients.len()
     }
 
-    /// Takes a new one, who hears everything from now on, and first of all the questions that are open. `after` begins earlier
-    /// instead, if that is still there. None when there are too many, or the agent ends.
-    pub(crate) fn join(&self, after: Option<Place>) -> Option<Seat> {
-        self.seat(first_agreement(), after)
+    /// Takes a new one, who hears everything from now on, and first of all the questions that are open. It begins where it was
+    /// instead, if that is still there; it is told whether, if it asked. None when there are too many, or the agent ends.
+    pub(crate) fn join(&self, resume: &Resume) -> Option<Seat> {
+        let is_ours = resume.instance.as_ref().is_none_or(|id| **id == *self.instance);
+        self.seat(
+            first_agreement(),
+            resume.after.filter(|_| is_ours),
+            resume.is_asked,
+        )
     }
 
     /// Takes one who wants nothing but answers.
     pub(crate) fn join_for_answer(&self) -> Option<Seat> {
         let last = self.last();
-        self.seat(first_agreement().without_events(), Some(last))
+        self.seat(first_agreement().without_events(), Some(last), false)
     }
 
-    fn seat(&self, agreement: Agreement, after: Option<Place>) -> Option<Seat> {
+    fn seat(&self, agreement: Agreement, after: Option<Place>, is_told: bool) -> Option<Seat> {
         let mut state = self.state();
         if state.is_ending || state.clients.len() >= WEB_CLIENTS {
             return None;
@@ -114,23 +154,24 @@ impl Clients {
         let id = ClientId(state.made);
         let last = state.log.last();
         let place = after.filter(|place| state.log.count_after(*place).is_some());
-        let questions = if place.is_none() {
-            state
-                .questions
-                .iter()
-                .map(|(_, frame)| (last, Private::Frame(frame.clone())))
-                .collect()
-        } else {
-            VecDeque::new()
-        };
+        let at = place.unwrap_or(last);
+        let mut private = VecDeque::new();
+        if is_told {
+            private.push_back((at, Private::Frame(self.greeting(place.is_some(), at))));
+        }
+        if place.is_none() {
+            let questions = state.questions.iter();
+            private.extend(questions.map(|(_, frame)| (last, Private::Frame(frame.clone()))));
+        }
+        let waiting = private.iter().map(|(_, private)| private.bytes()).sum();
         let bell = Arc::new(Notify::new());
         bell.notify_one();
         let client = Client {
             reading: agreement.clone(),
             agreement,
-            place: place.unwrap_or(last),
-            private: questions,
-            waiting: 0,
+            place: at,
+            private,
+            waiting,
             over: None,
             bell: Arc::clone(&bell),
         };
@@ -142,6 +183,16 @@ impl Clients {
         })
     }
 
+    /// The first frame of a client that asked whether it can go on where it was.
+    fn greeting(&self, is_complete: bool, place: Place) -> Utf8Bytes {
+        let event = Event::Connected {
+            instance_id: self.instance.to_string(),
+            is_complete,
+            last_seq: place,
+        };
+        serde_json::to_string(&event).unwrap_or_default().into()
+    }
+
     /// Takes something for everybody, to be read once it is published.
     pub(crate) fn push(&self, entry: Entry) {
         self.state().log.push(entry);
@@ -150,7 +201,7 @@ impl Clients {
     /// Lets everybody read what was said so far.
     pub(crate) fn publish(&self) {
         let mut state = self.state();
-        state.log.publish();
+        state.publish();
         for client in state.clients.values() {
             client.bell.notify_one();
         }
@@ -195,7 +246,7 @@ impl Clients {
 
     fn private(&self, id: ClientId, what: Private) {
         let mut state = self.state();
-        state.log.publish();
+        state.publish();
         let last = state.log.last();
         if let Some(client) = state.clients.get_mut(&id) {
             if let Private::Frame(frame) = &what {
@@ -265,6 +316,13 @@ impl Clients {
             client.over = Some(Over::Ending);
             client.bell.notify_one();
         }
+    }
+}
+
+impl State {
+    fn publish(&mut self) {
+        let Self { log, clients, .. } = self;
+        log.publish(|| clients.values().map(|client| client.place).min());
     }
 }
 

@@ -219,13 +219,19 @@ impl Fan {
                 let (wishes, mut refused) = fitting(wishes);
                 let (new, more) = agreement.changed(&wishes);
                 refused.extend(more);
-                let welcome = new.welcome(&self.version, self.clients.last(), refused);
+                let mut welcome = new.welcome(&self.version, self.clients.last(), refused);
+                welcome.instance_id = Some(self.clients.instance().to_owned());
                 self.clients.agree(client, new);
                 Ok(Reply::Hello(Box::new(welcome)))
             }
             Command::Replay(params) => {
                 let last_seq = self.clients.last();
-                let missed = params.after.and_then(|after| self.clients.count_after(after));
+                let is_ours = params
+                    .instance
+                    .as_ref()
+                    .is_none_or(|id| *id == self.clients.instance());
+                let after = params.after.filter(|_| is_ours);
+                let missed = after.and_then(|after| self.clients.count_after(after));
                 back = missed.and(params.after);
                 let snapshot = match missed {
                     Some(_) => Ok(None),
@@ -237,6 +243,7 @@ impl Fan {
                     Reply::Replayed(Box::new(Replayed {
                         events: missed.unwrap_or_default(),
                         last_seq,
+                        instance_id: Some(self.clients.instance().to_owned()),
                         snapshot,
                     }))
                 })

@@ -65,34 +65,42 @@ impl Guard {
         }
     }
 
-    /// May this request go on? The name it was sent to, the page it comes from, the token.
+    /// May this request go on? The name it was sent to, the page it comes from, the token. A page that is none of ours learns
+    /// nothing about tokens, and cannot use up the patience with wrong ones.
     ///
     /// # Errors
     /// The status to refuse it with.
-    pub(crate) fn admit(&self, request: &Parts, wants: Wants, now: Instant) -> Result<(), StatusCode> {
+    pub(crate) async fn admit(&self, request: &Parts, wants: Wants) -> Result<(), StatusCode> {
+        self.check_page(request, wants)?;
+        if wants == Wants::Public {
+            return Ok(());
+        }
+        self.take_turn().await?;
+        self.check_token(request, Instant::now())
+    }
+
+    /// The first part of it, which depends on nothing but the request.
+    pub(crate) fn check_page(&self, request: &Parts, wants: Wants) -> Result<(), StatusCode> {
         let authority = authority(request).ok_or(StatusCode::BAD_REQUEST)?;
         if !self.answers_to(&authority) {
             return Err(StatusCode::FORBIDDEN);
         }
-        if wants == Wants::Public {
-            return Ok(());
+        match wants {
+            Wants::Public => Ok(()),
+            Wants::Agent => self.check_origin(&request.headers),
         }
-        // A page that is none of ours learns nothing about tokens, and cannot use up the patience with wrong ones.
-        self.check_origin(&request.headers)?;
-        self.check_token(request, now)
     }
 
-    /// Waits, when there were many wrong tokens lately, until this request's may be looked at. False when too many wait.
-    pub(crate) async fn take_turn(&self) -> bool {
+    /// Waits, when there were many wrong tokens lately, until this request's may be looked at; no more than a few may wait.
+    async fn take_turn(&self) -> Result<(), StatusCode> {
         if self.token.is_none() || self.count_wrong(Instant::now()) < WEB_WRONG_TOKENS {
-            return true;
+            return Ok(());
         }
-        let Ok(_place) = self.waiting.try_acquire() else {
-            return false;
-        };
+        let place = self.waiting.try_acquire();
+        let _place = place.map_err(|_| StatusCode::TOO_MANY_REQUESTS)?;
         let _turn = self.turn.lock().await;
         tokio::time::sleep(WEB_WRONG_PAUSE).await;
-        true
+        Ok(())
     }
 
     fn count_wrong(&self, now: Instant) -> usize {
@@ -134,7 +142,7 @@ impl Guard {
     }
 
     /// The token, wherever it is; more than one that differ are none.
-    fn check_token(&self, request: &Parts, now: Instant) -> Result<(), StatusCode> {
+    pub(crate) fn check_token(&self, request: &Parts, now: Instant) -> Result<(), StatusCode> {
         let Some(token) = &self.token else {
             return Ok(());
         };

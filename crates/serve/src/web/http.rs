@@ -12,9 +12,9 @@ use axum::response::Response;
 use futures_util::stream;
 use tokio::time::timeout;
 
-use super::clients::{Over, Seat};
+use super::clients::{Over, Resume, Seat};
 use super::door::Door;
-use super::page::plain;
+use super::page::{only, plain};
 use super::server::empty;
 use crate::limits::{WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_MESSAGE_BYTES, WEB_PING};
 use crate::parse::{Inbound, parse_line};
@@ -23,11 +23,7 @@ use crate::parse::{Inbound, parse_line};
 /// 202. A response that says `success: false` is an answer like any other; only what is no command is a bad request.
 pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Response {
     if parts.method != Method::POST {
-        let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
-        refused
-            .headers_mut()
-            .insert(header::ALLOW, HeaderValue::from_static("POST"));
-        return refused;
+        return only("POST");
     }
     // A form of another page could send anything but this.
     let is_json = parts
@@ -84,7 +80,10 @@ async fn first(seat: &Seat) -> Option<Utf8Bytes> {
 /// `GET /api/events`: events as they come, each with its number as the event's id, so that a browser's `EventSource` goes on
 /// where it was by itself.
 pub(crate) fn events(door: &Door, parts: &Parts) -> Response {
-    let Some(seat) = door.clients.join(after(parts)) else {
+    if parts.method != Method::GET {
+        return only("GET");
+    }
+    let Some(seat) = door.clients.join(&resume(parts)) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     let pieces = stream::unfold(Some(seat), |seat| async move {
@@ -136,13 +135,18 @@ fn number(frame: &str) -> Option<&str> {
     number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number)
 }
 
-/// The last event that a client has seen, as it says in `?after=` or `Last-Event-ID`.
-pub(crate) fn after(parts: &Parts) -> Option<u64> {
+/// Where a client wants to go on, as it says in `?after=` or `Last-Event-ID`, and `?instance=`.
+pub(crate) fn resume(parts: &Parts) -> Resume {
     let header = parts.headers.get("last-event-id");
     let header = header.and_then(|value| value.to_str().ok());
-    let mut pairs = parts.uri.query().unwrap_or_default().split('&');
-    let query = pairs.find_map(|pair| pair.strip_prefix("after="));
-    header.or(query)?.parse().ok()
+    let pairs = || parts.uri.query().unwrap_or_default().split('&');
+    let after = header.or_else(|| pairs().find_map(|pair| pair.strip_prefix("after=")));
+    let instance = pairs().find_map(|pair| pair.strip_prefix("instance="));
+    Resume {
+        is_asked: after.is_some() || instance.is_some(),
+        after: after.and_then(|after| after.parse().ok()),
+        instance: instance.map(str::to_owned),
+    }
 }
 
 fn json(status: StatusCode, body: Body) -> Response {

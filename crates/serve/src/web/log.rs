@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use axum::extract::ws::Utf8Bytes;
 
+use crate::limits::WEB_UNREAD_BYTES;
+
 /// A place in the log: the number of the last entry that somebody was given.
 pub(crate) type Place = u64;
 
@@ -137,8 +139,9 @@ impl Log {
         self.fresh.push(entry);
     }
 
-    /// Lets everything be read that was taken so far. The oldest entries go when there are too many.
-    pub(crate) fn publish(&mut self) {
+    /// Lets everything be read that was taken so far. The oldest entries go when there are too many; what is long only goes
+    /// once everybody who is there has read it (`read`), or when there is far too much of it.
+    pub(crate) fn publish(&mut self, read: impl FnOnce() -> Option<Place>) {
         for entry in std::mem::take(&mut self.fresh) {
             self.last += 1;
             let frame = entry.frame(self.last);
@@ -153,7 +156,16 @@ impl Log {
             self.bytes += frame.len() + entry.bytes();
             self.published.push_back(Published { entry, frame });
         }
-        while self.bytes > self.most_bytes || self.published.len() > self.most_entries {
+        if self.bytes <= self.most_bytes && self.published.len() <= self.most_entries {
+            return;
+        }
+        let read = read().unwrap_or(self.last);
+        while self.published.len() > self.most_entries || self.bytes > self.most_bytes {
+            let oldest = self.last - self.published.len() as Place + 1;
+            let is_unread = oldest > read && self.bytes <= self.most_bytes.max(WEB_UNREAD_BYTES);
+            if is_unread && self.published.len() <= self.most_entries {
+                break;
+            }
             let Some(oldest) = self.published.pop_front() else {
                 break;
             };

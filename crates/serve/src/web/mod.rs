@@ -125,18 +125,7 @@ impl Web {
                         return;
                     };
                     tokio::spawn(server::run(listener, tls, served, most, stopped.clone()));
-                    let mut speaking = pin!(fan.run(lanes));
-                    tokio::select! {
-                        () = &mut speaking => {}
-                        () = stopped.cancelled() => {
-                            // What sessions said at their end may still be on its way.
-                            let _all_said = tokio::time::timeout(WEB_LAST_WORDS, speaking).await;
-                        }
-                    }
-                    stopped.cancel();
-                    clients.end();
-                    let left = clients.all_left();
-                    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, left).await;
+                    serve(fan.run(lanes), &clients, &stopped).await;
                 });
                 runtime.shutdown_background();
                 // Nobody may wait for it any more.
@@ -173,4 +162,19 @@ impl Web {
     pub async fn ended(&mut self) {
         let _gone = (&mut self.ended).await;
     }
+}
+
+/// Tells clients what is said until it ends, or is to end; then sends them away, and waits for that, but not for long.
+async fn serve(speaking: impl Future<Output = ()>, clients: &Clients, stopped: &CancellationToken) {
+    let mut speaking = pin!(speaking);
+    tokio::select! {
+        () = &mut speaking => {}
+        () = stopped.cancelled() => {
+            // What sessions said at their end may still be on its way.
+            let _all_said = tokio::time::timeout(WEB_LAST_WORDS, speaking).await;
+        }
+    }
+    stopped.cancel();
+    clients.end();
+    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, clients.all_left()).await;
 }

@@ -42,11 +42,7 @@ impl Page {
     /// Answers a request for a file.
     pub(crate) async fn answer(&self, method: &Method, path: &str, headers: &HeaderMap) -> Response {
         if method != Method::GET && method != Method::HEAD {
-            let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
-            refused
-                .headers_mut()
-                .insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
-            return refused;
+            return only("GET, HEAD");
         }
         match self {
             Self::Own => own(path, headers),
@@ -163,6 +159,14 @@ fn decoded(path: &str) -> Option<PathBuf> {
         .components()
         .all(|part| matches!(part, Component::Normal(_)))
         .then_some(relative)
+}
+
+/// The answer to other methods than these.
+pub(crate) fn only(methods: &'static str) -> Response {
+    let mut refused = plain(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+    let headers = refused.headers_mut();
+    headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+    refused
 }
 
 /// A short text.

@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
@@ -25,6 +24,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tungstenite::handshake::derive_accept_key;
 
+use super::clients::Resume;
 use super::door::Door;
 use super::guard::{BEARER_PROTOCOL, Wants};
 use super::page::plain;
@@ -93,11 +93,12 @@ pub(crate) async fn run(
             match tls {
                 None => connection(stream, pulse, service).await,
                 Some(tls) => {
-                    let shaking = async {
-                        let _turn = shakes.acquire().await.ok()?;
-                        tls.accept(stream).await.ok()
+                    let Ok(shaking) = shakes.try_acquire() else {
+                        return;
                     };
-                    if let Ok(Some(stream)) = tokio::time::timeout(WEB_HEAD_WAIT, shaking).await {
+                    let shaken = tokio::time::timeout(WEB_HEAD_WAIT, tls.accept(stream)).await;
+                    drop(shaking);
+                    if let Ok(Ok(stream)) = shaken {
                         connection(stream, pulse, service).await;
                     }
                 }
@@ -157,10 +158,7 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
-    if wants == Wants::Agent && !door.guard.take_turn().await {
-        return empty(StatusCode::TOO_MANY_REQUESTS);
-    }
-    if let Err(status) = door.guard.admit(&parts, wants, Instant::now()) {
+    if let Err(status) = door.guard.admit(&parts, wants).await {
         return empty(status);
     }
     match path.as_str() {
@@ -170,14 +168,14 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" => http::command(door, &parts, body).await,
         "/api/events" => http::events(&door, &parts),
         "/ws" if is_upgrade => {
-            let after = http::after(&parts);
+            let resume = http::resume(&parts);
             // It is taken out by the check of the rules.
             let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
             match (
                 WebSocketUpgrade::from_request_parts(&mut parts, &()).await,
                 upgrade,
             ) {
-                (Ok(_fits), Some(upgrade)) => upgraded(upgrade, door, after, &parts),
+                (Ok(_fits), Some(upgrade)) => upgraded(upgrade, door, &resume, &parts),
                 (Ok(_), None) => empty(StatusCode::UPGRADE_REQUIRED),
                 (Err(refused), _) => refused.into_response(),
             }
@@ -188,8 +186,8 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
 }
 
 /// Takes a request for a socket that fits the rules; `upgrade` becomes the connection when the answer is through.
-fn upgraded(upgrade: OnUpgrade, door: Arc<Door>, after: Option<u64>, parts: &Parts) -> Response {
-    let Some(seat) = door.clients.join(after) else {
+fn upgraded(upgrade: OnUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
+    let Some(seat) = door.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();

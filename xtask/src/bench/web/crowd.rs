@@ -17,6 +17,10 @@ use crate::bench::probe::{Probe, numbers};
 /// Receive buffer of a client that never reads, bytes: the server shall notice soon.
 const STALLED_BUFFER: u32 = 4 << 10;
 
+/// How often the clients look whether something came, at most. It is counted as delay. Clients that were woken for each frame would
+/// take as much of the server's time as the frames do; from a network it would get them in bunches, too.
+const LOOK: Duration = Duration::from_micros(300);
+
 /// How late the deltas came to all clients together.
 #[derive(Debug, Default)]
 pub(super) struct Delays(Vec<u32>);
@@ -64,6 +68,7 @@ impl Crowd {
         let notes = Arc::new(Mutex::new(Notes::default()));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
+            .on_thread_park(|| thread::sleep(LOOK))
             .build()?;
         let (stop, stopped) = oneshot::channel();
         let (own, probe, address) = (Arc::clone(&notes), Arc::clone(probe), address.to_owned());

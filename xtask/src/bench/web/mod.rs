@@ -21,8 +21,8 @@ use intake::Way;
 use storm::{Outcome, Storm, raise_descriptors};
 
 use super::limits::{
-    LONG_RUNS, WEB_AT_ONCE, WEB_ATTEMPTS, WEB_CLIENTS, WEB_DELTAS, WEB_DESCRIPTORS, WEB_IDLE_KB, WEB_MB,
-    WEB_MS, WEB_SILENT, WEB_STREAMS,
+    LONG_RUNS, WEB_AT_ONCE, WEB_ATTEMPTS, WEB_CLIENTS, WEB_DELTAS, WEB_DESCRIPTORS, WEB_IDLE_KB, WEB_LONG,
+    WEB_MB, WEB_MS, WEB_SILENT, WEB_STREAMS,
 };
 use super::report::{Row, median};
 use super::runner::{mb, ms};
@@ -69,6 +69,9 @@ impl Kind {
 struct Heard {
     idle_kb: f64,
     peak_mb: f64,
+    /// The most memory while they heard an answer of [`WEB_LONG`] bytes, and what is left of that.
+    long_mb: f64,
+    kept_mb: f64,
     after_mb: f64,
     delays: Delays,
     /// CPU of the server for a delta and a client, microseconds.
@@ -118,7 +121,10 @@ fn figures(kind: &Kind, runs: &[Heard]) -> Vec<Row> {
         )),
     ];
     if is_crowd {
-        let after = median(&each(|run| run.after_mb));
+        let (kept, after) = (
+            median(&each(|run| run.kept_mb)),
+            median(&each(|run| run.after_mb)),
+        );
         rows.extend([
             Row::new("web", &title("memory each, idle"), "kB", each(|run| run.idle_kb)).at_most(WEB_IDLE_KB),
             Row::new(
@@ -127,8 +133,17 @@ fn figures(kind: &Kind, runs: &[Heard]) -> Vec<Row> {
                 "MB",
                 each(|run| run.peak_mb),
             )
+            .at_most(WEB_MB),
+            Row::new(
+                "web",
+                &title("the same with an answer of 200 kB at once"),
+                "MB",
+                each(|run| run.long_mb),
+            )
             .at_most(WEB_MB)
-            .note(&format!("{after:.1} MB when they have gone")),
+            .note(&format!(
+                "{kept:.1} MB after it, {after:.1} MB when they have gone"
+            )),
         ]);
     }
     rows
@@ -150,6 +165,9 @@ fn listen(subject: &Subject, kind: &Kind) -> Result<Heard> {
     door.prompt()?;
     let delays = crowd.heard()?;
     let ended = door.usage();
+    door.reset_peak();
+    door.long_answer(WEB_LONG)?;
+    let kept = door.at_rest();
     drop(crowd);
     door.wait_until_empty()?;
     let after = door.at_rest().resident;
@@ -158,6 +176,8 @@ fn listen(subject: &Subject, kind: &Kind) -> Result<Heard> {
     Ok(Heard {
         idle_kb: mb(idle.saturating_sub(before)) * 1e3 / clients,
         peak_mb: mb(ended.peak_all),
+        long_mb: mb(kept.peak_all),
+        kept_mb: mb(kept.resident),
         after_mb: mb(after),
         delays,
         each_us: ms(ended.cpu.saturating_sub(begun.cpu)) * 1e3 / clients / number(WEB_DELTAS),

@@ -232,8 +232,8 @@ impl Session {
             full_output_path: text("fullOutputPath"),
             counts: Default::default(),
         };
-        self.shells.began();
-        self.on_shell(ShellReport::Done(Box::new(origin), params, Ok(run)))
+        let shell = self.shell_began(&origin, &params).await;
+        self.on_shell(ShellReport::Done(Box::new(origin), params, shell, Ok(run)))
             .await;
     }
 }

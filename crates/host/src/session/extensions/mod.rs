@@ -333,6 +333,17 @@ impl Extended {
         self.stage == Stage::Opening || (self.unresolved.is_some() && self.waits.values().any(looks))
     }
 
+    /// Is nothing of theirs under way: nobody is asked, and nothing of theirs goes on?
+    pub(super) fn is_at_rest(&self) -> bool {
+        !self.is_opening()
+            && self.waits.is_empty()
+            && self.dialogs.is_empty()
+            && self.asked_models.is_empty()
+            && self.next_turn.is_empty()
+            && self.owed.is_none()
+            && self.subordinates.are_none()
+    }
+
     /// Is somebody owed an answer that waits for them?
     pub(super) fn owes(&self) -> bool {
         self.waits.values().any(|wait| {

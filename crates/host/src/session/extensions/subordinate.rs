@@ -36,6 +36,11 @@ pub(super) struct Subordinates {
 }
 
 impl Subordinates {
+    /// Are there none?
+    pub(super) fn are_none(&self) -> bool {
+        self.open.is_empty()
+    }
+
     /// Ends all of them.
     pub(super) fn dispose(&mut self) {
         self.open.clear();

@@ -51,6 +51,11 @@ pub(super) struct Hosted {
 }
 
 impl Hosted {
+    /// Does the host lend anything, or is it asked for something?
+    pub(super) fn lends(&self) -> bool {
+        !self.tools.is_empty() || !self.schemes.is_empty() || self.is_asked()
+    }
+
     /// Does anything wait for an answer of the host?
     pub(super) fn is_asked(&self) -> bool {
         !self.open.is_empty()

@@ -77,6 +77,21 @@ impl Mcp {
         }
     }
 
+    /// Has the client set servers?
+    pub(super) fn has_set(&self) -> bool {
+        !self.set.is_empty()
+    }
+
+    /// Does the client want to hear of changes?
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_heard
+    }
+
+    /// The client wants to hear of changes.
+    pub(super) fn hear(&mut self) {
+        self.is_heard = true;
+    }
+
     /// Are servers being connected that a prompt waits for?
     pub(super) fn is_connecting(&self) -> bool {
         self.late.is_some()

@@ -6,6 +6,7 @@ use anyhow::bail;
 use llm::ClientConfig;
 use llm::login::{AuthStore, Endpoints, Login, LoginError, Step, way};
 use llm::registry::Registry;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use super::input;
@@ -95,8 +96,12 @@ async fn log_in(
         .collect();
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
+    // Listened for before anybody is told to wait: until then it would end the process without a word.
+    let mut interrupted = signal(SignalKind::interrupt()).ok();
     let watch = tokio::spawn(async move {
-        if tokio::signal::ctrl_c().await.is_ok() {
+        if let Some(interrupted) = &mut interrupted
+            && interrupted.recv().await.is_some()
+        {
             stop.cancel();
         }
     });

@@ -1,8 +1,21 @@
 //! `--mode web` from the outside: sockets, plain HTTP, files, and what people try on them.
 
 mod attacks;
+mod commands;
+mod doors;
+mod flags;
+mod floods;
+mod frames;
 mod http;
+mod keeping;
+mod requests;
+mod rules;
+mod seed;
+mod shutting;
+mod snapshots;
 mod sockets;
+mod table;
+mod tls;
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -14,6 +27,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tungstenite::client::IntoClientRequest;
+use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Message, WebSocket};
 
 use crate::kit::{LONG, PROGRAM, World, until};
@@ -37,7 +51,26 @@ pub(crate) struct Tab {
 
 impl Web {
     pub(crate) fn start(world: &World, args: &[&str]) -> Self {
-        let mut web = Self::try_start(world, args);
+        Self::listening(world, Self::try_start(world, args))
+    }
+
+    /// The same for a program that may have so many files open.
+    pub(crate) fn start_limited(world: &World, files: usize) -> Self {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &script, PROGRAM]);
+        Self::listening(world, Self::run(world, shell, &[]))
+    }
+
+    /// The same where programs are looked for in this folder only.
+    pub(crate) fn start_with_path(world: &World, args: &[&str], path: &std::path::Path) -> Self {
+        let mut shell = Command::new("/bin/sh");
+        let script = format!("PATH={} && exec \"$0\" \"$@\"", path.display());
+        shell.args(["-c", &script, PROGRAM]);
+        Self::listening(world, Self::run(world, shell, args))
+    }
+
+    fn listening(world: &World, mut web: Self) -> Self {
         until("the banner", || {
             web.banner = std::fs::read_to_string(world.dir.root().join("web.out")).unwrap();
             assert!(web.child.try_wait().unwrap().is_none(), "{}", web.errors());
@@ -55,8 +88,12 @@ impl Web {
 
     /// Without waiting for it to listen.
     pub(crate) fn try_start(world: &World, args: &[&str]) -> Self {
+        Self::run(world, Command::new(PROGRAM), args)
+    }
+
+    fn run(world: &World, mut program: Command, args: &[&str]) -> Self {
         let (out, err) = (world.dir.root().join("web.out"), world.dir.root().join("web.err"));
-        let child = Command::new(PROGRAM)
+        let child = program
             .args(["--mode", "web", "--port", "0"])
             .args(["--provider", "mock-anthropic", "--model", "claude-mock"])
             .args(args)
@@ -94,6 +131,10 @@ impl Web {
         ended.unwrap()
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none() && self.get("/health", &[]).0 == 200
     }
@@ -118,6 +159,24 @@ impl Web {
         let head = String::from_utf8_lossy(&answer[..split]).to_lowercase();
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         (status, head, answer[split + 4..].to_vec())
+    }
+
+    /// The head of an answer, in small letters, which may be one that ends nothing.
+    pub(crate) fn head(&self, request: &str) -> String {
+        let mut stream = self.connect();
+        let _closed = stream.write_all(request.as_bytes());
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        String::from_utf8_lossy(&head).to_lowercase()
+    }
+
+    /// The port it listens at.
+    pub(crate) fn port(&self) -> u16 {
+        self.address.rsplit(':').next().unwrap().parse().unwrap()
     }
 
     pub(crate) fn request(
@@ -166,7 +225,11 @@ impl Web {
             let name = tungstenite::http::HeaderName::from_bytes(name.as_bytes()).unwrap();
             request.headers_mut().append(name, value.parse().unwrap());
         }
-        match tungstenite::client(request, self.connect()) {
+        // Snapshots may be long.
+        let config = WebSocketConfig::default()
+            .max_message_size(None)
+            .max_frame_size(None);
+        match tungstenite::client::client_with_config(request, self.connect(), Some(config)) {
             Ok((socket, _)) => Ok(Tab {
                 socket,
                 next: Cell::new(0),
@@ -177,6 +240,25 @@ impl Web {
             }
             Err(other) => panic!("{other}"),
         }
+    }
+
+    /// Waits until so many clients are there.
+    pub(crate) fn wait_for_clients(&self, count: usize) {
+        let wanted = format!("\"clients\":{count}}}");
+        until("clients to come and go", || {
+            let (_, _, body) = self.get("/health", &[]);
+            String::from_utf8_lossy(&body).contains(&wanted)
+        });
+    }
+
+    /// The most memory it ever had, in kB.
+    pub(crate) fn peak(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let peak = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .unwrap();
+        peak.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Ends it by SIGTERM; it must end in order.

@@ -27,8 +27,16 @@ fn guard(bound: &str, host: &str, token: Option<&str>, origins: &[&str]) -> Guar
     )
 }
 
+fn admit(guard: &Guard, parts: &Parts, wants: Wants, now: Instant) -> Result<(), StatusCode> {
+    guard.check_page(parts, wants)?;
+    match wants {
+        Wants::Public => Ok(()),
+        Wants::Agent => guard.check_token(parts, now),
+    }
+}
+
 fn verdict(guard: &Guard, target: &str, headers: &[(&str, &str)]) -> u16 {
-    match guard.admit(&request(target, headers), Wants::Agent, Instant::now()) {
+    match admit(guard, &request(target, headers), Wants::Agent, Instant::now()) {
         Ok(()) => 200,
         Err(status) => status.as_u16(),
     }
@@ -109,15 +117,15 @@ fn a_name_that_somebody_else_points_here_is_none_of_ours() {
     for (host, status) in bad {
         for wants in [Wants::Public, Wants::Agent] {
             let parts = request("/", &[("host", host), ("origin", "http://127.0.0.1:4781")]);
-            let verdict = guard.admit(&parts, wants, Instant::now());
+            let verdict = admit(&guard, &parts, wants, Instant::now());
             assert_eq!(verdict.unwrap_err().as_u16(), status, "{host:?}");
         }
     }
-    let none = guard.admit(&request("/", &[]), Wants::Public, Instant::now());
+    let none = admit(&guard, &request("/", &[]), Wants::Public, Instant::now());
     assert_eq!(none, Err(StatusCode::BAD_REQUEST));
     let other = request("http://evil.example/", &[("host", "127.0.0.1:4781")]);
     assert_eq!(
-        guard.admit(&other, Wants::Public, Instant::now()),
+        admit(&guard, &other, Wants::Public, Instant::now()),
         Err(StatusCode::BAD_REQUEST)
     );
 }
@@ -179,7 +187,7 @@ fn guessing_is_slowed_and_the_right_token_still_works() {
     let now = Instant::now();
     let ask = |token: &str, now| {
         let parts = request(&format!("/ws?token={token}"), &[("host", "127.0.0.1:4781")]);
-        guard.admit(&parts, Wants::Agent, now)
+        admit(&guard, &parts, Wants::Agent, now)
     };
     for _ in 0..WEB_WRONG_TOKENS {
         assert_eq!(ask("x", now), Err(StatusCode::UNAUTHORIZED));
@@ -188,4 +196,34 @@ fn guessing_is_slowed_and_the_right_token_still_works() {
     assert_eq!(ask("t", now), Ok(()));
     let later = now + WEB_WRONG_WINDOW + Duration::from_secs(1);
     assert_eq!(ask("x", later), Err(StatusCode::UNAUTHORIZED));
+}
+
+#[test]
+fn browsers_say_where_a_request_without_an_origin_comes_from() {
+    for token in [None, Some("t")] {
+        let guard = guard("127.0.0.1:4781", "127.0.0.1", token, &[]);
+        let target = "/api/events?token=t";
+        // An `EventSource` of our own page sends no origin.
+        for (site, status) in [
+            ("same-origin", 200),
+            ("same-site", 403),
+            ("cross-site", 403),
+            ("odd", 403),
+        ] {
+            let headers = [("host", "127.0.0.1:4781"), ("sec-fetch-site", site)];
+            assert_eq!(verdict(&guard, target, &headers), status, "{site}");
+        }
+        // A page elsewhere cannot make it say so; and an origin counts for more.
+        let both = [
+            ("host", "127.0.0.1:4781"),
+            ("sec-fetch-site", "same-origin"),
+            ("origin", "http://evil.example"),
+        ];
+        assert_eq!(verdict(&guard, target, &both), 403);
+        let typed = [("host", "127.0.0.1:4781"), ("sec-fetch-site", "none")];
+        assert_eq!(
+            verdict(&guard, target, &typed),
+            if token.is_some() { 200 } else { 403 }
+        );
+    }
 }

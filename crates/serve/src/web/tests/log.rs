@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::ws::Utf8Bytes;
 use serde_json::Value;
 
+use crate::limits::WEB_UNREAD_BYTES;
 use crate::web::log::{Delta, Entry, Gone, Log, Text};
 
 fn line(text: &str) -> Entry {
@@ -57,7 +58,7 @@ fn what_nobody_could_read_yet_is_one_entry() {
     log.push(line("x"));
     log.push(delta(None, 1, "d"));
     assert_eq!(log.last(), 0);
-    log.publish();
+    log.publish(|| None);
     assert_eq!(texts(&read(&log, 0)), ["1:a\nb", "2:c", "3:x", "4:d"]);
 }
 
@@ -66,11 +67,11 @@ fn a_reader_that_comes_late_gets_deltas_as_one_with_the_number_of_the_last() {
     let mut log = Log::new(1 << 20, 100);
     for text in ["a", "b", "c"] {
         log.push(delta(None, 0, text));
-        log.publish();
+        log.publish(|| None);
     }
     log.push(line("x"));
     log.push(delta(None, 0, "d"));
-    log.publish();
+    log.publish(|| None);
     assert_eq!(texts(&read(&log, 0)), ["3:abc", "4:x", "5:d"]);
     assert_eq!(texts(&read(&log, 1)), ["3:bc", "4:x", "5:d"]);
     assert_eq!(
@@ -87,7 +88,7 @@ fn deltas_of_different_sessions_stay_apart() {
         log.push(delta(None, 0, text));
         log.push(delta(Some("s1"), 0, text));
     }
-    log.publish();
+    log.publish(|| None);
     let frames = read(&log, 0);
     assert_eq!(texts(&frames), ["1:ab", "2:ab"]);
     assert_eq!(
@@ -101,7 +102,7 @@ fn the_log_is_bounded_and_says_what_is_gone() {
     let mut log = Log::new(1 << 20, 10);
     for number in 0..15 {
         log.push(line(&number.to_string()));
-        log.publish();
+        log.publish(|| None);
     }
     assert_eq!(log.last(), 15);
     assert_eq!(log.count_after(5), Some(10));
@@ -111,9 +112,41 @@ fn the_log_is_bounded_and_says_what_is_gone() {
     let mut small = Log::new(100, 1000);
     for _ in 0..20 {
         small.push(line("0123456789"));
-        small.publish();
+        small.publish(|| None);
     }
     assert!(small.count_after(18).is_some() && small.count_after(10).is_none());
+}
+
+#[test]
+fn what_is_long_stays_until_those_who_are_there_have_read_it() {
+    let mut log = Log::new(100, 1000);
+    for _ in 0..3 {
+        log.push(line(&"x".repeat(1000)));
+        log.publish(|| Some(0));
+    }
+    assert_eq!(
+        log.count_after(0),
+        Some(3),
+        "longer than the log, but nobody has read it"
+    );
+    log.push(line("y"));
+    log.publish(|| Some(2));
+    assert_eq!((log.count_after(1), log.count_after(2)), (None, Some(2)));
+    log.push(line("z"));
+    log.publish(|| None);
+    assert_eq!(log.count_after(3), Some(2));
+    // A reader that does not read keeps no more than so much, and so many.
+    for _ in 0..3 {
+        log.push(line(&"x".repeat(WEB_UNREAD_BYTES / 2)));
+        log.publish(|| Some(3));
+    }
+    assert_eq!((log.count_after(5), log.count_after(7)), (None, Some(1)));
+    let mut short = Log::new(10, 5);
+    for _ in 0..10 {
+        short.push(line("x"));
+        short.publish(|| Some(0));
+    }
+    assert_eq!((short.count_after(4), short.count_after(5)), (None, Some(5)));
 }
 
 #[test]
@@ -123,7 +156,7 @@ fn a_filter_skips_and_bounds_are_kept() {
         log.push(line("x"));
         log.push(delta(None, 0, "y"));
     }
-    log.publish();
+    log.publish(|| None);
     let mut frames = Vec::new();
     let wanted = |entry: &Entry| entry.name == "notice";
     let place = log.read(0, 20, 60, wanted, &mut frames).unwrap();

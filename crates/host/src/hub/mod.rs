@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 use wire::command::OpenSessionParams;
 use wire::reply::{OpenSession, OpenSessions, OpenedSession};
 use wire::{Command, Event, Reply};
@@ -18,8 +19,14 @@ use crate::agent::Agent;
 use crate::limits;
 use crate::mail::{Letter, Mail, Mailbox, Slot, mailbox};
 use crate::outbox::{Origin, Outbox, Outgoing};
-use crate::session::{Opening, Session};
+use crate::session::{Opening, Retired, Session};
 use crate::strings;
+
+mod deleting;
+mod keeping;
+
+pub use self::keeping::Keeping;
+use self::keeping::{Asleep, Open};
 
 /// Puts together the agent for sessions of a working directory: settings and resources are the directory's own, models, keys
 /// and processes are shared.
@@ -40,11 +47,22 @@ pub struct Hub {
     /// Where the first session tells things, and the hub answers.
     outbox: Outbox,
     lanes: mpsc::Sender<Lane>,
-    open: HashMap<Arc<str>, Slot>,
+    open: HashMap<Arc<str>, Open>,
+    /// Sessions that were put away, by their handles.
+    asleep: HashMap<Arc<str>, Asleep>,
+    keeping: Keeping,
     first: Slot,
     running: JoinSet<Option<Arc<str>>>,
     made: u64,
     version: String,
+}
+
+/// How a session comes to be.
+enum Start {
+    /// Somebody asked for it.
+    Asked(Origin, OpenSessionParams),
+    /// It was put away, and somebody tells it something. It is gone when the token says so.
+    Again(Box<Retired>, CancellationToken),
 }
 
 impl Hub {
@@ -64,6 +82,8 @@ impl Hub {
             outbox,
             lanes,
             open: HashMap::new(),
+            asleep: HashMap::new(),
+            keeping: Keeping::default(),
             first: slot,
             running,
             made: 0,
@@ -71,13 +91,25 @@ impl Hub {
         }
     }
 
+    /// Keeps so many sessions open, and so long.
+    #[must_use]
+    pub fn keeping(self, keeping: Keeping) -> Self {
+        Self { keeping, ..self }
+    }
+
     /// Delivers mail until there is no more, then waits for every session to end. Ends early, and with it all other
     /// sessions, when the first session does.
     pub async fn run(mut self, mut mailbox: Mailbox) {
         let version = self.version.clone();
         self.outbox.tell(Event::Ready { version }).await;
+        let idle = self.keeping.idle;
+        let mut look_around = Box::pin(Self::look_around(idle));
         loop {
             tokio::select! {
+                () = &mut look_around => {
+                    self.sweep().await;
+                    look_around.set(Self::look_around(idle));
+                }
                 letter = mailbox.letter() => match letter {
                     Some(letter) => self.deliver(letter).await,
                     None => break,
@@ -109,22 +141,26 @@ impl Hub {
     async fn deliver(&mut self, letter: Letter) {
         if let (None, Some(frame)) = (letter.to(), letter.frame()) {
             // Its id says whose question it answers; ids are never used twice, and others do not know it.
-            for slot in self.open.values() {
-                slot.send(Mail::Frame(frame.clone())).await;
+            for open in self.open.values() {
+                open.slot.send(Mail::Frame(frame.clone())).await;
             }
         }
-        let slot = match letter.to() {
-            None => Some(self.first.clone()),
-            Some(handle) => self.open.get(handle).cloned(),
-        };
         match letter.command() {
             Some(Command::OpenSession(_)) => return self.open_session(letter).await,
-            Some(Command::ListOpenSessions(_)) => return self.list(letter).await,
+            Some(Command::ListOpenSessions(_)) => return self.list(letter),
+            Some(Command::DeleteSession(_)) => return self.delete(letter),
             Some(Command::CloseSession(_)) if letter.to().is_none() => {
                 return self.refuse(letter, strings::FIRST_STAYS.to_owned()).await;
             }
             _ => {}
         }
+        let Some(letter) = self.awake(letter).await else {
+            return;
+        };
+        let slot = match letter.to() {
+            None => Some(self.first.clone()),
+            Some(handle) => self.open.get(handle).map(|open| open.slot.clone()),
+        };
         let undelivered = match slot {
             // A full mailbox makes everybody wait: reading stops, nothing is lost.
             Some(slot) => slot.pass(letter).await.err().map(|letter| *letter),
@@ -136,53 +172,85 @@ impl Hub {
         }
     }
 
-    fn forget(&mut self, handle: &Arc<str>) {
-        if self.open.get(handle).is_some_and(Slot::is_closed) {
-            self.open.remove(handle);
+    /// The letter, once whom it is for is there to get it; none when it was answered.
+    async fn awake(&mut self, letter: Letter) -> Option<Letter> {
+        let is_closing = matches!(letter.command(), Some(Command::CloseSession(_)));
+        let letter = if is_closing {
+            self.close_asleep(letter)?
+        } else {
+            letter
+        };
+        if letter.is_answer() {
+            return Some(letter);
+        }
+        match self.wake(&letter).await {
+            Ok(()) => Some(letter),
+            Err(error) => {
+                self.refuse(letter, error).await;
+                None
+            }
         }
     }
 
-    async fn refuse(&self, letter: Letter, error: String) {
-        turn_away(&self.outbox, letter.into_mail(), &error).await;
+    fn forget(&mut self, handle: &Arc<str>) {
+        if self.open.get(handle).is_some_and(|open| open.slot.is_closed()) {
+            self.open.remove(handle);
+        }
     }
 
     async fn open_session(&mut self, letter: Letter) {
         let Mail::Command(origin, Command::OpenSession(params)) = letter.into_mail() else {
             return;
         };
-        let handle = if self.open.len() < limits::OPEN_SESSIONS {
-            self.handle(params.session.clone())
-        } else {
-            Err(strings::too_many_sessions(limits::OPEN_SESSIONS))
+        let handle = match self.handle(params.session.clone()) {
+            Ok(handle) => self.make_room().await.map(|()| handle),
+            Err(error) => Err(error),
         };
         match handle {
-            Ok(handle) => self.begin(handle, origin, params),
+            Ok(handle) => self.begin(handle, Start::Asked(origin, params)),
             Err(error) => self.outbox.respond(origin, Err(error)).await,
         }
     }
 
     /// Opens a session beside the hub: reading a long one takes a moment that the others should not wait for. Its mailbox is
     /// there at once, so commands that come right behind keep their place.
-    fn begin(&mut self, handle: Arc<str>, origin: Origin, params: OpenSessionParams) {
+    fn begin(&mut self, handle: Arc<str>, how: Start) {
         let (slot, mut mailbox) = mailbox();
-        self.open.insert(Arc::clone(&handle), slot);
+        let gone = CancellationToken::new();
+        self.open
+            .insert(Arc::clone(&handle), Open::new(slot, gone.clone()));
         let (agent_for, lanes, answers) = (
             Arc::clone(&self.agent_for),
             self.lanes.clone(),
             self.outbox.clone(),
         );
         self.running.spawn_local(async move {
-            match opened(agent_for, lanes, &answers, &handle, params).await {
-                Ok((session, opened)) => {
-                    let reply = Reply::OpenedSession(Box::new(opened));
-                    answers.respond(origin, Ok(reply)).await;
-                    session.run(mailbox).await;
+            // Whatever becomes of the session, the token says when it is over.
+            let _gone = gone.drop_guard();
+            let outcome = match how {
+                Start::Asked(origin, params) => {
+                    match opened(agent_for, lanes, &answers, &handle, params).await {
+                        Ok((session, opened)) => {
+                            let reply = Reply::OpenedSession(Box::new(opened));
+                            answers.respond(origin, Ok(reply)).await;
+                            Ok(session)
+                        }
+                        Err(error) => {
+                            answers.respond(origin, Err(error)).await;
+                            Err(strings::no_such_session(&handle))
+                        }
+                    }
                 }
+                Start::Again(retired, before) => {
+                    keeping::ended(&before).await;
+                    again(agent_for, lanes, &answers, &handle, *retired).await
+                }
+            };
+            match outcome {
+                Ok(session) => session.run(mailbox).await,
                 Err(error) => {
-                    let left = mailbox.close();
-                    answers.respond(origin, Err(error)).await;
-                    for mail in left {
-                        turn_away(&answers, mail, &strings::no_such_session(&handle)).await;
+                    for mail in mailbox.close() {
+                        turn_away(&answers, mail, &error).await;
                     }
                 }
             }
@@ -197,7 +265,8 @@ impl Hub {
             let is_open = self
                 .open
                 .get(asked.as_str())
-                .is_some_and(|slot| !slot.is_closed());
+                .is_some_and(|open| !open.slot.is_closed())
+                || self.asleep.contains_key(asked.as_str());
             return match is_open {
                 _ if !fits => Err(strings::bad_handle(limits::HANDLE)),
                 true => Err(strings::handle_taken(&asked)),
@@ -207,25 +276,42 @@ impl Hub {
         loop {
             self.made += 1;
             let handle: Arc<str> = format!("s{}", self.made).into();
-            if !self.open.contains_key(&handle) {
+            if !self.open.contains_key(&handle) && !self.asleep.contains_key(&handle) {
                 return Ok(handle);
             }
         }
     }
 
-    /// Asks every session what it is; one that has ended is left out, one that does not say in time makes it an error.
-    async fn list(&mut self, letter: Letter) {
+    fn list(&self, letter: Letter) {
         let Mail::Command(origin, _) = letter.into_mail() else {
             return;
         };
+        let (outbox, described) = (self.outbox.clone(), self.described());
+        tokio::spawn(async move {
+            let listed = described.await;
+            let outcome = listed
+                .map(|sessions| Reply::OpenSessions(OpenSessions { sessions }))
+                .ok_or_else(|| strings::NO_ANSWER.to_owned());
+            outbox.respond(origin, outcome).await;
+        });
+    }
+
+    /// Asks every session what it is, those that were put away, too; one that has ended is left out. None when one does not say
+    /// in time.
+    fn described(&self) -> impl Future<Output = Option<Vec<OpenSession>>> + Send + 'static {
         let mut slots: Vec<(Option<Arc<str>>, Slot)> = vec![(None, self.first.clone())];
         slots.extend(
             self.open
                 .iter()
-                .map(|(handle, slot)| (Some(Arc::clone(handle)), slot.clone())),
+                .map(|(handle, open)| (Some(Arc::clone(handle)), open.slot.clone())),
         );
-        let outbox = self.outbox.clone();
-        tokio::spawn(async move {
+        let asleep = self.asleep.iter().map(|(handle, asleep)| OpenSession {
+            session: Some(handle.to_string()),
+            evicted: true,
+            ..asleep.retired.described.clone()
+        });
+        let asleep: Vec<OpenSession> = asleep.collect();
+        let all = async move {
             let mut asked = Vec::new();
             for (handle, slot) in slots {
                 let (answer, wait) = oneshot::channel();
@@ -233,23 +319,17 @@ impl Hub {
                     asked.push((handle, wait));
                 }
             }
-            let all = async {
-                let mut sessions = Vec::new();
-                for (handle, wait) in asked {
-                    if let Ok(described) = wait.await {
-                        let session = handle.map(|handle| handle.to_string());
-                        sessions.push(OpenSession { session, ..described });
-                    }
+            let mut sessions = asleep;
+            for (handle, wait) in asked {
+                if let Ok(described) = wait.await {
+                    let session = handle.map(|handle| handle.to_string());
+                    sessions.push(OpenSession { session, ..described });
                 }
-                sessions.sort_by(|a, b| a.session.cmp(&b.session));
-                sessions
-            };
-            let listed = tokio::time::timeout(limits::DESCRIBE_WAIT, all).await;
-            let outcome = listed
-                .map(|sessions| Reply::OpenSessions(OpenSessions { sessions }))
-                .map_err(|_| strings::NO_ANSWER.to_owned());
-            outbox.respond(origin, outcome).await;
-        });
+            }
+            sessions.sort_by(|a, b| a.session.cmp(&b.session));
+            sessions
+        };
+        async { tokio::time::timeout(limits::DESCRIBE_WAIT, all).await.ok() }
     }
 
     /// A session's task panicked: a defect, but one of that session alone.
@@ -258,7 +338,7 @@ impl Hub {
         let gone: Vec<Arc<str>> = self
             .open
             .iter()
-            .filter(|(_, slot)| slot.is_closed())
+            .filter(|(_, open)| open.slot.is_closed())
             .map(|(handle, _)| Arc::clone(handle))
             .collect();
         for handle in gone {
@@ -278,7 +358,7 @@ pub(crate) async fn turn_away(outbox: &Outbox, mail: Mail, error: &str) {
         }
         Mail::Reject(client, response) => drop(outbox.response(client, response).await),
         // Answers to a session that is gone interest nobody.
-        Mail::Describe(_) | Mail::Frame(_) => {}
+        Mail::Describe(_) | Mail::Retire(_) | Mail::Frame(_) => {}
     }
 }
 
@@ -290,23 +370,67 @@ async fn opened(
     handle: &Arc<str>,
     params: OpenSessionParams,
 ) -> Result<(Session, OpenedSession), String> {
-    let (outbox, queue) = first.for_another(limits::OUTBOX);
-    let starting =
-        tokio::task::spawn_blocking(move || start(&agent_for, outbox, params.session_path, params.cwd));
-    let session = starting.await.map_err(|error| error.to_string())??;
+    let making = move |outbox| start(&agent_for, outbox, params.session_path, params.cwd);
+    let session = joined(lanes, first, handle, making).await?;
     let opened = OpenedSession {
         session: handle.to_string(),
         session_id: session.header().id.clone(),
         session_file: session.file_text(),
         cwd: session.cwd().to_string_lossy().into_owned(),
     };
+    Ok((session, opened))
+}
+
+/// A session that was put away, as it was.
+async fn again(
+    agent_for: Arc<AgentFor>,
+    lanes: mpsc::Sender<Lane>,
+    first: &Outbox,
+    handle: &Arc<str>,
+    retired: Retired,
+) -> Result<Session, String> {
+    let name = Arc::clone(handle);
+    let making = move |outbox| {
+        let opened = match &retired.file {
+            Some(file) if !file.exists() => Err("the file is gone".to_owned()),
+            Some(file) => agent_for(&retired.cwd).map(|agent| (agent, Opening::File(file.clone()))),
+            None => {
+                let id = Some(retired.described.session_id.clone());
+                agent_for(&retired.cwd).map(|agent| (agent, Opening::New { id }))
+            }
+        };
+        let session = opened.and_then(|(agent, opening)| {
+            Session::start(agent, outbox, &opening).map_err(|error| error.to_string())
+        });
+        match session {
+            Ok(mut session) => {
+                session.resume_habits(retired);
+                Ok(session)
+            }
+            Err(error) => Err(retired.lost(&name, &error)),
+        }
+    };
+    joined(lanes, first, handle, making).await
+}
+
+/// Makes a session beside everything else and has the writer know it.
+async fn joined(
+    lanes: mpsc::Sender<Lane>,
+    first: &Outbox,
+    handle: &Arc<str>,
+    making: impl FnOnce(Outbox) -> Result<Session, String> + Send + 'static,
+) -> Result<Session, String> {
+    let (outbox, queue) = first.for_another(limits::OUTBOX);
+    let starting = tokio::task::spawn_blocking(move || making(outbox));
+    let session = starting.await.map_err(|error| error.to_string())??;
+    let session_of = Arc::clone(handle);
     let lane = Lane {
-        session: Arc::clone(handle),
+        session: session_of,
         queue,
     };
     let joined = lanes.send(lane).await;
     joined.map_err(|_| strings::ENDING.to_owned())?;
-    Ok((session, opened))
+    Ok(session)
 }
 
 /// Opens a session for the working directory asked for, else the one its file names, else that of the first session.

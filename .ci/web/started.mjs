@@ -1,0 +1,42 @@
+// Starts the agent with its web page in a directory of its own, and waits until it says its address.
+
+import { spawn } from 'node:child_process';
+
+const START_MS = 15000;
+
+/**
+ * @param {string} program @param {string} home the working directory, also home @param {string[]} args
+ * @returns {Promise<{ child: any, url: string, origin: string, token: string, command: (command: any) => Promise<any> }>}
+ */
+export async function start(program, home, args) {
+  const child = spawn(program, ['--mode', 'web', ...args], { cwd: home, env: { PATH: process.env.PATH, HOME: home, PI_CODING_AGENT_DIR: `${home}/.agent` } });
+  let printed = '';
+  let said = '';
+  child.stderr.on('data', (chunk) => { said = (said + chunk).slice(-2000); });
+  const url = await new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error('the agent says no address')), START_MS);
+    child.stdout.on('data', (chunk) => {
+      printed += chunk;
+      const found = /UI:\s+(\S+)/.exec(printed)?.[1];
+      if (found) { clearTimeout(timer); resolve(found); }
+    });
+    child.on('exit', (code) => { clearTimeout(timer); reject(new Error(`the agent ended with ${code}: ${said}`)); });
+  });
+  const { origin, searchParams } = new URL(url);
+  const token = searchParams.get('token') || '';
+  /** What another client would say: one command, its answer. */
+  async function command(one) {
+    const answer = await fetch(`${origin}/api/command`, { method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` }, body: JSON.stringify(one) });
+    return answer.json();
+  }
+  return { child, url, origin, token, command };
+}
+
+/** Ends it, and waits until it is gone. */
+export function stopped(child, signal = 'SIGTERM') {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode) { resolve(); return; }
+    child.on('exit', resolve);
+    child.kill(signal);
+  });
+}

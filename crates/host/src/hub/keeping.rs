@@ -1,0 +1,209 @@
+//! How many sessions stay in memory and for how long: the one that was used longest ago is put away when another needs its
+//! place, and those that nobody uses after a while. Their handles stay, and the next command to one opens it again.
+//!
+//! Whether a session may be put away only it can say (`session::retiring`); the first one never is.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use wire::Reply;
+
+use crate::limits;
+use crate::mail::{Letter, Mail, Slot};
+use crate::session::Retired;
+use crate::strings;
+
+use super::{Hub, Start, turn_away};
+
+/// How many sessions beside the first are kept open, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeping {
+    /// So many at most.
+    pub most: usize,
+    /// Those are put away that nobody has told anything for so long; none: never.
+    pub idle: Option<Duration>,
+}
+
+impl Default for Keeping {
+    /// All that there may be, for good.
+    fn default() -> Self {
+        Self {
+            most: limits::OPEN_SESSIONS,
+            idle: None,
+        }
+    }
+}
+
+/// A session that is open.
+pub(super) struct Open {
+    pub(super) slot: Slot,
+    /// When somebody told it something last.
+    used: Instant,
+    /// Cancelled when nothing of it is left.
+    gone: CancellationToken,
+}
+
+impl Open {
+    pub(super) fn new(slot: Slot, gone: CancellationToken) -> Self {
+        Self {
+            slot,
+            used: Instant::now(),
+            gone,
+        }
+    }
+}
+
+/// A session that was put away.
+pub(super) struct Asleep {
+    pub(super) retired: Box<Retired>,
+    since: Instant,
+    /// Cancelled when nothing of it is left: until then its file is locked.
+    gone: CancellationToken,
+}
+
+impl Hub {
+    /// When it is time to look for sessions that nobody uses; never when they stay.
+    pub(super) async fn look_around(idle: Option<Duration>) {
+        match idle {
+            Some(idle) => {
+                tokio::time::sleep((idle / 10).clamp(limits::SWEEP.0, limits::SWEEP.1)).await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Puts away what nobody uses.
+    pub(super) async fn sweep(&mut self) {
+        let Some(idle) = self.keeping.idle else { return };
+        let open = self.open.iter();
+        let unused: Vec<Arc<str>> = open
+            .filter(|(_, open)| open.used.elapsed() >= idle)
+            .map(|(handle, _)| Arc::clone(handle))
+            .collect();
+        for handle in unused {
+            if !self.put_away(&handle).await
+                && let Some(open) = self.open.get_mut(&handle)
+            {
+                // Something is under way: its time begins when that was seen last.
+                open.used = Instant::now();
+            }
+        }
+    }
+
+    /// Makes room for one more session.
+    ///
+    /// # Errors
+    /// What to tell whoever wants it, when all are busy.
+    pub(super) async fn make_room(&mut self) -> Result<(), String> {
+        if self.asleep.len() + self.open.len() >= limits::OPEN_SESSIONS {
+            let oldest = self.asleep.iter().min_by_key(|(_, asleep)| asleep.since);
+            let Some(oldest) = oldest.map(|(handle, _)| Arc::clone(handle)) else {
+                return Err(strings::too_many_sessions(limits::OPEN_SESSIONS));
+            };
+            self.asleep.remove(&oldest);
+        }
+        if self.open.len() < self.keeping.most {
+            return Ok(());
+        }
+        let mut open: Vec<(Instant, Arc<str>)> = self
+            .open
+            .iter()
+            .map(|(handle, open)| (open.used, Arc::clone(handle)))
+            .collect();
+        open.sort();
+        for (_, handle) in open.into_iter().take(limits::RETIRE_TRIES) {
+            if self.put_away(&handle).await {
+                return Ok(());
+            }
+        }
+        Err(strings::all_busy(self.keeping.most))
+    }
+
+    /// Puts a session away, if it agrees.
+    async fn put_away(&mut self, handle: &Arc<str>) -> bool {
+        let Some(open) = self.open.get(handle) else {
+            return false;
+        };
+        let (answer, mut wait) = oneshot::channel();
+        if !open.slot.try_send(Mail::Retire(answer)) {
+            return false;
+        }
+        // One that cannot answer at once is busy. What it says in the last moment counts all the same.
+        let answered = match tokio::time::timeout(limits::RETIRE_WAIT, &mut wait).await {
+            Ok(answered) => answered.ok(),
+            Err(_) => {
+                wait.close();
+                wait.try_recv().ok()
+            }
+        };
+        let Some(retired) = answered.flatten() else {
+            return false;
+        };
+        if let Some(open) = self.open.remove(handle) {
+            let asleep = Asleep {
+                retired,
+                since: Instant::now(),
+                gone: open.gone,
+            };
+            self.asleep.insert(Arc::clone(handle), asleep);
+        }
+        true
+    }
+
+    /// Takes up the session again that a letter is for, if it was put away, and notes that somebody uses it. What ends such a
+    /// session, and answers that nobody waits for, need it not.
+    ///
+    /// # Errors
+    /// Why it cannot be delivered.
+    pub(super) async fn wake(&mut self, letter: &Letter) -> Result<(), String> {
+        let Some(handle) = letter.to() else { return Ok(()) };
+        if let Some(open) = self.open.get_mut(handle) {
+            open.used = Instant::now();
+            return Ok(());
+        }
+        let Some((handle, _)) = self.asleep.get_key_value(handle) else {
+            return Ok(());
+        };
+        let handle = Arc::clone(handle);
+        if let Err(error) = self.make_room().await {
+            let asleep = self.asleep.get(&handle);
+            return Err(asleep.map_or(error.clone(), |asleep| asleep.retired.lost(&handle, &error)));
+        }
+        if let Some(asleep) = self.asleep.remove(&handle) {
+            self.begin(handle, Start::Again(asleep.retired, asleep.gone));
+        }
+        Ok(())
+    }
+
+    /// Closes a session that was put away; gives back what is for another one.
+    pub(super) fn close_asleep(&mut self, letter: Letter) -> Option<Letter> {
+        let asleep = letter.to().and_then(|handle| self.asleep.remove(handle));
+        let Some(asleep) = asleep else { return Some(letter) };
+        let outbox = self.outbox.clone();
+        tokio::spawn(async move {
+            asleep.ended().await;
+            if let Mail::Command(origin, _) = letter.into_mail() {
+                outbox.respond(origin, Ok(Reply::Nothing)).await;
+            }
+        });
+        None
+    }
+
+    /// Answers a letter that no session will get.
+    pub(super) async fn refuse(&self, letter: Letter, error: String) {
+        turn_away(&self.outbox, letter.into_mail(), &error).await;
+    }
+}
+
+impl Asleep {
+    async fn ended(&self) {
+        ended(&self.gone).await;
+    }
+}
+
+/// Waits until nothing is left of a session that was put away, but not for ever.
+pub(super) async fn ended(gone: &CancellationToken) {
+    let _late = tokio::time::timeout(limits::GONE_WAIT, gone.cancelled()).await;
+}

@@ -1,0 +1,268 @@
+//! What a page needs besides the conversation: directories and files to choose from, what other clients did, whether the
+//! server is still the one it was.
+
+use std::fs;
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use super::Web;
+use crate::kit::World;
+
+fn names(found: &Value) -> Vec<&str> {
+    let files = found["files"].as_array().unwrap().iter();
+    files.map(|file| file["path"].as_str().unwrap()).collect()
+}
+
+fn write(world: &World, path: &str) {
+    let path = world.dir.cwd().join(path);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, "x").unwrap();
+}
+
+#[test]
+fn directories_are_listed_for_who_chooses_one() {
+    let world = World::new([]);
+    let root = world.dir.cwd().join("places");
+    for name in ["beta", "Alpha", ".hidden", "gamma/inner"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+    }
+    fs::write(root.join("file.txt"), "x").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(root.join("gamma"), root.join("link")).unwrap();
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    let listed = tab.data(json!({"type": "list_directory", "path": root}));
+    let entry = |name: &str| json!({"name": name, "isDirectory": true});
+    assert_eq!(
+        listed,
+        json!({"absolutePath": root, "entries": [entry("Alpha"), entry("beta"), entry("gamma"), entry("link")]})
+    );
+    // Relative to the session's directory; `..` is where the path says, not where a link leads.
+    let up = tab.data(json!({"type": "list_directory", "path": "places/link/.."}));
+    assert_eq!(up["absolutePath"], json!(root));
+    let home = tab.data(json!({"type": "list_directory"}));
+    assert_eq!(home, tab.data(json!({"type": "list_directory", "path": "~"})));
+    assert_eq!(home, tab.data(json!({"type": "list_directory", "path": ""})));
+    let error = |tab: &mut super::Tab, path: &str| {
+        let answer = tab.ask(json!({"type": "list_directory", "path": path}));
+        assert_eq!(answer["success"], false, "{answer}");
+        answer["error"].as_str().unwrap().to_owned()
+    };
+    let gone = root.join("gone");
+    assert_eq!(
+        error(&mut tab, "places/gone"),
+        format!("Path does not exist: {}", gone.display())
+    );
+    let file = root.join("file.txt");
+    assert_eq!(
+        error(&mut tab, "places/file.txt"),
+        format!("Path is not a directory: {}", file.display())
+    );
+    assert!(error(&mut tab, "a\0b").starts_with("Path does not exist: "));
+    web.finish();
+}
+
+#[test]
+fn files_are_found_while_a_path_is_typed() {
+    let world = World::new([]);
+    for path in [
+        "src/main.rs",
+        "src/web/socket.rs",
+        "src/web/mod.rs",
+        "docs/domain.md",
+        "main/readme.md",
+        "deep/a/b/c/d/mainly.txt",
+        "target/main.o",
+        ".github/main.yml",
+        ".git/main",
+    ] {
+        write(&world, path);
+    }
+    fs::write(world.dir.cwd().join(".gitignore"), "target/\n").unwrap();
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    let find = |tab: &mut super::Tab, query: &str| tab.data(json!({"type": "find_files", "query": query}));
+    // A name that begins so, then one that has it, then a path that has it; ignored files and git's own are left out.
+    let found = find(&mut tab, "main");
+    assert_eq!(
+        names(&found),
+        [
+            "main",
+            "src/main.rs",
+            ".github/main.yml",
+            "deep/a/b/c/d/mainly.txt",
+            "docs/domain.md",
+            "main/readme.md"
+        ]
+    );
+    assert_eq!(found["files"][0], json!({"path": "main", "isDirectory": true}));
+    assert_eq!(found["truncated"], false);
+    assert_eq!(names(&find(&mut tab, "web/so")), ["src/web/socket.rs"]);
+    assert_eq!(
+        names(&find(&mut tab, "swmod")),
+        ["src/web/mod.rs"],
+        "letters in their order"
+    );
+    assert_eq!(
+        names(&find(&mut tab, "src/")),
+        ["src/web", "src/main.rs", "src/web/mod.rs", "src/web/socket.rs"]
+    );
+    assert!(
+        names(&find(&mut tab, "MAIN")).is_empty(),
+        "large letters mean themselves"
+    );
+    assert!(names(&find(&mut tab, "../")).is_empty());
+    let top = tab.data(json!({"type": "find_files", "query": "", "limit": 3}));
+    assert_eq!((names(&top).len(), &top["truncated"]), (3, &json!(true)));
+    assert!(names(&top).iter().all(|name| !name.contains('/')), "{top}");
+    // In the directory of another session.
+    let other = world.dir.cwd().join("docs");
+    tab.data(json!({"type": "open_session", "session": "docs", "cwd": other}));
+    let found = tab.data(json!({"type": "find_files", "query": "", "session": "docs"}));
+    assert_eq!(names(&found), ["domain.md"]);
+    web.finish();
+}
+
+#[test]
+fn looking_for_files_ends_in_time_and_with_the_next_query() {
+    let world = World::new([]);
+    for directory in 0..40 {
+        let path = world.dir.cwd().join(format!("many/{directory}/below"));
+        fs::create_dir_all(&path).unwrap();
+        for file in 0..500 {
+            fs::write(path.join(format!("file-{file}.txt")), "").unwrap();
+        }
+    }
+    write(&world, "wanted.txt");
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    let first = tab.send(json!({"type": "find_files", "query": "file"}));
+    let found = tab.data(json!({"type": "find_files", "query": "wanted"}));
+    // Whether or not all of it was seen, what is near was.
+    assert_eq!(names(&found), ["wanted.txt"]);
+    let first_answered = |line: &Value| line["id"] == *first;
+    let seen = tab.seen.borrow().iter().any(first_answered);
+    if !seen {
+        tab.wait(first_answered);
+    }
+    let many = tab.data(json!({"type": "find_files", "query": "file", "limit": 100_000}));
+    assert_eq!((names(&many).len(), &many["truncated"]), (500, &json!(true)));
+    web.finish();
+}
+
+#[test]
+fn what_one_client_runs_the_others_see() {
+    let world = World::new([Reply::text(["ok"])]);
+    let web = Web::start(&world, &[]);
+    let (mut one, mut two) = (web.tab(), web.tab());
+    two.data(json!({"type": "get_state"}));
+    let command = "echo seen; exit 3";
+    let answer = one.data(json!({"type": "bash", "command": command, "excludeFromContext": true}));
+    let begun = two.wait_type("bash_execution_start");
+    assert_eq!(
+        (&begun["command"], &begun["excludeFromContext"]),
+        (&json!(command), &json!(true))
+    );
+    let update = two.wait_type("bash_execution_update");
+    let end = two.wait_type("bash_execution_end");
+    assert!(begun["bashId"].is_string());
+    assert_eq!(
+        (&begun["bashId"], &begun["bashId"]),
+        (&update["bashId"], &end["bashId"])
+    );
+    assert_eq!(update["delta"], "seen\n");
+    for member in ["output", "exitCode", "cancelled", "truncated"] {
+        assert_eq!(answer[member], end[member], "{member}");
+    }
+    assert_eq!((&end["exitCode"], &end["command"]), (&json!(3), &json!(command)));
+    assert_eq!(end["excludeFromContext"], true);
+    // Who comes back later, too.
+    let after = begun["seq"].as_u64().unwrap() - 1;
+    let mut back = web.tab_at(&format!("/ws?after={after}"));
+    assert_eq!(back.wait_type("bash_execution_end")["seq"], end["seq"]);
+    // Two at once are told apart.
+    let slow = one.send(json!({"type": "bash", "command": "sleep 30"}));
+    let begun = two.wait_type("bash_execution_start");
+    two.data(json!({"type": "bash", "command": "echo quick"}));
+    two.data(json!({"type": "abort_bash"}));
+    let ended = one.wait(|line| line["type"] == "bash_execution_end" && line["bashId"] == begun["bashId"]);
+    assert_eq!(
+        (&ended["cancelled"], &ended["command"]),
+        (&json!(true), &json!("sleep 30"))
+    );
+    one.wait(|line| line["id"] == *slow && line["type"] == "response");
+    web.finish();
+}
+
+#[test]
+fn clients_of_todays_pi_are_told_of_commands_only_if_they_ask() {
+    let world = World::new([]);
+    let pi = world.start();
+    pi.data(json!({"type": "bash", "command": "echo one"}));
+    let lines = pi.lines();
+    let kinds = crate::kit::kinds(&lines);
+    assert!(kinds.contains(&"bash_execution_update"));
+    assert!(!kinds.contains(&"bash_execution_start") && !kinds.contains(&"bash_execution_end"));
+    assert!(lines.iter().all(|line| line.get("bashId").is_none()));
+    let all = ["bash_execution_start", "bash_execution_end"];
+    pi.data(json!({"type": "hello", "events": all}));
+    pi.data(json!({"type": "bash", "command": "echo two"}));
+    let lines = pi.lines();
+    let kinds = crate::kit::kinds(&lines);
+    assert!(all.iter().all(|kind| kinds.contains(kind)), "{kinds:?}");
+    pi.finish();
+}
+
+#[test]
+fn who_comes_back_is_told_whether_it_missed_something() {
+    let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
+    let web = Web::start(&world, &[]);
+    let mut one = web.tab();
+    let welcome = one.data(json!({"type": "hello"}));
+    let instance = welcome["instanceId"].as_str().unwrap().to_owned();
+    assert!(instance.len() >= 16);
+    let last = one.say("Hi").last().unwrap()["seq"].as_u64().unwrap();
+    one.say("Again");
+    let newest = one.data(json!({"type": "hello"}))["lastSeq"].clone();
+    // Nobody who does not ask is told.
+    let mut plain = web.tab();
+    plain.data(json!({"type": "get_state"}));
+    assert_eq!(plain.seen.borrow().len(), 1);
+    let mut fine = web.tab_at(&format!("/ws?after={last}&instance={instance}"));
+    let connected = fine.line().unwrap();
+    assert_eq!(
+        connected,
+        json!({"type": "connected", "instanceId": instance, "isComplete": true, "lastSeq": last})
+    );
+    assert_eq!(fine.line().unwrap()["seq"], last + 1);
+    // What another process counted says nothing here, whatever the number.
+    for query in [
+        format!("after={last}&instance=another"),
+        format!("after=99999&instance={instance}"),
+        format!("instance={instance}"),
+        "after=nonsense".to_owned(),
+    ] {
+        let mut gone = web.tab_at(&format!("/ws?{query}"));
+        let connected = gone.line().unwrap();
+        assert_eq!(connected["isComplete"], false, "{query}");
+        assert_eq!(
+            (&connected["instanceId"], &connected["lastSeq"]),
+            (&json!(instance), &newest)
+        );
+        assert!(gone.is_quiet(), "{query}");
+    }
+    let replay = one.data(json!({"type": "replay", "after": last, "instance": instance}));
+    assert_eq!(replay["instanceId"], json!(instance));
+    assert!(replay.get("snapshot").is_none() && replay["events"].as_u64().unwrap() > 5);
+    let replay = one.data(json!({"type": "replay", "after": last, "instance": "another"}));
+    assert_eq!(replay["snapshot"]["state"]["messageCount"], 4);
+    web.finish();
+    // The next process is another one.
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    assert_ne!(tab.data(json!({"type": "hello"}))["instanceId"], json!(instance));
+    let mut back = web.tab_at(&format!("/ws?after=0&instance={instance}"));
+    assert_eq!(back.line().unwrap()["isComplete"], false);
+    web.finish();
+}
