@@ -27,6 +27,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod web;
 
 use std::path::PathBuf;
 
@@ -56,6 +57,7 @@ const GROUPS: [(&str, Measure); 15] = [
     ("many", many::measure),
     ("kept", kept::measure),
     ("extensions", extensions::measure),
+    ("web", web::measure),
     ("fuzz", fuzz::measure),
 ];
 
@@ -120,7 +122,7 @@ pub fn run(options: &Options) -> Result<bool> {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {
-            if subject.peer && ["families", "many", "kept", "extensions", "fuzz"].contains(&group) {
+            if subject.peer && ["families", "many", "kept", "extensions", "web", "fuzz"].contains(&group) {
                 // Peers name their APIs in their own way and have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
                 // be counted wrongly.
                 continue;

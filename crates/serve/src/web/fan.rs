@@ -1,5 +1,6 @@
 //! What sessions say becomes what all clients of a web door are told: events into the log, answers to whoever asked, in one
-//! order. Deltas are collected for a moment first; nobody sees more than sixty pictures a second.
+//! order. A delta that comes after a pause is shown at once; those that follow soon are collected for a moment, so that
+//! nobody is told of deltas more than a hundred times a second.
 //!
 //! The lines are those of the web dialect: `message_update` says what is new and shows the message without its content, as
 //! its description has it (seed 001).
@@ -35,8 +36,10 @@ pub(crate) struct Fan {
     clients: Clients,
     version: String,
     voices: HashMap<Handle, Voice>,
-    /// When the oldest delta that nobody can read yet was taken.
-    held: Option<Instant>,
+    /// When deltas were shown last.
+    shown: Option<Instant>,
+    /// When those are due that nobody can read yet.
+    due: Option<Instant>,
 }
 
 /// What must be remembered of a session from one line to the next.
@@ -69,14 +72,15 @@ impl Fan {
             clients,
             version: version.to_owned(),
             voices: HashMap::from([(None, Voice::new())]),
-            held: None,
+            shown: None,
+            due: None,
         }
     }
 
     /// Runs until every session has ended.
     pub(crate) async fn run(mut self, mut queue: Lanes) {
         loop {
-            let due = self.held.map(|held| held + WEB_PICTURE);
+            let due = self.due;
             let timer = async {
                 match due {
                     Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -96,8 +100,20 @@ impl Fan {
     }
 
     fn publish(&mut self) {
-        self.held = None;
+        if self.due.take().is_some() {
+            self.shown = Some(Instant::now());
+        }
         self.clients.publish();
+    }
+
+    /// Shows a delta that was just taken, or says when it will be.
+    fn show(&mut self) {
+        let now = Instant::now();
+        let earliest = self.shown.map_or(now, |shown| shown + WEB_PICTURE);
+        self.due.get_or_insert(earliest);
+        if earliest <= now {
+            self.publish();
+        }
     }
 
     fn take(&mut self, said: Said) {
@@ -138,7 +154,7 @@ impl Fan {
             let waits = matches!(text, Text::Delta(_));
             self.push(session, event.name(), text);
             if waits {
-                self.held.get_or_insert_with(Instant::now);
+                self.show();
             } else {
                 self.publish();
             }
