@@ -42,7 +42,7 @@ use subject::Subject;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 15] = [
+const GROUPS: [(&str, Measure); 16] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
