@@ -130,11 +130,12 @@ class AsyncCommands:
     async def new_session(
         self,
         parent_session: Optional[Union[str, None]] = None,
+        cwd: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
         """Ends the run properly and starts an empty session in a file of its own."""
-        return await self.call("new_session", {"parentSession": parent_session}, timeout)
+        return await self.call("new_session", {"parentSession": parent_session, "cwd": cwd}, timeout)
 
     async def reset(
         self,
@@ -426,6 +427,14 @@ class AsyncCommands:
         """The session's tree of entries."""
         return await self.call("get_tree", {}, timeout)
 
+    async def get_session_tree(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SessionOutline:
+        """The same without what was said: of every entry where it belongs, its label and a few words."""
+        return await self.call("get_session_tree", {}, timeout)
+
     async def list_sessions(
         self,
         scope: Optional[ListScope] = None,
@@ -511,6 +520,34 @@ class AsyncCommands:
     ) -> Completions:
         """What may follow in the arguments of an extension's slash command."""
         return await self.call("complete_arguments", {"name": name, "prefix": prefix}, timeout)
+
+    async def get_tools(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Tools:
+        """All tools, and which of them the model may call."""
+        return await self.call("get_tools", {}, timeout)
+
+    async def set_active_tools(
+        self,
+        tool_names: List[str],
+        *,
+        timeout: Optional[float] = None,
+    ) -> ActiveTools:
+        """Chooses which tools the model may call, from its next request on."""
+        return await self.call("set_active_tools", {"toolNames": tool_names}, timeout)
+
+    async def reload_resources(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Commands:
+        """Reads again what files say about the session: settings, context files, skills, prompt templates,
+        extensions. Refused while a run is under way. Answered like `get_commands`, when the extensions
+        are there.
+        """
+        return await self.call("reload_resources", {}, timeout)
 
     async def get_shortcuts(
         self,
@@ -833,11 +870,12 @@ class Commands:
     def new_session(
         self,
         parent_session: Optional[Union[str, None]] = None,
+        cwd: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
         """Ends the run properly and starts an empty session in a file of its own."""
-        return self.call("new_session", {"parentSession": parent_session}, timeout)
+        return self.call("new_session", {"parentSession": parent_session, "cwd": cwd}, timeout)
 
     def reset(
         self,
@@ -1129,6 +1167,14 @@ class Commands:
         """The session's tree of entries."""
         return self.call("get_tree", {}, timeout)
 
+    def get_session_tree(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> SessionOutline:
+        """The same without what was said: of every entry where it belongs, its label and a few words."""
+        return self.call("get_session_tree", {}, timeout)
+
     def list_sessions(
         self,
         scope: Optional[ListScope] = None,
@@ -1214,6 +1260,34 @@ class Commands:
     ) -> Completions:
         """What may follow in the arguments of an extension's slash command."""
         return self.call("complete_arguments", {"name": name, "prefix": prefix}, timeout)
+
+    def get_tools(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Tools:
+        """All tools, and which of them the model may call."""
+        return self.call("get_tools", {}, timeout)
+
+    def set_active_tools(
+        self,
+        tool_names: List[str],
+        *,
+        timeout: Optional[float] = None,
+    ) -> ActiveTools:
+        """Chooses which tools the model may call, from its next request on."""
+        return self.call("set_active_tools", {"toolNames": tool_names}, timeout)
+
+    def reload_resources(
+        self,
+        *,
+        timeout: Optional[float] = None,
+    ) -> Commands:
+        """Reads again what files say about the session: settings, context files, skills, prompt templates,
+        extensions. Refused while a run is under way. Answered like `get_commands`, when the extensions
+        are there.
+        """
+        return self.call("reload_resources", {}, timeout)
 
     def get_shortcuts(
         self,

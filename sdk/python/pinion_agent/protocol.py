@@ -804,8 +804,12 @@ class EntryAppendedEvent(_EntryAppendedEvent):
 
 class _BashExecutionStartEvent(TypedDict, total=False):
 
-    #: Id of the command, when it had one; commands of other clients may have the same.
+    #: Id of the command, when it had one; commands of other clients may have the same. Not in the web
+    #: dialect.
     id: Any
+
+    #: The same in the web dialect, where events have no `id` of somebody's command (seed 001).
+    commandId: Any
 
     #: True keeps it from the model.
     excludeFromContext: bool
@@ -830,8 +834,11 @@ class BashExecutionStartEvent(_BashExecutionStartEvent):
 
 class _BashExecutionUpdateEvent(TypedDict, total=False):
 
-    #: Id of the command, when it had one.
+    #: Id of the command, when it had one; not in the web dialect.
     id: Any
+
+    #: The same in the web dialect.
+    commandId: Any
 
     #: Which run of a command printed it; only in the web dialect.
     bashId: str
@@ -851,8 +858,11 @@ class BashExecutionUpdateEvent(_BashExecutionUpdateEvent):
 
 class _BashExecutionEndEvent(TypedDict, total=False):
 
-    #: Id of the command, when it had one.
+    #: Id of the command, when it had one; not in the web dialect.
     id: Any
+
+    #: The same in the web dialect.
+    commandId: Any
 
     #: True keeps it from the model.
     excludeFromContext: bool
@@ -1147,6 +1157,13 @@ class Accepted(_Accepted):
     disposition: "Disposition"
 
 
+class ActiveTools(TypedDict):
+    """Answer of `set_active_tools`."""
+
+    #: Names of those that the model may call.
+    activeToolNames: List[str]
+
+
 # A block of an assistant message.
 AssistantBlock = Union["AssistantBlockText", "AssistantBlockThinking", "AssistantBlockToolCall"]
 
@@ -1336,7 +1353,8 @@ class Cancelled(TypedDict):
 #   "switch": `switch_session`.
 #   "fork": `fork`, `branch` or `clone`.
 #   "tree": `navigate_tree`: the same session at another place of its tree.
-ChangeReason = Literal["new", "switch", "fork", "tree"]
+#   "reload": `reload_resources`: the same session, with everything that files say about it read again.
+ChangeReason = Literal["new", "switch", "fork", "tree", "reload"]
 
 
 # Why a session is closed.
@@ -2589,6 +2607,17 @@ class SessionInfo(TypedDict):
     name: str
 
 
+class SessionOutline(TypedDict):
+    """Answer of `get_session_tree`: the tree as somebody looks at it who chooses a place in it."""
+
+    #: The entry that the next one will follow.
+    leafId: Union[str, None]
+
+    #: The roots: `{entry: {id, parentId, type, timestamp, label?, preview?}, children}`, children of the same
+    #: shape; a preview has at most 140 characters.
+    nodes: List[Any]
+
+
 class _SessionState(TypedDict, total=False):
 
     #: Name of the session, when it has one.
@@ -2991,6 +3020,29 @@ class ToolResultMessage(_ToolResultMessage):
 
     #: Unix time in milliseconds.
     timestamp: int
+
+
+class ToolSpec(TypedDict):
+    """What a model is told of a tool."""
+
+    #: Name, unique among the active tools.
+    name: str
+
+    #: What it does, for the model.
+    description: str
+
+    #: JSON Schema of the arguments; always an object schema.
+    parameters: Any
+
+
+class Tools(TypedDict):
+    """Answer of `get_tools`."""
+
+    #: Names of those that the model may call.
+    activeToolNames: List[str]
+
+    #: All of them, whoever brings them.
+    allTools: List["ToolSpec"]
 
 
 class _TrustState(TypedDict, total=False):

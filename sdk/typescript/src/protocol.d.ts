@@ -47,6 +47,7 @@ export type InboundLine =
   | GetForkMessagesCommand
   | GetBranchMessagesCommand
   | GetTreeCommand
+  | GetSessionTreeCommand
   | ListSessionsCommand
   | OpenSessionCommand
   | CloseSessionCommand
@@ -56,6 +57,9 @@ export type InboundLine =
   | FindFilesCommand
   | GetCommandsCommand
   | CompleteArgumentsCommand
+  | GetToolsCommand
+  | SetActiveToolsCommand
+  | ReloadResourcesCommand
   | GetShortcutsCommand
   | RunShortcutCommand
   | GetContextUsageCommand
@@ -132,6 +136,7 @@ export type Response =
   | GetForkMessagesResponse
   | GetBranchMessagesResponse
   | GetTreeResponse
+  | GetSessionTreeResponse
   | ListSessionsResponse
   | OpenSessionResponse
   | CloseSessionResponse
@@ -141,6 +146,9 @@ export type Response =
   | FindFilesResponse
   | GetCommandsResponse
   | CompleteArgumentsResponse
+  | GetToolsResponse
+  | SetActiveToolsResponse
+  | ReloadResourcesResponse
   | GetShortcutsResponse
   | RunShortcutResponse
   | GetContextUsageResponse
@@ -332,6 +340,11 @@ export interface NewSessionCommand {
   type: "new_session";
   /** Recorded in the header of the new session, unchecked; empty counts as none. */
   parentSession?: string | null;
+  /**
+   * The directory that the new session works in; `~` is the home directory, relative paths start at the
+   * working directory, where it stays when absent or empty.
+   */
+  cwd?: string | null;
 }
 
 /** The older name of `new_session`. */
@@ -622,6 +635,13 @@ export interface GetTreeCommand {
   type: "get_tree";
 }
 
+/** The same without what was said: of every entry where it belongs, its label and a few words. */
+export interface GetSessionTreeCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_session_tree";
+}
+
 /** Sessions on disk, newest first. */
 export interface ListSessionsCommand {
   /** Any JSON value; the response carries the same. */
@@ -717,6 +737,35 @@ export interface CompleteArgumentsCommand {
   name?: string;
   /** What has been typed of its arguments. */
   prefix?: string;
+}
+
+/** All tools, and which of them the model may call. */
+export interface GetToolsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "get_tools";
+}
+
+/** Chooses which tools the model may call, from its next request on. */
+export interface SetActiveToolsCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "set_active_tools";
+  /**
+   * Names of the tools that the model may call from its next request on. Those that nobody brings, or that
+   * the command line forbids, are passed over.
+   */
+  toolNames: string[];
+}
+
+/**
+ * Reads again what files say about the session: settings, context files, skills, prompt templates,
+ * extensions. Refused while a run is under way. Answered like `get_commands`, when the extensions are there.
+ */
+export interface ReloadResourcesCommand {
+  /** Any JSON value; the response carries the same. */
+  id?: unknown;
+  type: "reload_resources";
 }
 
 /** Keys that extensions want to be told of. A client that has keys may offer them. */
@@ -1422,6 +1471,16 @@ export interface GetTreeResponse {
   data: SessionTree;
 }
 
+/** `get_session_tree` succeeded. */
+export interface GetSessionTreeResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_session_tree";
+  success: true;
+  data: SessionOutline;
+}
+
 /** `list_sessions` succeeded. */
 export interface ListSessionsResponse {
   /** The command's `id`; absent when it had none. */
@@ -1509,6 +1568,36 @@ export interface CompleteArgumentsResponse {
   command: "complete_arguments";
   success: true;
   data: Completions;
+}
+
+/** `get_tools` succeeded. */
+export interface GetToolsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "get_tools";
+  success: true;
+  data: Tools;
+}
+
+/** `set_active_tools` succeeded. */
+export interface SetActiveToolsResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "set_active_tools";
+  success: true;
+  data: ActiveTools;
+}
+
+/** `reload_resources` succeeded. */
+export interface ReloadResourcesResponse {
+  /** The command's `id`; absent when it had none. */
+  id?: unknown;
+  type: "response";
+  command: "reload_resources";
+  success: true;
+  data: Commands;
 }
 
 /** `get_shortcuts` succeeded. */
@@ -2168,8 +2257,10 @@ export interface EntryAppendedEvent {
 /** A `bash` command of some client begins. Told in the web dialect, and to clients that name it with `hello`. */
 export interface BashExecutionStartEvent {
   type: "bash_execution_start";
-  /** Id of the command, when it had one; commands of other clients may have the same. */
+  /** Id of the command, when it had one; commands of other clients may have the same. Not in the web dialect. */
   id?: unknown;
+  /** The same in the web dialect, where events have no `id` of somebody's command (seed 001). */
+  commandId?: unknown;
   /** Which run of a command this is; no other of the session has the same. */
   bashId: string;
   /** The command line. */
@@ -2183,8 +2274,10 @@ export interface BashExecutionStartEvent {
 /** A `bash` command printed something. */
 export interface BashExecutionUpdateEvent {
   type: "bash_execution_update";
-  /** Id of the command, when it had one. */
+  /** Id of the command, when it had one; not in the web dialect. */
   id?: unknown;
+  /** The same in the web dialect. */
+  commandId?: unknown;
   /** Which run of a command printed it; only in the web dialect. */
   bashId?: string;
   /** What it printed. */
@@ -2196,8 +2289,10 @@ export interface BashExecutionUpdateEvent {
 /** A `bash` command ended, or could not be started. Told where its start is told. */
 export interface BashExecutionEndEvent {
   type: "bash_execution_end";
-  /** Id of the command, when it had one. */
+  /** Id of the command, when it had one; not in the web dialect. */
   id?: unknown;
+  /** The same in the web dialect. */
+  commandId?: unknown;
   /** Which run of a command this is. */
   bashId: string;
   /** The command line. */
@@ -2391,6 +2486,12 @@ export interface Accepted {
   id?: string;
 }
 
+/** Answer of `set_active_tools`. */
+export interface ActiveTools {
+  /** Names of those that the model may call. */
+  activeToolNames: string[];
+}
+
 /** A block of an assistant message. */
 export type AssistantBlock = ({ type: "text" } & TextContent) | ({ type: "thinking" } & ThinkingContent) | ({ type: "toolCall" } & ToolCall);
 
@@ -2518,8 +2619,14 @@ export interface Cancelled {
  * - `"switch"`: `switch_session`.
  * - `"fork"`: `fork`, `branch` or `clone`.
  * - `"tree"`: `navigate_tree`: the same session at another place of its tree.
+ * - `"reload"`: `reload_resources`: the same session, with everything that files say about it read again.
  */
-export type ChangeReason = "new" | "switch" | "fork" | "tree";
+export type ChangeReason =
+  | "new"
+  | "switch"
+  | "fork"
+  | "tree"
+  | "reload";
 
 /**
  * Why a session is closed.
@@ -3476,6 +3583,17 @@ export interface SessionInfo {
   name: string;
 }
 
+/** Answer of `get_session_tree`: the tree as somebody looks at it who chooses a place in it. */
+export interface SessionOutline {
+  /** The entry that the next one will follow. */
+  leafId: string | null;
+  /**
+   * The roots: `{entry: {id, parentId, type, timestamp, label?, preview?}, children}`, children of the same
+   * shape; a preview has at most 140 characters.
+   */
+  nodes: unknown[];
+}
+
 /** Answer of `get_state`. */
 export interface SessionState {
   /** The current model; null when there is none. */
@@ -3793,6 +3911,24 @@ export interface ToolResultMessage {
   timestamp: number;
 }
 
+/** What a model is told of a tool. */
+export interface ToolSpec {
+  /** Name, unique among the active tools. */
+  name: string;
+  /** What it does, for the model. */
+  description: string;
+  /** JSON Schema of the arguments; always an object schema. */
+  parameters: unknown;
+}
+
+/** Answer of `get_tools`. */
+export interface Tools {
+  /** Names of those that the model may call. */
+  activeToolNames: string[];
+  /** All of them, whoever brings them. */
+  allTools: ToolSpec[];
+}
+
 /** How far the project is trusted, and what it brings that does not count because of that. */
 export interface TrustState {
   /** Does everything count that the project brings? */
@@ -4031,6 +4167,7 @@ export interface ResponseOf {
   get_fork_messages: GetForkMessagesResponse | ErrorResponse;
   get_branch_messages: GetBranchMessagesResponse | ErrorResponse;
   get_tree: GetTreeResponse | ErrorResponse;
+  get_session_tree: GetSessionTreeResponse | ErrorResponse;
   list_sessions: ListSessionsResponse | ErrorResponse;
   open_session: OpenSessionResponse | ErrorResponse;
   close_session: CloseSessionResponse | ErrorResponse;
@@ -4040,6 +4177,9 @@ export interface ResponseOf {
   find_files: FindFilesResponse | ErrorResponse;
   get_commands: GetCommandsResponse | ErrorResponse;
   complete_arguments: CompleteArgumentsResponse | ErrorResponse;
+  get_tools: GetToolsResponse | ErrorResponse;
+  set_active_tools: SetActiveToolsResponse | ErrorResponse;
+  reload_resources: ReloadResourcesResponse | ErrorResponse;
   get_shortcuts: GetShortcutsResponse | ErrorResponse;
   run_shortcut: RunShortcutResponse | ErrorResponse;
   get_context_usage: GetContextUsageResponse | ErrorResponse;
