@@ -104,6 +104,15 @@ impl Session {
             }
             Command::AbortBash(_) => Ok(self.abort_bash()),
             Command::SetEntryLabel(params) => self.set_entry_label(params).await,
+            Command::SetSessionName(params) => self.set_session_name(&params).await,
+            other => self.on_surroundings(other).await,
+        };
+        self.outbox.respond(origin, outcome).await;
+    }
+
+    /// Commands about what a session has around it (the host's tools, servers, what it may) and about its switches.
+    async fn on_surroundings(&mut self, command: Command) -> Result<Reply, String> {
+        match command {
             Command::SetHostTools(params) => self.set_host_tools(&params),
             Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
             Command::NegotiateProtocol(params) => negotiate(&params),
@@ -114,10 +123,8 @@ impl Session {
             Command::GetMcpServers(_) => Ok(self.get_mcp_servers().await),
             Command::SetMcpServers(params) => self.set_mcp_servers(&params).await,
             Command::McpReconnect(params) => self.mcp_reconnect(&params).await,
-            Command::SetSessionName(params) => self.set_session_name(&params).await,
             other => self.set_switch(other),
-        };
-        self.outbox.respond(origin, outcome).await;
+        }
     }
 
     fn abort_bash(&mut self) -> Reply {

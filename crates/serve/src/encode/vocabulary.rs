@@ -70,27 +70,9 @@ impl Vocabulary {
                 Some(messages) => with_member(event, "messages", messages.into(), out),
                 None => push(event, out),
             },
-            Event::BashExecutionUpdate {
-                id,
-                bash_id: Some(_),
-                delta,
-                ..
-            } if manner.dialect != Dialect::Web => push(
-                &Event::BashExecutionUpdate {
-                    id: id.clone(),
-                    command_id: None,
-                    bash_id: None,
-                    delta: delta.clone(),
-                },
-                out,
-            ),
-            Event::BashExecutionStart { id: Some(_), .. }
-            | Event::BashExecutionUpdate { id: Some(_), .. }
-            | Event::BashExecutionEnd { id: Some(_), .. }
-                if manner.dialect == Dialect::Web =>
-            {
-                shell_of_another(event, out);
-            }
+            Event::BashExecutionStart { .. }
+            | Event::BashExecutionUpdate { .. }
+            | Event::BashExecutionEnd { .. } => shell(event, manner, out),
             Event::ExtensionUiRequest { request } => ui_request(event, request.method, manner, out),
             Event::ExtensionError { extension_path, .. } => {
                 extension_error(event, extension_path, manner, out)
@@ -150,6 +132,34 @@ fn ui_request(event: &Event, method: UiMethod, manner: Manner, out: &mut Vec<u8>
         push(event, out);
     } else {
         with_member(event, "type", kind.into(), out);
+    }
+}
+
+/// A shell command of a client: the web dialect says whose it was without an `id`, the others know no more than the `id`.
+fn shell(event: &Event, manner: Manner, out: &mut Vec<u8>) {
+    match event {
+        Event::BashExecutionUpdate {
+            id,
+            bash_id: Some(_),
+            delta,
+            ..
+        } if manner.dialect != Dialect::Web => push(
+            &Event::BashExecutionUpdate {
+                id: id.clone(),
+                command_id: None,
+                bash_id: None,
+                delta: delta.clone(),
+            },
+            out,
+        ),
+        Event::BashExecutionStart { id: Some(_), .. }
+        | Event::BashExecutionUpdate { id: Some(_), .. }
+        | Event::BashExecutionEnd { id: Some(_), .. }
+            if manner.dialect == Dialect::Web =>
+        {
+            shell_of_another(event, out);
+        }
+        _ => push(event, out),
     }
 }
 
