@@ -19,6 +19,7 @@ const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'application/javascr
 export async function serve(root, options) {
   const sockets = new Set();
   const asked = [];
+  const packed = new Map();
   const server = createServer((request, response) => {
     const url = new URL(request.url, 'http://page');
     asked.push(request.url);
@@ -31,7 +32,8 @@ export async function serve(root, options) {
     const file = existsSync(path) && statSync(path).isFile() ? path : join(root, 'index.html');
     response.writeHead(200, { 'content-type': TYPES[extname(file)] || 'application/octet-stream', 'content-security-policy': POLICY,
       'content-encoding': 'gzip', 'cache-control': 'no-cache', 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' });
-    response.end(gzipSync(readFileSync(file)));
+    if (!packed.has(file)) packed.set(file, gzipSync(readFileSync(file)));
+    response.end(packed.get(file));
   });
   server.on('upgrade', (request, socket) => {
     const url = new URL(request.url, 'http://page');

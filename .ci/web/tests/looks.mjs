@@ -15,6 +15,9 @@ async function readable(page, where) {
 
 async function look(page, agent) {
   await page.until("document.querySelector('.hljs-keyword')");
+  await page.evaluate("document.querySelectorAll('.steps[aria-expanded=false]').forEach((node) => node.click())");
+  await page.evaluate("document.querySelectorAll('.changes, .changes-file').forEach((node) => { node.open = true; })");
+  await page.wait(100);
   await page.evaluate("document.querySelectorAll('details').forEach((node) => { node.open = true; }); document.querySelectorAll('.tool-head[aria-expanded=false]').forEach((node) => node.click()); document.querySelector('.todos-head').click()");
   await readable(page, 'conversation');
   agent.say({ type: 'agent_start' });
@@ -74,4 +77,19 @@ export async function itCanBeInstalled(page, agent, server) {
   await page.evaluate('navigator.serviceWorker.ready.then(() => 1)');
   await page.goto(server.url);
   await page.ready();
+}
+
+export async function itOpensWithoutTheAgent(page, agent, server) {
+  await page.evaluate('navigator.serviceWorker.ready.then(() => 1)');
+  const isKept = "caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().some((one) => one.url.endsWith('/')))";
+  for (let i = 0; i < 150 && !await page.evaluate(isKept); i += 1) await page.wait(100);
+  const kept = await page.evaluate("caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((cache) => cache.keys())))).then((all) => all.flat().map((one) => one.url))");
+  same('nothing with a query is kept, and nothing that the agent says', kept.filter((url) => url.includes('?') || /\/(api|ws)/.test(url)), []);
+  await page.goto(server.url);
+  await page.ready();
+  server.close();
+  await page.goto(`${server.url}?session=x`);
+  await page.until("document.querySelector('.banner.shown')?.innerText.includes('lost')", 15000);
+  check('with its looks', await page.evaluate("getComputedStyle(document.querySelector('.composer')).borderRadius") === '18px');
+  await page.picture('without-agent');
 }

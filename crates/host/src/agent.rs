@@ -67,6 +67,8 @@ pub struct Agent {
     pub agent_dir: PathBuf,
     /// Working directory of new sessions.
     pub cwd: PathBuf,
+    /// Working directory of sessions that have none any more: the one that the program began in.
+    pub home: PathBuf,
     /// Settings, global and project merged.
     pub settings: Settings,
     /// The command line.

@@ -191,3 +191,6 @@ pub const SHEBANG: usize = 512;
 
 /// Hook executables of one session; more are refused.
 pub const HOOKS: usize = 256;
+
+/// Letters of an entry that an outline of the session's tree shows, counted as JavaScript does (web.md 1.5).
+pub const PREVIEW: usize = 140;

@@ -102,6 +102,7 @@ impl State {
                 bash_id,
                 command,
                 exclude_from_context,
+                ..
             } => self.bash.push(RunningBash {
                 id: id.clone(),
                 bash_id: bash_id.clone(),

@@ -102,6 +102,25 @@ pub(crate) fn no_such_directory(dir: &std::path::Path) -> String {
     format!("No such directory: {}", dir.display())
 }
 
+/// A session whose own directory is gone.
+pub(crate) fn works_elsewhere(stored: &std::path::Path, cwd: &std::path::Path) -> String {
+    format!(
+        "The session's working directory {} does not exist any more: it works in {}",
+        stored.display(),
+        cwd.display()
+    )
+}
+
+/// What a person means is not there.
+pub(crate) fn no_path(path: &std::path::Path) -> String {
+    format!("Path does not exist: {}", path.display())
+}
+
+/// What a person means is something else.
+pub(crate) fn no_directory(path: &std::path::Path) -> String {
+    format!("Path is not a directory: {}", path.display())
+}
+
 /// A branch at something that is no user message, by id and by line.
 pub(crate) const BAD_BRANCH: &str = "Invalid entry ID for branching";
 /// See [`BAD_BRANCH`].

@@ -31,7 +31,6 @@ impl Environment {
     /// The same surroundings with another working directory.
     pub(crate) fn in_directory(&self, dir: &Path) -> Self {
         Self {
-            started_in: PathBuf::from("/work"),
             cwd: dir.to_path_buf(),
             ..self.clone()
         }

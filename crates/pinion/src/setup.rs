@@ -41,6 +41,7 @@ pub(crate) struct Setup {
 /// What the agents of all working directories share.
 #[derive(Clone)]
 struct Shared {
+    home: PathBuf,
     registry: Arc<Registry>,
     client: Client,
     reaper: Reaper,
@@ -101,6 +102,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     }
     let reaper = Reaper::new(GuardianLaunch::default());
     let shared = Shared {
+        home: env.cwd.clone(),
         client: Client::new(config),
         registry: Arc::new(registry),
         extensions: Arc::new(Extensions::new(extension_launch(&settings, env), reaper.clone())),
@@ -183,6 +185,7 @@ impl Workshop {
             version: version::OWN.to_owned(),
             agent_dir: env.agent_dir.clone(),
             cwd: env.cwd.clone(),
+            home: shared.home,
             settings,
             options,
             registry: shared.registry,

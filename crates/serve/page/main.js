@@ -192,4 +192,10 @@ tint();
 followViewport();
 if (!matchMedia('(pointer: coarse)').matches) composer.field.focus({ preventScroll: true });
 app.connection.connect();
-if ('serviceWorker' in navigator && isSecureContext) navigator.serviceWorker.register('./sw.js').catch(() => {});
+if ('serviceWorker' in navigator && isSecureContext) {
+  navigator.serviceWorker.register('./sw.js').catch(() => {});
+  // Once there is time, the service worker keeps what this page is made of.
+  setTimeout(() => navigator.serviceWorker.ready.then((worker) => worker.active?.postMessage({
+    keep: performance.getEntriesByType('resource').map((entry) => entry.name).filter((name) => name.startsWith(location.origin)),
+  })), 3000);
+}

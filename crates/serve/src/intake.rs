@@ -55,7 +55,7 @@ fn command(command: Command, dialect: Dialect) -> Command {
             })
         }
         Command::SwitchSession(params) if dialect == Dialect::Web => Command::SwitchSession(SwitchParams {
-            must_exist: true,
+            is_page: true,
             ..params
         }),
         Command::Steer(params) if dialect.steering_starts_runs() => prompt(params, "steer"),

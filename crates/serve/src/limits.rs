@@ -68,12 +68,15 @@ pub const WEB_CLIENTS: usize = 1_200;
 /// the process fewer files.
 pub const WEB_CONNECTIONS: usize = 2_000;
 
-/// Connections beyond those that are told so at the same time; the others are closed.
+/// Connections beyond those that are told so and heard out at the same time; the others are told and closed.
 pub const WEB_REFUSALS: usize = 200;
 
 /// TLS handshakes under way at the same time, each no longer than [`WEB_HEAD_WAIT`]; more are closed. Fewer than
 /// [`WEB_CONNECTIONS`], so that connections that say nothing cannot take all places.
 pub const WEB_HANDSHAKES: usize = 1_000;
+
+/// Connections that may wait until they are accepted.
+pub const WEB_BACKLOG: i32 = 4_096;
 
 /// Bytes of events that a web door keeps for clients that read slowly or come back.
 pub const WEB_LOG_BYTES: usize = 16 * 1024 * 1024;
@@ -99,8 +102,12 @@ pub const WEB_INPUT_BYTES: usize = 256 * 1024 * 1024;
 /// Buffer of a socket for what it reads, in bytes. It grows with what comes.
 pub const WEB_SOCKET_BUFFER: usize = 4 * 1024;
 
-/// How long deltas are collected before they are shown: sixty pictures a second.
-pub const WEB_PICTURE: Duration = Duration::from_millis(16);
+/// Bytes of answers to pings that may wait for a client that reads nothing.
+pub const WEB_REPLY_BYTES: usize = 64 * 1024;
+
+/// Shortest time between two times that deltas are shown: a hundred a second. A thousand clients are told in some 6 ms, and the
+/// last of them shall not know later than after 20, on a busy machine, too.
+pub const WEB_PICTURE: Duration = Duration::from_millis(10);
 
 /// Silence after which a client is asked whether it is there.
 pub const WEB_PING: Duration = Duration::from_secs(20);

@@ -102,6 +102,10 @@ pub struct NewSessionParams {
     /// Recorded in the header of the new session, unchecked; empty counts as none.
     #[serde(alias = "parent_session", skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
+    /// The directory that the new session works in; `~` is the home directory, relative paths start at the working directory,
+    /// where it stays when absent or empty (web.md 1.5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
 }
 
 /// Parameters of `get_session_stats`.
@@ -282,10 +286,11 @@ pub struct SwitchParams {
     /// The session file; relative paths start at the working directory.
     #[serde(alias = "session_path")]
     pub session_path: String,
-    /// Must a session be there already? Where pages speak no file is begun because somebody named it (web.md R4). Never on
+    /// Does a page ask? Then a session must be there already: no file is begun because somebody named it (web.md R4). And one
+    /// whose directory is gone is opened all the same: pages go on with the newest session, whatever became of it. Never on
     /// the wire: the door says so.
     #[serde(skip)]
-    pub must_exist: bool,
+    pub is_page: bool,
 }
 
 /// Parameters of `fork`.

@@ -114,6 +114,8 @@ pub enum ChangeReason {
     Fork,
     /// `navigate_tree`: the same session at another place of its tree.
     Tree,
+    /// `reload_resources`: the same session, with everything that files say about it read again.
+    Reload,
 }
 
 /// Why a session is closed.
@@ -428,9 +430,12 @@ pub enum Event {
     },
     /// A `bash` command of some client begins. Told in the web dialect, and to clients that name it with `hello`.
     BashExecutionStart {
-        /// Id of the command, when it had one; commands of other clients may have the same.
+        /// Id of the command, when it had one; commands of other clients may have the same. Not in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
+        /// The same in the web dialect, where events have no `id` of somebody's command (seed 001).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_id: Option<Value>,
         /// Which run of a command this is; no other of the session has the same.
         bash_id: String,
         /// The command line.
@@ -441,9 +446,12 @@ pub enum Event {
     },
     /// A `bash` command printed something.
     BashExecutionUpdate {
-        /// Id of the command, when it had one.
+        /// Id of the command, when it had one; not in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
+        /// The same in the web dialect.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_id: Option<Value>,
         /// Which run of a command printed it; only in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         bash_id: Option<String>,
@@ -452,9 +460,12 @@ pub enum Event {
     },
     /// A `bash` command ended, or could not be started. Told where its start is told.
     BashExecutionEnd {
-        /// Id of the command, when it had one.
+        /// Id of the command, when it had one; not in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
+        /// The same in the web dialect.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        command_id: Option<Value>,
         /// Which run of a command this is.
         bash_id: String,
         /// The command line.

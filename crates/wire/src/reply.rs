@@ -17,6 +17,7 @@ use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
 use crate::state::{BashResult, ContextUsage, PermissionMode, SessionState, SessionStats, TrustState};
 use crate::todo::TodoPhase;
+use crate::tool::{ActiveTools, Tools};
 
 /// What became of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -278,6 +279,19 @@ pub struct SessionTree {
     pub leaf_id: Option<String>,
 }
 
+/// Answer of `get_session_tree` (web.md 1.5): the tree as somebody looks at it who chooses a place in it.
+#[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SessionOutline {
+    /// The entry that the next one will follow.
+    pub leaf_id: Option<String>,
+    /// The roots: `{entry: {id, parentId, type, timestamp, label?, preview?}, children}`, children of the same shape; a preview
+    /// has at most 140 characters.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<Value>"))]
+    pub nodes: Box<RawValue>,
+}
+
 /// A session on disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -472,6 +486,9 @@ pub enum Reply {
     Negotiated(Negotiated),
     ForkMessages(ForkMessages),
     Tree(SessionTree),
+    Outline(SessionOutline),
+    Tools(Tools),
+    ActiveTools(ActiveTools),
     Sessions(Sessions),
     OpenedSession(Box<OpenedSession>),
     OpenSessions(OpenSessions),

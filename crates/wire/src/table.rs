@@ -15,6 +15,7 @@ use crate::command::{
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
+use crate::tool::ActiveToolsParams;
 
 /// How a command is scheduled (DESIGN.md, "The house").
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -131,10 +132,12 @@ use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
     Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
     Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues,
-    SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
+    SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
 #[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
+#[cfg(feature = "schema")]
+use crate::tool::{ActiveTools, Tools};
 
 commands! {
     /// Says something to the model and runs until it stops. The response comes before every event of the run and before any
@@ -228,6 +231,8 @@ commands! {
     GetBranchMessages(NoParams) = "get_branch_messages", Ordered -> ForkMessages;
     /// The session's tree of entries.
     GetTree(NoParams) = "get_tree", Ordered -> SessionTree;
+    /// The same without what was said: of every entry where it belongs, its label and a few words.
+    GetSessionTree(NoParams) = "get_session_tree", Ordered -> SessionOutline;
     /// Sessions on disk, newest first.
     ListSessions(ListParams) = "list_sessions", Task -> Sessions;
     /// Opens one more session in this process. Commands that name its handle as `session` go to it.
@@ -248,6 +253,13 @@ commands! {
     GetCommands(NoParams) = "get_commands", Ordered -> Commands;
     /// What may follow in the arguments of an extension's slash command.
     CompleteArguments(CompleteParams) = "complete_arguments", Task -> Completions;
+    /// All tools, and which of them the model may call.
+    GetTools(NoParams) = "get_tools", Ordered -> Tools;
+    /// Chooses which tools the model may call, from its next request on.
+    SetActiveTools(ActiveToolsParams) = "set_active_tools", Ordered -> ActiveTools;
+    /// Reads again what files say about the session: settings, context files, skills, prompt templates, extensions. Refused
+    /// while a run is under way. Answered like `get_commands`, when the extensions are there.
+    ReloadResources(NoParams) = "reload_resources", Task -> Commands;
     /// Keys that extensions want to be told of. A client that has keys may offer them.
     GetShortcuts(NoParams) = "get_shortcuts", Ordered -> Shortcuts;
     /// The user pressed keys of an extension. Answered when it has dealt with them; a failure is told as `extension_error`.

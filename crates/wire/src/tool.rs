@@ -18,6 +18,37 @@ pub struct ToolSpec {
     pub parameters: Value,
 }
 
+/// Answer of `get_tools` (web.md 1.5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Tools {
+    /// Names of those that the model may call.
+    pub active_tool_names: Vec<String>,
+    /// All of them, whoever brings them.
+    pub all_tools: Vec<ToolSpec>,
+}
+
+/// Parameters of `set_active_tools`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ActiveToolsParams {
+    /// Names of the tools that the model may call from its next request on. Those that nobody brings, or that the command
+    /// line forbids, are passed over.
+    #[serde(alias = "tool_names")]
+    pub tool_names: Vec<String>,
+}
+
+/// Answer of `set_active_tools`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ActiveTools {
+    /// Names of those that the model may call.
+    pub active_tool_names: Vec<String>,
+}
+
 /// What a tool gave back, or how far it has come (`partialResult`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -114,6 +114,11 @@ pub(super) const MANY_KB: f64 = 200.0;
 /// Memory of the process then, MB.
 pub(super) const MANY_MB: f64 = 300.0;
 
+/// Sessions that are opened one after another, how many of them stay open, entries and bytes of each.
+pub(super) const KEPT: (usize, usize, usize, usize) = (200, 8, 200, 1 << 20);
+/// Growth of memory then, MB: that of those that stay, and what the allocator keeps.
+pub(super) const KEPT_MB: f64 = 60.0;
+
 /// Answers whose deltas are timed, and deltas of each. Short ones: an update tells the whole answer so far.
 pub(super) const PROBE_ANSWERS: usize = 4;
 /// See [`PROBE_ANSWERS`].
@@ -142,3 +147,30 @@ pub(super) const EXTENSIONS_MS: f64 = 500.0;
 pub(super) const TRIPS: usize = 500;
 /// Milliseconds that one may take, there and back.
 pub(super) const TRIP_MS: f64 = 0.3;
+
+/// Clients of one session that listen, in the order they are measured.
+pub(super) const WEB_CLIENTS: [usize; 3] = [1, 100, 1_000];
+/// Clients that get their events as server-sent events.
+pub(super) const WEB_STREAMS: usize = 200;
+/// Deltas of the answer they listen to.
+pub(super) const WEB_DELTAS: usize = 1_000;
+/// Time between them.
+pub(super) const WEB_PACE: Duration = Duration::from_millis(10);
+/// Bytes of an answer that comes at once.
+pub(super) const WEB_LONG: usize = 200_000;
+/// Memory of a connection on which nothing happens, kB.
+pub(super) const WEB_IDLE_KB: f64 = 20.0;
+/// Most memory of the server with the most clients, MB.
+pub(super) const WEB_MB: f64 = 100.0;
+/// From the model to a client, ms at p99.
+pub(super) const WEB_MS: f64 = 20.0;
+/// Attempts to connect.
+pub(super) const WEB_ATTEMPTS: usize = 10_000;
+/// Of them at the same time.
+pub(super) const WEB_AT_ONCE: usize = 500;
+/// Connections that never say anything.
+pub(super) const WEB_SILENT: usize = 3_000;
+/// Descriptors this program needs for itself: one for each attempt, and some.
+pub(super) const WEB_DESCRIPTORS: u64 = 11_000;
+/// A moment in which memory comes to rest.
+pub(super) const WEB_REST: Duration = Duration::from_millis(1_500);

@@ -8,6 +8,7 @@ mod extensions;
 mod families;
 mod flood;
 mod fuzz;
+mod kept;
 mod limits;
 mod listing;
 mod longline;
@@ -26,6 +27,7 @@ mod subject;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod web;
 
 use std::path::PathBuf;
 
@@ -40,7 +42,7 @@ use subject::Subject;
 type Measure = fn(&Subject) -> Result<Vec<Row>>;
 
 /// The groups in the order of the table, with the name `--only` takes.
-const GROUPS: [(&str, Measure); 14] = [
+const GROUPS: [(&str, Measure); 15] = [
     ("startup", startup::measure),
     ("stream", stream::answers),
     ("toolargs", stream::arguments),
@@ -53,7 +55,9 @@ const GROUPS: [(&str, Measure); 14] = [
     ("longline", longline::measure),
     ("flood", flood::measure),
     ("many", many::measure),
+    ("kept", kept::measure),
     ("extensions", extensions::measure),
+    ("web", web::measure),
     ("fuzz", fuzz::measure),
 ];
 
@@ -118,7 +122,7 @@ pub fn run(options: &Options) -> Result<bool> {
             continue;
         }
         for (subject, column) in options.subjects.iter().zip(&mut columns) {
-            if subject.peer && ["families", "many", "extensions", "fuzz"].contains(&group) {
+            if subject.peer && ["families", "many", "kept", "extensions", "web", "fuzz"].contains(&group) {
                 // Peers name their APIs in their own way and have one session in a process. Fuzzed lines follow our parse rules; a peer's answers to them would
                 // be counted wrongly.
                 continue;

@@ -6,12 +6,10 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::{Value, json};
-
-use super::limits::{PROBE_DELTAS, PROBE_PACE};
 
 /// What every delta begins with; its number follows.
 pub(super) const WORD: &str = "probe";
@@ -23,19 +21,28 @@ pub(super) struct Probe {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
+    /// Deltas of an answer.
+    deltas: usize,
+    /// Time between them.
+    pace: Duration,
     /// When each delta was handed to the kernel; its place is its number.
     sent: Mutex<Vec<Instant>>,
     over: AtomicBool,
 }
 
 impl Probe {
-    /// Listens.
-    pub(super) fn start() -> Result<Self> {
+    /// Listens. Each answer has so many deltas, and a pause before each of them.
+    pub(super) fn start(deltas: usize, pace: Duration) -> Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared {
+            deltas,
+            pace,
+            sent: Mutex::default(),
+            over: AtomicBool::new(false),
+        });
         let own = Arc::clone(&shared);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -53,6 +60,11 @@ impl Probe {
     /// Where it listens.
     pub(super) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// What `models.json` says about it.
+    pub(super) fn provider(&self) -> Value {
+        provider(&self.url(), "probe")
     }
 
     /// Forgets what was sent and counts from zero again.
@@ -78,6 +90,18 @@ impl Drop for Probe {
     }
 }
 
+/// A provider with one model, whose window no measurement fills.
+pub(super) fn provider(url: &str, name: &str) -> Value {
+    json!({
+        "baseUrl": format!("{url}/anthropic"), "api": "anthropic-messages", "apiKey": "mock-key",
+        "models": [{
+            "id": name, "name": name, "reasoning": false, "input": ["text"],
+            "contextWindow": 100_000_000, "maxTokens": 1_000_000,
+            "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
+        }],
+    })
+}
+
 /// The numbers in the text of a delta; an agent may have joined several.
 pub(super) fn numbers(delta: &str) -> impl Iterator<Item = usize> + '_ {
     delta
@@ -99,8 +123,8 @@ fn answer(mut stream: TcpStream, shared: &Shared) -> Result<()> {
         event("content_block_start", json!({"index": 0, "content_block": block})),
     ];
     stream.write_all(begin.concat().as_bytes())?;
-    for _ in 0..PROBE_DELTAS {
-        thread::sleep(PROBE_PACE);
+    for _ in 0..shared.deltas {
+        thread::sleep(shared.pace);
         send_delta(&mut stream, shared)?;
     }
     let end = [

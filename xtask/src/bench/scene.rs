@@ -11,7 +11,7 @@ use serde_json::json;
 use testkit::llm::{Reply, Request};
 
 use super::limits::{
-    DELTA_BYTES, DELTAS, FLOODED_BYTES, PATIENCE, PROBE_ANSWERS, PROBE_DELTAS, SERVER_BATCH,
+    DELTA_BYTES, DELTAS, FLOODED_BYTES, PATIENCE, PROBE_ANSWERS, PROBE_DELTAS, PROBE_PACE, SERVER_BATCH,
 };
 use super::output::Head;
 use super::probe::{self, Probe};
@@ -58,20 +58,10 @@ impl Scene {
     /// Starts everything and lets each flood happen once, so that code is loaded and connections are open.
     pub(super) fn new(subject: &Subject) -> Result<Self> {
         let stage = Stage::new()?;
-        let probe = Probe::start()?;
-        let provider = |url: &str, name: &str| {
-            json!({
-                "baseUrl": format!("{url}/anthropic"), "api": "anthropic-messages", "apiKey": "mock-key",
-                "models": [{
-                    "id": name, "name": name, "reasoning": false, "input": ["text"],
-                    "contextWindow": 100_000_000, "maxTokens": 1_000_000,
-                    "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0},
-                }],
-            })
-        };
+        let probe = Probe::start(PROBE_DELTAS, PROBE_PACE)?;
         stage.workspace.write_models(&json!({"providers": {
-            "mock": provider(&stage.server.url(), "mock"),
-            "probe": provider(&probe.url(), "probe"),
+            "mock": probe::provider(&stage.server.url(), "mock"),
+            "probe": probe.provider(),
         }}))?;
         stage.server.set_rule(reply);
         let mut agent = stage.start_keeping(subject, Some(MARK))?;

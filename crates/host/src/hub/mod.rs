@@ -393,7 +393,7 @@ async fn again(
     let making = move |outbox| {
         let opened = match &retired.file {
             Some(file) if !file.exists() => Err("the file is gone".to_owned()),
-            Some(file) => agent_for(&retired.cwd).map(|agent| (agent, Opening::File(file.clone()))),
+            Some(file) => agent_for(&retired.cwd).map(|agent| (agent, Opening::Stored(file.clone()))),
             None => {
                 let id = Some(retired.described.session_id.clone());
                 agent_for(&retired.cwd).map(|agent| (agent, Opening::New { id }))
@@ -454,6 +454,6 @@ fn start(
         Some(dir) if dir != home.cwd => agent_for(&dir)?,
         _ => home,
     };
-    let opening = path.map_or(Opening::New { id: None }, Opening::File);
+    let opening = path.map_or(Opening::New { id: None }, Opening::Stored);
     Session::start(agent, outbox, &opening).map_err(|error| error.to_string())
 }

@@ -1,13 +1,10 @@
-//! Looking at the tree of a session, at other sessions, and at what can be called (dialects.md 2).
+//! Looking at other sessions, and at what can be called (dialects.md 2).
 
 use std::path::{Path, PathBuf};
 
-use serde_json::value::RawValue;
-use store::{Listing, SessionSummary, Tree};
+use store::{Listing, SessionSummary};
 use wire::command::{ListParams, ListScope};
-use wire::reply::{
-    Commands, ContextUsageReply, ForkMessage, ForkMessages, ListedSession, SessionTree, Sessions,
-};
+use wire::reply::{Commands, ContextUsageReply, ForkMessage, ForkMessages, ListedSession, Sessions};
 use wire::{EntryBody, Message, Reply};
 
 use crate::outbox::Origin;
@@ -40,15 +37,6 @@ impl Session {
         Reply::ForkMessages(ForkMessages {
             messages: messages.collect(),
         })
-    }
-
-    pub(super) fn tree(&self) -> Result<Reply, String> {
-        let text = nested(&self.log.tree()).map_err(|error| error.to_string())?;
-        let tree = RawValue::from_string(text).map_err(|error| error.to_string())?;
-        Ok(Reply::Tree(SessionTree {
-            tree,
-            leaf_id: self.log.leaf_id().map(str::to_owned),
-        }))
     }
 
     pub(super) fn commands(&self) -> Reply {
@@ -164,53 +152,5 @@ fn listed(found: SessionSummary) -> ListedSession {
         message_count: found.message_count,
         first_message: found.first_message,
         all_messages_text: found.all_messages_text.unwrap_or_default(),
-    }
-}
-
-/// What is left to write of a tree.
-enum Step {
-    Node(usize),
-    Text(&'static str),
-    Tail(usize),
-}
-
-/// Writes a tree as nested JSON without recursion: a conversation is a chain of thousands of nodes.
-fn nested(tree: &Tree) -> serde_json::Result<String> {
-    let mut out = String::from("[");
-    let mut steps = vec![Step::Text("]")];
-    push_siblings(&mut steps, &tree.roots);
-    while let Some(step) = steps.pop() {
-        match step {
-            Step::Text(text) => out.push_str(text),
-            Step::Node(at) => {
-                let Some(node) = tree.nodes.get(at) else { continue };
-                out.push_str("{\"entry\":");
-                out.push_str(&serde_json::to_string(&node.entry)?);
-                out.push_str(",\"children\":[");
-                steps.push(Step::Tail(at));
-                push_siblings(&mut steps, &node.children);
-            }
-            Step::Tail(at) => {
-                out.push(']');
-                if let Some(node) = tree.nodes.get(at) {
-                    for (key, value) in [("label", &node.label), ("labelTimestamp", &node.label_timestamp)] {
-                        if let Some(value) = value {
-                            out.push_str(&format!(",\"{key}\":{}", serde_json::to_string(value)?));
-                        }
-                    }
-                }
-                out.push('}');
-            }
-        }
-    }
-    Ok(out)
-}
-
-fn push_siblings(steps: &mut Vec<Step>, nodes: &[usize]) {
-    for (index, node) in nodes.iter().enumerate().rev() {
-        steps.push(Step::Node(*node));
-        if index > 0 {
-            steps.push(Step::Text(","));
-        }
     }
 }

@@ -1,8 +1,10 @@
 //! What the model is given besides the conversation: the active tools and the system prompt.
 
 use jiff::Zoned;
+use tools::pattern::fits;
 use tools::{ToolInfo, Toolbox};
-use wire::ToolSpec;
+use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
+use wire::{Reply, ToolSpec};
 
 use crate::resources::ToolHint;
 
@@ -26,6 +28,37 @@ impl Session {
             .chain(self.mcp.tools().specs(&self.active_tools))
             .chain(self.hosted.specs(&self.active_tools))
             .collect()
+    }
+
+    pub(super) fn get_tools(&self) -> Reply {
+        let own = self.all_tools().into_iter();
+        // Everything there has a name, a description and a schema.
+        let own = own.filter_map(|tool| serde_json::from_value(tool).ok());
+        let todo = self.todo_tool().map(|info| info.spec);
+        let names = self.hosted.names();
+        let lent = self.hosted.specs(&names);
+        Reply::Tools(Tools {
+            active_tool_names: self.active_tool_names(),
+            all_tools: own.chain(todo).chain(lent).collect(),
+        })
+    }
+
+    /// A client chooses the tools. What the command line forbids stays forbidden.
+    pub(super) fn set_tools(&mut self, params: ActiveToolsParams) -> Reply {
+        let options = self.agent.options.clone();
+        let named = |list: &[String], name: &str| list.iter().any(|item| fits(item, name));
+        let may = |name: &String| {
+            options.only_tools.as_ref().is_none_or(|only| named(only, name))
+                && !named(&options.excluded_tools, name)
+        };
+        self.choose_tools(params.tool_names.into_iter().filter(may));
+        Reply::ActiveTools(ActiveTools {
+            active_tool_names: self.active_tool_names(),
+        })
+    }
+
+    fn active_tool_names(&self) -> Vec<String> {
+        self.tool_specs().into_iter().map(|tool| tool.name).collect()
     }
 
     /// The system prompt; put together once and kept, so that providers can cache it. Another set of tools makes it anew.

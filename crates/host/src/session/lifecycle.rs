@@ -37,6 +37,8 @@ pub enum Opening {
     },
     /// The one in this file; a file that is missing becomes a new session at that path.
     File(PathBuf),
+    /// The same, but one whose working directory is gone works in the agent's.
+    Stored(PathBuf),
     /// A new one with everything that is in this file, all branches (`--fork`).
     Fork {
         /// The file to copy from.
@@ -57,7 +59,8 @@ impl Session {
                 new_log(&agent, &agent.cwd, None, id.as_deref())?,
                 agent.cwd.clone(),
             ),
-            Opening::File(path) => open_log(path, &agent.cwd)?,
+            Opening::File(path) => open_log(path, &agent.cwd, None)?,
+            Opening::Stored(path) => open_log(path, &agent.cwd, Some(&agent.cwd))?,
             Opening::Fork { source, id } => (forked_log(&agent, source, id.as_deref())?, agent.cwd.clone()),
         };
         let agent = agent.fitting(&cwd);
@@ -215,7 +218,17 @@ impl Session {
         Ok(Reply::Nothing)
     }
 
-    pub(super) async fn report_damage(&mut self) {
+    /// Says what is odd about the session that was opened.
+    pub(super) async fn report_oddities(&mut self) {
+        self.report_damage().await;
+        let stored = PathBuf::from(&self.log.header().cwd);
+        if !stored.as_os_str().is_empty() && stored != self.cwd && !stored.is_dir() {
+            let message = strings::works_elsewhere(&stored, &self.cwd);
+            self.notice("warning", message).await;
+        }
+    }
+
+    async fn report_damage(&mut self) {
         let damage: &Damage = self.log.damage();
         if damage.is_none() {
             return;
@@ -266,8 +279,13 @@ fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Result<SessionL
     Ok(fork)
 }
 
-/// The session in a file, and the directory it works in. A missing file becomes a new session at that path.
-pub(super) fn open_log(path: &Path, cwd: &Path) -> Result<(SessionLog, PathBuf), HostError> {
+/// The session in a file, and the directory it works in: `spare`, if there is one, when its own is gone. A missing file becomes
+/// a new session at that path.
+pub(super) fn open_log(
+    path: &Path,
+    cwd: &Path,
+    spare: Option<&Path>,
+) -> Result<(SessionLog, PathBuf), HostError> {
     let text = cwd.to_string_lossy();
     if !path.exists() {
         let header = store::new_header(&text, None);
@@ -277,20 +295,27 @@ pub(super) fn open_log(path: &Path, cwd: &Path) -> Result<(SessionLog, PathBuf),
         ));
     }
     let (log, _damage) = SessionLog::open(path, &text)?;
-    let stored = stored_cwd(&log, path, cwd)?;
+    let stored = stored_cwd(&log, path, cwd, spare)?;
     Ok((log, stored))
 }
 
-/// The directory that a session says it works in; `cwd` when it says nothing.
-pub(super) fn stored_cwd(log: &SessionLog, path: &Path, cwd: &Path) -> Result<PathBuf, HostError> {
+/// The directory that a session says it works in; `cwd` when it says nothing, `spare` when that one is gone.
+pub(super) fn stored_cwd(
+    log: &SessionLog,
+    path: &Path,
+    cwd: &Path,
+    spare: Option<&Path>,
+) -> Result<PathBuf, HostError> {
     let stored = &log.header().cwd;
     let stored = if stored.is_empty() {
         cwd.to_path_buf()
     } else {
         PathBuf::from(stored)
     };
-    Agent::check_cwd(&stored, path, cwd)?;
-    Ok(stored)
+    match (Agent::check_cwd(&stored, path, cwd), spare) {
+        (Err(_), Some(spare)) if spare.is_dir() => Ok(spare.to_path_buf()),
+        (checked, _) => checked.map(|()| stored),
+    }
 }
 
 /// The conversation of a context, with every call answered, and how many of its messages a compaction left.

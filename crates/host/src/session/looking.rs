@@ -56,6 +56,13 @@ impl Session {
         });
     }
 
+    /// The directory that a person means, which is there.
+    pub(super) fn directory(&self, text: &str) -> Result<PathBuf, String> {
+        let home = self.agent.options.resources.home.as_deref();
+        let path = absolute(text, &self.cwd, home);
+        must_be_directory(&path).map(|()| path)
+    }
+
     pub(super) fn find_files(&mut self, origin: Origin, params: FindFilesParams) {
         let (outbox, cwd) = (self.outbox.clone(), self.cwd.clone());
         let cancel = self.looking.begin(origin.client);
@@ -118,14 +125,18 @@ fn normalized(path: &Path) -> PathBuf {
     out
 }
 
+fn must_be_directory(path: &Path) -> Result<(), String> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => Err(strings::no_directory(path)),
+        Err(_) => Err(strings::no_path(path)),
+    }
+}
+
 /// The directories in a directory. Links to directories count as such.
 fn list(path: &Path) -> Result<Directory, String> {
+    must_be_directory(path)?;
     let shown = path.to_string_lossy().into_owned();
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => {}
-        Ok(_) => return Err(format!("Path is not a directory: {shown}")),
-        Err(_) => return Err(format!("Path does not exist: {shown}")),
-    }
     let found = fs::read_dir(path).map_err(|error| format!("Cannot read directory: {shown}: {error}"))?;
     let names = found.filter_map(|entry| {
         let entry = entry.ok()?;

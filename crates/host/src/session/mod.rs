@@ -21,6 +21,7 @@ mod looking;
 mod mcp;
 mod modelling;
 mod navigating;
+mod outlining;
 mod permitting;
 mod progress;
 mod prompting;
@@ -139,7 +140,7 @@ pub struct Session {
 impl Session {
     /// Serves the mailbox until it is closed and every command has been answered, then ends what is going on.
     pub async fn run(mut self, mailbox: Mailbox) {
-        self.report_damage().await;
+        self.report_oddities().await;
         self.begin_extensions().await;
         let mut mailbox = Some(mailbox);
         // What waits for the session to be idle is owed an answer.

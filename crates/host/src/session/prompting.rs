@@ -187,7 +187,9 @@ impl Session {
                 break;
             }
             // Commands of the user belong to the session they were typed in; they are being killed and end in a moment.
-            if matches!(self.later.front(), Some(Later::Change(..))) && self.shells.are_running() {
+            if matches!(self.later.front(), Some(Later::Change(_, change)) if change.ends_shells())
+                && self.shells.are_running()
+            {
                 break;
             }
             if matches!(self.later.front(), Some(Later::Say(_) | Later::Turn(_)))

@@ -129,6 +129,7 @@ impl Session {
         };
         let event = Event::BashExecutionStart {
             id: shell.id.clone(),
+            command_id: None,
             bash_id: shell.bash_id.clone(),
             command: params.command.clone(),
             exclude_from_context: params.exclude_from_context,
@@ -140,8 +141,12 @@ impl Session {
     pub(super) async fn on_shell(&mut self, report: ShellReport) {
         let (origin, params, shell, outcome) = match report {
             ShellReport::Output(shell, delta) => {
-                let (id, bash_id) = (shell.id, Some(shell.bash_id));
-                let event = Event::BashExecutionUpdate { id, bash_id, delta };
+                let event = Event::BashExecutionUpdate {
+                    id: shell.id,
+                    command_id: None,
+                    bash_id: Some(shell.bash_id),
+                    delta,
+                };
                 return self.outbox.tell(event).await;
             }
             ShellReport::Done(origin, params, shell, outcome) => (*origin, params, shell, outcome),
@@ -192,6 +197,7 @@ fn ended(shell: Shell, params: BashParams, outcome: &Result<BashResult, String>)
     };
     Event::BashExecutionEnd {
         id: shell.id,
+        command_id: None,
         bash_id: shell.bash_id,
         command: params.command,
         exclude_from_context: params.exclude_from_context,

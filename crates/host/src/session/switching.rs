@@ -7,10 +7,10 @@ use std::sync::Arc;
 use llm::registry::Start;
 use pinion_core::{Input, Machine};
 use store::{Context, ForkScope, SessionLog, StoreError};
-use wire::command::{BranchParams, ForkParams, NewSessionParams, SwitchParams};
+use wire::command::{BranchParams, ForkParams, NewSessionParams, NoParams, SwitchParams};
 use wire::event::ChangeReason;
 use wire::reply::{Cancelled, Forked};
-use wire::{EntryBody, Event, Message, Reply};
+use wire::{Command, EntryBody, Event, Message, Reply};
 
 use crate::agent::Agent;
 use crate::error::HostError;
@@ -28,8 +28,8 @@ use super::prompting::Later;
 pub(super) enum Change {
     /// An empty session, or one that begins with these entries.
     New(NewSessionParams, Vec<wire::Entry>),
-    /// The session in a file.
-    Switch(PathBuf),
+    /// The session in a file, and the directory that it works in when its own is gone; none: then it stays closed.
+    Switch(PathBuf, Option<PathBuf>),
     /// A new session with what came before an entry; the text is the answer's.
     Fork {
         entry: String,
@@ -63,10 +63,15 @@ impl Change {
         }
     }
 
+    /// Commands of the user belong to the session they were typed in.
+    pub(super) fn ends_shells(&self) -> bool {
+        !matches!(self, Self::Reload)
+    }
+
     fn reason(&self) -> Option<ChangeReason> {
         Some(match self {
             Self::New(..) => ChangeReason::New,
-            Self::Switch(_) => ChangeReason::Switch,
+            Self::Switch(..) => ChangeReason::Switch,
             Self::Fork { .. } | Self::At(_) | Self::Clone(_) => ChangeReason::Fork,
             Self::Reload => return None,
         })
@@ -77,15 +82,20 @@ const NOT_CANCELLED: Reply = Reply::Cancelled(Cancelled { cancelled: false });
 
 impl Session {
     pub(super) async fn new_session(&mut self, origin: Origin, params: NewSessionParams) {
+        let params = match self.resolved(params) {
+            Ok(params) => params,
+            Err(error) => return self.outbox.respond(origin, Err(error)).await,
+        };
         self.change(Asker::Client(origin), Change::New(params, Vec::new()))
             .await;
     }
 
     pub(super) async fn switch_session(&mut self, origin: Origin, params: SwitchParams) {
         let path = self.cwd.join(params.session_path);
+        let spare = params.is_page.then(|| self.agent.home.clone());
         // Before the run is ended for nothing.
         let is_current = self.log.path().is_some_and(|current| same_file(current, &path));
-        if params.must_exist
+        if params.is_page
             && !is_current
             && let Err(error) = store::check_session(&path)
         {
@@ -95,7 +105,8 @@ impl Session {
             };
             return self.outbox.respond(origin, Err(error)).await;
         }
-        self.change(Asker::Client(origin), Change::Switch(path)).await;
+        self.change(Asker::Client(origin), Change::Switch(path, spare))
+            .await;
     }
 
     pub(super) async fn fork(&mut self, origin: Origin, params: ForkParams) {
@@ -124,6 +135,15 @@ impl Session {
         self.fork_at(origin, entry, refusal).await;
     }
 
+    /// A client wants everything read again that files say about the session.
+    pub(super) async fn reload(&mut self, origin: Origin) {
+        if !self.machine.is_idle() {
+            let error = strings::RELOAD_BUSY.to_owned();
+            return self.outbox.respond(origin, Err(error)).await;
+        }
+        self.change(Asker::Client(origin), Change::Reload).await;
+    }
+
     async fn fork_at(&mut self, origin: Origin, entry: Option<Arc<wire::Entry>>, refusal: &str) {
         let user = entry.and_then(|entry| Change::fork(&entry));
         match user {
@@ -147,7 +167,9 @@ impl Session {
 
     pub(super) async fn change_now(&mut self, asker: Asker, change: Change) {
         self.drive(Input::Abort).await;
-        self.shells.cancel();
+        if change.ends_shells() {
+            self.shells.cancel();
+        }
         self.later.push_back(Later::Change(asker, change));
     }
 
@@ -155,6 +177,7 @@ impl Session {
     pub(super) async fn carry_out(&mut self, asker: Asker, change: Change) {
         let reason = change.reason();
         let had_queued = self.machine.queued() > 0;
+        let mut reloaded = None;
         let (word, previous) = (word(&change), reason.and(self.file_text()));
         self.leave_extensions(word);
         let outcome = self.make(change);
@@ -166,26 +189,38 @@ impl Session {
                 self.outbox.tell(Event::QueueUpdate { steering, follow_up }).await;
             }
             self.tell_changed(reason).await;
-            self.report_damage().await;
+            self.report_oddities().await;
         }
         match (asker, outcome) {
             // Answered when the session has begun for its extensions, too.
             (Asker::Extension(Some(id)), Ok(_)) => self.extensions.owe(id),
+            (Asker::Client(origin), Ok(_)) if reason.is_none() => {
+                self.tell_changed(ChangeReason::Reload).await;
+                reloaded = Some(origin);
+            }
             (asker, outcome) => {
                 self.reply(asker, outcome.map_err(|error| error.to_string()))
                     .await
             }
         }
         self.reopen_extensions(word, previous).await;
+        if let Some(origin) = reloaded {
+            // What there is to call is known when they are all there.
+            let answer = Command::GetCommands(NoParams::default());
+            self.reload_mcp().await;
+            self.begin_mcp(&answer).await;
+            self.later.push_front(Later::Held(origin, Box::new(answer)));
+        }
     }
 
     fn make(&mut self, change: Change) -> Result<Reply, HostError> {
         match change {
             Change::New(params, entries) => {
                 let parent = params.parent_session.filter(|parent| !parent.is_empty());
-                self.begin_anew(parent.as_deref(), entries)?;
+                let cwd = params.cwd.map_or_else(|| self.cwd.clone(), PathBuf::from);
+                self.begin_anew(cwd, parent.as_deref(), entries)?;
             }
-            Change::Switch(path) => self.switch_to(&path)?,
+            Change::Switch(path, spare) => self.switch_to(&path, spare.as_deref())?,
             Change::Fork {
                 before,
                 text,
@@ -225,15 +260,32 @@ impl Session {
         self.outbox.tell(event).await;
     }
 
-    fn begin_anew(&mut self, parent: Option<&str>, entries: Vec<wire::Entry>) -> Result<(), HostError> {
-        let mut log = new_log(&self.agent, &self.cwd, parent, None)?;
+    /// With the directory that was asked for, if there is one: nothing is ended for a directory that is not there.
+    fn resolved(&self, params: NewSessionParams) -> Result<NewSessionParams, String> {
+        let cwd = params.cwd.filter(|cwd| !cwd.is_empty());
+        let cwd = cwd.map(|cwd| self.directory(&cwd)).transpose()?;
+        Ok(NewSessionParams {
+            cwd: cwd.map(|cwd| cwd.to_string_lossy().into_owned()),
+            ..params
+        })
+    }
+
+    fn begin_anew(
+        &mut self,
+        cwd: PathBuf,
+        parent: Option<&str>,
+        entries: Vec<wire::Entry>,
+    ) -> Result<(), HostError> {
+        // Where its file goes may be the other directory's own business.
+        let agent = self.agent.fitting(&cwd);
+        let mut log = new_log(&agent, &cwd, parent, None)?;
         let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
         let says_something = entries.iter().any(says);
         log.append_made(entries)?;
         if says_something {
             log.ensure_on_disk()?;
         }
-        self.replace(log, self.cwd.clone(), true)?;
+        self.replace(log, cwd, true)?;
         self.note_start(false)
     }
 
@@ -241,7 +293,7 @@ impl Session {
         let old = keeps_messages.then(|| (self.machine.messages().to_vec(), self.kept));
         match before {
             Some(before) => self.branch_off(&before)?,
-            None => self.begin_anew(self.file_text().as_deref(), Vec::new())?,
+            None => self.begin_anew(self.cwd.clone(), self.file_text().as_deref(), Vec::new())?,
         }
         if let Some((messages, kept)) = old {
             self.machine = Machine::new(self.machine.settings, messages);
@@ -262,11 +314,11 @@ impl Session {
         self.replace(log, self.cwd.clone(), false)
     }
 
-    fn switch_to(&mut self, path: &Path) -> Result<(), HostError> {
+    fn switch_to(&mut self, path: &Path, spare: Option<&Path>) -> Result<(), HostError> {
         let is_current = self.log.path().is_some_and(|current| same_file(current, path));
         if is_current && self.log.catch_up().is_ok() {
             // It is open already; what others have written is read, and the rest begins anew.
-            let cwd = stored_cwd(&self.log, path, &self.agent.cwd)?;
+            let cwd = stored_cwd(&self.log, path, &self.agent.cwd, spare)?;
             let context = self.log.context(self.log.leaf_id());
             self.fit_agent(&cwd);
             let start = self.choose_for(&context, false)?;
@@ -282,7 +334,7 @@ impl Session {
                 Err(_) => SessionLog::create(None, header)?,
             };
         }
-        let (log, cwd) = open_log(path, &self.cwd)?;
+        let (log, cwd) = open_log(path, &self.cwd, spare)?;
         let is_empty = log.entries().is_empty();
         self.replace(log, cwd, false)?;
         if is_empty {

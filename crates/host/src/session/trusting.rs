@@ -2,12 +2,14 @@
 //! decision. Who decided what is in `crate::trust`; the question to extensions is beside their other questions.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use wire::Reply;
 use wire::command::ProjectTrustParams;
 use wire::reply::ProjectTrust;
 use wire::state::{HeldBack, TrustState};
 
+use crate::agent::Agent;
 use crate::settings::ProjectAccess;
 use crate::trust::{DecidedBy, held_back};
 
@@ -61,17 +63,38 @@ impl Session {
     /// The settings of the directory that the session goes on in, as decisions on trust are by now.
     pub(super) fn fit_agent(&mut self, cwd: &Path) {
         let fitting = self.agent.fitting(cwd);
-        // What the client or an extension switched on or off stays so.
-        if self.active_tools == self.agent.options.tools {
-            self.active_tools.clone_from(&fitting.options.tools);
+        self.take_agent(fitting);
+    }
+
+    /// What the settings said counts as they say it now; what the client or an extension switched stays so.
+    fn take_agent(&mut self, agent: Arc<Agent>) {
+        fn follow<T: PartialEq>(value: &mut T, old: &T, new: T) {
+            if value == old {
+                *value = new;
+            }
         }
-        self.agent = fitting;
+        let old = std::mem::replace(&mut self.agent, agent);
+        let (was, now) = (old.loop_settings(), self.agent.loop_settings());
+        let kept = &mut self.machine.settings;
+        follow(&mut kept.steering_mode, &was.steering_mode, now.steering_mode);
+        follow(&mut kept.follow_up_mode, &was.follow_up_mode, now.follow_up_mode);
+        follow(&mut kept.interrupt_mode, &was.interrupt_mode, now.interrupt_mode);
+        follow(&mut kept.retry, &was.retry, now.retry);
+        let (was, now) = (&old.settings, &self.agent.settings);
+        follow(
+            &mut self.auto_compaction,
+            &was.compaction.enabled,
+            now.compaction.enabled,
+        );
+        let tools = self.agent.options.tools.clone();
+        follow(&mut self.active_tools, &old.options.tools, tools);
     }
 
     /// Everything that files say about this session, read again.
     pub(super) fn load_anew(&mut self) {
         let cwd = self.cwd.clone();
-        self.fit_agent(&cwd);
+        let agent = Arc::new(self.agent.maker.make(&cwd));
+        self.take_agent(agent);
         self.permitting = self.permitting.anew(&self.agent, &self.cwd);
         self.resources = self.agent.load_resources(&self.cwd);
         self.system_prompt = None;

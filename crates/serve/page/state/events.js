@@ -91,6 +91,8 @@ const ACTIONS = {
   },
 
   extension_error(session, event, changes) {
+    // The answer that failed says it, where it stands.
+    if (event.extensionPath === '<model>') return;
     const where = [event.extensionPath, event.event].filter(Boolean).join(', ');
     note(session, changes, 'error', where ? `${event.error} (${where})` : String(event.error));
   },

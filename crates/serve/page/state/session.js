@@ -182,7 +182,7 @@ export class Session {
 
   /** What a shell command is known by: our own by the command's id, those of other pages by the agent's name for it. */
   shellName(event) {
-    const id = String(event.id ?? '');
+    const id = String(event.commandId ?? event.id ?? '');
     return this.shells.has(id) || event.bashId === undefined ? id : `bash ${event.bashId}`;
   }
 

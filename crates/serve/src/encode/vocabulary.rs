@@ -74,10 +74,22 @@ impl Vocabulary {
                 id,
                 bash_id: Some(_),
                 delta,
-            } if manner.dialect != Dialect::Web => {
-                let (id, delta) = (id.clone(), delta.clone());
-                let bash_id = None;
-                push(&Event::BashExecutionUpdate { id, bash_id, delta }, out);
+                ..
+            } if manner.dialect != Dialect::Web => push(
+                &Event::BashExecutionUpdate {
+                    id: id.clone(),
+                    command_id: None,
+                    bash_id: None,
+                    delta: delta.clone(),
+                },
+                out,
+            ),
+            Event::BashExecutionStart { id: Some(_), .. }
+            | Event::BashExecutionUpdate { id: Some(_), .. }
+            | Event::BashExecutionEnd { id: Some(_), .. }
+                if manner.dialect == Dialect::Web =>
+            {
+                shell_of_another(event, out);
             }
             Event::ExtensionUiRequest { request } => ui_request(event, request.method, manner, out),
             Event::ExtensionError { extension_path, .. } => {
@@ -139,6 +151,15 @@ fn ui_request(event: &Event, method: UiMethod, manner: Manner, out: &mut Vec<u8>
     } else {
         with_member(event, "type", kind.into(), out);
     }
+}
+
+/// An event that all tabs get, whose ids mean something else to each (seed 001, "Events").
+fn shell_of_another(event: &Event, out: &mut Vec<u8>) {
+    let mut line = object(event);
+    if let Some(id) = line.remove("id") {
+        line.insert("commandId".to_owned(), id);
+    }
+    push(&line, out);
 }
 
 /// Row 2. A client that has not shown its dialect yet finds the path under both names.

@@ -337,6 +337,11 @@ impl Seat {
         self.bell.notified().await;
     }
 
+    /// Lets whoever waits for it look again.
+    pub(crate) fn ring(&self) {
+        self.bell.notify_one();
+    }
+
     /// Takes what comes next, bounded; empty when there is nothing.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! What sessions say becomes what all clients of a web door are told: events into the log, answers to whoever asked, in one
-//! order. Deltas are collected for a moment first; nobody sees more than sixty pictures a second.
+//! order. A delta that comes after a pause is shown at once; those that follow soon are collected for a moment, so that
+//! nobody is told of deltas more than a hundred times a second.
 //!
 //! The lines are those of the web dialect: `message_update` says what is new and shows the message without its content, as
 //! its description has it (seed 001).
@@ -12,7 +13,7 @@ use host::{ClientId, Origin, Outgoing};
 use serde_json::{Value, json};
 use wire::connection::{HelloParams, Refused, Replayed, Snapshot};
 use wire::ui::UiMethod;
-use wire::{Command, Dialect, Event, Message, Reply, Response, StreamEvent, Usage};
+use wire::{Command, Dialect, Event, Message, Reply, Response, StopReason, StreamEvent, Usage};
 
 use super::clients::Clients;
 use super::log::{Delta, Entry, Text};
@@ -23,6 +24,9 @@ use crate::lanes::{Lanes, Said};
 use crate::limits::WEB_PICTURE;
 use crate::manner::{Spoken, WantedUi};
 
+/// The `extensionPath` of errors that no extension made but the model's provider.
+const MODEL: &str = "<model>";
+
 /// A session that says something; none is the first.
 type Handle = Option<Arc<str>>;
 
@@ -32,8 +36,10 @@ pub(crate) struct Fan {
     clients: Clients,
     version: String,
     voices: HashMap<Handle, Voice>,
-    /// When the oldest delta that nobody can read yet was taken.
-    held: Option<Instant>,
+    /// When deltas were shown last.
+    shown: Option<Instant>,
+    /// When those are due that nobody can read yet.
+    due: Option<Instant>,
 }
 
 /// What must be remembered of a session from one line to the next.
@@ -66,14 +72,15 @@ impl Fan {
             clients,
             version: version.to_owned(),
             voices: HashMap::from([(None, Voice::new())]),
-            held: None,
+            shown: None,
+            due: None,
         }
     }
 
     /// Runs until every session has ended.
     pub(crate) async fn run(mut self, mut queue: Lanes) {
         loop {
-            let due = self.held.map(|held| held + WEB_PICTURE);
+            let due = self.due;
             let timer = async {
                 match due {
                     Some(due) => tokio::time::sleep_until(due.into()).await,
@@ -93,8 +100,20 @@ impl Fan {
     }
 
     fn publish(&mut self) {
-        self.held = None;
+        if self.due.take().is_some() {
+            self.shown = Some(Instant::now());
+        }
         self.clients.publish();
+    }
+
+    /// Shows a delta that was just taken, or says when it will be.
+    fn show(&mut self) {
+        let now = Instant::now();
+        let earliest = self.shown.map_or(now, |shown| shown + WEB_PICTURE);
+        self.due.get_or_insert(earliest);
+        if earliest <= now {
+            self.publish();
+        }
     }
 
     fn take(&mut self, said: Said) {
@@ -135,7 +154,7 @@ impl Fan {
             let waits = matches!(text, Text::Delta(_));
             self.push(session, event.name(), text);
             if waits {
-                self.held.get_or_insert_with(Instant::now);
+                self.show();
             } else {
                 self.publish();
             }
@@ -145,6 +164,9 @@ impl Fan {
         voice.encoder.event(event, Instant::now(), &mut out);
         for line in lines(&out) {
             self.push(session, event.name(), Text::Line(line));
+        }
+        if let Some(failed) = failed(event) {
+            self.event(session, &failed);
         }
         if let Event::ExtensionUiRequest { request } = event {
             let is_question = matches!(
@@ -297,6 +319,26 @@ fn update(began: i64, event: &StreamEvent, usage: &Usage) -> Text {
         before: format!("{head}{{\"type\":\"{kind}\",\"contentIndex\":{index},\"delta\":\""),
         text: String::from_utf8(text).unwrap_or_default(),
         after: format!("\"}},\"usage\":{usage}"),
+    })
+}
+
+/// What says that a run has failed for good: pages of the family show neither an answer's error nor retries, but every
+/// `extension_error` (web.md R3; seed 001, "extension_error").
+fn failed(event: &Event) -> Option<Event> {
+    let Event::AgentEnd {
+        messages,
+        will_retry: false,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let answer = messages.last()?.as_assistant()?;
+    let error = answer.error_message.clone();
+    (answer.stop_reason == StopReason::Error).then(|| Event::ExtensionError {
+        extension_path: MODEL.to_owned(),
+        event: event.name().to_owned(),
+        error: error.unwrap_or_else(|| "The provider failed".to_owned()),
     })
 }
 

@@ -13,6 +13,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::service::{Service as _, service_fn};
+use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use serde_json::json;
@@ -21,6 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
+use tungstenite::handshake::derive_accept_key;
 
 use super::clients::Resume;
 use super::door::Door;
@@ -28,10 +30,7 @@ use super::guard::{BEARER_PROTOCOL, Wants};
 use super::page::plain;
 use super::stream::{Pulse, Stream};
 use super::{http, socket};
-use crate::limits::{
-    WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BYTES, WEB_REFUSALS,
-    WEB_SOCKET_BUFFER,
-};
+use crate::limits::{WEB_BACKLOG, WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_REFUSALS};
 
 /// Told to every browser with every answer.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -77,11 +76,13 @@ pub(crate) async fn run(
         };
         let _as_it_is = stream.set_nodelay(true);
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            // With TLS there are no words for it. When too many are being told already, the others see it close.
-            if tls.is_none()
-                && let Ok(refusal) = Arc::clone(&refusals).try_acquire_owned()
-            {
-                tokio::spawn(turn_away(Stream::new(stream, Some(refusal))));
+            // With TLS there are no words for it.
+            if tls.is_none() {
+                match Arc::clone(&refusals).try_acquire_owned() {
+                    Ok(refusal) => drop(tokio::spawn(turn_away(Stream::new(stream, Some(refusal))))),
+                    // Too many are being told already: this one may not hear it, if it has said something.
+                    Err(_) => drop(stream.try_write(NO_ROOM)),
+                }
             }
             continue;
         };
@@ -106,9 +107,12 @@ pub(crate) async fn run(
     }
 }
 
+/// Said to those that there is no room for.
+const NO_ROOM: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n";
+
 async fn turn_away(mut stream: Stream<TcpStream>) {
-    let answer = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n";
-    let _whether_or_not = tokio::time::timeout(WEB_LINGER, stream.write_all(answer)).await;
+    let _whether_or_not = tokio::time::timeout(WEB_LINGER, stream.write_all(NO_ROOM)).await;
 }
 
 /// Serves a connection to its end, or until it becomes a socket.
@@ -165,9 +169,15 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/events" => http::events(&door, &parts),
         "/ws" if is_upgrade => {
             let resume = http::resume(&parts);
-            match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
-                Ok(upgrade) => upgraded(upgrade, door, &resume, &parts),
-                Err(refused) => refused.into_response(),
+            // It is taken out by the check of the rules.
+            let upgrade = parts.extensions.get::<OnUpgrade>().cloned();
+            match (
+                WebSocketUpgrade::from_request_parts(&mut parts, &()).await,
+                upgrade,
+            ) {
+                (Ok(_fits), Some(upgrade)) => upgraded(upgrade, door, &resume, &parts),
+                (Ok(_), None) => empty(StatusCode::UPGRADE_REQUIRED),
+                (Err(refused), _) => refused.into_response(),
             }
         }
         _ if is_upgrade => empty(StatusCode::NOT_FOUND),
@@ -175,31 +185,42 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
     }
 }
 
-fn upgraded(upgrade: WebSocketUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
+/// Takes a request for a socket that fits the rules; `upgrade` becomes the connection when the answer is through.
+fn upgraded(upgrade: OnUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
     let Some(seat) = door.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
+    let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();
+    // The connection's own task has ended by then: what it needed is not kept for the socket.
+    tokio::spawn(async move {
+        if let Ok(stream) = upgrade.await {
+            socket::serve(TokioIo::new(stream), door, seat, pulse).await;
+        }
+    });
+    let key = parts.headers.get(header::SEC_WEBSOCKET_KEY);
+    let accepted = derive_accept_key(key.map(HeaderValue::as_bytes).unwrap_or_default());
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = response.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    if let Ok(accepted) = HeaderValue::from_str(&accepted) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accepted);
+    }
     // A browser insists that one of the subprotocols it named is taken; the token is none that should come back.
     let offers = parts
         .headers
         .get(header::SEC_WEBSOCKET_PROTOCOL)
         .and_then(|value| value.to_str().ok());
-    let named = offers
+    let spoken = offers
         .into_iter()
         .flat_map(|offers| offers.split(','))
-        .map(str::trim);
-    let spoken: Vec<String> = named
-        .filter(|name| !name.is_empty() && !name.starts_with(BEARER_PROTOCOL))
-        .map(str::to_owned)
-        .collect();
-    let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();
-    upgrade
-        .protocols(spoken)
-        .read_buffer_size(WEB_SOCKET_BUFFER)
-        .write_buffer_size(WEB_SOCKET_BUFFER)
-        .max_message_size(WEB_MESSAGE_BYTES)
-        .max_frame_size(WEB_MESSAGE_BYTES)
-        .on_upgrade(move |socket| socket::serve(socket, door, seat, pulse))
+        .map(str::trim)
+        .find(|name| !name.is_empty() && !name.starts_with(BEARER_PROTOCOL));
+    if let Some(Ok(spoken)) = spoken.map(HeaderValue::from_str) {
+        headers.insert(header::SEC_WEBSOCKET_PROTOCOL, spoken);
+    }
+    response
 }
 
 fn health(door: &Door, status: StatusCode) -> Response {
@@ -227,6 +248,9 @@ pub(crate) fn empty(status: StatusCode) -> Response {
 pub(crate) fn listen(host: &str, port: u16) -> std::io::Result<(std::net::TcpListener, SocketAddr)> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let listener = std::net::TcpListener::bind((bare, port))?;
+    // It has a queue of 128: a connection beyond that seems open to its peer, and is none. Asked again, the kernel takes the new
+    // length.
+    rustix::net::listen(&listener, WEB_BACKLOG)?;
     listener.set_nonblocking(true)?;
     let bound = listener.local_addr()?;
     Ok((listener, bound))

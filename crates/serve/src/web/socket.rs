@@ -1,44 +1,76 @@
 //! One WebSocket of a web door: frames in become mail, what the client is to be told becomes frames out. A client that does
 //! not answer pings is gone; one that reads too slowly is sent away.
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
-use futures_util::stream::{SplitSink, SplitStream};
-use futures_util::{SinkExt as _, StreamExt as _};
-use tokio::time::{Instant, timeout, timeout_at};
+use axum::extract::ws::{Utf8Bytes, close_code};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, sleep_until, timeout};
 use tungstenite::error::ProtocolError;
+use tungstenite::{Error, Message};
 
 use super::clients::{Over, Seat};
 use super::door::Door;
+use super::frames::{Incoming, Outgoing};
 use super::stream::Pulse;
-use crate::limits::{WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING, WEB_PINGS_MISSED, WEB_SEND_WAIT};
+use crate::limits::{
+    WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING, WEB_PINGS_MISSED, WEB_REPLY_BYTES, WEB_SEND_WAIT,
+};
+
+/// Frames that answer control frames, on their way from the reading half to the writing one.
+type Replies = Mutex<Vec<u8>>;
 
 /// Serves a client until it leaves or is sent away.
-pub(crate) async fn serve(socket: WebSocket, door: Arc<Door>, seat: Seat, pulse: Pulse) {
-    let (mut out, incoming) = socket.split();
-    // Whichever ends first ends the other: dropping the halves closes the connection.
+pub(crate) async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    door: Arc<Door>,
+    seat: Seat,
+    pulse: Pulse,
+) {
+    let (reading, writing) = tokio::io::split(stream);
+    let (mut incoming, mut out) = (Incoming::new(reading), Outgoing::new(writing));
+    let replies = Replies::default();
+    // Whichever ends first ends the other.
     let fault = tokio::select! {
-        fault = read(incoming, &door, &seat) => fault,
-        () = write(&mut out, &seat, &pulse) => None,
+        fault = read(&mut incoming, &replies, &door, &seat) => fault,
+        () = write(&mut out, &replies, &seat, &pulse) => None,
     };
+    out.replies(taken(&replies));
     if let Some((code, reason)) = fault {
-        say_goodbye(&mut out, code, reason).await;
+        out.close(code, reason);
     }
+    // What was begun is written to its end first.
+    flush(&mut out).await;
 }
 
 /// Reads until the client leaves, or breaks the rules: gives the code that says which.
-async fn read(mut incoming: SplitStream<WebSocket>, door: &Door, seat: &Seat) -> Option<(u16, &'static str)> {
+async fn read(
+    incoming: &mut Incoming<impl AsyncRead + Unpin>,
+    replies: &Replies,
+    door: &Door,
+    seat: &Seat,
+) -> Option<(u16, &'static str)> {
     let mut pace = Pace::new(Instant::now());
-    while let Some(message) = incoming.next().await {
-        let line = match message {
+    loop {
+        let reply = |frames: Vec<u8>| {
+            lock(replies).extend(frames);
+            seat.ring();
+        };
+        let line = match incoming.next(reply).await {
             Ok(Message::Text(text)) => Bytes::from(text),
             Ok(Message::Binary(bytes)) => bytes,
             // Answered below us.
-            Ok(Message::Ping(_) | Message::Pong(_)) => continue,
-            Ok(Message::Close(_)) => return None,
-            Err(error) => return fault(error),
+            Ok(Message::Ping(_)) if lock(replies).len() <= WEB_REPLY_BYTES => continue,
+            Ok(Message::Pong(_)) => continue,
+            Ok(Message::Close(_)) => {
+                let farewell = incoming.farewell().await;
+                lock(replies).extend(farewell);
+                return None;
+            }
+            Ok(Message::Ping(_) | Message::Frame(_)) => return None,
+            Err(error) => return fault(&error),
         };
         if !pace.allows(Instant::now()) {
             door.refuse(&line, seat.id());
@@ -46,13 +78,19 @@ async fn read(mut incoming: SplitStream<WebSocket>, door: &Door, seat: &Seat) ->
             return None;
         }
     }
-    None
+}
+
+fn lock(replies: &Replies) -> std::sync::MutexGuard<'_, Vec<u8>> {
+    replies.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn taken(replies: &Replies) -> Vec<u8> {
+    std::mem::take(&mut *lock(replies))
 }
 
 /// What a client did wrong; none when it is only gone.
-fn fault(error: axum::Error) -> Option<(u16, &'static str)> {
-    use tungstenite::Error;
-    match error.into_inner().downcast_ref::<Error>()? {
+fn fault(error: &Error) -> Option<(u16, &'static str)> {
+    match error {
         Error::Capacity(_) => Some((close_code::SIZE, "a message is too long")),
         Error::Utf8(_) => Some((close_code::INVALID, "text is not UTF-8")),
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,
@@ -62,64 +100,59 @@ fn fault(error: axum::Error) -> Option<(u16, &'static str)> {
 }
 
 /// Writes until the client cannot be reached any more, or is to go.
-async fn write(out: &mut SplitSink<WebSocket, Message>, seat: &Seat, pulse: &Pulse) {
+async fn write(out: &mut Outgoing<impl AsyncWrite + Unpin>, replies: &Replies, seat: &Seat, pulse: &Pulse) {
     let mut frames: Vec<Utf8Bytes> = Vec::new();
     let (mut unanswered, mut beats) = (0, pulse.beats());
-    let mut due = Instant::now() + WEB_PING;
+    // One clock for all the waiting: a new one for each picture would cost as much as the picture.
+    let mut time_to_ask = pin!(sleep_until(Instant::now() + WEB_PING));
     loop {
         let outcome = seat.take(&mut frames);
-        let is_idle = frames.is_empty();
-        if !send_all(out, &mut frames).await {
+        out.replies(taken(replies));
+        for frame in frames.drain(..) {
+            out.text(frame);
+        }
+        let is_idle = out.is_empty();
+        if !is_idle && !flush(out).await {
             return;
         }
         if let Err(over) = outcome {
-            return part(out, over).await;
+            let (code, reason) = parting(over);
+            return out.close(code, reason);
         }
-        if Instant::now() >= due {
+        if time_to_ask.is_elapsed() {
             if pulse.beats() != beats {
                 unanswered = 0;
             }
-            if unanswered >= WEB_PINGS_MISSED || !send(out, Message::Ping(Bytes::new())).await {
+            if unanswered >= WEB_PINGS_MISSED {
                 return;
             }
-            (unanswered, beats, due) = (unanswered + 1, pulse.beats(), Instant::now() + WEB_PING);
+            out.ping();
+            if !flush(out).await {
+                return;
+            }
+            (unanswered, beats) = (unanswered + 1, pulse.beats());
+            time_to_ask.as_mut().reset(Instant::now() + WEB_PING);
         }
         if is_idle {
-            let _time_to_ask = timeout_at(due, seat.rung()).await;
+            tokio::select! {
+                () = seat.rung() => {}
+                () = &mut time_to_ask => {}
+            }
         }
     }
 }
 
-/// Sends frames as one piece. False when the client cannot be reached.
-async fn send_all(out: &mut SplitSink<WebSocket, Message>, frames: &mut Vec<Utf8Bytes>) -> bool {
-    if frames.is_empty() {
-        return true;
-    }
-    let sending = async {
-        for frame in frames.drain(..) {
-            out.feed(Message::Text(frame)).await?;
-        }
-        out.flush().await
-    };
-    matches!(timeout(WEB_SEND_WAIT, sending).await, Ok(Ok(())))
+/// Writes what waits. False when the client cannot be reached.
+async fn flush(out: &mut Outgoing<impl AsyncWrite + Unpin>) -> bool {
+    matches!(timeout(WEB_SEND_WAIT, out.flush()).await, Ok(Ok(())))
 }
 
-async fn send(out: &mut SplitSink<WebSocket, Message>, message: Message) -> bool {
-    matches!(timeout(WEB_SEND_WAIT, out.send(message)).await, Ok(Ok(())))
-}
-
-/// Says why, and goes.
-async fn part(out: &mut SplitSink<WebSocket, Message>, over: Over) {
-    let (code, reason) = match over {
+/// Why a client is sent away.
+fn parting(over: Over) -> (u16, &'static str) {
+    match over {
         Over::TooSlow => (close_code::AGAIN, "you read too slowly; connect again and replay"),
         Over::Ending => (close_code::AWAY, "server shutting down"),
-    };
-    say_goodbye(out, code, reason).await;
-}
-
-async fn say_goodbye(out: &mut SplitSink<WebSocket, Message>, code: u16, reason: &'static str) {
-    let reason = reason.into();
-    send(out, Message::Close(Some(CloseFrame { code, reason }))).await;
+    }
 }
 
 /// How fast messages come: so many in a row, so many per second after that.

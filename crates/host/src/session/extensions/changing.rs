@@ -87,9 +87,13 @@ impl Session {
                     .collect();
                 let entries = entries.map_err(|error| error.to_string())?;
                 let parent_session = text("parentSession");
-                Change::New(NewSessionParams { parent_session }, entries)
+                let params = NewSessionParams {
+                    parent_session,
+                    cwd: None,
+                };
+                Change::New(params, entries)
             }
-            "switchSession" => Change::Switch(self.cwd.join(text("sessionPath").unwrap_or_default())),
+            "switchSession" => Change::Switch(self.cwd.join(text("sessionPath").unwrap_or_default()), None),
             "reload" if !self.machine.is_idle() => return Err(strings::RELOAD_BUSY.to_owned()),
             "reload" => Change::Reload,
             _ => {
@@ -112,7 +116,7 @@ impl Session {
             return self.carry_out(asker, change).await;
         }
         let mut event = json!({"type": "session_shutdown", "reason": word(&change)});
-        if let Change::Switch(path) = &change {
+        if let Change::Switch(path, _) = &change {
             put(&mut event, "targetSessionFile", json!(path));
         }
         self.sync_state();
@@ -249,7 +253,7 @@ impl Asker {
 pub(in crate::session) fn word(change: &Change) -> &'static str {
     match change {
         Change::New(..) => "new",
-        Change::Switch(_) => "resume",
+        Change::Switch(..) => "resume",
         Change::Fork { .. } | Change::At(_) | Change::Clone(_) => "fork",
         Change::Reload => "reload",
     }
@@ -261,7 +265,7 @@ fn question(change: &Change) -> Option<(&'static str, Value)> {
     let fork = "session_before_fork";
     Some(match change {
         Change::New(..) => (switch, json!({"type": switch, "reason": "new"})),
-        Change::Switch(path) => (
+        Change::Switch(path, _) => (
             switch,
             json!({"type": switch, "reason": "resume", "targetSessionFile": path}),
         ),

@@ -187,7 +187,7 @@ impl Session {
     }
 
     /// All tools, active or not, as extensions see them.
-    pub(super) fn all_tools(&self) -> Vec<Value> {
+    pub(in crate::session) fn all_tools(&self) -> Vec<Value> {
         let theirs = &self.extensions.tools;
         let infos = Toolbox::infos();
         let own = infos.iter().filter(|info| !theirs.has(&info.spec.name));

@@ -261,17 +261,21 @@ impl Session {
 
     /// Unknown names are ignored, as in pi.
     fn set_active_tools(&mut self, params: &Value) {
-        let known: Vec<String> = self
-            .all_tools()
-            .iter()
-            .filter_map(|tool| text(tool, "name"))
-            .collect();
         let names = params
             .get("names")
             .and_then(Value::as_array)
             .into_iter()
             .flatten();
-        let names = names.filter_map(Value::as_str).map(str::to_owned);
+        self.choose_tools(names.filter_map(Value::as_str).map(str::to_owned));
+    }
+
+    /// These tools may be called from now on; names that nobody has are passed over.
+    pub(in crate::session) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
+        let known: Vec<String> = self
+            .all_tools()
+            .iter()
+            .filter_map(|tool| text(tool, "name"))
+            .collect();
         let is_there = |name: &String| known.contains(name) || self.hosted.has(name);
         self.active_tools = names.filter(is_there).collect();
         self.system_prompt = None;

@@ -130,6 +130,11 @@ impl Hosted {
         self.tools.iter().any(|tool| tool.name == name)
     }
 
+    /// Names of its tools.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.tools.iter().map(|tool| tool.name.clone()).collect()
+    }
+
     /// The arguments of a prepared question.
     pub(super) fn args(&self, slot: usize) -> Option<&Map<String, Value>> {
         match self.prepared.get(&slot)? {

@@ -173,6 +173,8 @@ fn needs_servers(command: &Command) -> bool {
             | Command::AbortAndPrompt(_)
             | Command::Continue(_)
             | Command::GetCommands(_)
+            | Command::GetTools(_)
+            | Command::SetActiveTools(_)
     )
 }
 
@@ -242,6 +244,16 @@ impl Session {
     fn wait_for_servers(&mut self) {
         if !self.mcp.servers.is_empty() {
             self.mcp.late = Some(Box::pin(tokio::time::sleep(limits::MCP_WAIT)));
+        }
+    }
+
+    /// What files say of servers is read again, once they were wanted.
+    pub(super) async fn reload_mcp(&mut self) {
+        if self.mcp.cwd.is_some() {
+            for problem in self.renew_servers() {
+                self.notice("warning", problem).await;
+            }
+            self.tell_servers().await;
         }
     }
 

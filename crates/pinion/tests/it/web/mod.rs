@@ -5,6 +5,7 @@ mod commands;
 mod doors;
 mod flags;
 mod floods;
+mod fork;
 mod frames;
 mod http;
 mod keeping;

@@ -1,0 +1,41 @@
+//! Tests of what the figures of the web door rest on: events are found in what comes, however it is cut.
+
+use super::intake::{Way, head};
+
+/// Everything that is found when the bytes come in pieces of this length.
+fn found(way: Way, bytes: &[u8], piece: usize) -> Vec<String> {
+    let (mut pending, mut events) = (Vec::new(), Vec::new());
+    for piece in bytes.chunks(piece) {
+        pending.extend_from_slice(piece);
+        way.drain(&mut pending, |event| events.push(event.to_owned()));
+    }
+    events
+}
+
+#[test]
+fn frames_are_found_wherever_they_are_cut() {
+    let long = "x".repeat(300);
+    let mut bytes = vec![0x81, 2, b'{', b'}', 0x89, 1, b'p', 0x81, 126, 1, 44];
+    bytes.extend(long.as_bytes());
+    for piece in [1, 3, 7, 1_000] {
+        assert_eq!(found(Way::Socket, &bytes, piece), ["{}", long.as_str()]);
+    }
+}
+
+#[test]
+fn events_of_a_stream_are_found_between_the_sizes_of_chunks() {
+    let text = "1a\r\nid: 1\ndata: {\"a\":1}\n\n\r\n9\r\n: still here\n\ndata: {}\n\n\r\n";
+    for piece in [1, 5, 1_000] {
+        assert_eq!(found(Way::Stream, text.as_bytes(), piece), ["{\"a\":1}", "{}"]);
+    }
+}
+
+#[test]
+fn a_head_is_read_when_it_is_whole() {
+    let answer = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\nrest";
+    assert_eq!(head(answer), Some((503, answer.len() - 4)));
+    assert_eq!(
+        head(b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"),
+        None
+    );
+}
