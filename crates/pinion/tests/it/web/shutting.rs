@@ -129,10 +129,7 @@ fn streams_of_events_end_after_the_last_event() {
     terminate(web.pid());
     let mut told = String::new();
     stream.read_to_string(&mut told).unwrap();
-    let last = told
-        .lines()
-        .filter(|line| line.contains("\"session\":\"other\""))
-        .next_back();
+    let last = told.lines().rfind(|line| line.contains("\"session\":\"other\""));
     assert!(
         told.contains("\"type\":\"agent_end\"") && last.is_some(),
         "{told}"
