@@ -527,7 +527,7 @@ fn row_34_results_follow_the_last_call_in_the_order_of_the_calls() {
         .then_tool(
             "slow",
             "bash",
-            json!({"command": "while [ ! -e go ]; do sleep 0.01; done"}),
+            json!({"command": "while [ ! -e go ]; do sleep 0.01; done; sleep 1"}),
         )
         .then_tool("fast", "bash", json!({"command": "touch go"}));
     let world = World::new([calls, Reply::text(["done"])]);
