@@ -12,7 +12,7 @@ use crate::intake;
 use crate::limits::WEB_INPUT_BYTES;
 use crate::manner::Manner;
 use crate::parse::{Inbound, parse_line};
-use wire::Dialect;
+use wire::{Dialect, Response};
 
 /// The answer to commands that come while the agent ends.
 const ENDING: &str = "The agent is shutting down";
@@ -81,17 +81,15 @@ impl Door {
     /// Answers for the session.
     fn answer(&self, inbound: Inbound, error: &str, client: ClientId) {
         let (id, command) = match inbound {
-            Inbound::Request(request) => (request.id, Some(request.command.name())),
-            Inbound::Rejected(response) => (response.id, None),
+            Inbound::Request(request) => (request.id, Some(request.command.name().into())),
+            Inbound::Rejected(response) => (response.id, response.command),
             Inbound::Frame(..) | Inbound::Eof => return,
         };
-        let mut answer =
-            serde_json::json!({"type": "response", "command": command, "success": false, "error": error});
-        let id = id.and_then(|id| serde_json::from_str::<serde_json::Value>(id.get()).ok());
-        if let (Some(id), Some(members)) = (id, answer.as_object_mut()) {
-            members.insert("id".to_owned(), id);
+        let outcome = Err(error.to_owned());
+        let response = Response { id, command, outcome };
+        if let Ok(line) = serde_json::to_string(&response) {
+            self.clients.tell(client, line.into());
         }
-        self.clients.tell(client, answer.to_string().into());
     }
 }
 
