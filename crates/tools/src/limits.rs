@@ -114,7 +114,5 @@ pub const SCHEMA_ERRORS: usize = 100;
 pub const SCHEMA_PASSES: usize = 4;
 /// References that are followed to find the schema of one field.
 pub const SCHEMA_HOPS: usize = 16;
-/// Steps a `pattern` with look-around may go back.
-pub const SCHEMA_BACKTRACKS: usize = 100_000;
 /// Size of a compiled `pattern` of a schema, in bytes.
 pub const SCHEMA_PATTERN_SIZE: usize = 1 << 20;

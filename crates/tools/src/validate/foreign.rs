@@ -1,14 +1,17 @@
-//! Arguments of tools that are not ours: any JSON Schema, carried out by the `jsonschema` crate (dialects.md 7). What is wrong
-//! is said in the words of `check` where it knows the rule. How much a schema may cost is bounded in `cost`.
+//! Arguments of extension, MCP and client tools against their JSON Schema, with the `boon` crate. Where `check` knows the
+//! rule, its wording is used in the failure text. `cost` bounds the work before it starts.
 
+use std::fmt;
 use std::sync::OnceLock;
 
-use jsonschema::error::{TypeKind, ValidationErrorKind};
-use jsonschema::{JsonType, PatternOptions, ValidationError, Validator};
+use boon::{Compiler, ErrorKind, SchemaIndex, Schemas, Type, Types, UrlLoader, ValidationError};
 use serde_json::{Map, Value};
 
-use super::{Budget, Problem, check, cost, failure};
+use super::{Budget, Problem, check, cost, failure, patterns};
 use crate::limits;
+
+/// Location under which the schema is compiled. Never fetched: [`NoLoader`] refuses every load.
+const LOCATION: &str = "tool:///schema";
 
 /// The schema of a foreign tool's arguments. Compiled when it is used first.
 #[derive(Debug)]
@@ -16,6 +19,46 @@ pub struct ForeignSchema {
     schema: Value,
     /// None when it cannot be used: it is no schema, or it refers to something outside of itself.
     validator: OnceLock<Option<Validator>>,
+}
+
+/// A compiled schema.
+struct Validator {
+    schemas: Schemas,
+    root: SchemaIndex,
+}
+
+impl fmt::Debug for Validator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Validator").finish_non_exhaustive()
+    }
+}
+
+impl Validator {
+    /// Compiles a schema; `None` when it is no JSON Schema or refers to another document.
+    fn compile(schema: &Value) -> Option<Self> {
+        let mut compiler = Compiler::new();
+        // The default loader reads `file:` URLs, and a schema comes from an MCP server or an extension.
+        compiler.use_loader(Box::new(NoLoader));
+        compiler
+            .add_resource(LOCATION, patterns::supported(schema))
+            .ok()?;
+        let mut schemas = Schemas::new();
+        let root = compiler.compile(LOCATION, &mut schemas).ok()?;
+        Some(Self { schemas, root })
+    }
+
+    fn validate<'a>(&'a self, value: &'a Value) -> Result<(), ValidationError<'a, 'a>> {
+        self.schemas.validate(value, self.root)
+    }
+}
+
+/// Refuses references to other documents.
+struct NoLoader;
+
+impl UrlLoader for NoLoader {
+    fn load(&self, url: &str) -> Result<Value, Box<dyn std::error::Error>> {
+        Err(format!("{url} is outside of the schema").into())
+    }
 }
 
 impl ForeignSchema {
@@ -50,7 +93,7 @@ impl ForeignSchema {
             if !cost::is_affordable(&self.schema, &value) {
                 return Ok(args.clone());
             }
-            if validator.is_valid(&value) {
+            if validator.validate(&value).is_ok() {
                 return match value {
                     Value::Object(map) => Ok(map),
                     _ => Ok(args.clone()),
@@ -64,14 +107,9 @@ impl ForeignSchema {
     }
 
     fn validator(&self) -> Option<&Validator> {
-        let compile = || {
-            let patterns = PatternOptions::fancy_regex()
-                .backtrack_limit(limits::SCHEMA_BACKTRACKS)
-                .size_limit(limits::SCHEMA_PATTERN_SIZE);
-            let options = jsonschema::options().with_pattern_options(patterns);
-            options.build(&self.schema).ok()
-        };
-        self.validator.get_or_init(compile).as_ref()
+        self.validator
+            .get_or_init(|| Validator::compile(&self.schema))
+            .as_ref()
     }
 
     fn problems(&self, validator: &Validator, value: &Value) -> Vec<Problem> {
@@ -84,20 +122,27 @@ impl ForeignSchema {
             &mut problems,
         );
         if problems.is_empty() {
-            let errors = validator.iter_errors(value).take(limits::SCHEMA_ERRORS);
-            problems.extend(errors.map(|error| problem(&error)));
+            if let Err(error) = validator.validate(value) {
+                collect_problems(&error, limits::SCHEMA_DEPTH, &mut problems);
+            }
         }
         problems
     }
 }
 
-fn problem(error: &ValidationError<'_>) -> Problem {
-    let pointer = error.instance_path().to_string();
-    let path = pointer.trim_start_matches('/').replace('/', ".");
-    Problem {
-        path: if path.is_empty() { "root".to_owned() } else { path },
-        // Masked: the value is shown below the problems, once.
-        message: error.masked().to_string(),
+/// Adds the innermost errors below `error`, at most [`limits::SCHEMA_ERRORS`].
+fn collect_problems(error: &ValidationError<'_, '_>, depth: usize, problems: &mut Vec<Problem>) {
+    if !error.causes.is_empty() && depth > 0 {
+        for cause in &error.causes {
+            collect_problems(cause, depth - 1, problems);
+        }
+    } else if problems.len() < limits::SCHEMA_ERRORS {
+        let pointer = error.instance_location.to_string();
+        let path = pointer.trim_start_matches('/').replace('/', ".");
+        problems.push(Problem {
+            path: if path.is_empty() { "root".to_owned() } else { path },
+            message: error.kind.to_string(),
+        });
     }
 }
 
@@ -168,11 +213,11 @@ fn names(schema: &Value, value: &Value) -> bool {
         || value.is_null() && super::types(schema).contains(&"null")
 }
 
-/// Reads texts where the validator wants something else. False when there was nothing to read.
+/// Parses strings where the schema wants another type. False when there was none to parse.
 fn read_texts(validator: &Validator, value: &mut Value) -> bool {
     let mut found = Vec::new();
-    for error in validator.iter_errors(value).take(limits::SCHEMA_ERRORS) {
-        readable(&error, limits::SCHEMA_DEPTH, &mut found);
+    if let Err(error) = validator.validate(value) {
+        readable(&error, value, limits::SCHEMA_DEPTH, &mut found);
     }
     let mut changed = false;
     for (pointer, read) in found {
@@ -185,38 +230,39 @@ fn read_texts(validator: &Validator, value: &mut Value) -> bool {
     changed
 }
 
-fn readable(error: &ValidationError<'_>, depth: usize, found: &mut Vec<(String, Value)>) {
-    match error.kind() {
-        ValidationErrorKind::Type { kind } => {
-            if let Some(read) = error.instance().as_str().and_then(|text| read_as(text, kind)) {
-                found.push((error.instance_path().to_string(), read));
-            }
+fn readable(
+    error: &ValidationError<'_, '_>,
+    root: &Value,
+    depth: usize,
+    found: &mut Vec<(String, Value)>,
+) {
+    if found.len() >= limits::SCHEMA_ERRORS {
+        return;
+    }
+    if let ErrorKind::Type { want, .. } = &error.kind {
+        let pointer = error.instance_location.to_string();
+        let text = root.pointer(&pointer).and_then(Value::as_str);
+        if let Some(read) = text.and_then(|text| read_as(text, *want)) {
+            found.push((pointer, read));
         }
-        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }
-            if depth > 0 =>
-        {
-            for error in context.iter().flatten() {
-                readable(error, depth - 1, found);
-            }
+    }
+    if depth > 0 {
+        for cause in &error.causes {
+            readable(cause, root, depth - 1, found);
         }
-        _ => {}
     }
 }
 
-fn read_as(text: &str, wanted: &TypeKind) -> Option<Value> {
+fn read_as(text: &str, wanted: Types) -> Option<Value> {
     let read: Value = serde_json::from_str(text.trim()).ok()?;
-    let fits = |kind: JsonType| match kind {
-        JsonType::Null => read.is_null(),
-        JsonType::Boolean => read.is_boolean(),
-        JsonType::Number => read.is_number(),
-        JsonType::Integer => super::is_type(&read, "integer"),
-        JsonType::Array => read.is_array(),
-        JsonType::Object => read.is_object(),
-        JsonType::String => false,
+    let fits = |kind: Type| match kind {
+        Type::Null => read.is_null(),
+        Type::Boolean => read.is_boolean(),
+        Type::Number => read.is_number(),
+        Type::Integer => super::is_type(&read, "integer"),
+        Type::Array => read.is_array(),
+        Type::Object => read.is_object(),
+        Type::String => false,
     };
-    let fits = match wanted {
-        TypeKind::Single(kind) => fits(*kind),
-        TypeKind::Multiple(kinds) => kinds.iter().any(fits),
-    };
-    fits.then_some(read)
+    wanted.iter().any(fits).then_some(read)
 }

@@ -7,6 +7,7 @@ mod check;
 mod coerce;
 mod cost;
 mod foreign;
+mod patterns;
 #[cfg(test)]
 mod foreign_tests;
 #[cfg(test)]
