@@ -59,6 +59,7 @@ impl Agent {
         if let Some(cwd) = &config.cwd {
             command.current_dir(cwd);
         }
+        process::reset_ignored_signals();
         let mut child = command.spawn().map_err(Error::io("start the agent"))?;
         let output = Arc::new(Output::new(config.max_line, config.kept_output, config.paused));
         if let Some(pipe) = child.stdout.take() {

@@ -12,6 +12,26 @@ use crate::limits::{POLL, REAP_GRACE};
 /// Name of the environment variable that marks an agent's descendants.
 pub(super) const MARK: &str = "TESTKIT_AGENT";
 
+/// Makes the next program start with default dispositions of SIGHUP, SIGINT, SIGQUIT and SIGTERM, also when this process
+/// inherited them as ignored: a shell without job control starts background commands that way, `nohup` likewise. An ignored
+/// signal stays ignored across `exec`; a handled one returns to its default. So each ignored one gets a handler that does
+/// nothing. Signals that are not ignored keep their effect on this process (Ctrl-C still ends the tests). Linux only.
+pub(super) fn reset_ignored_signals() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    static RESET: std::sync::Once = std::sync::Once::new();
+    RESET.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let ignored = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        for number in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            if ignored.is_some_and(|mask| mask & (1 << (number - 1)) != 0) {
+                let never_read = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+                let _registered = signal_hook::flag::register(number, never_read);
+            }
+        }
+    });
+}
+
 /// Sends a signal to one process; failure means it is gone.
 pub(super) fn signal(pid: u32, signal: Signal) -> bool {
     to_pid(pid).is_some_and(|pid| kill_process(pid, signal).is_ok())
