@@ -18,8 +18,6 @@ pub(crate) enum Body {
     File(Vec<u8>),
     /// A directory.
     Directory,
-    /// A symbolic link to this path.
-    Link(String),
 }
 
 /// An entry of an archive.
@@ -74,14 +72,13 @@ pub(crate) fn with_directories(entries: Vec<Entry>) -> Vec<Entry> {
 pub(crate) fn tar(entries: &[Entry], prefix: &str, seconds: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     for entry in entries {
-        let (kind, link, bytes): (u8, &str, &[u8]) = match &entry.body {
-            Body::File(bytes) => (b'0', "", bytes),
-            Body::Directory => (b'5', "", &[]),
-            Body::Link(to) => (b'2', to, &[]),
+        let (kind, bytes): (u8, &[u8]) = match &entry.body {
+            Body::File(bytes) => (b'0', bytes),
+            Body::Directory => (b'5', &[]),
         };
         let slash = if kind == b'5' { "/" } else { "" };
         let path = format!("{prefix}{}{slash}", entry.path);
-        out.extend(header(&path, entry, kind, link, bytes.len(), seconds)?);
+        out.extend(header(&path, entry, kind, bytes.len(), seconds)?);
         out.extend_from_slice(bytes);
         out.resize(out.len().next_multiple_of(BLOCK), 0);
     }
@@ -96,11 +93,8 @@ pub(crate) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(writer.finish()?)
 }
 
-fn header(path: &str, entry: &Entry, kind: u8, link: &str, size: usize, seconds: u64) -> Result<Vec<u8>> {
+fn header(path: &str, entry: &Entry, kind: u8, size: usize, seconds: u64) -> Result<Vec<u8>> {
     let (prefix, name) = split(path)?;
-    if link.len() > NAME {
-        bail!("the target of {path} is too long for a tar archive");
-    }
     let mut out = Vec::with_capacity(BLOCK);
     field(&mut out, name, NAME);
     field(&mut out, &format!("{:07o}", entry.mode), 8);
@@ -111,7 +105,8 @@ fn header(path: &str, entry: &Entry, kind: u8, link: &str, size: usize, seconds:
     let checksum_at = out.len();
     out.extend_from_slice(b"        ");
     out.push(kind);
-    field(&mut out, link, NAME);
+    // The target of a link; there are none.
+    field(&mut out, "", NAME);
     out.extend_from_slice(b"ustar\x0000");
     // Names of users are left out: ids count alone.
     field(&mut out, "", 32 + 32);

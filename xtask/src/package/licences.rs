@@ -23,8 +23,8 @@ const NAMES: [&str; 6] = [
     "NOTICE",
     "COPYRIGHT",
 ];
-/// Third-party code in the repository itself.
-const VENDORED: &str = "crates/serve/page/vendor";
+/// Folders with JavaScript of others in the repository, which have a file `NAME-LICENSE.txt` or `NAME/LICENSE` for each.
+const VENDORED: [&str; 2] = ["crates/serve/page/vendor", "crates/extensions/typescript/vendor"];
 
 const MIT: &str = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
 documentation files (the \"Software\"), to deal in the Software without restriction, including without limitation
@@ -94,19 +94,26 @@ fn add_others(
              the sources of Pinion, with which the image can be linked again: https://github.com/pinion-agent/pinion)\n",
         );
     }
-    for entry in std::fs::read_dir(release.root.join(VENDORED))? {
-        let path = entry?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        if let Some(library) = name.strip_suffix("-LICENSE.txt") {
-            out.push_str(&format!("  {library}  (JavaScript, in the web page)\n"));
-            texts
-                .entry(normal(&std::fs::read_to_string(&path)?))
-                .or_default()
-                .insert(library.to_owned());
+    for folder in VENDORED {
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(release.root.join(folder))? {
+            let path = entry?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            if let Some(library) = name.strip_suffix("-LICENSE.txt") {
+                found.push((library.to_owned(), path));
+            } else if path.is_dir() {
+                found.push((name, path.join("LICENSE")));
+            }
+        }
+        found.sort();
+        for (library, path) in found {
+            let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            out.push_str(&format!("  {library}  (JavaScript, in {folder})\n"));
+            texts.entry(normal(&text)).or_default().insert(library);
         }
     }
     Ok(())
