@@ -21,6 +21,8 @@ const CONFIGURATION: [&str; 3] = ["config.toml", "config", "credentials.toml"];
 /// The command line of `first-hour`.
 #[derive(Debug)]
 pub struct Options {
+    /// Clone this repository instead of the one that xtask belongs to.
+    repository: Option<String>,
     /// Build the artefacts as well.
     packages: bool,
     /// The cargo profile of the packaged program.
@@ -40,6 +42,7 @@ impl Options {
     /// A value of the wrong form.
     pub fn parse(args: &mut Args) -> Result<Self> {
         let options = Self {
+            repository: args.option("--repository")?,
             packages: args.flag("--packages"),
             profile: args.option("--profile")?.unwrap_or_else(|| "dist".to_owned()),
             keep: args.option("--keep")?,
@@ -79,7 +82,12 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     say(&format!("{cores} cores, load average before: {}", load.trim()));
 
     let mut git = Command::new("git");
-    git.args(["clone", "--quiet", "--no-local"]).arg(root).arg(&clone);
+    git.args(["clone", "--quiet", "--no-local"]);
+    match &options.repository {
+        Some(repository) => git.arg(repository),
+        None => git.arg(root),
+    };
+    git.arg(&clone);
     let (cost, _) = measure(git)?;
     report("git clone", cost);
     let first = first_command(&std::fs::read_to_string(clone.join("README.md"))?)?;

@@ -27,7 +27,7 @@ Usage: cargo run -p xtask -- <chore>
                                                   measure start-up, streaming, tools, sessions, floods (build with --release)
   package --agent PATH --out DIR [--static-agent PATH] [--target TRIPLE] [--signing-key FILE] [--ca-bundle FILE] [KIND...]
                                                   write the files of a release (packaging/README.md)
-  first-hour [--packages] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
+  first-hour [--repository URL] [--packages] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
                                                   clone, run the README's first command, report time and disk
   models SNAPSHOT [DATA]                          trim a models.dev snapshot to the catalogue of crates/llm
 ";

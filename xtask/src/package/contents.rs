@@ -17,9 +17,6 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "share/fish/vendor_completions.d/pinion.fish"),
 ];
 
-/// Commands that have a manual page; a command without one fails the build of the packages.
-const PAGES: [&str; 6] = ["doctor", "schema", "auth", "models", "trust", "mcp"];
-
 /// Files of the repository that go into `share/doc/pinion`.
 const DOCUMENTS: [&str; 4] = ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
@@ -44,15 +41,12 @@ impl Contents {
         for (shell, path) in COMPLETIONS {
             files.push(Entry::file(path, 0o644, ask(program, &["completions", shell])?));
         }
-        files.push(Entry::file(
-            "share/man/man1/pinion.1",
-            0o644,
-            ask(program, &["man"])?,
-        ));
-        for page in PAGES {
+        let main = ask(program, &["man"])?;
+        for page in pages(&main) {
             let path = format!("share/man/man1/pinion-{page}.1");
-            files.push(Entry::file(path, 0o644, ask(program, &["man", page])?));
+            files.push(Entry::file(path, 0o644, ask(program, &["man", &page])?));
         }
+        files.push(Entry::file("share/man/man1/pinion.1", 0o644, main));
         for name in DOCUMENTS {
             let path = format!("share/doc/pinion/{name}");
             files.push(Entry::file(path, 0o644, release.read(name)?));
@@ -103,6 +97,15 @@ pub(crate) fn names(entries: &[Entry]) -> Vec<String> {
         .iter()
         .filter(|entry| entry.body != Body::Directory)
         .map(|entry| entry.path.clone())
+        .collect()
+}
+
+/// Reads the commands that have a page of their own from what the main page refers to.
+pub(super) fn pages(main: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(main)
+        .lines()
+        .filter_map(|line| line.strip_prefix(".BR pinion\\-")?.split(' ').next())
+        .map(str::to_owned)
         .collect()
 }
 

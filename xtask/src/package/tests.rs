@@ -106,6 +106,28 @@ fn targets_have_names_in_every_package_system() {
 }
 
 #[test]
+fn pages_are_read_from_main_page() {
+    let page = b".SH SEE ALSO\n.BR pinion\\-doctor (1),\n.BR pinion\\-mcp (1)\n";
+    assert_eq!(super::contents::pages(page), ["doctor", "mcp"]);
+}
+
+#[test]
+fn clients_have_version_of_program() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let version = env!("CARGO_PKG_VERSION");
+    let python = std::fs::read_to_string(root.join("sdk/python/pyproject.toml")).unwrap();
+    assert!(python.contains(&format!("\nversion = \"{version}\"\n")));
+    assert!(python.contains(&format!("\"pinion-agent-cli=={version}\"")));
+    let node = std::fs::read_to_string(root.join("sdk/typescript/package.json")).unwrap();
+    assert!(node.contains(&format!("\"version\": \"{version}\"")));
+    let changes = std::fs::read_to_string(root.join("CHANGELOG.md")).unwrap();
+    assert!(
+        changes.contains(&format!("\n## {version}\n")),
+        "no entry for {version}"
+    );
+}
+
+#[test]
 fn timestamp_is_rfc_3339() {
     assert_eq!(timestamp(0), "1970-01-01T00:00:00Z");
     assert_eq!(timestamp(951_782_400 + 3_661), "2000-02-29T01:01:01Z");
