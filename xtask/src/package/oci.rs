@@ -54,11 +54,15 @@ pub(crate) fn image(
         "config": descriptor("application/vnd.oci.image.config.v1+json", &config),
         "layers": [descriptor("application/vnd.oci.image.layer.v1.tar+gzip", &layer)],
     }))?;
-    let mut entry = descriptor("application/vnd.oci.image.manifest.v1+json", &manifest);
-    entry["platform"] = json!({"architecture": release.target.oci(), "os": "linux"});
-    entry["annotations"] = json!({
-        "org.opencontainers.image.ref.name": release.version,
-        "io.containerd.image.name": format!("{NAME}:{}", release.version),
+    let entry = json!({
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "digest": format!("sha256:{}", sha256(&manifest)),
+        "size": manifest.len(),
+        "platform": {"architecture": release.target.oci(), "os": "linux"},
+        "annotations": {
+            "org.opencontainers.image.ref.name": release.version,
+            "io.containerd.image.name": format!("{NAME}:{}", release.version),
+        },
     });
     let index = serde_json::to_vec(&json!({
         "schemaVersion": 2,
