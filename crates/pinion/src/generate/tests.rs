@@ -1,3 +1,5 @@
+//! The generated files against the table of options and the parser.
+
 use super::table::{self, Value};
 use super::text;
 use crate::args::{Command, of_command, parse};
