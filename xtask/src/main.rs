@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use xtask::args::Args;
 use xtask::out::{complain, say};
-use xtask::{abort, bench, breaking, examples, fuzz, kill9, models, protocol, tidy, torn};
+use xtask::{
+    abort, bench, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, tidy, torn,
+};
 
 const USAGE: &str = "\
 Usage: cargo run -p xtask -- <chore>
@@ -23,6 +25,10 @@ Usage: cargo run -p xtask -- <chore>
                                                   open session files that were cut or have wrong bytes
   bench --agent PATH [--only NAME] [--json FILE] [--peer NAME=COMMAND] [--strict]
                                                   measure start-up, streaming, tools, sessions, floods (build with --release)
+  package --agent PATH --out DIR [--static-agent PATH] [--target TRIPLE] [--signing-key FILE] [--ca-bundle FILE] [KIND...]
+                                                  write the files of a release (packaging/README.md)
+  first-hour [--repository URL] [--packages] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
+                                                  clone, run the README's first command, report time and disk
   models SNAPSHOT [DATA]                          trim a models.dev snapshot to the catalogue of crates/llm
 ";
 
@@ -55,6 +61,8 @@ fn run(mut args: Args) -> Result<bool> {
         Some("abort") => abort::run(&abort::Options::parse(&mut args)?),
         Some("torn") => torn::run(&torn::Options::parse(&mut args)?),
         Some("bench") => bench::run(&bench::Options::parse(&mut args)?),
+        Some("package") => package::run(root, &package::Options::parse(&mut args)?),
+        Some("first-hour") => first_hour::run(root, &first_hour::Options::parse(&mut args)?),
         Some("empty") => {
             // What `bench` compares the agent's start with: a program that only prints a line.
             say("");

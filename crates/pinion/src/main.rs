@@ -3,6 +3,7 @@
 
 mod args;
 mod environment;
+mod generate;
 mod limits;
 mod logs;
 mod modes;
@@ -46,6 +47,11 @@ fn main() -> ExitCode {
 }
 
 fn start(words: &[String]) -> anyhow::Result<ExitCode> {
+    let version = version::line(std::env::args_os().next().as_deref());
+    if let Some(text) = generate::text(words, &version)? {
+        environment::say(text.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
     let args = args::parse(words)?;
     for warning in &args.warnings {
         environment::complain(&format!("Warning: {warning}"));
@@ -55,7 +61,7 @@ fn start(words: &[String]) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if args.version {
-        environment::say(&version::line(std::env::args_os().next().as_deref()));
+        environment::say(&version);
         return Ok(ExitCode::SUCCESS);
     }
     modes::run(args, &Environment::read()?)

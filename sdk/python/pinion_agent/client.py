@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import sysconfig
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
 
@@ -19,6 +21,11 @@ from .tools import Tool, ToolHost, as_tool
 SLOW = {"bash", "compact", "navigate_tree", "handoff", "login"}
 #: Tools and callbacks that are no coroutines run in this many threads at most.
 THREADS = 32
+
+
+def _find_program() -> str:
+    """The program on the PATH, else that of the package pinion-agent-cli, whose environment need not be activated."""
+    return shutil.which("pinion") or shutil.which("pinion", path=sysconfig.get_path("scripts")) or "pinion"
 
 
 class AsyncSession(AsyncCommands):
@@ -134,14 +141,14 @@ class AsyncAgent(AsyncSession):
     ) -> None:
         """Nothing is started yet; all times are in seconds.
 
-        `program`: the agent, alone or with leading arguments (default: $PINION_PROGRAM, else `pinion`); `env`: added to
+        `program`: the agent, alone or with leading arguments (default: $PINION_PROGRAM, else `pinion` on the PATH, else the one that pip put beside this Python); `env`: added to
         the environment; `session`: file or beginning of an id; `persist=False` keeps nothing on disk; `script`: replies
         to play in place of a model, see `pinion_agent.script`; `record`: a file for everything that providers are asked and
         answer, without keys; `replay`: such a file, which answers in place of providers; `args`: further arguments; `slow_timeout`: for commands
         that run a shell or ask the model.
         """
         super().__init__(self, None)
-        program = program or os.environ.get("PINION_PROGRAM") or "pinion"
+        program = program or os.environ.get("PINION_PROGRAM") or _find_program()
         self._argv = [program] if isinstance(program, str) else list(program)
         self._options = {
             "--rpc-dialect": dialect,

@@ -1,6 +1,6 @@
 """Replies for tests: the agent plays them instead of asking a model. Everything else (tools, events, files) is real.
 
-    Agent(script=[tool_call("ls", path="."), reply("Two files.")])
+    Agent(script=[tool_call("bash", command="ls"), reply("Two files.")])
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 // A running agent and its first session: starting, ending, and who gets which line.
+import { createRequire } from "node:module";
 import { AgentExited, CommandError, StartError, TimedOut, within } from "./errors.js";
 import { DialogHost, RENDERED } from "./dialogs.js";
 import { Events } from "./run.js";
@@ -6,6 +7,15 @@ import { Process } from "./process.js";
 import { writeScript } from "./script.js";
 import { Session } from "./session.js";
 import { ToolHost } from "./tools.js";
+
+/** The program of the npm package @pinion-agent/cli if it is installed beside this one, else `pinion` on the PATH. */
+function findProgram() {
+  try {
+    return createRequire(import.meta.url)("@pinion-agent/cli").program();
+  } catch {
+    return "pinion";
+  }
+}
 
 /** Commands that take as long as what they start: a shell command, a request to the model. */
 const SLOW = new Set(["bash", "compact", "navigate_tree", "handoff", "login"]);
@@ -107,7 +117,7 @@ export class Agent extends Session {
 
   #commandLine() {
     const o = this.#options;
-    const program = o.program ?? process.env.PINION_PROGRAM ?? "pinion";
+    const program = o.program ?? process.env.PINION_PROGRAM ?? findProgram();
     const pairs = {
       "--rpc-dialect": o.dialect,
       "--provider": o.provider,

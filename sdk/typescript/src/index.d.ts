@@ -116,7 +116,7 @@ export function when(wanted: string, answer: Reply | string): Reply;
 
 /** Options of an agent. All times are in milliseconds. */
 export interface AgentOptions {
-  /** The agent, alone or with leading arguments; default: $PINION_PROGRAM, else `pinion`. */
+  /** The agent, alone or with leading arguments; default: $PINION_PROGRAM, else that of @pinion-agent/cli, else `pinion` on the PATH. */
   program?: string | string[];
   cwd?: string;
   /** Added to the environment. */

@@ -33,17 +33,21 @@ pub(crate) fn find(name: &str) -> Option<&'static Flag> {
         .find(|flag| flag.names.contains(&name))
 }
 
-/// An option that only this command has.
-pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static Flag> {
-    let flags = match command {
+/// Returns the options that only this command has.
+pub(crate) fn of_command(command: Command) -> &'static [Flag] {
+    match command {
         Command::Doctor => DOCTOR,
         Command::Schema => SCHEMA,
         Command::Auth => AUTH,
         Command::Models => MODELS,
         Command::Trust => TRUST,
         Command::Mcp => MCP,
-    };
-    flags.iter().find(|flag| flag.names.contains(&name))
+    }
+}
+
+/// An option that only this command has.
+pub(crate) fn find_of_command(command: Command, name: &str) -> Option<&'static Flag> {
+    of_command(command).iter().find(|flag| flag.names.contains(&name))
 }
 
 /// An option that only `--list-models` has.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::flags::{Flag, SECTIONS, Takes};
 
 /// Commands, which stand first: what to type, and one line for people.
-const COMMANDS: [(&str, &str); 12] = [
+pub(crate) const COMMANDS: [(&str, &str); 12] = [
     (
         "doctor [--json]",
         "Say what was found where: settings, keys, models, sessions",

@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use wire::{Dialect, ThinkingLevel};
 
 pub(crate) use files::read_files;
-pub(crate) use help::help;
+pub(crate) use flags::{Flag, SECTIONS, Takes, of_command};
+pub(crate) use help::{COMMANDS, help};
 pub(crate) use parse::parse;
 
 /// Longest `--session-id`: it becomes part of a file name, which may have 255 bytes.
@@ -66,6 +67,16 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// All of them, in the order of the help text.
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Doctor,
+        Self::Schema,
+        Self::Auth,
+        Self::Models,
+        Self::Trust,
+        Self::Mcp,
+    ];
+
     /// The word.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -88,15 +99,7 @@ impl Command {
     }
 
     fn parse(word: &str) -> Option<Self> {
-        let all = [
-            Self::Doctor,
-            Self::Schema,
-            Self::Auth,
-            Self::Models,
-            Self::Trust,
-            Self::Mcp,
-        ];
-        all.into_iter().find(|command| command.name() == word)
+        Self::ALL.into_iter().find(|command| command.name() == word)
     }
 }
 

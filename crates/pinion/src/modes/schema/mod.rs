@@ -13,8 +13,8 @@ use wire::Dialect;
 use crate::args::Args;
 use crate::environment::say;
 
-const SCHEMA: &str = include_str!("../../../../../protocol/schema.json");
-const TYPES: &str = include_str!("../../../../../protocol/types.d.ts");
+const SCHEMA: &str = include_str!("../../../protocol/schema.json");
+const TYPES: &str = include_str!("../../../protocol/types.d.ts");
 
 /// Prints what was asked for.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

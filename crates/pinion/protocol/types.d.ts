@@ -1,0 +1,1 @@
+../../../protocol/types.d.ts

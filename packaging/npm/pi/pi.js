@@ -1,0 +1,2 @@
+#!/usr/bin/env node
+require("@pinion-agent/cli/launch").launch("pi");
