@@ -29,7 +29,8 @@ Usage: cargo run -p xtask -- <chore>
                                                   write the files of a release (packaging/README.md)
   first-hour [--repository URL] [--packages] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
                                                   clone, run the README's first command, report time and disk
-  models SNAPSHOT [DATA]                          trim a models.dev snapshot to the catalogue of crates/llm
+  models [--version V] [--from DIR]               make the catalogue of crates/llm from npm's pi-ai, or from an unpacked one
+  models --max-age DAYS                           fail when the catalogue is older; a release allows 30
 ";
 
 fn main() -> ExitCode {
@@ -69,11 +70,14 @@ fn run(mut args: Args) -> Result<bool> {
             Ok(true)
         }
         Some("models") => {
-            let snapshot = args.next().context("models needs the path of a snapshot")?;
-            let data = args
-                .next()
-                .map_or_else(|| root.join("crates/llm/data"), Into::into);
-            say(&models::run(Path::new(&snapshot), &data)?);
+            let data = root.join("crates/llm/data");
+            if let Some(days) = args.option("--max-age")? {
+                return models::is_fresh(&data, days);
+            }
+            let from: Option<std::path::PathBuf> = args.option("--from")?;
+            let version: Option<String> = args.option("--version")?;
+            let package = models::Package::open(from, version.as_deref())?;
+            say(&models::run(package.path(), &data)?);
             Ok(true)
         }
         Some("help" | "--help") => {

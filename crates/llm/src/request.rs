@@ -9,6 +9,7 @@ use serde_json::Value;
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
+use crate::prompt_history::PromptState;
 use crate::{ChangeHeaders, Environment, OnResponse, Secret};
 
 /// How long a provider should keep the prompt in its cache (providers.md 2.1).
@@ -70,6 +71,8 @@ pub struct ModelRequest {
     pub tools: Vec<ToolSpec>,
     /// How much it may reason.
     pub thinking: ThinkingLevel,
+    /// What earlier requests of the session asked for; see [`crate::PromptHistory`]. Empty for a request that stands alone.
+    pub prompt_states: Vec<PromptState>,
     /// What the levels mean in tokens.
     pub thinking_budgets: Budgets,
     /// Output limit; absent means the model's own.
@@ -154,6 +157,7 @@ impl ModelRequest {
             messages: Vec::new(),
             tools: Vec::new(),
             thinking: ThinkingLevel::Off,
+            prompt_states: Vec::new(),
             thinking_budgets: Budgets::default(),
             max_tokens: None,
             session_id: None,

@@ -11,6 +11,7 @@ use wire::{
 };
 
 use crate::ids;
+use crate::image_limits;
 
 /// Stands for an image in a user message.
 pub(crate) const USER_IMAGE: &str = "(image omitted: model does not support images)";
@@ -60,6 +61,7 @@ pub(crate) fn transform<'a>(
         }
     }
     pass.settle();
+    image_limits::apply(&mut pass.out, target);
     pass.out
 }
 

@@ -3,6 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
+use wire::ThinkingLevel;
+
+use crate::compat::flag;
 use crate::family::Family;
 use crate::http::HttpRequest;
 use crate::request::{ModelRequest, ToolChoice};
@@ -15,7 +18,7 @@ pub(crate) fn apply(family: Family, request: &ModelRequest, http: &mut HttpReque
     let Ok(Value::Object(mut body)) = serde_json::from_slice::<Value>(&http.body) else {
         return;
     };
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = request.temperature.filter(|_| takes_temperature(family, request)) {
         let place = match family {
             Family::Google => below(&mut body, "generationConfig"),
             Family::Bedrock => below(&mut body, "inferenceConfig"),
@@ -31,6 +34,14 @@ pub(crate) fn apply(family: Family, request: &ModelRequest, http: &mut HttpReque
     if let Ok(bytes) = serde_json::to_vec(&body) {
         http.body = bytes;
     }
+}
+
+/// Returns false for models that refuse a temperature. Claude also refuses one beside reasoning.
+fn takes_temperature(family: Family, request: &ModelRequest) -> bool {
+    let model = &request.model;
+    let reasons = model.reasoning
+        && (request.thinking != ThinkingLevel::Off || flag(model, "supportsMidConvoEffort", false));
+    flag(model, "supportsTemperature", true) && !(family == Family::Anthropic && reasons)
 }
 
 /// An object inside the body, made when it is missing.
@@ -104,6 +115,7 @@ mod tests {
             name: "t".into(),
             description: String::new(),
             parameters: json!({}),
+            prefers_strict: false,
         }];
         let mut http = HttpRequest {
             url: String::new(),
@@ -112,6 +124,35 @@ mod tests {
         };
         apply(Family::of(api).unwrap(), &request, &mut http);
         serde_json::from_slice(&http.body).unwrap()
+    }
+
+    #[test]
+    fn models_that_refuse_a_temperature_get_none() {
+        let body = |fields: Value, thinking: ThinkingLevel| {
+            let mut model = json!({"id": "m", "name": "M", "api": "anthropic-messages", "provider": "p", "reasoning": true});
+            model
+                .as_object_mut()
+                .unwrap()
+                .extend(fields.as_object().unwrap().clone());
+            let mut request = ModelRequest::new(serde_json::from_value(model).unwrap(), 0);
+            request.temperature = Some(0.5);
+            request.thinking = thinking;
+            let mut http = HttpRequest {
+                url: String::new(),
+                headers: HeaderMap::new(),
+                body: b"{}".to_vec(),
+            };
+            apply(Family::of(&request.model.api).unwrap(), &request, &mut http);
+            serde_json::from_slice::<Value>(&http.body).unwrap()
+        };
+        let refuses = json!({"compat": {"supportsTemperature": false}});
+        let effort = json!({"compat": {"supportsMidConvoEffort": true}});
+        let completions = json!({"api": "openai-completions"});
+        assert_eq!(body(json!({}), ThinkingLevel::Off)["temperature"], 0.5);
+        assert_eq!(body(completions, ThinkingLevel::High)["temperature"], 0.5);
+        assert_eq!(body(json!({}), ThinkingLevel::Low), json!({}));
+        assert_eq!(body(refuses, ThinkingLevel::Off), json!({}));
+        assert_eq!(body(effort, ThinkingLevel::Off), json!({}));
     }
 
     #[test]

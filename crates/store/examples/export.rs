@@ -22,6 +22,7 @@ fn run() -> Result<PathBuf, String> {
         parameters: json!({ "type": "object", "required": ["command"], "properties": {
             "command": { "type": "string", "description": format!("Command line {about}") },
             "timeout": { "type": "number", "description": "Seconds" } } }),
+        prefers_strict: false,
     }];
     let input = ExportInput {
         system_prompt: Some(&prompt),

@@ -31,6 +31,7 @@ fn tool(name: &str, description: &str, parameters: Value, snippet: &'static str)
         name: name.to_owned(),
         description: description.to_owned(),
         parameters,
+        prefers_strict: matches!(name, "read" | "bash" | "edit" | "write"),
     };
     ToolInfo {
         spec,

@@ -181,6 +181,57 @@ pub struct Model {
     /// Provider quirks, by flag name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<Map<String, Value>>,
+    /// What the provider accepts in one request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_limits: Option<InputLimits>,
+}
+
+/// What a provider accepts in one request for a model.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct InputLimits {
+    /// Largest request body in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_request_bytes: Option<u64>,
+    /// Limits of images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImageLimits>,
+}
+
+/// How many images a provider accepts, and of which size.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ImageLimits {
+    /// Most images in one message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_per_message: Option<usize>,
+    /// Most images in the whole request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_per_request: Option<usize>,
+    /// Size to which a larger image is reduced before it enters the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resize: Option<ImageSize>,
+}
+
+/// Largest size of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", default)]
+pub struct ImageSize {
+    /// Width in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_width: Option<u32>,
+    /// Height in pixels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_height: Option<u32>,
+    /// Size of the base64 text in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_bytes: Option<u64>,
+    /// First JPEG quality to try, 1 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jpeg_quality: Option<u8>,
 }
 
 impl Model {

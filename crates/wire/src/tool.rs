@@ -16,6 +16,9 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON Schema of the arguments; always an object schema.
     pub parameters: Value,
+    /// The provider shall hold the model to the schema where it can. Not part of the protocol.
+    #[serde(skip)]
+    pub prefers_strict: bool,
 }
 
 /// Answer of `get_tools` (web.md 1.5).

@@ -1801,6 +1801,45 @@ class ImageContent(TypedDict):
     mimeType: str
 
 
+class ImageLimits(TypedDict, total=False):
+    """How many images a provider accepts, and of which size."""
+
+    #: Most images in one message.
+    maxPerMessage: int
+
+    #: Most images in the whole request.
+    maxPerRequest: int
+
+    #: Size to which a larger image is reduced before it enters the conversation.
+    resize: "ImageSize"
+
+
+class ImageSize(TypedDict, total=False):
+    """Largest size of an image."""
+
+    #: Width in pixels.
+    maxWidth: int
+
+    #: Height in pixels.
+    maxHeight: int
+
+    #: Size of the base64 text in bytes.
+    maxBytes: int
+
+    #: First JPEG quality to try, 1 to 100.
+    jpegQuality: int
+
+
+class InputLimits(TypedDict, total=False):
+    """What a provider accepts in one request for a model."""
+
+    #: Largest request body in bytes.
+    maxRequestBytes: int
+
+    #: Limits of images.
+    images: "ImageLimits"
+
+
 # When steering takes effect.
 #   "immediate": As soon as a tool finishes; the others of the turn are cancelled.
 #   "wait": When all tools of the turn are done.
@@ -2008,6 +2047,9 @@ class _Model(TypedDict, total=False):
 
     #: Provider quirks, by flag name.
     compat: Dict[str, Any]
+
+    #: What the provider accepts in one request.
+    inputLimits: "InputLimits"
 
 
 class Model(_Model):

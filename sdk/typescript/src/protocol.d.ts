@@ -2967,6 +2967,36 @@ export interface ImageContent {
   mimeType: string;
 }
 
+/** How many images a provider accepts, and of which size. */
+export interface ImageLimits {
+  /** Most images in one message. */
+  maxPerMessage?: number;
+  /** Most images in the whole request. */
+  maxPerRequest?: number;
+  /** Size to which a larger image is reduced before it enters the conversation. */
+  resize?: ImageSize;
+}
+
+/** Largest size of an image. */
+export interface ImageSize {
+  /** Width in pixels. */
+  maxWidth?: number;
+  /** Height in pixels. */
+  maxHeight?: number;
+  /** Size of the base64 text in bytes. */
+  maxBytes?: number;
+  /** First JPEG quality to try, 1 to 100. */
+  jpegQuality?: number;
+}
+
+/** What a provider accepts in one request for a model. */
+export interface InputLimits {
+  /** Largest request body in bytes. */
+  maxRequestBytes?: number;
+  /** Limits of images. */
+  images?: ImageLimits;
+}
+
 /**
  * When steering takes effect.
  * - `"immediate"`: As soon as a tool finishes; the others of the turn are cancelled.
@@ -3162,6 +3192,8 @@ export interface Model {
   maxTokens: number;
   /** Provider quirks, by flag name. */
   compat?: Record<string, unknown>;
+  /** What the provider accepts in one request. */
+  inputLimits?: InputLimits;
 }
 
 /** Body of a `model_change` entry. */

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use llm::registry::Header;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -104,7 +105,10 @@ pub(super) fn render(root: &Path) -> Result<String> {
         let known = COLUMNS.iter().any(|(name, ..)| name == feature);
         ensure!(known, "the page has no column for the feature {feature}");
     }
-    let providers = providers(&read("catalogue.jsonl")?)?;
+    let catalogue = read("catalogue.jsonl")?;
+    let list = catalogue.lines().next().unwrap_or_default();
+    let list: Header = serde_json::from_str(list).context("the catalogue has no header")?;
+    let providers = providers(&catalogue)?;
     let mut page = vec![
         "# Providers".to_owned(),
         String::new(),
@@ -124,6 +128,8 @@ pub(super) fn render(root: &Path) -> Result<String> {
     page.extend([
         String::new(),
         "## Which provider speaks which".to_owned(),
+        String::new(),
+        format!("{} models of {} providers, from {} of {}.", list.models, list.providers, list.source, list.day()),
         String::new(),
         "Families in brackets are not built in: their models are listed nowhere. Variables that belong together are joined by `+`.".to_owned(),
         String::new(),
@@ -158,6 +164,9 @@ fn providers(catalogue: &str) -> Result<Vec<Provider>> {
     let mut out: Vec<Provider> = Vec::new();
     for line in catalogue.lines() {
         let value: Value = serde_json::from_str(line)?;
+        if value.get("catalogue").is_some() || value.get("shared").is_some() {
+            continue;
+        }
         if value.get("provider").is_some() {
             out.push(serde_json::from_value(value)?);
             continue;
@@ -191,11 +200,13 @@ fn row(provider: &Provider, shown: &Shown) -> String {
     if keys.is_empty() {
         keys.push("login".to_owned());
     }
+    let (families, default) = match families.as_slice() {
+        [] => ("no chat models".to_owned(), "-".to_owned()),
+        families => (families.join(", "), format!("`{}`", provider.default)),
+    };
     format!(
-        "| {} | {} | {} | `{}` |",
+        "| {} | {families} | {} | {default} |",
         provider.provider,
-        families.join(", "),
-        keys.join(", "),
-        provider.default
+        keys.join(", ")
     )
 }

@@ -69,6 +69,7 @@ pub fn tool_spec() -> ToolSpec {
             },
             "required": ["ops"],
         }),
+        prefers_strict: false,
     }
 }
 

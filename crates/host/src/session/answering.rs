@@ -3,7 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use llm::{ModelEvent, ModelRequest, ModelStream};
+use llm::registry::Registry;
+use llm::{ModelEvent, ModelRequest, ModelStream, PromptHistory};
 use pinion_core::{Input, ModelInput, Verdict, convert};
 use tokio_util::sync::CancellationToken;
 use wire::{AssistantMessage, Message, Model, StopReason, Usage};
@@ -92,6 +93,12 @@ impl Session {
         request.idle_timeout = self.agent.idle_timeout();
         request.provider_retries = settings.retry.provider.max_retries.unwrap_or(0);
         request.max_retry_delay = self.agent.max_retry_delay();
+        if context.is_some() {
+            // An extension may change conversation and prompt of each request, so that nothing is a continuation.
+            self.prompt_history = PromptHistory::default();
+        } else {
+            self.prompt_history.observe(&mut request);
+        }
         let cancel = CancellationToken::new();
         let (agent, span) = (Arc::clone(&self.agent), self.outbox.trace().current());
         let cancelled = cancel.clone();
@@ -147,17 +154,32 @@ impl Session {
                     let verdict = verdict(&message, window, None, self.auto_compaction);
                     ModelInput::Finished(*message, verdict)
                 }
-                ModelEvent::Error { message, retry_after } => {
+                ModelEvent::Error {
+                    mut message,
+                    retry_after,
+                } => {
                     let window = answering.model.context_window;
+                    let advice = unknown_model(&self.agent.registry, &answering.model, &message);
                     self.answering = None;
                     let asked = retry_after.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
                     let verdict = verdict(&message, window, asked, self.auto_compaction);
+                    if let (Some(text), Some(advice)) = (&mut message.error_message, advice) {
+                        text.push('\n');
+                        text.push_str(&advice);
+                    }
                     ModelInput::Finished(*message, verdict)
                 }
             };
             self.drive(Input::Model(input)).await;
         }
     }
+}
+
+/// Advice for a model that its provider does not know.
+fn unknown_model(registry: &Registry, model: &Model, message: &AssistantMessage) -> Option<String> {
+    let failed = message.stop_reason == StopReason::Error;
+    let error = message.error_message.as_deref().filter(|_| failed)?;
+    registry.unknown_model_advice(model, error)
 }
 
 /// Is it worth asking again? Not when somebody aborted. When the conversation is too long only compacting it helps.

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use llm::PromptHistory;
 use pinion_core::Machine;
 use pinion_core::convert::{close_dangling_calls, without_retried};
 use store::{Context, Damage, ForkScope, SessionLog, export};
@@ -104,6 +105,7 @@ impl Session {
             moving: None,
             asked_to_compact: None,
             run_model: None,
+            prompt_history: PromptHistory::default(),
             calls: Calls::new(),
             hosted: Hosted::default(),
             retry_timer: None,

@@ -41,6 +41,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use llm::PromptHistory;
 use llm::registry::Scoped;
 use pinion_core::Machine;
 use store::SessionLog;
@@ -110,6 +111,8 @@ pub struct Session {
     asked_to_compact: Option<Asked>,
     /// What the run that is under way asks, fixed when it starts.
     run_model: Option<(Model, ThinkingLevel)>,
+    /// What the requests of this session asked for.
+    prompt_history: PromptHistory,
     calls: Calls,
     /// Tools and URIs that the client lends.
     hosted: Hosted,

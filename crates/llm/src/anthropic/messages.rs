@@ -10,10 +10,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use wire::content::joined_text;
 use wire::{
-    AssistantBlock, AssistantMessage, Message, ThinkingContent, ToolResultMessage, UserBlock, UserContent,
+    AssistantBlock, AssistantMessage, Message, Model, ThinkingContent, ThinkingLevel, ToolResultMessage,
+    UserBlock, UserContent,
 };
 
+use super::request::effort;
 use crate::ids;
+use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
 use crate::transform::{ONLY_IMAGES, transform};
 
@@ -22,6 +25,68 @@ use crate::transform::{ONLY_IMAGES, transform};
 pub(super) struct Turn<'a> {
     role: &'static str,
     content: Vec<Item<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+}
+
+impl<'a> Turn<'a> {
+    fn new(role: &'static str, content: Vec<Item<'a>>) -> Self {
+        Self {
+            role,
+            content,
+            output_config: None,
+        }
+    }
+
+    /// Sets the effort of the answer that follows.
+    fn effort(effort: String) -> Self {
+        Self {
+            role: "system",
+            content: Vec::new(),
+            output_config: Some(OutputConfig { effort }),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct OutputConfig {
+    effort: String,
+}
+
+/// What is written between the messages of the conversation.
+#[derive(Debug)]
+pub(super) struct Inserts<'a> {
+    /// Changes of the instructions.
+    pub(super) instructions: &'a Instructions<'a>,
+    /// The tools that each of these changes removes and adds, as the API takes them.
+    pub(super) tools: Vec<(Vec<Value>, Vec<Value>)>,
+    pub(super) model: &'a Model,
+    /// The effort asked for now; none when efforts are not written between the messages.
+    pub(super) effort: Option<String>,
+}
+
+impl<'a> Inserts<'a> {
+    /// Appends what belongs before the answer with this index.
+    fn write(&'a self, answer: usize, written: &mut usize, out: &mut Vec<Turn<'a>>) {
+        let from = *written;
+        let due = self.instructions.due(answer, written);
+        for (update, (removed, added)) in due.iter().zip(self.tools.iter().skip(from)) {
+            let text = text_block(&update.text).into_iter();
+            let removed = removed.iter().map(|tool| Block::ToolRemoval { tool });
+            let added = added.iter().map(|tool| Block::ToolAddition { tool });
+            let content = text.chain(removed).chain(added).map(Item::from).collect();
+            out.push(Turn::new("system", content));
+        }
+    }
+
+    /// The effort that an earlier answer was asked for with.
+    fn effort_of(&self, answer: usize) -> Option<String> {
+        let level = self
+            .instructions
+            .thinking(answer)
+            .filter(|_| self.effort.is_some())?;
+        (level != ThinkingLevel::Off).then(|| effort(self.model, level))
+    }
 }
 
 /// A block, and the cache marker if the prompt up to here is to be kept.
@@ -69,6 +134,12 @@ enum Block<'a> {
         content: ResultContent<'a>,
         is_error: bool,
     },
+    ToolRemoval {
+        tool: &'a Value,
+    },
+    ToolAddition {
+        tool: &'a Value,
+    },
 }
 
 /// The bytes of an image.
@@ -93,43 +164,57 @@ pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
     transform(&request.messages, &request.model, &|id, _| ids::anthropic(id))
 }
 
-/// The `messages` of a request.
-pub(super) fn write<'a>(history: &'a [Arc<Message>], cache: Option<&'a Value>) -> Vec<Turn<'a>> {
+/// The `messages` of a request. Changed instructions stand directly before the answer that was the first to follow them,
+/// because nothing may stand between a tool call and its result.
+pub(super) fn write<'a>(
+    history: &'a [Arc<Message>],
+    cache: Option<&'a Value>,
+    inserts: &'a Inserts<'a>,
+    empty_signatures: bool,
+) -> Vec<Turn<'a>> {
     let mut out: Vec<Turn<'a>> = Vec::with_capacity(history.len());
     let mut results: Vec<Item<'a>> = Vec::new();
+    let (mut answers, mut written) = (0, 0);
     for message in history {
-        let (role, content) = match Arc::as_ref(message) {
-            Message::ToolResult(result) => {
-                results.push(tool_result(result).into());
-                continue;
+        match Arc::as_ref(message) {
+            Message::ToolResult(result) => results.push(tool_result(result).into()),
+            Message::User(user) => {
+                flush(&mut results, &mut out);
+                let content = user_items(&user.content);
+                if !content.is_empty() {
+                    out.push(Turn::new("user", content));
+                }
             }
-            Message::User(user) => ("user", user_items(&user.content)),
-            Message::Assistant(assistant) => ("assistant", assistant_items(assistant)),
-            _ => ("", Vec::new()),
-        };
-        flush(&mut results, &mut out);
-        if !content.is_empty() {
-            out.push(Turn { role, content });
+            Message::Assistant(assistant) => {
+                flush(&mut results, &mut out);
+                let content = assistant_items(assistant, empty_signatures);
+                if !content.is_empty() {
+                    inserts.write(answers, &mut written, &mut out);
+                    out.extend(inserts.effort_of(answers).map(Turn::effort));
+                    out.push(Turn::new("assistant", content));
+                }
+                answers += 1;
+            }
+            _ => {}
         }
     }
     flush(&mut results, &mut out);
+    inserts.write(usize::MAX, &mut written, &mut out);
     mark_last(&mut out, cache);
+    out.extend(inserts.effort.clone().map(Turn::effort));
     out
 }
 
 /// Results of one answer go back together, in one user message.
 fn flush<'a>(results: &mut Vec<Item<'a>>, out: &mut Vec<Turn<'a>>) {
     if !results.is_empty() {
-        out.push(Turn {
-            role: "user",
-            content: std::mem::take(results),
-        });
+        out.push(Turn::new("user", std::mem::take(results)));
     }
 }
 
-/// Marks the end of the prompt as cacheable, when a user speaks last.
+/// Marks the end of the prompt as cacheable, unless an answer is last.
 fn mark_last<'a>(turns: &mut [Turn<'a>], cache: Option<&'a Value>) {
-    if let Some(last) = turns.last_mut().filter(|last| last.role == "user")
+    if let Some(last) = turns.last_mut().filter(|last| last.role != "assistant")
         && let Some(item) = last.content.last_mut()
     {
         item.cache_control = cache;
@@ -164,10 +249,10 @@ fn user_block(block: &UserBlock) -> Option<Block<'_>> {
 }
 
 /// The blocks of an answer.
-fn assistant_items<'a>(message: &'a AssistantMessage) -> Vec<Item<'a>> {
+fn assistant_items<'a>(message: &'a AssistantMessage, empty_signatures: bool) -> Vec<Item<'a>> {
     let write = |block: &'a AssistantBlock| match block {
         AssistantBlock::Text(text) => text_block(&text.text),
-        AssistantBlock::Thinking(thinking) => thinking_block(thinking),
+        AssistantBlock::Thinking(thinking) => thinking_block(thinking, empty_signatures),
         AssistantBlock::ToolCall(call) => Some(Block::ToolUse {
             id: &call.id,
             name: &call.name,
@@ -177,13 +262,14 @@ fn assistant_items<'a>(message: &'a AssistantMessage) -> Vec<Item<'a>> {
     message.content.iter().filter_map(write).map(Item::from).collect()
 }
 
-/// Without a signature the API would refuse reasoning, so it goes back as text.
-fn thinking_block(block: &ThinkingContent) -> Option<Block<'_>> {
+/// Without a signature the API would refuse reasoning, so it goes back as text; some compatible servers give and take empty
+/// signatures.
+fn thinking_block(block: &ThinkingContent, empty_signatures: bool) -> Option<Block<'_>> {
     let signature = block.thinking_signature.as_deref().unwrap_or_default();
     if block.redacted == Some(true) {
         return Some(Block::RedactedThinking { data: signature });
     }
-    if signature.trim().is_empty() {
+    if signature.trim().is_empty() && (block.thinking.trim().is_empty() || !empty_signatures) {
         return text_block(&block.thinking);
     }
     Some(Block::Thinking {

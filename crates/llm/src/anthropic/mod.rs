@@ -1,9 +1,9 @@
 //! The Anthropic Messages API (providers.md 3): requests in `request` and `messages`, answers in `stream`.
 
-pub(crate) mod adaptive;
 mod messages;
 pub(crate) mod request;
 pub(crate) mod stream;
+mod tools;
 
 use serde_json::Value;
 

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use wire::{Message, ThinkingLevel, ToolSpec};
+use serde_json::{Value, json};
+use wire::{Message, Model, ThinkingLevel};
 
-use super::adaptive::thinks_adaptively;
-use super::messages;
+use super::messages::{self, Inserts};
+use super::tools::{self, ToolStyle};
 use crate::body::encode;
-use crate::compat::{flag, word};
+use crate::compat::{flag, value, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::prompt_history::Instructions;
+use crate::registry::thinks_adaptively;
 use crate::request::{CacheRetention, ModelRequest};
 
 /// Least reasoning budget that the API takes.
@@ -28,7 +30,15 @@ struct Compat {
     cache_tools: bool,
     /// Takes a session header.
     affinity_headers: bool,
+    /// Takes strict tool schemas.
+    strict_tools: bool,
+    /// Takes another effort inside the conversation.
+    effort_changes: bool,
 }
+
+/// Declared from the first request to models that take tool changes: Anthropic adds hidden text to the prompt for them, and a
+/// deferred tool puts that text into the cached beginning before the first change.
+const PLACEHOLDER: &str = "__pinion_deferred_placeholder__";
 
 impl Compat {
     fn of(request: &ModelRequest) -> Self {
@@ -40,6 +50,8 @@ impl Compat {
             long_retention: flag(model, "supportsLongCacheRetention", !fireworks),
             cache_tools: flag(model, "supportsCacheControlOnTools", !fireworks),
             affinity_headers: flag(model, "sendSessionAffinityHeaders", fireworks || gateway),
+            strict_tools: flag(model, "supportsStrictTools", false),
+            effort_changes: model.reasoning && flag(model, "supportsMidConvoEffort", false),
         }
     }
 }
@@ -49,16 +61,18 @@ pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let compat = Compat::of(request);
     let history = messages::history(request);
     let cache = cache_control(request.cache_retention, &compat);
-    let body = body(request, &compat, &history, cache.as_ref());
+    let instructions = Instructions::of(request, true);
+    let inserts = inserts(request, &compat, &instructions);
+    let body = body(request, &compat, &history, cache.as_ref(), &inserts);
     Ok(HttpRequest {
         url: join_url(&request.model.base_url, "v1/messages"),
-        headers: headers(request, &compat)?.finish(&request.headers)?,
+        headers: headers(request, &compat, instructions.tools_change)?.finish(&request.headers)?,
         body: encode(&body, history.len())?,
     })
 }
 
 /// Version, betas, key and session headers (behaviour.md 5.1).
-fn headers(request: &ModelRequest, compat: &Compat) -> Result<Headers, LlmError> {
+fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Result<Headers, LlmError> {
     let mut headers = Headers::json();
     headers.set("anthropic-version", "2023-06-01")?;
     headers.set("anthropic-dangerous-direct-browser-access", "true")?;
@@ -81,6 +95,13 @@ fn headers(request: &ModelRequest, compat: &Compat) -> Result<Headers, LlmError>
     }
     if !request.tools.is_empty() && !compat.eager_input_streaming {
         betas.push("fine-grained-tool-streaming-2025-05-14");
+    }
+    if compat.effort_changes {
+        betas.push("mid-conversation-output-config-2026-07-01");
+        betas.push("thinking-binding-controls-2026-08-01");
+    }
+    if tools_change {
+        betas.push("inline-tools-2026-09-15");
     }
     if !betas.is_empty() {
         headers.set("anthropic-beta", &betas.join(","))?;
@@ -122,22 +143,20 @@ fn body<'a>(
     compat: &Compat,
     history: &'a [Arc<Message>],
     cache: Option<&'a Value>,
+    inserts: &'a Inserts<'a>,
 ) -> Body<'a> {
-    let thinking = Thinking::of(request);
-    let prompted = !request.system_prompt.trim().is_empty();
-    let system = || {
-        json!([marked(
-            json!({"type": "text", "text": request.system_prompt}),
-            cache
-        )])
-    };
+    let instructions = inserts.instructions;
+    let thinking = Thinking::of(request, compat);
+    let prompt = instructions.system_prompt;
+    let system = || json!([marked(json!({"type": "text", "text": prompt}), cache)]);
+    let empty_signatures = flag(&request.model, "allowEmptySignature", false);
     Body {
         model: &request.model.id,
-        messages: messages::write(history, cache),
+        messages: messages::write(history, cache, inserts, empty_signatures),
         max_tokens: thinking.max_tokens,
         stream: true,
-        system: prompted.then(system),
-        tools: (!request.tools.is_empty()).then(|| tools(&request.tools, compat, cache)),
+        system: (!prompt.trim().is_empty()).then(system),
+        tools: (!instructions.tools.is_empty()).then(|| tools(instructions, compat, cache)),
         thinking: thinking.thinking,
         output_config: thinking.effort.map(|effort| json!({"effort": effort})),
     }
@@ -160,34 +179,58 @@ fn marked(mut block: Value, cache: Option<&Value>) -> Value {
     block
 }
 
-/// The tools, with their schemas reduced to what the API takes.
-fn tools(tools: &[ToolSpec], compat: &Compat, cache: Option<&Value>) -> Value {
-    let last = tools.len().saturating_sub(1);
-    let write = |(index, tool): (usize, &ToolSpec)| {
-        let part = |name: &str, other: Value| tool.parameters.get(name).cloned().unwrap_or(other);
-        let mut fields = Map::new();
-        fields.insert("name".into(), json!(tool.name));
-        fields.insert("description".into(), json!(tool.description));
-        if compat.eager_input_streaming {
-            fields.insert("eager_input_streaming".into(), json!(true));
+impl Compat {
+    fn tool_style(&self) -> ToolStyle {
+        ToolStyle {
+            eager_input_streaming: self.eager_input_streaming,
+            strict: self.strict_tools,
         }
-        let mut schema = Map::new();
-        schema.insert("type".into(), json!("object"));
-        schema.insert("properties".into(), part("properties", json!({})));
-        schema.insert("required".into(), part("required", json!([])));
-        // Without the definitions a `$ref` inside the properties would point nowhere.
-        for name in ["$defs", "definitions"] {
-            if let Some(definitions) = tool.parameters.get(name) {
-                schema.insert(name.into(), definitions.clone());
-            }
-        }
-        fields.insert("input_schema".into(), Value::Object(schema));
-        marked(
-            Value::Object(fields),
-            cache.filter(|_| compat.cache_tools && index == last),
-        )
+    }
+}
+
+/// The tools; the last one is marked as the end of what is to be kept.
+fn tools(instructions: &Instructions<'_>, compat: &Compat, cache: Option<&Value>) -> Value {
+    let mut tools = tools::write(instructions.tools, compat.tool_style());
+    if let Some(last) = tools.last_mut() {
+        *last = marked(last.take(), cache.filter(|_| compat.cache_tools));
+    }
+    if instructions.tools_change {
+        let schema = json!({"type": "object", "properties": {}, "required": []});
+        tools.push(
+            json!({"name": PLACEHOLDER, "description": "Reserved. Never available; never call it.",
+            "input_schema": schema, "defer_loading": true}),
+        );
+    }
+    Value::Array(tools)
+}
+
+/// What is written between the messages: changed instructions, and the effort of each answer.
+fn inserts<'a>(
+    request: &'a ModelRequest,
+    compat: &Compat,
+    instructions: &'a Instructions<'a>,
+) -> Inserts<'a> {
+    let tool_blocks = |update: &crate::prompt_history::Update| {
+        let removed = update.removed.iter();
+        let removed = removed.map(|name| json!({"type": "tool_reference", "name": name}));
+        let added = tools::write(&update.added, compat.tool_style()).into_iter();
+        let added = added.map(|definition| json!({"type": "tool_definition", "definition": definition}));
+        (removed.collect(), added.collect())
     };
-    tools.iter().enumerate().map(write).collect()
+    let effort_changes = compat.effort_changes && !is_disabled(request);
+    Inserts {
+        instructions,
+        tools: instructions.updates.iter().map(tool_blocks).collect(),
+        model: &request.model,
+        effort: effort_changes.then(|| effort(&request.model, request.thinking)),
+    }
+}
+
+/// Thinking is off, and the model has an off.
+fn is_disabled(request: &ModelRequest) -> bool {
+    let map = request.model.thinking_level_map.as_ref();
+    let has_off = !map.and_then(|map| map.get("off")).is_some_and(Value::is_null);
+    request.thinking == ThinkingLevel::Off && has_off
 }
 
 /// Reasoning and the output limit, which depend on each other.
@@ -199,7 +242,7 @@ struct Thinking {
 
 impl Thinking {
     /// The rules of providers.md 2.5 and 3.
-    fn of(request: &ModelRequest) -> Self {
+    fn of(request: &ModelRequest, compat: &Compat) -> Self {
         let model = &request.model;
         let limit = request.output_limit().unwrap_or(4096);
         let plain = |thinking| Self {
@@ -210,15 +253,30 @@ impl Thinking {
         if !model.reasoning {
             return plain(None);
         }
-        if request.thinking == ThinkingLevel::Off {
+        if is_disabled(request) {
             return plain(Some(json!({"type": "disabled"})));
+        }
+        if compat.effort_changes {
+            // The effort stands before each answer. The one at the beginning is part of the cached prompt and stays the same;
+            // it is the lowest, because organisations can forbid the higher ones.
+            let thinking = json!({"type": "adaptive", "display": "summarized",
+                "block_binding": {"prefix_mismatch_behavior": "drop_block"}});
+            return Self {
+                max_tokens: limit,
+                thinking: Some(thinking),
+                effort: Some("low".to_owned()),
+            };
+        }
+        if request.thinking == ThinkingLevel::Off {
+            // The model cannot be told not to think.
+            return plain(None);
         }
         if adaptive(request) {
             let thinking = json!({"type": "adaptive", "display": "summarized"});
             return Self {
                 max_tokens: limit,
                 thinking: Some(thinking),
-                effort: Some(effort(request)),
+                effort: Some(effort(model, request.thinking)),
             };
         }
         let budget = request.thinking_budgets.tokens(request.thinking);
@@ -246,21 +304,19 @@ impl Thinking {
     }
 }
 
-/// Does the model decide for itself how long to think? Own models may say so.
+/// Returns true for a model that decides for itself how long to think. A model without the flag may be one of the list under
+/// a provider of the user's own.
 fn adaptive(request: &ModelRequest) -> bool {
-    let model = &request.model;
-    flag(model, "forceAdaptiveThinking", thinks_adaptively(&model.id))
+    let said = value(&request.model, "forceAdaptiveThinking").and_then(Value::as_bool);
+    said.unwrap_or_else(|| thinks_adaptively(&request.model.id))
 }
 
 /// The effort word of a level: the model's own, else the nearest that every model knows.
-fn effort(request: &ModelRequest) -> String {
-    let word = request
-        .model
-        .mapped_thinking(request.thinking)
-        .unwrap_or(match request.thinking {
-            ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
-            ThinkingLevel::Medium => "medium",
-            ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
-        });
+pub(super) fn effort(model: &Model, level: ThinkingLevel) -> String {
+    let word = model.mapped_thinking(level).unwrap_or(match level {
+        ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
+        ThinkingLevel::Medium => "medium",
+        ThinkingLevel::Off | ThinkingLevel::High | ThinkingLevel::Xhigh | ThinkingLevel::Max => "high",
+    });
     word.to_owned()
 }

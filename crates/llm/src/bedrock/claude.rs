@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
 
 use super::region;
-use crate::anthropic::adaptive::thinks_adaptively;
+use crate::compat::value;
+use crate::registry::thinks_adaptively;
 use crate::request::{CacheRetention, ModelRequest};
 
 /// Least reasoning budget that the model takes.
@@ -90,7 +91,9 @@ impl Reasoning {
                 fields.insert("display".into(), json!("summarized"));
             }
         };
-        if spellings(model).any(|text| thinks_adaptively(&text)) {
+        let by_name = || spellings(model).any(|text| thinks_adaptively(&text));
+        let said = value(model, "forceAdaptiveThinking").and_then(Value::as_bool);
+        if said.unwrap_or_else(by_name) {
             show(&mut thinking);
             let effort = effort(model, request.thinking);
             return Self {

@@ -87,11 +87,11 @@ pub(super) fn thinking_config(request: &ModelRequest) -> Option<Value> {
     }
     let style = Style::of(model);
     if request.thinking == ThinkingLevel::Off {
-        return Some(off(style, &model.id));
+        return Some(off(style, model));
     }
     let level = clamped(model, request.thinking);
     if level == ThinkingLevel::Off {
-        return Some(off(style, &model.id));
+        return Some(off(style, model));
     }
     Some(match word(style, model, level) {
         Some(word) => json!({"includeThoughts": true, "thinkingLevel": word}),
@@ -102,8 +102,13 @@ pub(super) fn thinking_config(request: &ModelRequest) -> Option<Value> {
     })
 }
 
-/// Some models cannot leave thinking out; they get the least they take.
-fn off(style: Style, id: &str) -> Value {
+/// Some models cannot leave thinking out; they get the least they take, as their level map says or else by generation.
+fn off(style: Style, model: &Model) -> Value {
+    let least = clamped(model, ThinkingLevel::Off);
+    if least != ThinkingLevel::Off && model.mapped_thinking(least).is_some() {
+        return json!({"thinkingLevel": word(style, model, least)});
+    }
+    let id = model.id.as_str();
     match style {
         Style::Pro3 => json!({"thinkingLevel": "LOW"}),
         Style::Flash3 | Style::Gemma4 => json!({"thinkingLevel": "MINIMAL"}),
@@ -120,7 +125,8 @@ fn clamped(model: &Model, level: ThinkingLevel) -> ThinkingLevel {
 /// The word for a level: the model's own, else that of its generation.
 fn word(style: Style, model: &Model, level: ThinkingLevel) -> Option<String> {
     if let Some(word) = model.mapped_thinking(level) {
-        return Some(word.to_owned());
+        // Lists write the words in lower case, the API wants them in upper case.
+        return Some(word.to_ascii_uppercase());
     }
     let weak = level <= ThinkingLevel::Low;
     let word = match style {
@@ -209,6 +215,12 @@ mod tests {
         let map = json!({"id": "gemini-3-pro", "thinkingLevelMap": {"off": null, "minimal": null, "low": "LOW", "medium": null, "high": "HIGH"}});
         let given = config(map, ThinkingLevel::Medium, Budgets::default());
         assert_eq!(given["thinkingLevel"], "HIGH");
+        let map =
+            json!({"id": "gemini-4-argon", "thinkingLevelMap": {"off": null, "minimal": null, "low": "low"}});
+        let given = config(map.clone(), ThinkingLevel::Low, Budgets::default());
+        assert_eq!(given, json!({"includeThoughts": true, "thinkingLevel": "LOW"}));
+        let given = config(map, ThinkingLevel::Off, Budgets::default());
+        assert_eq!(given, json!({"thinkingLevel": "LOW"}));
         let budgets = Budgets {
             low: Some(777),
             ..Budgets::default()

@@ -69,6 +69,7 @@ impl Facts {
             // Some servers refuse a request whose answer could not fit beside what was asked.
             max_tokens: (context / 4).clamp(1, LOCAL_OUTPUT),
             compat: Some(compat(self.tools, self.thinks)),
+            input_limits: None,
             id: self.id,
         }
     }

@@ -7,7 +7,8 @@ use crate::body::Body;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::login::account_id;
-use crate::openai_responses::messages;
+use crate::openai_responses::messages::{self, Inserts};
+use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
 
 /// Who asks: this agent, under its own name.
@@ -22,11 +23,16 @@ const NO_INSTRUCTIONS: &str = "You are a helpful assistant.";
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let history = messages::history(request);
+    let inserts = Inserts {
+        model: &request.model,
+        instructions: Instructions::of(request, false),
+        effort: None,
+    };
     let body = Body {
         turns: history.len(),
-        fields: fields(request),
+        fields: fields(request, inserts.instructions.system_prompt),
         name: "input",
-        history: messages::conversation(&request.model, &history),
+        history: messages::conversation(&inserts, &history),
     };
     Ok(HttpRequest {
         url: url(&request.model.base_url),
@@ -69,14 +75,14 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
 }
 
 /// The body's fields. No output limit: the endpoint takes none.
-fn fields(request: &ModelRequest) -> Map<String, Value> {
+fn fields(request: &ModelRequest, system_prompt: &str) -> Map<String, Value> {
     let mut body = Map::new();
     let mut set = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
     };
-    let instructions = match request.system_prompt.trim() {
+    let instructions = match system_prompt.trim() {
         "" => NO_INSTRUCTIONS,
-        _ => &request.system_prompt,
+        _ => system_prompt,
     };
     set("model", json!(request.model.id));
     set("store", json!(false));

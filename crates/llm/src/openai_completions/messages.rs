@@ -13,6 +13,7 @@ use wire::{
 use super::dialect::Dialect;
 use crate::body::{Call, DataUrl, Piece, images, pieces, text_of};
 use crate::ids;
+use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
 use crate::transform::{IMAGES_FOLLOW, ONLY_IMAGES, transform};
 
@@ -107,26 +108,30 @@ pub(super) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
 /// The `messages` of a request.
 pub(super) fn write<'a>(
     request: &'a ModelRequest,
+    instructions: &'a Instructions<'a>,
     dialect: &'a Dialect,
     history: &'a [Arc<Message>],
     marker: Option<&'a Value>,
 ) -> Vec<Turn<'a>> {
+    let developer = request.model.reasoning && dialect.developer_role;
     let mut writer = Writer {
         dialect,
+        instructions,
+        role: if developer { "developer" } else { "system" },
+        answers: 0,
+        written: 0,
         out: Vec::with_capacity(history.len() + 1),
         images: Vec::new(),
         after_result: false,
     };
-    if !request.system_prompt.trim().is_empty() {
-        let developer = request.model.reasoning && dialect.developer_role;
-        let role = if developer { "developer" } else { "system" };
-        let content = Content::Text(Cow::Borrowed(&request.system_prompt));
-        writer.out.push(Turn::new(role, content));
+    if !instructions.system_prompt.trim().is_empty() {
+        writer.instruct(instructions.system_prompt);
     }
     for message in history {
         writer.message(Arc::as_ref(message));
     }
     writer.flush_images();
+    writer.updates(usize::MAX);
     let mut out = writer.out;
     if let Some(marker) = marker {
         mark(&mut out, marker);
@@ -187,6 +192,13 @@ fn mark_text<'a>(turn: &mut Turn<'a>, marker: &'a Value) -> bool {
 /// Writes message by message.
 struct Writer<'a> {
     dialect: &'a Dialect,
+    instructions: &'a Instructions<'a>,
+    /// Role of instructions.
+    role: &'static str,
+    /// Answers that have been written.
+    answers: usize,
+    /// Changes of the instructions that have been written.
+    written: usize,
     out: Vec<Turn<'a>>,
     /// Images of the tool results just written.
     images: Vec<&'a ImageContent>,
@@ -211,10 +223,27 @@ impl<'a> Writer<'a> {
                     self.out.push(Turn::new("user", Content::Parts(parts)));
                 }
             }
-            Message::Assistant(answer) => self.out.extend(self.answer(answer)),
+            Message::Assistant(answer) => {
+                self.updates(self.answers);
+                self.answers += 1;
+                self.out.extend(self.answer(answer));
+            }
             _ => {}
         }
         self.after_result = false;
+    }
+
+    fn instruct(&mut self, text: &'a str) {
+        let content = Content::Text(Cow::Borrowed(text));
+        self.out.push(Turn::new(self.role, content));
+    }
+
+    /// Writes the changed instructions that belong before the answer with this index.
+    fn updates(&mut self, answer: usize) {
+        let instructions = self.instructions;
+        for update in instructions.due(answer, &mut self.written) {
+            self.instruct(&update.text);
+        }
     }
 
     /// Writes an answer where the server insists on one.

@@ -10,24 +10,36 @@ use crate::compat;
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::openai_responses::azure;
+use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let dialect = Dialect::of(&request.model);
+    let base_url = match request.model.base_url.as_str() {
+        "" if is_azure(request) => azure::base(request)?,
+        url => url.to_owned(),
+    };
     let history = messages::history(request);
     let marker = messages::marker(request, &dialect);
+    let instructions = Instructions::of(request, false);
     let body = Body {
         turns: history.len(),
         fields: fields(request, &dialect),
         name: "messages",
-        history: messages::write(request, &dialect, &history, marker.as_ref()),
+        history: messages::write(request, &instructions, &dialect, &history, marker.as_ref()),
     };
     Ok(HttpRequest {
-        url: join_url(&request.model.base_url, "chat/completions"),
+        url: join_url(&base_url, "chat/completions"),
         headers: headers(request, &dialect)?.finish(&request.headers)?,
         body: body.encode()?,
     })
+}
+
+/// Azure offers some models through chat completions; address and deployment names are those of its other models.
+fn is_azure(request: &ModelRequest) -> bool {
+    request.model.provider == azure::API
 }
 
 /// Key, Copilot's and session headers.
@@ -62,7 +74,11 @@ fn fields(request: &ModelRequest, dialect: &Dialect) -> Map<String, Value> {
     let mut set = |name: &str, value: Value| {
         body.insert(name.to_owned(), value);
     };
-    set("model", json!(model.id));
+    if is_azure(request) {
+        set("model", json!(azure::deployment(request)));
+    } else {
+        set("model", json!(model.id));
+    }
     set("messages", Value::Null);
     set("stream", json!(true));
     if dialect.stream_usage {

@@ -17,6 +17,18 @@ const HOSTS: [&str; 2] = [".openai.azure.com", ".cognitiveservices.azure.com"];
 /// Where a request goes: the address that a variable names, else that of the resource that one names, else the model's. The
 /// catalogue knows none, each customer has another.
 pub(super) fn url(request: &ModelRequest) -> Result<String, LlmError> {
+    let version = request
+        .environment
+        .value("AZURE_OPENAI_API_VERSION")
+        .unwrap_or_else(|| VERSION.to_owned());
+    Ok(join_url(
+        &base(request)?,
+        &format!("responses?api-version={version}"),
+    ))
+}
+
+/// The address that the paths of both of Azure's APIs start with.
+pub(crate) fn base(request: &ModelRequest) -> Result<String, LlmError> {
     let environment = &request.environment;
     let resource = || environment.value("AZURE_OPENAI_RESOURCE_NAME");
     let base = environment
@@ -29,13 +41,7 @@ pub(super) fn url(request: &ModelRequest) -> Result<String, LlmError> {
             provider: request.model.provider.clone(),
         });
     }
-    let version = environment
-        .value("AZURE_OPENAI_API_VERSION")
-        .unwrap_or_else(|| VERSION.to_owned());
-    Ok(join_url(
-        &with_path(&base),
-        &format!("responses?api-version={version}"),
-    ))
+    Ok(with_path(&base))
 }
 
 /// The address with the path of the API, where Azure itself is asked without one. A query is no part of an address.
@@ -53,7 +59,7 @@ fn with_path(base: &str) -> String {
 }
 
 /// The name of the deployment that serves a model: that of the map `model=deployment,...`, else the model's id.
-pub(super) fn deployment(request: &ModelRequest) -> String {
+pub(crate) fn deployment(request: &ModelRequest) -> String {
     let id = &request.model.id;
     let map = request
         .environment

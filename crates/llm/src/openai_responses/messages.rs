@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use wire::{AssistantBlock, AssistantMessage, Message, Model, TextContent, ToolCall, ToolResultMessage};
+use wire::{
+    AssistantBlock, AssistantMessage, Message, Model, TextContent, ThinkingLevel, ToolCall, ToolResultMessage,
+};
 
 use super::TextSignature;
 use crate::body::{DataUrl, Piece, Spelled, images, pieces, text_of};
 use crate::compat::flag;
 use crate::ids;
 use crate::limits::RESPONSES_ID_LEN;
+use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
 use crate::transform::transform;
 
@@ -53,6 +56,15 @@ pub(crate) enum Own<'a> {
         call_id: &'a str,
         output: Content<'a>,
     },
+    /// Sets the effort of the answers that follow.
+    ConfigurationUpdate {
+        reasoning: Reasoning,
+    },
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Reasoning {
+    effort: String,
 }
 
 /// A text, or parts when there may be images.
@@ -94,21 +106,65 @@ pub(crate) fn history(request: &ModelRequest) -> Vec<Arc<Message>> {
 }
 
 /// The `input` of a request: the system prompt and the conversation.
-pub(super) fn write<'a>(request: &'a ModelRequest, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
-    let model = &request.model;
-    let mut out = conversation(model, history);
-    if !request.system_prompt.trim().is_empty() {
-        let developer = model.reasoning && flag(model, "supportsDeveloperRole", true);
-        let role = if developer { "developer" } else { "system" };
-        let content = Content::Text(Cow::Borrowed(&request.system_prompt));
-        out.insert(0, Item::Said { role, content });
+pub(super) fn write<'a>(inserts: &'a Inserts<'a>, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
+    let mut out = conversation(inserts, history);
+    let prompt = inserts.instructions.system_prompt;
+    if !prompt.trim().is_empty() {
+        out.insert(0, inserts.instruction(prompt));
     }
     out
 }
 
+/// What is written between the messages of the conversation.
+#[derive(Debug)]
+pub(crate) struct Inserts<'a> {
+    pub(crate) model: &'a Model,
+    /// Changes of the instructions.
+    pub(crate) instructions: Instructions<'a>,
+    /// The effort asked for now; none when efforts are not written between the messages.
+    pub(crate) effort: Option<String>,
+}
+
+impl<'a> Inserts<'a> {
+    fn instruction(&self, text: &'a str) -> Item<'a> {
+        let developer = self.model.reasoning && flag(self.model, "supportsDeveloperRole", true);
+        let role = if developer { "developer" } else { "system" };
+        let content = Content::Text(Cow::Borrowed(text));
+        Item::Said { role, content }
+    }
+
+    /// Appends what belongs before the answer with this index.
+    fn write(&'a self, answer: usize, written: &mut usize, out: &mut Vec<Item<'a>>) {
+        let due = self.instructions.due(answer, written).iter();
+        out.extend(due.map(|update| self.instruction(&update.text)));
+    }
+
+    /// The effort that an earlier answer was asked for with.
+    fn effort_of(&self, answer: usize) -> Option<Item<'a>> {
+        let level = self
+            .instructions
+            .thinking(answer)
+            .filter(|_| self.effort.is_some())?;
+        (level != ThinkingLevel::Off).then(|| set_effort(effort(self.model, level).to_owned()))
+    }
+}
+
+/// The model's word for a level other than off.
+pub(super) fn effort(model: &Model, level: ThinkingLevel) -> &str {
+    let level = model.clamp_thinking(level);
+    model.mapped_thinking(level).unwrap_or(level.as_str())
+}
+
+fn set_effort<'a>(effort: String) -> Item<'a> {
+    let reasoning = Reasoning { effort };
+    Item::Other(Own::ConfigurationUpdate { reasoning })
+}
+
 /// The conversation alone.
-pub(crate) fn conversation<'a>(model: &Model, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
+pub(crate) fn conversation<'a>(inserts: &'a Inserts<'a>, history: &'a [Arc<Message>]) -> Vec<Item<'a>> {
+    let model = inserts.model;
     let mut out = Vec::with_capacity(history.len() + 1);
+    let (mut answers, mut written) = (0, 0);
     for (index, message) in history.iter().enumerate() {
         match Arc::as_ref(message) {
             Message::User(user) => {
@@ -121,11 +177,18 @@ pub(crate) fn conversation<'a>(model: &Model, history: &'a [Arc<Message>]) -> Ve
                     });
                 }
             }
-            Message::Assistant(answer) => answer_items(answer, index, model, &mut out),
+            Message::Assistant(answer) => {
+                inserts.write(answers, &mut written, &mut out);
+                out.extend(inserts.effort_of(answers));
+                answer_items(answer, index, model, &mut out);
+                answers += 1;
+            }
             Message::ToolResult(result) => out.push(tool_result(result)),
             _ => {}
         }
     }
+    inserts.write(usize::MAX, &mut written, &mut out);
+    out.extend(inserts.effort.clone().map(set_effort));
     out
 }
 

@@ -4,22 +4,29 @@
 use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
+use super::messages::Inserts;
 use super::{azure, messages};
 use crate::body::Body;
 use crate::compat::{add_sampling, flag, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
+use crate::prompt_history::Instructions;
 use crate::request::{CacheRetention, ModelRequest};
 
 /// Writes a request.
 pub(crate) fn build(request: &ModelRequest) -> Result<HttpRequest, LlmError> {
     let history = messages::history(request);
+    let inserts = Inserts {
+        model: &request.model,
+        instructions: Instructions::of(request, false),
+        effort: changed_effort(request).map(str::to_owned),
+    };
     let body = Body {
         turns: history.len(),
         fields: fields(request),
         name: "input",
-        history: messages::write(request, &history),
+        history: messages::write(&inserts, &history),
     };
     Ok(HttpRequest {
         url: url(request)?,
@@ -92,7 +99,16 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
         set("prompt_cache_key", json!(session));
     }
     let azure = is_azure(request);
-    if request.cache_retention == CacheRetention::Long && flag(model, "supportsLongCacheRetention", !azure) {
+    let long = request.cache_retention == CacheRetention::Long;
+    let long = long && flag(model, "supportsLongCacheRetention", !azure);
+    if flag(model, "supportsExplicitPromptCacheMode", false) {
+        // These models refuse the older parameter.
+        match request.cache_retention {
+            CacheRetention::None => set("prompt_cache_options", json!({"mode": "explicit"})),
+            CacheRetention::Long if long => set("prompt_cache_options", json!({"ttl": "30m"})),
+            CacheRetention::Short | CacheRetention::Long => {}
+        }
+    } else if long {
         set("prompt_cache_retention", json!("24h"));
     }
     if !azure {
@@ -127,6 +143,15 @@ fn tool(tool: &ToolSpec) -> Value {
     })
 }
 
+/// The effort to set inside the conversation, for models that take a change there; none when reasoning is off.
+fn changed_effort(request: &ModelRequest) -> Option<&str> {
+    let model = &request.model;
+    let takes = model.reasoning && !is_azure(request) && flag(model, "supportsMidConvoEffort", false);
+    let asks = request.thinking != ThinkingLevel::Off
+        && model.clamp_thinking(request.thinking) != ThinkingLevel::Off;
+    (takes && asks).then(|| messages::effort(model, request.thinking))
+}
+
 /// How much to reason. Off is said in the model's word for it, unless it has none or the provider takes none.
 fn reasoning(request: &ModelRequest) -> Option<Value> {
     let model = &request.model;
@@ -138,7 +163,11 @@ fn reasoning(request: &ModelRequest) -> Option<Value> {
         level => model.clamp_thinking(level),
     };
     if level != ThinkingLevel::Off {
-        let effort = model.mapped_thinking(level).unwrap_or(level.as_str());
+        let effort = match changed_effort(request) {
+            // The effort at the beginning is part of the cached prompt and stays the same.
+            Some(_) => "medium",
+            None => messages::effort(model, level),
+        };
         return Some(json!({"effort": effort, "summary": "auto"}));
     }
     let off = model.thinking_level_map.as_ref().and_then(|map| map.get("off"));

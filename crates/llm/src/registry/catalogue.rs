@@ -1,9 +1,10 @@
-//! The catalogue (providers.md 11): `data/catalogue.jsonl`, one line per provider followed by one line per model, or the file
-//! of the same form that `pinion models update` has put into the agent directory, after a line of its own. Only the provider
-//! lines are read at start; a provider's models are read when somebody looks at them. How such files are made: `snapshot`.
-//! Not here: the user's `models.json`.
+//! The catalogue: `data/catalogue.jsonl`, or the file of the same format that `pinion models update` writes to the agent
+//! directory. The first line is the header. Each provider has a provider line, a line of values that its models share, and one
+//! line per model. Start-up reads only the header and the provider lines; a provider's models are parsed on first use.
+//! `snapshot` makes such files. Not here: the user's `models.json`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -11,32 +12,84 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::Model;
-use wire::model::{Modality, PriceTier, Prices};
+use wire::model::{InputLimits, Modality, PriceTier, Prices};
 
 use crate::registry::models_file::read_text;
 
 /// Name of the file in the agent directory.
 pub const FILE: &str = "models-catalogue.jsonl";
 
-/// The day of the data that the program was built with; a file fetched before it is out of date.
-pub const BUILT_IN_DAY: &str = "2026-05-21";
+/// The list of models that the program is built with.
+const BUILT_IN: &str = include_str!("../../data/catalogue.jsonl");
 
-/// Form of the file; others are not read.
-pub(crate) const FORMAT: u32 = 1;
+/// Version of the file format. Files of an older version are ignored.
+pub(crate) const FORMAT: u32 = 2;
 
 /// First line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
-    /// Form of the file.
+    /// Version of the file format.
     pub catalogue: u32,
-    /// Where it is from, for people.
+    /// Where the list is from: an address, a path, or an npm package and its version.
     pub source: String,
-    /// When it was fetched, RFC 3339.
+    /// Date of the list, RFC 3339 in UTC.
     pub fetched: String,
     /// How many models it has.
     pub models: usize,
     /// How many providers it has.
     pub providers: usize,
+}
+
+impl Header {
+    /// The header of the list that the program is built with.
+    ///
+    /// The line is generated and checked by a test; if it could not be read, the list would count as very old.
+    #[must_use]
+    pub fn built_in() -> &'static Self {
+        static HEADER: OnceLock<Header> = OnceLock::new();
+        HEADER.get_or_init(|| {
+            let (line, _) = BUILT_IN.split_once('\n').unwrap_or_default();
+            serde_json::from_str(line).unwrap_or_else(|_| Self {
+                catalogue: FORMAT,
+                source: String::new(),
+                fetched: "1970-01-01T00:00:00Z".to_owned(),
+                models: 0,
+                providers: 0,
+            })
+        })
+    }
+
+    /// The day of the list, `YYYY-MM-DD`.
+    #[must_use]
+    pub fn day(&self) -> &str {
+        self.fetched.split_once('T').map_or(&self.fetched, |(day, _)| day)
+    }
+
+    /// Age of the list in whole days at a Unix time in milliseconds. Returns 0 for a list of the future, and none when its
+    /// date has another form.
+    #[must_use]
+    pub fn age_days(&self, now_ms: i64) -> Option<i64> {
+        let made = days_since_1970(self.day())?;
+        Some((now_ms.div_euclid(86_400_000) - made).max(0))
+    }
+}
+
+/// Days from 1970-01-01 to a date of the form `YYYY-MM-DD`, in the Gregorian calendar.
+fn days_since_1970(day: &str) -> Option<i64> {
+    let mut parts = day.splitn(3, '-').map(|part| part.parse::<i64>().ok());
+    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    // The year starts in March here, so that the leap day is its last.
+    let (year, month) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let of_year = (153 * month + 2) / 5 + day - 1;
+    Some(era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468)
 }
 
 /// A model with what a client must not see.
@@ -66,8 +119,6 @@ struct Route {
     api: String,
     base_url: String,
     #[serde(default)]
-    compat: Map<String, Value>,
-    #[serde(default)]
     headers: Map<String, Value>,
 }
 
@@ -77,6 +128,7 @@ struct Head {
     provider: String,
     bytes: usize,
     rank: usize,
+    #[serde(default)]
     default: String,
     #[serde(default)]
     env: Vec<String>,
@@ -87,6 +139,21 @@ struct Head {
     #[serde(default)]
     secrets: Vec<String>,
     routes: Vec<Route>,
+}
+
+/// Values that models of a provider share; model lines refer to them by their index.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Shared {
+    thinking: Vec<Map<String, Value>>,
+    compat: Vec<Map<String, Value>>,
+    limits: Vec<InputLimits>,
+}
+
+/// The line with the shared values.
+#[derive(Deserialize)]
+struct SharedLine {
+    shared: Shared,
 }
 
 /// A model line.
@@ -105,8 +172,9 @@ struct Line {
     tiers: Vec<(u64, f64, f64, f64, f64)>,
     context: u64,
     output: u64,
-    thinking: Option<Map<String, Value>>,
-    compat: Option<Map<String, Value>>,
+    thinking: Option<usize>,
+    compat: Option<usize>,
+    limits: Option<usize>,
 }
 
 /// A built-in provider.
@@ -131,7 +199,7 @@ impl Provider {
         self.head.rank
     }
 
-    /// Id of the model used when nothing is chosen.
+    /// Id of the model used when nothing is chosen; empty for a provider without chat models.
     #[must_use]
     pub fn default_model(&self) -> &str {
         &self.head.default
@@ -165,6 +233,43 @@ impl Provider {
         self.models.get_or_init(|| self.read())
     }
 
+    /// Its model lines as JSON by model id, with the shared values in them and `api` and `baseUrl` in place of the route.
+    pub(crate) fn lines(&self) -> BTreeMap<String, Map<String, Value>> {
+        let (shared, lines) = self.split();
+        let shared: Value = shared
+            .and_then(|line| serde_json::from_str(line).ok())
+            .unwrap_or_default();
+        let expand = |line: &str| {
+            let mut line: Map<String, Value> = serde_json::from_str(line).ok()?;
+            for key in ["thinking", "compat", "limits"] {
+                let index = line.shift_remove(key).and_then(|index| index.as_u64());
+                let value = index.and_then(|index| {
+                    let values = shared.get("shared")?.get(key)?.as_array()?;
+                    values.get(usize::try_from(index).ok()?)
+                });
+                if let Some(value) = value {
+                    line.insert(key.to_owned(), value.clone());
+                }
+            }
+            let route = line.shift_remove("route").and_then(|route| route.as_u64());
+            let route = usize::try_from(route.unwrap_or(0)).ok()?;
+            let route = self.head.routes.get(route)?;
+            line.insert("api".to_owned(), Value::from(route.api.as_str()));
+            line.insert("baseUrl".to_owned(), Value::from(route.base_url.as_str()));
+            let id = line.get("id")?.as_str()?.to_owned();
+            Some((id, line))
+        };
+        lines.lines().filter_map(expand).collect()
+    }
+
+    /// The line of shared values, if there is one, and the model lines.
+    fn split(&self) -> (Option<&str>, &str) {
+        match self.text.1.split_once('\n') {
+            Some((first, rest)) if first.starts_with("{\"shared\":") => (Some(first), rest),
+            _ => (None, &self.text.1),
+        }
+    }
+
     /// Have its models been read?
     #[must_use]
     pub fn is_read(&self) -> bool {
@@ -173,17 +278,21 @@ impl Provider {
 
     /// The file is part of the program and checked by a test, so a line that cannot be read is left out.
     fn read(&self) -> Vec<Listed> {
-        self.text
-            .1
+        let (shared, lines) = self.split();
+        let shared = shared.and_then(|line| serde_json::from_str::<SharedLine>(line).ok());
+        let shared = shared.map(|line| line.shared).unwrap_or_default();
+        lines
             .lines()
-            .filter_map(|line| self.convert(serde_json::from_str(line).ok()?))
+            .filter_map(|line| self.convert(serde_json::from_str(line).ok()?, &shared))
             .collect()
     }
 
-    fn convert(&self, line: Line) -> Option<Listed> {
+    /// A model from its line; none when the line refers to something that is not there.
+    fn convert(&self, line: Line, shared: &Shared) -> Option<Listed> {
         let route = self.head.routes.get(line.route)?;
-        let mut compat = route.compat.clone();
-        compat.extend(line.compat.unwrap_or_default());
+        let thinking = pick(&shared.thinking, line.thinking)?;
+        let compat = pick(&shared.compat, line.compat)?;
+        let input_limits = pick(&shared.limits, line.limits)?;
         let [input, output, cache_read, cache_write] = line.cost;
         let header = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
         let model = Model {
@@ -193,7 +302,7 @@ impl Provider {
             provider: self.head.provider.clone(),
             base_url: route.base_url.clone(),
             reasoning: line.reasoning,
-            thinking_level_map: line.thinking,
+            thinking_level_map: thinking,
             input: if line.image {
                 vec![Modality::Text, Modality::Image]
             } else {
@@ -208,7 +317,8 @@ impl Provider {
             },
             context_window: line.context,
             max_tokens: line.output,
-            compat: Some(compat).filter(|compat| !compat.is_empty()),
+            compat,
+            input_limits,
         };
         Some(Listed {
             model,
@@ -216,6 +326,11 @@ impl Provider {
             address: None,
         })
     }
+}
+
+/// The shared value with this index; `Some(None)` for a line without one, none for an index that does not exist.
+fn pick<T: Clone>(values: &[T], index: Option<usize>) -> Option<Option<T>> {
+    index.map_or(Some(None), |index| values.get(index).cloned().map(Some))
 }
 
 /// A price tier of a line.
@@ -240,8 +355,9 @@ impl Catalogue {
     /// The catalogue that the program was built with. Reads provider lines only.
     #[must_use]
     pub fn built_in() -> Self {
+        let (_, body) = BUILT_IN.split_once('\n').unwrap_or_default();
         Self {
-            providers: parse(include_str!("../../data/catalogue.jsonl"), Cow::Borrowed).0,
+            providers: parse(body, Cow::Borrowed).0,
             header: None,
         }
     }
@@ -253,12 +369,15 @@ impl Catalogue {
         let path = agent_dir.join(FILE);
         let read = match read_text(&path) {
             Ok(None) => return (Self::built_in(), None),
-            Ok(Some(text)) => Self::of_file(&text),
+            Ok(Some(text)) if is_older_format(&text) => Ok(None),
+            Ok(Some(text)) => Self::of_file(&text).map(Some),
             Err(error) => Err(error.to_string()),
         };
         match read {
-            Ok((catalogue, header)) if header.fetched.as_str() >= BUILT_IN_DAY => (catalogue, None),
-            // A newer program knows better.
+            Ok(Some((catalogue, header))) if header.fetched >= Header::built_in().fetched => {
+                (catalogue, None)
+            }
+            // The list of this program is newer.
             Ok(_) => (Self::built_in(), None),
             Err(why) => {
                 let hint = "The built-in models are used; \"pinion models update\" makes a new one";
@@ -285,6 +404,12 @@ impl Catalogue {
             header: Some(header.clone()),
         };
         Ok((catalogue, header))
+    }
+
+    /// The header of the list in use: that of the file, or the built-in one.
+    #[must_use]
+    pub fn list(&self) -> &Header {
+        self.header.as_ref().unwrap_or_else(|| Header::built_in())
     }
 
     /// What the file says about itself; nothing for the built-in catalogue.
@@ -346,6 +471,12 @@ impl Catalogue {
         names.dedup();
         names
     }
+}
+
+/// Returns true when the file was written by a program that knew only an older format.
+fn is_older_format(text: &str) -> bool {
+    let (first, _) = text.split_once('\n').unwrap_or((text, ""));
+    serde_json::from_str::<Header>(first).is_ok_and(|header| header.catalogue < FORMAT)
 }
 
 /// The providers in a text, and what is left of it.

@@ -96,6 +96,7 @@ fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&M
         context_window: own.context_window.unwrap_or(DEFAULT_CONTEXT),
         max_tokens: own.max_tokens.unwrap_or(DEFAULT_OUTPUT),
         compat,
+        input_limits: own.input_limits.clone(),
     };
     Listed {
         model,
@@ -130,6 +131,9 @@ fn apply(listed: &mut Listed, change: &OverrideDef) {
         &change.sampling_params,
         &change.sampling_params_by_thinking_level,
     );
+    if let Some(limits) = &change.input_limits {
+        listed.model.input_limits = Some(limits.clone());
+    }
     merge_headers(&mut listed.headers, &change.headers);
 }
 

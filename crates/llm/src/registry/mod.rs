@@ -5,6 +5,7 @@
 //! Not here: requests to providers, OAuth refresh, the process environment, the clock, and child processes; the caller
 //! passes environment, time and a command runner in. A `Registry` is a value with one owner: a reload makes a new one.
 
+mod adaptive;
 mod alias;
 mod auth;
 mod catalogue;
@@ -18,6 +19,7 @@ pub mod limits;
 mod local;
 mod merge;
 mod models_file;
+mod nearest;
 mod offline;
 mod registered;
 mod secret;
@@ -30,7 +32,7 @@ mod value;
 mod tests;
 
 pub use auth::{AuthEntry, AuthFile};
-pub use catalogue::{BUILT_IN_DAY, Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider};
+pub use catalogue::{Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider};
 pub use choose::{Cycled, Resolved, Scoped, Start, StartRequest, cycle, resolve, scope, start};
 pub use credentials::KeySource;
 pub use error::RegistryError;
@@ -40,6 +42,7 @@ pub use secret::Secret;
 pub use store::{Env, Registry, RunCommand, Sources};
 pub use table::{list_models, search_models};
 
+pub(crate) use adaptive::thinks_adaptively;
 pub(crate) use credentials::copilot_address;
 pub(crate) use jsonc::plain_json;
 pub(crate) use models_file::read_text;

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
-use wire::model::{Modality, PriceTier, Prices};
+use wire::model::{InputLimits, Modality, PriceTier, Prices};
 
 use crate::registry::jsonc::plain_json;
 use crate::registry::limits::MAX_FILE;
@@ -75,6 +75,7 @@ pub(crate) struct ModelDef {
     pub(crate) compat: Option<Map<String, Value>>,
     pub(crate) sampling_params: Option<Map<String, Value>>,
     pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
+    pub(crate) input_limits: Option<InputLimits>,
 }
 
 /// One entry of a provider's `modelOverrides`.
@@ -96,6 +97,7 @@ pub(crate) struct OverrideDef {
     pub(crate) compat: Option<Map<String, Value>>,
     pub(crate) sampling_params: Option<Map<String, Value>>,
     pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
+    pub(crate) input_limits: Option<InputLimits>,
 }
 
 /// Prices of an own model: all four are required.

@@ -41,5 +41,6 @@ fn model(id: &str, name: &str) -> Model {
         context_window: DEFAULT_CONTEXT,
         max_tokens: DEFAULT_OUTPUT,
         compat: None,
+        input_limits: None,
     }
 }

@@ -10,6 +10,7 @@ mod families;
 mod faults;
 mod google;
 mod handover;
+mod instructions;
 mod judge;
 mod lent;
 mod mistral;

@@ -26,6 +26,7 @@ fn with_tools(mut request: ModelRequest, names: &[&str]) -> ModelRequest {
         name: (*name).to_owned(),
         description: String::new(),
         parameters: json!({}),
+        prefers_strict: false,
     };
     request.tools = names.iter().map(spec).collect();
     request

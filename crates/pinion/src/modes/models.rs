@@ -12,7 +12,7 @@ use host::trust::Trust;
 use jiff::Timestamp;
 use llm::limits::MAX_DOCUMENT_BYTES;
 use llm::registry::snapshot::{self, Built};
-use llm::registry::{BUILT_IN_DAY, CATALOGUE_FILE, Catalogue};
+use llm::registry::{CATALOGUE_FILE, Catalogue, Header};
 use serde_json::{Value, json};
 
 use crate::args::Args;
@@ -42,8 +42,8 @@ fn update(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let built = make(args, env, from).with_context(|| {
         let (catalogue, _) = Catalogue::load(&env.agent_dir);
         let stays = match catalogue.header() {
-            Some(header) => format!("the list of {} stays in use", day(&header.fetched)),
-            None => format!("the built-in list of {BUILT_IN_DAY} stays in use"),
+            Some(header) => format!("the list of {} stays in use", header.day()),
+            None => format!("the built-in list of {} stays in use", Header::built_in().day()),
         };
         format!("No new list of models from {}; {stays}", shown(from))
     })?;
@@ -147,13 +147,15 @@ fn status(args: &Args, env: &Environment) -> anyhow::Result<()> {
     let (catalogue, problem) = Catalogue::load(&env.agent_dir);
     let providers = catalogue.providers().iter();
     let models: usize = providers.map(|provider| provider.models().len()).sum();
-    let header = catalogue.header();
+    let (header, built_in) = (catalogue.header(), Header::built_in());
+    let age = catalogue.list().age_days(Timestamp::now().as_millisecond());
     let outdated = header.is_none() && problem.is_none() && path.exists();
     if args.json {
         say(&serde_json::to_string(&json!({
             "inUse": if header.is_some() { "file" } else { "built-in" }, "file": path, "fileExists": path.exists(),
             "fileOutdated": outdated, "fileProblem": problem, "source": header.map(|header| &header.source),
-            "fetched": header.map(|header| &header.fetched), "builtIn": BUILT_IN_DAY, "models": models,
+            "fetched": header.map(|header| &header.fetched), "builtIn": built_in.day(),
+            "builtInSource": built_in.source, "ageDays": age, "models": models,
             "providers": catalogue.providers().len(),
         }))?);
         return Ok(());
@@ -166,9 +168,16 @@ fn status(args: &Args, env: &Environment) -> anyhow::Result<()> {
             "In use: {}\nFrom:   {}, {}",
             path.display(),
             header.source,
-            day(&header.fetched)
+            header.day()
         )),
-        None => say(&format!("In use: the built-in list of {BUILT_IN_DAY}")),
+        None => say(&format!(
+            "In use: the built-in list of {}\nFrom:   {}",
+            built_in.day(),
+            built_in.source
+        )),
+    }
+    if let Some(days) = age {
+        say(&format!("Age:    {days} days"));
     }
     if outdated {
         say(&format!(
@@ -181,8 +190,4 @@ fn status(args: &Args, env: &Environment) -> anyhow::Result<()> {
         catalogue.providers().len()
     ));
     Ok(())
-}
-
-fn day(time: &str) -> &str {
-    time.split_once('T').map_or(time, |(day, _)| day)
 }

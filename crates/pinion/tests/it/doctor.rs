@@ -548,3 +548,23 @@ fn hooks_are_listed_with_the_reason_why_one_is_not_loaded() {
     );
     assert!(shown.contains("Node 20"), "{shown}");
 }
+
+#[test]
+fn doctor_tells_the_age_of_the_list_of_models() {
+    let world = clean();
+    let (_, report) = examine(&world, &[], &[]);
+    let list = &report["model"]["list"];
+    let source = list["source"].as_str().unwrap();
+    assert!(
+        source.starts_with("npm package @earendil-works/pi-ai "),
+        "{report}"
+    );
+    assert!(
+        list["ageDays"].as_i64().is_some() && list["models"].as_u64().unwrap() > 1600,
+        "{list}"
+    );
+    let day = &list["date"].as_str().unwrap()[..10];
+    let visit = visit(&world, &[], &[]);
+    let row = visit.out.lines().find(|line| line.contains(source)).unwrap();
+    assert!(row.contains(day) && row.contains(" old"), "{row}");
+}

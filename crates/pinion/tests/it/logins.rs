@@ -76,7 +76,7 @@ fn chatgpt_answers_calls_tools_and_is_aborted() {
         Reply::text(["back"]),
     ];
     let world = world("openai-codex", &login(&jwt(), FAR), replies);
-    let pi = start(&world, "openai-codex", "gpt-5.4");
+    let pi = start(&world, "openai-codex", "gpt-6-sol");
     let lines = pi.say("Go");
     assert_eq!(text(answers(&lines).last().unwrap()), "It says so.");
     pi.prompt("On");
@@ -137,7 +137,7 @@ fn a_used_up_plan_is_told_at_once() {
     let reply: Reply = serde_json::from_value(json!({ "page": page, "repeat": true })).unwrap();
     world.server.set_default(reply);
     world.settings(json!({"retry": {"baseDelayMs": 10, "provider": {"maxRetries": 3}}}));
-    let pi = start(&world, "openai-codex", "gpt-5.4");
+    let pi = start(&world, "openai-codex", "gpt-6-sol");
     let lines = pi.say("Go");
     assert_eq!(
         answers(&lines)[0]["errorMessage"],
@@ -153,7 +153,7 @@ fn a_login_that_cannot_be_renewed_is_told_and_kept() {
     for (expires, replies) in [(1, vec![]), (FAR, vec![Reply::error(ErrorKind::Auth)])] {
         let world = world("openai-codex", &login(&jwt(), expires), replies).without_retries();
         let before = std::fs::read(world.dir.agent_dir().join("auth.json")).unwrap();
-        let pi = start(&world, "openai-codex", "gpt-5.4");
+        let pi = start(&world, "openai-codex", "gpt-6-sol");
         let lines = pi.say("Go");
         let error = answers(&lines)[0]["errorMessage"].as_str().unwrap();
         assert!(
@@ -176,8 +176,8 @@ fn a_login_that_cannot_be_renewed_is_told_and_kept() {
 fn copilot_is_asked_in_three_families() {
     let table = [
         ("claude-sonnet-4.6", "/v1/messages"),
-        ("gpt-4o", "/chat/completions"),
-        ("gpt-5.4", "/responses"),
+        ("kimi-k3", "/chat/completions"),
+        ("gpt-6-sol", "/responses"),
     ];
     for (model, path) in table {
         let replies = vec![bash("c1", "true"), Reply::text(["done"])];
@@ -337,7 +337,7 @@ fn what_cannot_be_done_is_said() {
     assert!(empty.contains("No key was given"), "{empty}");
     assert!(!world.dir.agent_dir().join("auth.json").exists());
     let missing = world.run(
-        &["-p", "--provider", "openai-codex", "--model", "gpt-5.4", "Hi"],
+        &["-p", "--provider", "openai-codex", "--model", "gpt-6-sol", "Hi"],
         "",
     );
     assert!(

@@ -61,7 +61,7 @@ fn the_list_of_models_is_renewed() {
     let status: Value = serde_json::from_str(&done.out).unwrap();
     assert_eq!(
         (&status["inUse"], &status["providers"]),
-        (&json!("file"), &json!(32))
+        (&json!("file"), &json!(43))
     );
     assert!(
         status["source"].as_str().unwrap().ends_with("/api.json"),
@@ -256,4 +256,76 @@ fn what_is_large_costs_more_where_the_model_says_so() {
         close(totals[0].1, 0.002) && close(totals[1].1, 0.02001),
         "{totals:?}"
     );
+}
+
+/// A model of Anthropic's that the list does not have, at a server of the test, and what the server answers.
+fn refused(message: &str) -> String {
+    let error = json!({"error": {"kind": "invalid", "status": 404, "message": message}});
+    let world = World::new([serde_json::from_value::<Reply>(error).unwrap()]);
+    let own = json!({"baseUrl": format!("{}/anthropic", world.server.url()), "apiKey": "k"});
+    world
+        .dir
+        .write_models(&json!({"providers": {"anthropic": own}}))
+        .unwrap();
+    let pi = world.start_with(&["--provider", "anthropic", "--model", "claude-opus-5-4"]);
+    let lines = pi.say("Hi");
+    let error = answers(&lines)[0]["errorMessage"].as_str().unwrap().to_owned();
+    pi.finish();
+    error
+}
+
+#[test]
+fn unknown_model_error_names_nearest_models() {
+    let error = refused("model: claude-opus-5-4 was not found");
+    let (first, advice) = error.split_once('\n').unwrap();
+    assert!(
+        first.starts_with("404 ") && first.contains("claude-opus-5-4 was not found"),
+        "{error}"
+    );
+    assert_eq!(
+        advice,
+        "anthropic does not offer the model \"claude-opus-5-4\" for this key. Nearest models of anthropic: claude-opus-5-5, \
+         claude-opus-4-5, claude-opus-4-6. List all: pinion --list-models anthropic"
+    );
+    assert!(!refused("max_tokens is too large").contains("Nearest models"));
+}
+
+#[test]
+fn thinking_level_changes_inside_the_conversation() {
+    let world = World::new((0..2).map(|_| Reply::text(["ok"])));
+    let own = json!({"baseUrl": format!("{}/anthropic", world.server.url()), "apiKey": "k"});
+    world
+        .dir
+        .write_models(&json!({"providers": {"anthropic": own}}))
+        .unwrap();
+    let pi = world.start_with(&[
+        "--provider",
+        "anthropic",
+        "--model",
+        "claude-opus-5-5",
+        "--thinking",
+        "low",
+    ]);
+    pi.say("Hi");
+    pi.data(json!({"type": "set_thinking_level", "level": "high"}));
+    pi.say("Again");
+    pi.finish();
+    let requests = world.server.requests();
+    let efforts: Vec<Vec<&str>> = requests
+        .iter()
+        .map(|request| {
+            let messages = request.body["messages"].as_array().unwrap().iter();
+            messages
+                .filter_map(|message| message["output_config"]["effort"].as_str())
+                .collect()
+        })
+        .collect();
+    assert_eq!(efforts, [vec!["low"], vec!["low", "high"]]);
+    for part in ["system", "tools", "thinking", "output_config"] {
+        assert_eq!(requests[0].body[part], requests[1].body[part], "{part}");
+    }
+    assert_eq!(requests[0].body["output_config"]["effort"], "low");
+    let read = requests[0].body["tools"].as_array().unwrap().iter();
+    let mut read = read.filter(|tool| tool["name"] == "read");
+    assert_eq!(read.next().unwrap()["strict"], true);
 }

@@ -120,6 +120,7 @@ impl Theirs {
             name: their.tool.name.clone(),
             description: their.tool.description.clone(),
             parameters: their.schema.schema().clone(),
+            prefers_strict: false,
         })
     }
 

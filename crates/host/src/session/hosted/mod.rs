@@ -161,6 +161,7 @@ impl Hosted {
             name: tool.name.clone(),
             description: tool.description.clone(),
             parameters: tool.schema.schema().clone(),
+            prefers_strict: false,
         })
     }
 

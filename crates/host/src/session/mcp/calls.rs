@@ -142,6 +142,7 @@ impl Offered {
             name: tool.name.clone(),
             description: tool.description.clone(),
             parameters: tool.schema.schema().clone(),
+            prefers_strict: false,
         })
     }
 }

@@ -1,29 +1,40 @@
-//! Snapshots in the form of models.dev's `api.json`: an object of providers, each with `models` by id.
+//! Lists in the form of models.dev's `api.json`: an object of providers, each with `models` by id. They tell names, prices,
+//! limits and input kinds. They do not tell which API a model is reached through, how it thinks and what its server accepts:
+//! that is taken from the built-in model with this id, else from the built-in model with the most similar id.
 
 use serde_json::{Map, Value, json};
 
-use super::{Lines, OldDefault, Section, flag, globs, list, price, section, text};
+use super::{
+    Lines, Purpose, Section, flag, globs, list, most_like, price, route, section, shared_beginning, text,
+};
+use crate::registry::catalogue::{Catalogue, Provider};
 use crate::registry::error::RegistryError;
 use crate::registry::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
 
 /// One section for each provider of `overrides`, or why there is none.
-#[must_use]
-pub fn sections(
+pub(super) fn sections(
     source: &Value,
     overrides: &Value,
-    default: OldDefault,
+    built_in: &Catalogue,
 ) -> Vec<Result<Section, RegistryError>> {
-    let rules = list(overrides, "rules");
     let providers = list(overrides, "providers").iter().enumerate();
     providers
         .map(|(rank, provider)| {
-            let lines = models_of(provider, source, rules)?;
-            section(provider, rank, list(provider, "routes"), lines, default)
+            let known = built_in.provider(text(provider, "id"));
+            let known = known.map(Provider::lines).unwrap_or_default();
+            let mut routes = list(provider, "routes").to_vec();
+            let lines = models_of(provider, source, &known, &mut routes)?;
+            section(provider, rank, &routes, lines, Purpose::Update)
         })
         .collect()
 }
 
-fn models_of(provider: &Value, source: &Value, rules: &[Value]) -> Result<Lines, RegistryError> {
+fn models_of(
+    provider: &Value,
+    source: &Value,
+    known: &Lines,
+    routes: &mut Vec<Value>,
+) -> Result<Lines, RegistryError> {
     let own = text(provider, "id");
     let name = provider.get("source").and_then(Value::as_str).unwrap_or(own);
     let models = source.get(name).and_then(|section| section.get("models"));
@@ -33,18 +44,36 @@ fn models_of(provider: &Value, source: &Value, rules: &[Value]) -> Result<Lines,
     };
     let mut lines = Lines::new();
     for entry in models.values().filter(|entry| wanted(provider, entry)) {
-        let (id, line) = convert(provider, entry);
+        let (id, mut line) = convert(provider, entry);
+        if let Some(like) = like(&id, known) {
+            inherit(&mut line, like, routes);
+        }
         lines.insert(id, line);
     }
-    for entry in list(provider, "add") {
-        let line = entry.as_object().cloned().unwrap_or_default();
-        lines.entry(text(entry, "id").to_owned()).or_insert(line);
-    }
-    for (id, line) in &mut lines {
-        patch(provider, id, line);
-        apply_rules(provider, id, line, rules);
-    }
     Ok(lines)
+}
+
+/// The built-in model with this id, else the one with the most similar id if at least half of the id is the same.
+fn like<'a>(id: &str, known: &'a Lines) -> Option<&'a Map<String, Value>> {
+    let nearest = most_like(id, known.keys().map(String::as_str))?;
+    let is_near = shared_beginning(nearest, id) * 2 >= id.len();
+    known.get(nearest).filter(|_| is_near)
+}
+
+/// Copies what a list of models.dev does not tell.
+fn inherit(line: &mut Map<String, Value>, from: &Map<String, Value>, routes: &mut Vec<Value>) {
+    for key in ["thinking", "compat", "limits"] {
+        if let Some(value) = from.get(key) {
+            line.insert(key.to_owned(), value.clone());
+        }
+    }
+    let word = |key: &str| from.get(key).and_then(Value::as_str).unwrap_or("");
+    if let Some(index) = route(word("api"), word("baseUrl"), routes) {
+        line.shift_remove("route");
+        if index > 0 {
+            line.insert("route".to_owned(), json!(index));
+        }
+    }
 }
 
 /// Only models that call tools; then the provider's `only`, `drop` and `skipDeprecated`.
@@ -131,46 +160,4 @@ fn tiers(cost: Option<&Value>, base: &[Value; 4]) -> Vec<Vec<Value>> {
     }
     rows.sort_by_key(|(above, _)| *above);
     rows.into_iter().map(|(_, row)| row).collect()
-}
-
-fn patch(provider: &Value, id: &str, line: &mut Map<String, Value>) {
-    let patches = provider.get("patch").and_then(Value::as_object);
-    for key in ["*", id] {
-        let patch = patches
-            .and_then(|patches| patches.get(key))
-            .and_then(Value::as_object);
-        for (name, value) in patch.into_iter().flatten() {
-            // Tiers belong to the prices beside them.
-            if name == "cost" {
-                line.shift_remove("tiers");
-            }
-            line.insert(name.clone(), value.clone());
-        }
-    }
-    line.retain(|_, value| value != &json!(false));
-}
-
-/// Rules merge their `thinking` and `compat` into every model they name, later rules over earlier ones.
-fn apply_rules(provider: &Value, id: &str, line: &mut Map<String, Value>, rules: &[Value]) {
-    let route = line.get("route").and_then(Value::as_u64).unwrap_or(0);
-    let route = usize::try_from(route)
-        .ok()
-        .and_then(|index| list(provider, "routes").get(index));
-    let api = route.map_or("", |route| text(route, "api"));
-    let passes =
-        |rule: &Value, key: &str, value: &str| rule.get(key).is_none() || globs::any(list(rule, key), value);
-    for rule in rules {
-        let applies = passes(rule, "providers", text(provider, "id"))
-            && passes(rule, "apis", api)
-            && passes(rule, "ids", id);
-        for key in ["thinking", "compat"] {
-            let Some(Value::Object(add)) = rule.get(key).filter(|_| applies) else {
-                continue;
-            };
-            let slot = line.entry(key).or_insert_with(|| json!({}));
-            if let Value::Object(slot) = slot {
-                slot.extend(add.clone());
-            }
-        }
-    }
 }

@@ -1,10 +1,11 @@
 //! Lists in pi-ai's own form: objects nested to any depth whose leaves are models with `id`, `api`, `provider` and `baseUrl`.
-//! They say how a model thinks and what its server understands, and they say addresses, which count only where this program
-//! knows the host.
+//! Their addresses count only where the overrides know the host.
+
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{Lines, OldDefault, Section, flag, list, price, section, text};
+use super::{Lines, Purpose, Section, flag, list, price, route, section, text};
 use crate::registry::error::RegistryError;
 use crate::registry::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
 
@@ -14,19 +15,29 @@ const RENAMED: [(&str, &str); 1] = [("azure", "azure-openai-responses")];
 /// How deep models may lie.
 const DEPTH: usize = 4;
 
-/// All models of some lists.
+/// The chat models of some lists.
 pub(super) fn models(lists: &[Value]) -> Vec<&Value> {
     let mut out = Vec::new();
     lists.iter().for_each(|list| gather(list, DEPTH, &mut out));
+    out.retain(|model| matches!(text(model, "type"), "" | "chat"));
     out
+}
+
+/// How many entries are no chat models, by type (`image`, `classifier`).
+pub(super) fn left_out(lists: &[Value]) -> BTreeMap<String, usize> {
+    let (mut all, mut count) = (Vec::new(), BTreeMap::new());
+    lists.iter().for_each(|list| gather(list, DEPTH, &mut all));
+    let types = all.into_iter().map(|model| text(model, "type"));
+    for kind in types.filter(|kind| !matches!(*kind, "" | "chat")) {
+        *count.entry(kind.to_owned()).or_default() += 1;
+    }
+    count
 }
 
 fn gather<'a>(value: &'a Value, depth: usize, out: &mut Vec<&'a Value>) {
     let is_text = |key: &str| value.get(key).is_some_and(Value::is_string);
     if ["id", "api", "provider", "baseUrl"].into_iter().all(is_text) {
-        if matches!(text(value, "type"), "" | "chat") {
-            out.push(value);
-        }
+        out.push(value);
         return;
     }
     if depth == 0 {
@@ -40,55 +51,38 @@ fn gather<'a>(value: &'a Value, depth: usize, out: &mut Vec<&'a Value>) {
 }
 
 /// One section for each provider of `overrides`, or why there is none.
-pub(super) fn sections(models: &[&Value], overrides: &Value) -> Vec<Result<Section, RegistryError>> {
+pub(super) fn sections(
+    models: &[&Value],
+    overrides: &Value,
+    purpose: Purpose,
+) -> Vec<Result<Section, RegistryError>> {
     let providers = list(overrides, "providers").iter().enumerate();
     providers
         .map(|(rank, provider)| {
             let id = text(provider, "id");
             let (mut routes, mut lines) = (list(provider, "routes").to_vec(), Lines::new());
             for model in models.iter().filter(|model| is_of(model, id)) {
-                if let Some(route) = route(model, &mut routes) {
-                    lines.insert(text(model, "id").to_owned(), line(model, route));
+                let (model_id, url) = (text(model, "id"), text(model, "baseUrl"));
+                match route(text(model, "api"), url, &mut routes) {
+                    Some(route) => drop(lines.insert(model_id.to_owned(), line(model, route))),
+                    None if purpose == Purpose::Update => {}
+                    None => {
+                        let why =
+                            format!("provider {id}: the overrides have no route for {model_id} at {url}");
+                        return Err(RegistryError::Snapshot(why));
+                    }
                 }
             }
-            section(provider, rank, &routes, lines, OldDefault::MayChange)
+            section(provider, rank, &routes, lines, purpose)
         })
         .collect()
 }
 
-fn is_of(model: &Value, provider: &str) -> bool {
+/// Returns true for a model of this provider, which may have another name in the list.
+pub(super) fn is_of(model: &Value, provider: &str) -> bool {
     let named = text(model, "provider");
     let renamed = RENAMED.iter().find(|(theirs, _)| *theirs == named);
     named == provider || renamed.is_some_and(|(_, ours)| *ours == provider)
-}
-
-/// The route of a model: a known one, or a new path or API at a host that is known for this provider.
-fn route(model: &Value, routes: &mut Vec<Value>) -> Option<usize> {
-    let (api, url) = (text(model, "api"), text(model, "baseUrl"));
-    let is_same = |route: &Value| text(route, "api") == api && text(route, "baseUrl") == url;
-    if let Some(known) = routes.iter().position(is_same) {
-        return Some(known);
-    }
-    let host = host(url)?;
-    let like = routes
-        .iter()
-        .find(|route| self::host(text(route, "baseUrl")) == Some(host))?;
-    let mut new = Map::new();
-    new.insert("api".into(), json!(api));
-    new.insert("baseUrl".into(), json!(url));
-    if let Some(headers) = like.get("headers") {
-        new.insert("headers".into(), headers.clone());
-    }
-    routes.push(Value::Object(new));
-    Some(routes.len() - 1)
-}
-
-/// The host of an `https:` address. Whoever tries to hide one behind user names or odd signs has none.
-fn host(url: &str) -> Option<&str> {
-    let rest = url.strip_prefix("https://")?;
-    let host = rest.split_once('/').map_or(rest, |(host, _)| host);
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':');
-    (!host.is_empty() && host.bytes().all(fits)).then_some(host)
 }
 
 fn line(model: &Value, route: usize) -> Map<String, Value> {
@@ -132,7 +126,11 @@ fn line(model: &Value, route: usize) -> Map<String, Value> {
             json!(limit.filter(|limit| *limit > 0).unwrap_or(unknown)),
         );
     }
-    for (key, theirs) in [("thinking", "thinkingLevelMap"), ("compat", "compat")] {
+    for (key, theirs) in [
+        ("thinking", "thinkingLevelMap"),
+        ("compat", "compat"),
+        ("limits", "inputLimits"),
+    ] {
         if let Some(Value::Object(map)) = model.get(theirs).filter(|map| map != &&json!({})) {
             line.insert(key.into(), json!(map));
         }

@@ -32,7 +32,7 @@ fn model_patterns() {
             "openrouter/anthropic/claude-opus-4.7",
             None,
         ),
-        (None, "Anthropic/sonnet", "anthropic/claude-sonnet-4-6", None),
+        (None, "Anthropic/sonnet", "anthropic/claude-sonnet-5-5", None),
         (
             None,
             "anthropic/haiku-4-5:low",
@@ -41,11 +41,11 @@ fn model_patterns() {
         ),
         (
             None,
-            "anthropic/claude-3-haiku",
-            "anthropic/claude-3-haiku-20240307",
+            "anthropic/claude-opus-4-5-2025",
+            "anthropic/claude-opus-4-5-20251101",
             None,
         ),
-        (Some("anthropic"), "sonnet", "anthropic/claude-sonnet-4-6", None),
+        (Some("anthropic"), "sonnet", "anthropic/claude-sonnet-5-5", None),
         (
             Some("anthropic"),
             "anthropic/claude-opus-4-7",
@@ -93,7 +93,7 @@ fn ambiguous_ids_prefer_credentials() {
     for (env, wanted) in table {
         let shop = shop("", "", env);
         assert_eq!(
-            resolve(&shop.registry, None, "gpt-5.4").unwrap().model.provider,
+            resolve(&shop.registry, None, "gpt-6-sol").unwrap().model.provider,
             wanted
         );
     }
@@ -131,7 +131,7 @@ fn unknown_ids_of_known_providers_are_synthetic() {
         ("x", "x", 32_000)
     );
     let found = resolve(&shop.registry, None, "anthropic/claude-zzz:high").unwrap();
-    let default = shop.registry.find("anthropic", "claude-opus-4-7").unwrap();
+    let default = shop.registry.find("anthropic", "claude-opus-5-5").unwrap();
     assert_eq!((found.model.id.as_str(), found.level), ("claude-zzz", Some(High)));
     assert_eq!(found.model.thinking_level_map, default.thinking_level_map);
 }
@@ -283,7 +283,7 @@ fn start_order() {
             "provider default",
             &[("XAI_API_KEY", "k"), ("OPENAI_API_KEY", "k")],
             &no_default,
-            "openai/gpt-5.4",
+            "openai/gpt-6.1-sol",
             1,
         ),
         (

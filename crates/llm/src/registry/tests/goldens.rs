@@ -59,7 +59,8 @@ fn builtin_anthropic_override() {
     let wanted = json!({"id": "claude-sonnet-4-5", "name": "Claude Sonnet 4.5 (latest)", "api": "anthropic-messages",
         "provider": "anthropic", "baseUrl": "http://mock/anthropic", "reasoning": true, "input": ["text", "image"],
         "cost": {"input": 3, "output": 15, "cacheRead": 0.3, "cacheWrite": 3.75}, "contextWindow": 200000,
-        "maxTokens": 64000});
+        "maxTokens": 64000, "compat": {"supportsStrictTools": true}, "inputLimits": {"maxRequestBytes": 33_554_432, "images":
+            {"maxPerRequest": 100, "resize": {"maxWidth": 2000, "maxHeight": 2000, "maxBytes": 4_718_592, "jpegQuality": 80}}}});
     let model = shop.registry.find("anthropic", "claude-sonnet-4-5").unwrap();
     assert_eq!(serde_json::to_string(model).unwrap(), wanted.to_string());
 }

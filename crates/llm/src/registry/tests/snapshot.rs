@@ -58,7 +58,7 @@ fn with_file(text: &str) -> Registry {
 fn a_list_of_models_dev_takes_the_place_of_what_is_built_in() {
     let built = made(&[models_dev()]);
     assert_eq!(built.renewed, ["anthropic"]);
-    assert_eq!(built.kept.len(), 31);
+    assert_eq!(built.kept.len(), 42);
     let registry = with_file(&built.text);
     assert_eq!(registry.catalogue_error(), None);
     let header = registry.catalogue().header().unwrap();
@@ -73,10 +73,11 @@ fn a_list_of_models_dev_takes_the_place_of_what_is_built_in() {
         .collect();
     assert_eq!(ids, ["claude-new", "claude-old-form", "claude-opus-4-7"]);
     assert!(registry.models_of("openai").len() > 20);
-    assert_eq!(
-        registry.find("anthropic", "claude-opus-4-7").unwrap().cost.output,
-        0.0
-    );
+    let known = registry.find("anthropic", "claude-opus-4-7").unwrap();
+    assert_eq!(known.cost.output, 0.0);
+    // models.dev does not tell how a model thinks: that stays as it is built in.
+    assert_eq!(known.mapped_thinking(wire::ThinkingLevel::Max), Some("max"));
+    assert_eq!(known.compat.as_ref().unwrap()["forceAdaptiveThinking"], true);
     let prices = &registry.find("anthropic", "claude-new").unwrap().cost;
     let tiers: Vec<(u64, f64, f64, f64)> = prices
         .tiers
@@ -124,11 +125,15 @@ fn lists_of_pi_ai_say_more_but_never_where_keys_go() {
 fn a_default_that_is_gone_gives_way_to_its_like() {
     let model = |id: &str| json!({"id": id, "name": id, "tool_call": true});
     let models =
-        json!({"a": model("claude-opus-4-8"), "b": model("claude-opus-4-9"), "c": model("claude-sonnet-9")});
+        json!({"a": model("claude-opus-5-2"), "b": model("claude-opus-5-7"), "c": model("claude-sonnet-9")});
     let registry = with_file(&made(&[json!({"anthropic": {"models": models}})]).text);
     let anthropic = registry.catalogue().provider("anthropic").unwrap();
-    assert_eq!(anthropic.default_model(), "claude-opus-4-9");
+    assert_eq!(anthropic.default_model(), "claude-opus-5-7");
     assert_eq!(anthropic.models().len(), 3);
+    // An unknown model takes what a list of models.dev does not tell from the model with the most similar id.
+    let new = registry.find("anthropic", "claude-opus-5-7").unwrap();
+    assert_eq!(new.compat.as_ref().unwrap()["supportsMidConvoEffort"], true);
+    assert_eq!(new.thinking_level_map.as_ref().unwrap()["off"], json!(null));
 }
 
 #[test]
@@ -150,13 +155,16 @@ fn what_is_no_list_is_refused() {
 fn a_file_that_is_damaged_or_old_is_passed_by() {
     let text = made(&[models_dev()]).text;
     let cut = &text[..text.len() / 2];
-    let other_form = text.replacen("\"catalogue\":1", "\"catalogue\":2", 1);
+    let other_form = text.replacen("\"catalogue\":2", "\"catalogue\":3", 1);
     for damaged in [cut, "", "{}", "no JSON\n", other_form.as_str()] {
         let registry = with_file(damaged);
         assert!(registry.catalogue_error().unwrap().contains(CATALOGUE_FILE));
         assert!(registry.catalogue().header().is_none());
         assert!(registry.models_of("anthropic").len() > 10);
     }
+    // Written by an older program in an older format.
+    let older = with_file(&text.replacen("\"catalogue\":2", "\"catalogue\":1", 1));
+    assert!(older.catalogue().header().is_none() && older.catalogue_error().is_none());
     // Made before this program was: its own list is newer.
     let old = with_file(&text.replacen("2026-11-21T", "2024-01-01T", 1));
     assert!(old.catalogue().header().is_none() && old.catalogue_error().is_none());

@@ -31,6 +31,7 @@ pub(super) fn section(patient: &Patient<'_>) -> (Section, Verdict) {
             section.marked(Mark::Bad, "model", message.clone());
             section.problems.push(Problem::error(message.clone()));
             section.data = json!({ "error": message });
+            list_row(&mut section, patient);
             let advice = "Look for a name with  pinion --list-models  and give it with --model.".to_owned();
             return (section, refused(&message, advice));
         }
@@ -54,6 +55,7 @@ pub(super) fn section(patient: &Patient<'_>) -> (Section, Verdict) {
     section.row("thinking", format!("{} ({level_why})", level.as_str()));
     scope_row(&mut section, &chosen);
     section.data = data(&chosen, &why, &level_why, outcome.as_ref().ok());
+    list_row(&mut section, patient);
     let verdict = match outcome {
         Ok(_) => Verdict {
             ready: true,
@@ -66,6 +68,36 @@ pub(super) fn section(patient: &Patient<'_>) -> (Section, Verdict) {
         }
     };
     (section, verdict)
+}
+
+/// Days after which a list of models is called old.
+const OLD_DAYS: i64 = 60;
+
+/// The list of known models and its age. New models and new prices are missing in an old one.
+fn list_row(section: &mut Section, patient: &Patient<'_>) {
+    let list = patient.registry.catalogue().list();
+    let age = list.age_days(patient.now);
+    let days = match age {
+        Some(1) => "1 day old".to_owned(),
+        Some(days) => format!("{days} days old"),
+        None => "of unknown age".to_owned(),
+    };
+    let text = format!(
+        "{} models from {} of {}, {days}",
+        list.models,
+        list.source,
+        list.day()
+    );
+    let is_old = age.is_none_or(|days| days > OLD_DAYS);
+    section.marked(if is_old { Mark::Odd } else { Mark::None }, "list", text);
+    if is_old {
+        section.row("", "Renew it: pinion models update");
+    }
+    if let Some(data) = section.data.as_object_mut() {
+        let list = json!({"source": list.source, "date": list.fetched, "ageDays": age, "models": list.models,
+            "providers": list.providers});
+        data.insert("list".to_owned(), list);
+    }
 }
 
 fn refused(headline: &str, advice: String) -> Verdict {

@@ -50,6 +50,7 @@ fn page(session: &Session, payload: &str) -> String {
         name: payload.to_owned(),
         description: payload.to_owned(),
         parameters: json!({ "type": "object", "properties": { payload: { "description": payload } } }),
+        prefers_strict: false,
     }];
     let input = ExportInput {
         system_prompt: Some(payload),
