@@ -6,6 +6,7 @@
 pub mod abort;
 pub mod args;
 pub mod bench;
+pub mod book;
 pub mod breaking;
 pub mod examples;
 pub mod fuzz;
@@ -13,6 +14,7 @@ pub mod kill9;
 pub mod models;
 pub mod out;
 pub mod protocol;
+pub mod reference;
 mod sample;
 pub mod tidy;
 pub mod torn;
