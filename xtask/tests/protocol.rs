@@ -6,7 +6,6 @@
 )]
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use boon::{Compiler, SchemaIndex, Schemas};

@@ -52,12 +52,9 @@ fn plain(path: &Path) -> Option<PathBuf> {
     for part in path.components() {
         match part {
             Component::Normal(name) => out.push(name),
-            Component::ParentDir => {
-                if !out.pop() {
-                    return None;
-                }
-            }
-            _ => {}
+            Component::ParentDir if out.pop() => {}
+            Component::CurDir => {}
+            _ => return None,
         }
     }
     Some(out)

@@ -320,7 +320,7 @@ pub fn undocumented(root: &Path) -> Result<Vec<String>> {
     ] {
         for path in scan::sources(&root.join("crates").join(name).join("src"))? {
             let text = fs::read_to_string(&path)?;
-            let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or(&text);
+            let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or(&text);
             found.extend(
                 literal
                     .captures_iter(code)

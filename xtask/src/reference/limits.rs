@@ -114,9 +114,9 @@ fn number(text: &str) -> Option<u64> {
 fn time(duration: Duration) -> String {
     let ms = duration.as_millis();
     match ms {
-        1.. if ms % 3_600_000 == 0 => format!("{} h", ms / 3_600_000),
-        60_001.. if ms % 60_000 == 0 => format!("{} min", ms / 60_000),
-        1.. if ms % 1_000 == 0 => format!("{} s", ms / 1_000),
+        1.. if ms.is_multiple_of(3_600_000) => format!("{} h", ms / 3_600_000),
+        60_001.. if ms.is_multiple_of(60_000) => format!("{} min", ms / 60_000),
+        1.. if ms.is_multiple_of(1_000) => format!("{} s", ms / 1_000),
         0 => format!("{} µs", duration.as_micros()),
         _ => format!("{ms} ms"),
     }

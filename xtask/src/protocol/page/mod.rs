@@ -72,6 +72,9 @@ pub(crate) fn contents() -> Vec<(&'static str, &'static str)> {
 }
 
 fn group_page(mut page: Page<'_>, document: &Value, group: Group) -> String {
+    if !introduction(group).is_empty() {
+        page.line(introduction(group));
+    }
     for spec in of_group(group) {
         page.command(spec);
     }
@@ -83,6 +86,23 @@ fn group_page(mut page: Page<'_>, document: &Value, group: Group) -> String {
         page.frame(name);
     }
     page.finish()
+}
+
+/// What the tables do not say about a group.
+fn introduction(group: Group) -> &'static str {
+    match group {
+        Group::Dialogs => {
+            "Permissions, extensions, MCP servers and logins open dialogs with the event\n\
+             [extension_ui_request](events.md#extension_ui_request). The methods `select`, `confirm`, `input` and `editor` need an answer; the others\n\
+             only show something. A dialog times out after 5 minutes, unless it has a `timeout` of its own, and returns its default: no choice,\n\
+             no confirmation, no text. A tool call whose permission dialog times out is denied.\n"
+        }
+        Group::Client => {
+            "A client can provide tools and URIs. Pinion sends [host_tool_call](events.md#host_tool_call) or\n\
+             [host_uri_request](events.md#host_uri_request), and the client answers with a frame with the same `id`.\n"
+        }
+        _ => "",
+    }
 }
 
 fn of_group(group: Group) -> impl Iterator<Item = &'static CommandSpec> {
