@@ -34,11 +34,9 @@ pub(super) fn record(program: &Path) -> Result<String> {
     };
     talk.agent.wait_type("ready", PATIENCE)?;
     talk.ask(json!({"id": "1", "type": "get_state"}))?;
-    server.push(Reply::text(["I write the file."]).then_tool(
-        "toolu_01",
-        "write",
-        json!({"path": "hello.txt", "content": "Hello\n"}),
-    ));
+    // Each block comes in one piece: pieces that arrive together would be merged, now so, now so.
+    let arguments = json!({"path": "hello.txt", "content": "Hello\n"}).to_string();
+    server.push(Reply::text(["I write the file."]).tool_chunks("toolu_01", "write", [arguments]));
     server.push(Reply::text(["hello.txt contains a greeting."]));
     talk.send(json!({"id": "2", "type": "prompt", "message": "Write a greeting to hello.txt"}))?;
     let dialog = talk.agent.wait_type("extension_ui_request", PATIENCE)?;
