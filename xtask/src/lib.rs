@@ -6,6 +6,7 @@
 pub mod abort;
 pub mod args;
 pub mod bench;
+pub mod book;
 pub mod breaking;
 pub mod examples;
 pub mod first_hour;
@@ -15,6 +16,7 @@ pub mod models;
 pub mod out;
 pub mod package;
 pub mod protocol;
+pub mod reference;
 mod sample;
 pub mod tidy;
 pub mod torn;

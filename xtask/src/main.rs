@@ -7,15 +7,16 @@ use anyhow::{Context, Result, bail};
 use xtask::args::Args;
 use xtask::out::{complain, say};
 use xtask::{
-    abort, bench, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, tidy, torn,
+    abort, bench, book, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, tidy, torn,
 };
 
 const USAGE: &str = "\
 Usage: cargo run -p xtask -- <chore>
 
-  gen [--check]                                   write protocol/, or see that it is up to date
+  gen [--check]                                   write schema, types and reference pages, or see that they are up to date
+  book [--agent PATH]                             check links and code blocks of all pages; with an agent also run `sh,run` blocks
   breaking [--against TAG|FILE]                   see whether clients of the last release would break
-  examples --agent PATH [--check]                 record protocol/examples/recorded.jsonl, or see that it is up to date
+  examples --agent PATH [--check]                 record protocol/examples from an agent, or see that it is up to date
   tidy                                            see that the house rules are kept
   fuzz-lines --agent PATH [--count N] [--seed S]  drive an agent with broken and odd lines
   kill9 --agent PATH [--rounds N] [--seed S]      kill an agent at random moments and see what is left
@@ -51,6 +52,10 @@ fn run(mut args: Args) -> Result<bool> {
         .context("xtask lies in no workspace")?;
     match args.next().as_deref() {
         Some("gen") => protocol::run(root, args.flag("--check")),
+        Some("book") => {
+            let agent: Option<std::path::PathBuf> = args.option("--agent")?;
+            book::run(root, agent.as_deref())
+        }
         Some("breaking") => breaking::run(root, args.option::<String>("--against")?.as_deref()),
         Some("examples") => {
             let agent: std::path::PathBuf = args.required("--agent")?;

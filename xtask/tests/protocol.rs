@@ -6,7 +6,6 @@
 )]
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use boon::{Compiler, SchemaIndex, Schemas};
@@ -92,16 +91,13 @@ fn generating_twice_gives_the_same_bytes() {
 fn every_example_fits_the_schema() {
     let mut lines = examples().0;
     let from_files = lines.len();
-    for name in [
-        "protocol/PROTOCOL.md",
-        "protocol/COMPATIBILITY.md",
-        "README.md",
-        "GUARANTEES.md",
-        "ARCHITECTURE.md",
-    ] {
-        let page = fs::read_to_string(root().join(name)).unwrap_or_default();
-        lines.extend(fenced_lines(name, &page).unwrap());
+    let pages = files(&root()).unwrap().into_iter();
+    let pages = pages.filter(|(name, _)| name.starts_with("docs/reference/protocol/"));
+    let before = lines.len();
+    for (name, page) in pages {
+        lines.extend(fenced_lines(&name, &page).unwrap());
     }
+    assert!(lines.len() > before + TABLE.len(), "the pages have no examples");
     let mut validator = Validator::new();
     let mut bad = Vec::new();
     for line in &lines {
@@ -207,6 +203,21 @@ fn broken_lines_do_not_fit() {
             "{what} passed: {line}"
         );
     }
+}
+
+#[test]
+fn every_environment_variable_is_documented() {
+    assert_eq!(
+        xtask::reference::undocumented(&root()).unwrap(),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn links_and_code_blocks_of_all_pages_are_right() {
+    let report = xtask::book::check(&root(), None).unwrap();
+    assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
+    assert!(report.links > 300, "{report:?}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Events as a client gets them. Those that hosts act on have members; all others, also those of later versions, come as
-//! they are. Which events there are in all says PROTOCOL.md.
+//! they are. docs/reference/protocol/events.md lists all events.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -12,7 +12,7 @@ use wire::{Message, StreamEvent, ToolResult, Usage};
 #[non_exhaustive]
 #[expect(
     missing_docs,
-    reason = "members are those of PROTOCOL.md, under the same names"
+    reason = "docs/reference/protocol/events.md describes the members"
 )]
 pub enum Event {
     /// A run begins; a retry is a run of its own.

@@ -5,50 +5,50 @@ use std::time::Duration;
 /// Longest line in either direction, in bytes without the line feed.
 pub const MAX_LINE: usize = 32 * 1024 * 1024;
 
-/// Bytes of lines that wait for a child that does not read. More than that, and it is given up.
+/// Bytes that are queued for a process that does not read. With more, the process is killed.
 pub const UNREAD_BYTES: usize = 64 * 1024 * 1024;
 
-/// Calls and reports of a child that wait for the agent; a child that floods waits when there are more.
+/// Calls and reports of a process that are queued. With more, Pinion stops reading from the process.
 pub const SAID: usize = 256;
 
-/// Updates of one call that wait; further ones take the place of the newest.
+/// Queued updates of one call. Further ones replace the newest.
 pub const UPDATES: usize = 64;
 
-/// Bytes of a stream's updates that wait to be taken; a call that says more than that fails.
+/// Bytes of queued updates of a stream. With more, the call fails.
 pub const STREAM_BYTES: usize = 32 * 1024 * 1024;
 
-/// Bytes of lines that wait for a child, above which nothing is added to a stream for it until it has read.
+/// Queued bytes for a process above which its streams are paused.
 pub const STREAM_UNREAD: usize = 1024 * 1024;
 
-/// How long a child may take to say that it is there.
+/// Timeout for `ready`.
 pub const READY_WAIT: Duration = Duration::from_secs(10);
 
-/// How often a child is asked whether it lives, while something is awaited of it.
+/// Interval of `ping` while an answer of a process is pending.
 pub const PING_EVERY: Duration = Duration::from_secs(2);
 
-/// Silence after a question whether it lives, before a child is given up.
+/// Silence after a `ping` until a process is killed.
 pub const PONG_WAIT: Duration = Duration::from_secs(10);
 
-/// Longest line of a child's standard error that is passed on, in bytes; the rest of it is dropped.
+/// Longest line of stderr that is logged, in bytes. The rest is dropped.
 pub const ERROR_LINE: usize = 8 * 1024;
 
-/// Bytes read from a child at once.
+/// Bytes that are read from a process at once.
 pub const READ_CHUNK: usize = 64 * 1024;
 
-/// How often the memory of a child is looked at.
+/// Interval of memory checks.
 pub const MEMORY_EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes of memory that a child may hold unless something else is said.
+/// Default memory limit of a process in bytes.
 pub const MEMORY: u64 = 3 << 30;
 
-/// Things that a child may say unasked within [`FLOOD_WINDOW`] before it is ended.
+/// Unsolicited messages within [`FLOOD_WINDOW`] after which a process is killed.
 pub const FLOOD: u32 = 20_000;
 
-/// See [`FLOOD`].
+/// Period in which unsolicited messages are counted.
 pub const FLOOD_WINDOW: Duration = Duration::from_secs(5);
 
-/// Lines of a child that are none and are told of, one by one; of further ones nothing is told.
+/// Invalid lines of a process that are reported. Further ones are ignored silently.
 pub const ODD_LINES: u32 = 20;
 
-/// Places of a line that is none at which one may still begin.
+/// Positions in an invalid line at which the parser searches for a valid one.
 pub const LITTER: usize = 4;

@@ -58,6 +58,7 @@ pub use family::supports;
 pub use hooks::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse};
 pub use http::{ClientConfig, ProxyConfig, fetch};
 pub use lent::{Lent, LentEvents};
+pub use offline::check_script;
 pub use overflow::is_context_overflow;
 pub use prompt_history::{PromptHistory, PromptState};
 pub use registry::Secret;

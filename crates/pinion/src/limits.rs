@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-/// Most spans that wait to be sent to a collector; further ones are dropped.
+/// Queued spans for a collector. Further ones are dropped.
 #[cfg(feature = "otel")]
 pub(crate) const TRACES_QUEUE: usize = 2048;
-/// Longest request to a collector.
+/// Timeout of a request to a collector.
 #[cfg(feature = "otel")]
 pub(crate) const TRACES_REQUEST: Duration = Duration::from_secs(5);
-/// How long the end of the process waits for the last spans to be sent.
+/// Time for sending the last spans at shutdown.
 #[cfg(feature = "otel")]
 pub(crate) const TRACES_FLUSH: Duration = Duration::from_secs(2);
-/// How long sessions may take to end when a web server is told to stop; what has not ended then is left behind.
+/// Time for sessions to end when the web server stops.
 pub(crate) const DRAIN: Duration = Duration::from_secs(8);
-/// Files that a web server keeps for everything but connections: tools, models, sessions.
+/// Open files that the web server reserves for tools, models and sessions.
 pub(crate) const FILES_OF_OUR_OWN: usize = 512;
-/// Connections that a web server takes even where the system gives it hardly any files.
+/// Connections that the web server accepts even if the system allows few open files.
 pub(crate) const FEWEST_CONNECTIONS: usize = 64;

@@ -3,6 +3,7 @@
 
 mod args;
 mod environment;
+mod exit;
 mod generate;
 mod limits;
 mod logs;

@@ -3,6 +3,8 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::exit;
+
 /// The signals we wait for.
 pub(crate) struct Signals {
     terminate: Signal,
@@ -21,8 +23,8 @@ impl Signals {
     /// Waits for one; gives the exit code it stands for.
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
-            _ = self.terminate.recv() => 143,
-            _ = self.hang_up.recv() => 129,
+            _ = self.terminate.recv() => exit::TERMINATED,
+            _ = self.hang_up.recv() => exit::HANGUP,
         }
     }
 }

@@ -20,16 +20,16 @@ pub struct Attachment {
     /// For example `image/png`.
     #[serde(default, alias = "mime_type", skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Bytes of the file; not looked at.
+    /// Size of the file in bytes; ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<Value>,
     /// Base64 of the file's bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// What a document says.
+    /// Text of a document.
     #[serde(default, alias = "extracted_text", skip_serializing_if = "Option::is_none")]
     pub extracted_text: Option<String>,
-    /// A small picture of it; not looked at.
+    /// Preview image; ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<Value>,
 }

@@ -12,7 +12,7 @@ use crate::state::{InterruptMode, PermissionMode, QueueMode};
 pub use crate::connection::{HelloParams, ReplayParams};
 pub use crate::table::Command;
 
-/// A command that takes nothing.
+/// A command without parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoParams {}
@@ -22,7 +22,7 @@ pub struct NoParams {}
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct MessageParams {
-    /// What to say; slash commands, skills and templates are expanded.
+    /// The text. Slash commands, skills and templates are expanded.
     pub message: String,
     /// Images that follow the text.
     #[serde(
@@ -38,7 +38,7 @@ pub struct MessageParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PromptParams {
-    /// What to say; slash commands, skills and templates are expanded.
+    /// The text. Slash commands, skills and templates are expanded.
     pub message: String,
     /// Images that follow the text.
     #[serde(
@@ -47,7 +47,7 @@ pub struct PromptParams {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub images: Vec<ImageContent>,
-    /// Files of the oldest clients; they stand before the images.
+    /// Files from the oldest clients. They precede the images.
     #[serde(
         default,
         deserialize_with = "list_if_any",
@@ -55,7 +55,7 @@ pub struct PromptParams {
     )]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<crate::attachment::Attachment>"))]
     pub attachments: Vec<Value>,
-    /// What to do when a run is under way: `steer` or `followUp`. Without it such a prompt is refused.
+    /// What to do if a run is active: `steer` or `followUp`. Without it, a prompt during a run fails.
     #[serde(
         default,
         alias = "streaming_behavior",
@@ -69,9 +69,9 @@ pub struct PromptParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct EditQueuedParams {
-    /// Id of the queued message, as in `get_queue`. A command's own `id` is taken, so this one has a name of its own.
+    /// Id of the queued message, from `get_queue`.
     pub queued_id: String,
-    /// What to say instead; slash commands, skills and templates are expanded. Images stay.
+    /// The new text. Slash commands, skills and templates are expanded. Images are kept.
     pub message: String,
 }
 
@@ -80,7 +80,7 @@ pub struct EditQueuedParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RemoveQueuedParams {
-    /// Id of the queued message, as in `get_queue`.
+    /// Id of the queued message, from `get_queue`.
     pub queued_id: String,
 }
 
@@ -89,7 +89,7 @@ pub struct RemoveQueuedParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct NegotiateParams {
-    /// The version of omp's framing; 1 is one line for each object, whatever its length.
+    /// Version of the framing. 1 means one line for each object.
     #[serde(alias = "protocol_version")]
     pub protocol_version: Value,
 }
@@ -99,11 +99,11 @@ pub struct NegotiateParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct NewSessionParams {
-    /// Recorded in the header of the new session, unchecked; empty counts as none.
+    /// Stored in the header of the new session without a check. Empty counts as absent.
     #[serde(alias = "parent_session", skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
-    /// The directory that the new session works in; `~` is the home directory, relative paths start at the working directory,
-    /// where it stays when absent or empty (web.md 1.5).
+    /// Working directory of the new session. `~` is the home directory; relative paths start at the current working
+    /// directory, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
@@ -113,7 +113,7 @@ pub struct NewSessionParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct StatsParams {
-    /// Should the answer say what each model cost? Clients of pi compare the answer's members, so it is not there unasked.
+    /// Whether the response contains the cost of each model. Default: false.
     pub by_model: bool,
 }
 
@@ -146,7 +146,8 @@ pub struct SetModelParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ThinkingParams {
-    /// `off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`; clamped to what the model offers.
+    /// `off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`. A level that the model lacks is replaced by the
+    /// nearest one.
     pub level: String,
 }
 
@@ -154,7 +155,7 @@ pub struct ThinkingParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueModeParams {
-    /// How many queued messages are taken at once.
+    /// How many queued messages are delivered at once.
     pub mode: QueueMode,
 }
 
@@ -162,7 +163,7 @@ pub struct QueueModeParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptModeParams {
-    /// When steering takes effect.
+    /// When a steering message takes effect.
     pub mode: InterruptMode,
 }
 
@@ -173,7 +174,7 @@ pub struct InterruptModeParams {
 pub struct CompleteParams {
     /// The slash command of an extension, without the slash.
     pub name: String,
-    /// What has been typed of its arguments.
+    /// The arguments typed so far.
     pub prefix: String,
 }
 
@@ -182,7 +183,7 @@ pub struct CompleteParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ShortcutParams {
-    /// The keys, as `get_shortcuts` names them.
+    /// The shortcut, from `get_shortcuts`.
     pub shortcut: String,
 }
 
@@ -190,7 +191,7 @@ pub struct ShortcutParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PermissionModeParams {
-    /// Which tool calls may run without asking.
+    /// Which tool calls run without a question.
     pub mode: PermissionMode,
 }
 
@@ -198,9 +199,9 @@ pub struct PermissionModeParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProjectTrustParams {
-    /// Trusted or not; null takes a decision back.
+    /// Whether the project is trusted; null removes the decision.
     pub trusted: Option<bool>,
-    /// Also for other processes, in the user's agent directory.
+    /// Whether the decision is stored in the agent directory, for other processes.
     #[serde(default)]
     pub remember: bool,
 }
@@ -210,7 +211,7 @@ pub struct ProjectTrustParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct EnabledParams {
-    /// On or off; missing means on, the default.
+    /// Whether it is enabled. Default: true.
     pub enabled: bool,
 }
 
@@ -225,7 +226,7 @@ impl Default for EnabledParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct TodosParams {
-    /// The new list. An error says which member of it is wrong.
+    /// The new list. An error names the invalid member.
     // Kept as it came: what reads it by hand can name the member.
     #[cfg_attr(
         feature = "schema",
@@ -241,7 +242,7 @@ pub struct TodosParams {
 pub struct BashParams {
     /// Command line for the shell.
     pub command: String,
-    /// True keeps the command and its output from the model.
+    /// Whether command and output are hidden from the model.
     #[serde(
         default,
         alias = "exclude_from_context",
@@ -254,7 +255,7 @@ pub struct BashParams {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionNameParams {
-    /// The name; white space around it is removed.
+    /// The name. Leading and trailing whitespace is removed.
     pub name: String,
 }
 
@@ -263,7 +264,7 @@ pub struct SessionNameParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct CompactParams {
-    /// What the summary should pay attention to.
+    /// Instructions for the summary.
     #[serde(alias = "custom_instructions", skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
 }
@@ -273,7 +274,7 @@ pub struct CompactParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ExportParams {
-    /// Where to; relative paths start at the working directory. Names that end in `.md` or `.json` get those formats.
+    /// Path of the file, relative to the working directory. The extensions `.md` and `.json` select those formats.
     #[serde(alias = "output_path", skip_serializing_if = "Option::is_none")]
     pub output_path: Option<String>,
 }
@@ -283,7 +284,7 @@ pub struct ExportParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SwitchParams {
-    /// The session file; relative paths start at the working directory.
+    /// Path of the session file, relative to the working directory.
     #[serde(alias = "session_path")]
     pub session_path: String,
     /// Does a page ask? Then a session must be there already: no file is begun because somebody named it (web.md R4). And one
@@ -298,7 +299,7 @@ pub struct SwitchParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct ForkParams {
-    /// A user message; the new session holds what came before it. What is no text is no entry's id.
+    /// Id of a user message. The new session contains everything before it.
     #[serde(alias = "entry_id", deserialize_with = "text_or_nothing")]
     pub entry_id: String,
 }
@@ -308,14 +309,14 @@ pub struct ForkParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct BranchParams {
-    /// A user message.
+    /// Id of a user message. It takes precedence over `entryIndex`.
     #[serde(
         alias = "entry_id",
         skip_serializing_if = "Option::is_none",
         deserialize_with = "text_if_any"
     )]
     pub entry_id: Option<String>,
-    /// The user message's line in the session file, the header being line 0.
+    /// Line of the user message in the session file. The header is line 0.
     #[serde(
         alias = "entry_index",
         skip_serializing_if = "Option::is_none",
@@ -329,17 +330,17 @@ pub struct BranchParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct NavigateParams {
-    /// The entry to go to. At a user message the session goes to what came before it.
+    /// Id of the target entry. For a user message, the session moves to the entry before it.
     #[serde(deserialize_with = "text_or_nothing")]
     pub target_id: String,
-    /// Should the model summarise the branch that is left? The summary goes along.
+    /// Whether the model summarises the abandoned branch. The summary is added to the new position.
     pub summarize: bool,
-    /// What the summary should pay attention to.
+    /// Instructions for the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_instructions: Option<String>,
-    /// Do these instructions take the place of ours?
+    /// Whether these instructions replace the built-in ones.
     pub replace_instructions: bool,
-    /// A label for the summary, or for the entry when there is none.
+    /// Label for the summary, or for the entry if there is no summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -349,7 +350,7 @@ pub struct NavigateParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct LoginParams {
-    /// The provider, one of `get_login_providers`.
+    /// Id of a provider from `get_login_providers`.
     #[serde(deserialize_with = "text_or_nothing")]
     pub provider_id: String,
 }
@@ -362,7 +363,7 @@ pub struct LabelParams {
     /// The entry.
     #[serde(deserialize_with = "text_or_nothing")]
     pub target_id: String,
-    /// The label; absent or empty removes it.
+    /// The label. If it is absent or empty, the label is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
 }
@@ -372,26 +373,26 @@ pub struct LabelParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct OpenSessionParams {
-    /// The handle it is to have; one is made up when absent.
+    /// Handle of the session. Default: a generated one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The session file; a new session without.
+    /// Path of the session file. Default: a new session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_path: Option<String>,
-    /// Its working directory: that of its file, or of the process, when absent.
+    /// Working directory. Default: that of the session file or of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
 
-/// Which sessions `list_sessions` looks at.
+/// Which sessions `list_sessions` returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ListScope {
-    /// Those of every working directory.
+    /// Sessions of all working directories.
     #[default]
     All,
-    /// Those of the session's working directory.
+    /// Sessions of the current working directory.
     Cwd,
 }
 
@@ -402,7 +403,7 @@ pub enum ListScope {
 pub struct ListParams {
     /// Which sessions.
     pub scope: ListScope,
-    /// Should `allMessagesText` be filled in? It takes reading every session whole.
+    /// Whether to fill in `allMessagesText`. This reads every session file completely.
     pub texts: bool,
 }
 

@@ -15,38 +15,39 @@ use crate::tool::ToolResult;
 use crate::ui::UiMethod;
 use crate::ui::UiRequest;
 
-/// Parameters of `hello`. Each is looked at on its own: what cannot be granted is named in the answer, and the rest holds.
-/// What is left out stays as it is; null goes back to the default.
+/// Parameters of `hello`. Each option is handled separately: the response lists refused options, the others apply. An
+/// absent option is unchanged; null restores the default.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelloParams {
-    /// The dialect to speak: one of those that `get_protocol` lists.
+    /// The dialect: one of those that `get_protocol` lists.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub dialect: Option<Value>,
-    /// Names of the events to send; responses always come. Null: all events.
+    /// Names of the events to send. Null: all events. Responses are always sent.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
     pub events: Option<Value>,
-    /// Should `message_update` hold only what is new, instead of the whole message so far? From the next answer on.
+    /// Whether `message_update` contains only new text instead of the whole message. Takes effect with the next answer of
+    /// the model.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub deltas: Option<Value>,
-    /// Should every event have a number, `seq`? The numbers begin with 1 and have no gaps; `replay` takes them.
+    /// Whether events have a sequence number `seq`. Numbers start at 1 and have no gaps; `replay` accepts them.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub sequence: Option<Value>,
-    /// After how many seconds of silence a `heartbeat` is to come while a run is under way. Null: never.
+    /// Seconds without an event during a run until a `heartbeat` is sent. Null: never.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
     pub heartbeat: Option<Value>,
-    /// Handles of the sessions whose events are to be sent, `""` being the first session. Null: all of them.
+    /// Handles of the sessions whose events are sent; `""` is the first session. Null: all sessions.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<String>>"))]
     pub sessions: Option<Value>,
-    /// Methods of `extension_ui_request` that the client renders; a question by another method gets its default at once. Name
-    /// `cancel` to be told of questions that are over. Null: all of them.
+    /// Methods of `extension_ui_request` that the client supports. A dialog with another method returns its default at
+    /// once. Include `cancel` to receive cancellations. Null: all methods.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Vec<UiMethod>>"))]
     pub ui: Option<Value>,
@@ -57,10 +58,10 @@ pub struct HelloParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ReplayParams {
-    /// The last number that arrived. Without it there is no replay, only a snapshot.
+    /// The last sequence number received. Without it, the response contains only a snapshot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
-    /// The `instanceId` of the process that the number comes from. Of another process than this one all events are gone.
+    /// The `instanceId` of the process that sent the number. The events of another process are not available.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
 }
@@ -75,145 +76,145 @@ pub struct CommandInfo {
     pub lane: &'static str,
 }
 
-/// Numbers that a client may run into.
+/// Limits that affect clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProtocolLimits {
-    /// Longest line that is read, in bytes.
+    /// Longest input line in bytes.
     pub line_bytes: usize,
-    /// Deepest nesting of a line.
+    /// Deepest nesting of an input line.
     pub line_depth: usize,
-    /// Messages in both queues together.
+    /// Maximum number of messages in both queues together.
     pub queued_messages: usize,
-    /// `bash` commands that run at the same time.
+    /// Maximum number of `bash` commands that run at the same time.
     pub bash_commands: usize,
-    /// Events that `replay` can go back, at most.
+    /// Maximum number of events that `replay` can send.
     pub replay_events: usize,
-    /// Bytes of events that `replay` can go back, at most.
+    /// Maximum bytes of events that `replay` can send.
     pub replay_bytes: usize,
-    /// Longest silence that can be asked for with `heartbeat`, in seconds.
+    /// Longest interval for `heartbeat` in seconds.
     pub heartbeat_seconds: u64,
-    /// Questions to the user of one session that wait for an answer at the same time; the others get their default.
+    /// Maximum number of open dialogs in a session. Further dialogs return their default.
     pub open_dialogs: usize,
-    /// How long a question waits that does not say, in seconds; an `editor` waits six times as long. Settings may say otherwise.
+    /// Default timeout of dialogs in seconds. Dialogs with the method `editor` have six times as long. Settings can
+    /// change it.
     pub dialog_seconds: u64,
 }
 
-/// Answer of `get_protocol`.
+/// Response to `get_protocol`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Protocol {
-    /// Version of the protocol, by the rules of semver; not the agent's.
+    /// Version of the protocol (semantic versioning). It is independent of the version of the program.
     pub protocol_version: &'static str,
-    /// Version of the agent.
+    /// Version of the program.
     pub version: String,
-    /// The dialect that is spoken on this connection.
+    /// The dialect of this connection.
     pub dialect: String,
-    /// The dialects that `hello` takes.
+    /// The dialects that `hello` accepts.
     pub dialects: Vec<&'static str>,
     /// The commands.
     pub commands: Vec<CommandInfo>,
     /// Names of the events.
     pub events: Vec<&'static str>,
-    /// What there is beyond these names.
+    /// Capabilities that the names of commands and events do not show.
     pub capabilities: Vec<&'static str>,
-    /// Numbers to know.
+    /// Limits that affect clients.
     pub limits: ProtocolLimits,
 }
 
-/// Something that was asked for with `hello` and cannot be.
+/// An option of `hello` that was refused.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// The parameter.
     pub option: &'static str,
-    /// What was asked for.
+    /// The requested value.
     pub value: Value,
-    /// Why not, for people.
+    /// The reason.
     pub reason: String,
 }
 
-/// Answer of `hello`: what holds on this connection from here on, and what was refused.
+/// Response to `hello`: the options of this connection and the refused requests.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Welcome {
     /// Version of the protocol.
     pub protocol_version: &'static str,
-    /// Version of the agent.
+    /// Version of the program.
     pub version: String,
-    /// The dialect that is spoken.
+    /// The dialect.
     pub dialect: String,
-    /// Names of the events that are sent; null: all of them.
+    /// Names of the events that are sent; null: all events.
     pub events: Option<Vec<String>>,
-    /// Do updates hold only what is new?
+    /// Whether updates contain only new text.
     pub deltas: bool,
-    /// Do events have numbers?
+    /// Whether events have sequence numbers.
     pub sequence: bool,
-    /// Number of the last event that was sent; 0 before the first.
+    /// Sequence number of the last event; 0 before the first.
     pub last_seq: u64,
-    /// Says which process this is, where clients connect to it and may come back to another one: numbers of events mean
-    /// nothing beyond it.
+    /// Id of the process, with `--mode web`. Sequence numbers are only valid within one process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,
-    /// Seconds of silence before a heartbeat; null: there is none.
+    /// Seconds until a heartbeat; null: no heartbeats.
     pub heartbeat: Option<u64>,
-    /// Handles of the sessions whose events are sent; null: all of them.
+    /// Handles of the sessions whose events are sent; null: all sessions.
     pub sessions: Option<Vec<String>>,
-    /// Methods of `extension_ui_request` that the client renders; null: it did not say.
+    /// Methods of `extension_ui_request` that the client supports; null: not specified.
     pub ui: Option<Vec<&'static str>>,
-    /// What was refused; empty when all is as it was asked for.
+    /// The refused options.
     pub refused: Vec<Refused>,
 }
 
-/// A session as it is at one moment, for a client that cannot follow what led to it.
+/// The state of a session at one moment, for a client that missed events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
-    /// The state, as `get_state` answers it.
+    /// The state, as in `get_state`.
     pub state: SessionState,
-    /// The conversation, as `get_messages` answers it.
+    /// The conversation, as in `get_messages`.
     pub messages: Vec<Arc<Message>>,
-    /// The answer that is streaming in, as far as it has come; null when there is none.
+    /// The part of the current answer that exists; null if there is none.
     pub message: Option<Arc<Message>>,
-    /// Questions that wait for an answer, as their frames had them; absent when there are none.
+    /// Open dialogs, as in their events; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dialogs: Vec<UiRequest>,
-    /// The retry that waits; absent when there is none.
+    /// The pending retry; absent if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<WaitingRetry>,
-    /// Texts that wait in the queues, as `queue_update` has them; absent when there are none.
+    /// Queued messages, as in `queue_update`; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queues>,
-    /// Tool calls that run; absent when there are none.
+    /// Running tool calls; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<RunningTool>,
-    /// `bash` commands of clients that run; absent when there are none.
+    /// Running `bash` commands; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub bash: Vec<RunningBash>,
-    /// Statuses, widgets and the title as they were set last, as their frames had them; absent when there are none.
+    /// Current statuses, widgets and title, as in their events; absent if there are none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<UiRequest>,
 }
 
-/// A retry that waits, as `auto_retry_start` told it.
+/// A pending retry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WaitingRetry {
     /// 1 for the first retry.
     pub attempt: u32,
-    /// How many there may be.
+    /// Maximum number.
     pub max_attempts: u32,
-    /// What is left of the wait, in milliseconds.
+    /// Remaining delay in milliseconds.
     pub delay_ms: u64,
     /// Why the run failed.
     pub error_message: String,
 }
 
-/// A tool call that runs, as its events told it.
+/// A running tool call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -224,46 +225,46 @@ pub struct RunningTool {
     pub tool_name: String,
     /// Arguments as the model wrote them.
     pub args: Map<String, Value>,
-    /// The call whose tool made this one.
+    /// Id of the call whose tool made this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_tool_call_id: Option<String>,
-    /// Everything so far; absent before the first update.
+    /// The whole result so far; absent before the first update.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partial_result: Option<ToolResult>,
 }
 
-/// A `bash` command of a client that runs, as `bash_execution_start` told it.
+/// A running `bash` command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunningBash {
-    /// Id of the command, when it had one.
+    /// `id` of the command, if it had one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Value>,
-    /// Which run of a command this is.
+    /// Id of the execution.
     pub bash_id: String,
     /// The command line.
     pub command: String,
-    /// True keeps it from the model.
+    /// Whether it is hidden from the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exclude_from_context: Option<bool>,
-    /// What it printed so far; the end of it when that is much.
+    /// The output so far; only the end if it is long.
     pub output: String,
 }
 
-/// Answer of `replay`. The events that it names follow at once, with the numbers they had.
+/// Response to `replay`. The events follow at once, with their original numbers.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Replayed {
-    /// How many events are sent again.
+    /// Number of events that follow.
     pub events: usize,
-    /// Number of the last event before this answer. With a snapshot: what it stands for, and where to go on.
+    /// Sequence number of the last event before this response. A snapshot reflects the session after this event.
     pub last_seq: u64,
-    /// Says which process this is, as in the answer of `hello`.
+    /// Id of the process, as in the response to `hello`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instance_id: Option<String>,
-    /// The session as it is, when the events are gone or none were asked for.
+    /// The session state, if the events are not available or no number was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::extra::Extra;
 
-/// A run of text.
+/// A text block.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -16,18 +16,18 @@ pub struct TextContent {
     /// Opaque provider data that must be sent back with the text to the same model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text_signature: Option<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
-/// Reasoning that the model showed.
+/// Thinking of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ThinkingContent {
-    /// The reasoning text; empty when the provider only sends a signature.
+    /// The thinking text; empty if the provider only sends a signature.
     #[serde(default)]
     pub thinking: String,
     /// Opaque provider data (signature, encrypted item or the field name it came from).
@@ -36,7 +36,7 @@ pub struct ThinkingContent {
     /// True when the provider withheld the text; the signature then carries the payload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redacted: Option<bool>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -51,7 +51,7 @@ pub struct ImageContent {
     pub data: String,
     /// For example `image/png`.
     pub mime_type: String,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -72,7 +72,7 @@ pub struct ToolCall {
     /// Opaque provider data that travels with the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -96,7 +96,7 @@ pub enum UserBlock {
 pub enum AssistantBlock {
     /// Text.
     Text(TextContent),
-    /// Reasoning.
+    /// Thinking.
     Thinking(ThinkingContent),
     /// A tool call.
     ToolCall(ToolCall),

@@ -35,7 +35,7 @@ pub struct SessionHeader {
     /// File (or id) of the session this one came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_session: Option<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -54,7 +54,7 @@ pub struct Entry {
     pub body: EntryBody,
 }
 
-/// What an entry says.
+/// Content of an entry.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum EntryBody {
@@ -88,7 +88,7 @@ pub enum EntryBody {
 pub struct MessageEntry {
     /// The message.
     pub message: Arc<Message>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -102,7 +102,7 @@ pub struct ThinkingLevelChange {
     /// The level from here on; xcsh writes null for its default.
     #[serde(default)]
     pub thinking_level: Option<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -122,7 +122,7 @@ pub struct ModelChange {
     /// xcsh's form, `provider/id`, instead of the two above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -145,7 +145,7 @@ impl ModelChange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Compaction {
-    /// Stands for everything before `firstKeptEntryId`.
+    /// Summary of everything before `firstKeptEntryId`.
     #[serde(default)]
     pub summary: String,
     /// First entry that is still sent to the model.
@@ -154,16 +154,16 @@ pub struct Compaction {
     /// Tokens in the context before.
     #[serde(default)]
     pub tokens_before: u64,
-    /// File lists and the like.
+    /// Further data, such as lists of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Was it made by an extension?
+    /// Whether an extension made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
-    /// What the summary took, when it is known.
+    /// Tokens and cost of the summary, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -180,16 +180,16 @@ pub struct BranchSummary {
     /// The summary.
     #[serde(default)]
     pub summary: String,
-    /// File lists and the like.
+    /// Further data, such as lists of files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Was it made by an extension?
+    /// Whether an extension made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hook: Option<bool>,
-    /// What the summary took, when it is known.
+    /// Tokens and cost of the summary, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -206,7 +206,7 @@ pub struct CustomEntry {
     /// The data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -222,13 +222,13 @@ pub struct CustomMessageEntry {
     pub custom_type: String,
     /// What the model sees.
     pub content: UserContent,
-    /// Should clients show it?
+    /// Whether clients show it.
     #[serde(default)]
     pub display: bool,
-    /// What only clients see.
+    /// Data for clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -242,7 +242,7 @@ pub struct TtsrInjection {
     /// Names of the rules.
     #[serde(default)]
     pub injected_rules: Vec<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -256,10 +256,10 @@ pub struct Label {
     /// Entry that carries the label.
     #[serde(default)]
     pub target_id: String,
-    /// The label; absent or empty removes it.
+    /// The label. If it is absent or empty, the label is removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -272,7 +272,7 @@ pub struct SessionInfo {
     /// The session's name; empty removes it.
     #[serde(default)]
     pub name: String,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,

@@ -19,7 +19,7 @@ use crate::tool::ToolResult;
 use crate::ui::UiRequest;
 use crate::usage::Usage;
 
-/// One step of an answer that streams in (`assistantMessageEvent`).
+/// A step of a streamed answer (`assistantMessageEvent`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
@@ -43,23 +43,23 @@ pub enum StreamEvent {
         /// The whole text.
         content: String,
     },
-    /// A reasoning block begins.
+    /// A thinking block begins.
     ThinkingStart {
         /// Position in the message's content.
         content_index: usize,
     },
-    /// Reasoning arrived.
+    /// Thinking text arrived.
     ThinkingDelta {
         /// Position in the message's content.
         content_index: usize,
-        /// The new reasoning.
+        /// The new text.
         delta: String,
     },
-    /// A reasoning block is complete.
+    /// A thinking block is complete.
     ThinkingEnd {
         /// Position in the message's content.
         content_index: usize,
-        /// The whole reasoning.
+        /// The whole text.
         content: String,
     },
     /// A tool call begins.
@@ -71,7 +71,7 @@ pub enum StreamEvent {
         /// The tool.
         tool_name: String,
     },
-    /// A piece of the arguments' JSON text arrived.
+    /// A part of the arguments arrived, as JSON text.
     ToolcallDelta {
         /// Position in the message's content.
         content_index: usize,
@@ -82,7 +82,7 @@ pub enum StreamEvent {
     ToolcallEnd {
         /// Position in the message's content.
         content_index: usize,
-        /// The whole call, as the block that it is (`type` is `toolCall`).
+        /// The whole call as a content block (`type` is `toolCall`).
         #[serde(serialize_with = "crate::content::serialize_tool_call")]
         tool_call: ToolCall,
     },
@@ -101,7 +101,7 @@ pub enum CompactionReason {
     Overflow,
 }
 
-/// Why a session is another one, or at another place.
+/// Why the session or its position changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -112,9 +112,9 @@ pub enum ChangeReason {
     Switch,
     /// `fork`, `branch` or `clone`.
     Fork,
-    /// `navigate_tree`: the same session at another place of its tree.
+    /// `navigate_tree`: the same session at another entry.
     Tree,
-    /// `reload_resources`: the same session, with everything that files say about it read again.
+    /// `reload_resources`: the same session with reloaded settings and resources.
     Reload,
 }
 
@@ -125,7 +125,7 @@ pub enum ChangeReason {
 pub enum CloseReason {
     /// `close_session`.
     Closed,
-    /// Nobody has used it for long, or others needed its place. Its handle stays: the next command to it opens it again.
+    /// Evicted: it was idle, or the limit of open sessions was reached. The next command with its handle opens it again.
     Evicted,
 }
 
@@ -136,16 +136,16 @@ pub enum CloseReason {
 pub enum SummarySource {
     /// A compaction.
     Compaction,
-    /// A branch that is left.
+    /// An abandoned branch.
     BranchSummary,
 }
 
-/// What a compaction produced; also the answer of `compact`.
+/// Result of a compaction; also the response to `compact`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionResult {
-    /// Stands for everything before `firstKeptEntryId`.
+    /// Summary of everything before `firstKeptEntryId`.
     pub summary: String,
     /// First entry that is still sent to the model.
     pub first_kept_entry_id: String,
@@ -156,30 +156,30 @@ pub struct CompactionResult {
     /// Estimate of the tokens in the context afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimated_tokens_after: Option<u64>,
-    /// What the summaries took.
+    /// Tokens and cost of the summaries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
-/// Everything a session tells its clients on its own account.
+/// Events that a session sends to its clients.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum Event {
-    /// First line of the stream (dialects.md 1; clients of omp and xcsh wait for it, all others ignore it).
+    /// First line of the stream. Clients of oh-my-pi and xcsh wait for it; all others ignore it.
     Ready {
-        /// Version of the agent.
+        /// Version of the program.
         version: String,
     },
-    /// First frame for a client of a web door that said where it wants to go on (`after=`, `instance=`). It has no `seq`.
+    /// First message of the web server to a client whose URL contains `after` or `instance`. It has no `seq`.
     Connected {
-        /// Says which process this is; numbers of events mean nothing beyond it.
+        /// Id of the process. Sequence numbers are only valid within one process.
         instance_id: String,
-        /// True: every event after the number that the client named follows. False: some of them are gone, or were another
-        /// process's, and only `replay` has the session as it is.
+        /// True if all events after the number in the URL follow. If false, some are no longer stored or belong to
+        /// another process; use `replay` for a snapshot.
         is_complete: bool,
-        /// Where the client now is: the number that it named, or that of the newest event.
+        /// Current position of the client: the number in its URL, or that of the newest event.
         last_seq: u64,
     },
     /// A run begins; a retry is a run of its own.
@@ -188,12 +188,12 @@ pub enum Event {
     AgentEnd {
         /// Messages that this run added, prompts included.
         messages: Vec<Arc<Message>>,
-        /// Will another run follow by itself (retry, overflow recovery)?
+        /// Whether another run follows automatically (retry, recovery from an overflow).
         will_retry: bool,
     },
-    /// Nothing will happen any more until a client asks for something.
+    /// The session is idle: nothing happens until the next command.
     AgentSettled {
-        /// Did the last run end in an abort?
+        /// Whether the last run was aborted.
         aborted: bool,
     },
     /// A turn (one answer and its tool calls) begins.
@@ -217,7 +217,7 @@ pub enum Event {
         /// What arrived.
         assistant_message_event: StreamEvent,
     },
-    /// A message is complete; it is on disk.
+    /// A message is complete and was written to the session file.
     MessageEnd {
         /// The message.
         message: Arc<Message>,
@@ -230,11 +230,11 @@ pub enum Event {
         tool_name: String,
         /// Arguments as the model wrote them.
         args: Map<String, Value>,
-        /// The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+        /// Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<String>,
     },
-    /// A tool came further; each update replaces the one before.
+    /// A tool reports progress. Each update replaces the previous one.
     ToolExecutionUpdate {
         /// Id of the call.
         tool_call_id: String,
@@ -242,9 +242,9 @@ pub enum Event {
         tool_name: String,
         /// Arguments as the model wrote them.
         args: Map<String, Value>,
-        /// Everything so far.
+        /// The whole result so far.
         partial_result: ToolResult,
-        /// The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+        /// Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<String>,
     },
@@ -254,20 +254,20 @@ pub enum Event {
         tool_call_id: String,
         /// The tool.
         tool_name: String,
-        /// What it gave back.
+        /// The result.
         result: ToolResult,
-        /// Did it fail?
+        /// Whether it failed.
         is_error: bool,
         /// Run time in milliseconds; absent when the tool did not run.
         #[serde(skip_serializing_if = "Option::is_none")]
         duration_ms: Option<u64>,
-        /// The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+        /// Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         parent_tool_call_id: Option<String>,
     },
-    /// The host is to carry out a call of one of its tools. It answers with `host_tool_result`, whenever it can.
+    /// Asks the client to run one of its tools. The client answers with `host_tool_result`.
     HostToolCall {
-        /// Id of this question, for the answer.
+        /// Id of the request, for the answer.
         id: String,
         /// Id of the call.
         tool_call_id: String,
@@ -276,44 +276,43 @@ pub enum Event {
         /// Arguments in the types of the tool's schema.
         arguments: Map<String, Value>,
     },
-    /// A call of the host is over; no answer is wanted any more.
+    /// Cancels a call of a client tool. An answer is no longer needed.
     HostToolCancel {
         /// Id of this line.
         id: String,
-        /// Id of the question.
+        /// Id of the request that is cancelled.
         target_id: String,
     },
-    /// The host is to read or write one of its URIs. It answers with `host_uri_result`.
+    /// Asks the client to read or write one of its URIs. The client answers with `host_uri_result`.
     HostUriRequest {
-        /// Id of this question, for the answer.
+        /// Id of the request, for the answer.
         id: String,
-        /// What is wanted.
+        /// The operation.
         operation: UriOperation,
         /// The URI as the model wrote it.
         url: String,
-        /// What to write.
+        /// Content to write.
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<String>,
     },
-    /// Reading or writing a URI is over; no answer is wanted any more.
+    /// Cancels reading or writing a URI. An answer is no longer needed.
     HostUriCancel {
         /// Id of this line.
         id: String,
-        /// Id of the question.
+        /// Id of the request that is cancelled.
         target_id: String,
     },
-    /// Something for the person in front of the client: a question, which is answered with `extension_ui_response`, or something
-    /// to show.
+    /// A dialog for the user, which the client answers with `extension_ui_response`, or something to show.
     ExtensionUiRequest {
-        /// What.
+        /// The dialog or notification.
         #[serde(flatten)]
         request: Box<UiRequest>,
     },
     /// A queue changed.
     QueueUpdate {
-        /// Texts that wait for the next turn.
+        /// Steering messages.
         steering: Vec<String>,
-        /// Texts that wait for the end of the run.
+        /// Follow-up messages.
         follow_up: Vec<String>,
     },
     /// A compaction begins.
@@ -325,64 +324,64 @@ pub enum Event {
     CompactionEnd {
         /// Why it ran.
         reason: CompactionReason,
-        /// What it produced; null when it failed or was aborted.
+        /// The result; null if it failed or was aborted.
         result: Option<CompactionResult>,
-        /// Was it aborted?
+        /// Whether it was aborted.
         aborted: bool,
-        /// Will the run that overflowed be tried again?
+        /// Whether the run that exceeded the context window is retried.
         will_retry: bool,
         /// What went wrong.
         #[serde(skip_serializing_if = "Option::is_none")]
         error_message: Option<String>,
     },
-    /// A run failed and will be tried again after a wait.
+    /// A run failed and is retried after a delay.
     AutoRetryStart {
         /// 1 for the first retry.
         attempt: u32,
-        /// How many there may be.
+        /// Maximum number.
         max_attempts: u32,
-        /// The wait, in milliseconds.
+        /// The delay in milliseconds.
         delay_ms: u64,
         /// Why the run failed.
         error_message: String,
     },
-    /// The session is another one now, or at another place of its tree: what a client shows is out of date (dialects.md 3).
+    /// The session changed, or its position in the tree. The client must read the conversation again.
     SessionChanged {
         /// Why.
         reason: ChangeReason,
         /// Session id.
         session_id: String,
-        /// Its file, which may not exist yet; absent without persistence.
+        /// Path of the session file, which may not exist yet. Absent with `--no-session`.
         #[serde(skip_serializing_if = "Option::is_none")]
         session_file: Option<String>,
-        /// Its name, when it has one.
+        /// Name of the session, if it has one.
         #[serde(skip_serializing_if = "Option::is_none")]
         session_name: Option<String>,
-        /// Messages in the conversation.
+        /// Number of messages in the conversation.
         message_count: usize,
     },
-    /// A session other than the first is closed. Told in the web dialect, and to clients that name it with `hello`.
+    /// A session other than the first was closed. Sent in the web dialect and to clients that request it with `hello`.
     SessionClosed {
         /// Why.
         reason: CloseReason,
         /// Session id.
         session_id: String,
-        /// Its file, which may not exist; absent without persistence.
+        /// Path of the session file, which may not exist. Absent with `--no-session`.
         #[serde(skip_serializing_if = "Option::is_none")]
         session_file: Option<String>,
     },
-    /// The request for a summary failed and will be made again after a wait (pi-1.5-delta.md 5).
+    /// The request for a summary failed and is retried after a delay.
     SummarizationRetryScheduled {
         /// 1 for the first retry.
         attempt: u32,
-        /// How many there may be.
+        /// Maximum number.
         max_attempts: u32,
-        /// The wait, in milliseconds.
+        /// The delay in milliseconds.
         delay_ms: u64,
         /// Why the request failed.
         error_message: String,
     },
-    /// The wait is over and the request is made again.
+    /// The request for a summary is retried.
     SummarizationRetryAttemptStart {
         /// What the summary is for.
         source: SummarySource,
@@ -390,13 +389,13 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         reason: Option<CompactionReason>,
     },
-    /// Retrying the request for a summary is over, whatever came of it.
+    /// Retries of the request for a summary have ended, with success or failure.
     SummarizationRetryFinished,
-    /// Retrying is over.
+    /// Retries have ended.
     AutoRetryEnd {
-        /// Did a retry succeed?
+        /// Whether a retry succeeded.
         success: bool,
-        /// How many were made.
+        /// Number of retries.
         attempt: u32,
         /// Why the last one failed.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -404,23 +403,22 @@ pub enum Event {
     },
     /// The thinking level changed.
     ThinkingLevelChanged {
-        /// The level from now on.
+        /// The new level.
         level: ThinkingLevel,
     },
-    /// The session got another name.
+    /// The name of the session changed.
     SessionInfoChanged {
         /// The name; absent when it was removed.
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
     },
-    /// An extension failed at something (dialects.md 10.3); what it was about goes on. Called `hook_error` with `hookPath` by
-    /// older clients.
+    /// An extension failed. The run continues. Older dialects receive it as `hook_error` with `hookPath`.
     ExtensionError {
-        /// Its file; `command:NAME` when it was a slash command.
+        /// Path of the extension, or `command:NAME` for a slash command.
         extension_path: String,
-        /// The event or call that it failed at.
+        /// The event or call that failed.
         event: String,
-        /// What it said.
+        /// The error message.
         error: String,
     },
     /// An extension's entry was appended.
@@ -428,110 +426,109 @@ pub enum Event {
         /// The entry.
         entry: Arc<Entry>,
     },
-    /// A `bash` command of some client begins. Told in the web dialect, and to clients that name it with `hello`.
+    /// A `bash` command of a client starts. Sent in the web dialect and to clients that request it with `hello`.
     BashExecutionStart {
-        /// Id of the command, when it had one; commands of other clients may have the same. Not in the web dialect.
+        /// `id` of the command, if it had one. Commands of other clients can have the same. Absent in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
-        /// The same in the web dialect, where events have no `id` of somebody's command (seed 001).
+        /// `id` of the command, in the web dialect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command_id: Option<Value>,
-        /// Which run of a command this is; no other of the session has the same.
+        /// Id of this execution, unique in the session.
         bash_id: String,
         /// The command line.
         command: String,
-        /// True keeps it from the model.
+        /// Whether it is hidden from the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         exclude_from_context: Option<bool>,
     },
     /// A `bash` command printed something.
     BashExecutionUpdate {
-        /// Id of the command, when it had one; not in the web dialect.
+        /// `id` of the command, if it had one. Absent in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
-        /// The same in the web dialect.
+        /// `id` of the command, in the web dialect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command_id: Option<Value>,
-        /// Which run of a command printed it; only in the web dialect.
+        /// Id of the execution. Only in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         bash_id: Option<String>,
-        /// What it printed.
+        /// The output.
         delta: String,
     },
-    /// A `bash` command ended, or could not be started. Told where its start is told.
+    /// A `bash` command ended or could not be started. Sent to the clients that receive `bash_execution_start`.
     BashExecutionEnd {
-        /// Id of the command, when it had one; not in the web dialect.
+        /// `id` of the command, if it had one. Absent in the web dialect.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<Value>,
-        /// The same in the web dialect.
+        /// `id` of the command, in the web dialect.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         command_id: Option<Value>,
-        /// Which run of a command this is.
+        /// Id of the execution.
         bash_id: String,
         /// The command line.
         command: String,
-        /// True keeps it from the model.
+        /// Whether it is hidden from the model.
         #[serde(skip_serializing_if = "Option::is_none")]
         exclude_from_context: Option<bool>,
-        /// How it ended.
+        /// The result.
         #[serde(flatten)]
         result: BashResult,
         /// Why it could not be started.
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// Rules matched the answer that streams in: it is stopped, the model is told them, and another run follows
-    /// (dialects.md 8).
+    /// Rules matched the streamed answer. Pinion stops it, sends the rules to the model and starts another run.
     TtsrTriggered {
         /// The rules.
         rules: Vec<Arc<Rule>>,
     },
-    /// The model stopped while todos are open; it is reminded of them and another run follows (dialects.md 8).
+    /// The model stopped while todos are open. Pinion reminds it and starts another run.
     TodoReminder {
         /// Open items of all phases.
         todos: Vec<OpenTodo>,
-        /// 1 for the first reminder since the user said something.
+        /// Number of the reminder since the last user message, starting at 1.
         attempt: u32,
-        /// How many there may be.
+        /// Maximum number.
         max_attempts: u32,
     },
-    /// A todo that was done left the list; `get_state` has what remains. One for each.
+    /// A completed todo was removed from the list. Sent once for each. `get_state` returns the remaining list.
     TodoAutoClear,
-    /// Something a person should know; nothing depends on it.
+    /// A message for the user.
     Notice {
         /// `info`, `warning` or `error`.
         level: String,
-        /// A sentence.
+        /// The message.
         message: String,
     },
-    /// A session file had damage; whole entries were kept (DESIGN.md, persistence).
+    /// A session file was damaged. Complete entries were kept.
     SessionDamage {
         /// The file.
         path: String,
-        /// What was found, for people.
+        /// Description of the damage.
         message: String,
-        /// Lines that were skipped, 1-based.
+        /// Numbers of the skipped lines, starting at 1.
         lines: Vec<u64>,
-        /// Bytes of a torn last line that were cut off.
+        /// Bytes of an incomplete last line that were removed.
         torn_bytes: u64,
     },
-    /// Something about the session's MCP servers has changed. Told only where `get_mcp_servers`, `set_mcp_servers` or
-    /// `mcp_reconnect` was used.
+    /// The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or `mcp_reconnect` was
+    /// used.
     McpServersChange {
         /// The servers of the session.
         servers: Vec<McpServer>,
     },
-    /// Nothing was said for a while, but the run is alive. Sent only to clients that asked for it with `hello`.
+    /// The run is active but has sent nothing for a while. Sent only to clients that request it with `hello`.
     Heartbeat {
-        /// Is a run under way? False while a failed one waits to be tried again.
+        /// Whether a run is active. False during a retry delay.
         is_streaming: bool,
-        /// Is the conversation being compacted?
+        /// Whether a compaction is running.
         is_compacting: bool,
-        /// Does a failed run wait to be tried again?
+        /// Whether a retry delay is running.
         is_retrying: bool,
         /// Ids of the tool calls that are running.
         running_tools: Vec<String>,
-        /// For how long nothing was said, in milliseconds.
+        /// Milliseconds since the last event.
         silent_ms: u64,
     },
 }

@@ -6,21 +6,21 @@ use serde_json::{Map, Value};
 
 use crate::ui::UiResponse;
 
-/// A tool that the client carries out.
+/// A tool that the client runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostTool {
-    /// Name, unique among all tools; white space around it is removed.
+    /// Unique name. Leading and trailing whitespace is removed.
     pub name: String,
-    /// For people; the name when absent.
+    /// Name that users see. Default: `name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Map<String, Value>,
-    /// True keeps it from the model unless the user names it (`--tools`).
+    /// Whether the model sees it only if `--tools` names it.
     #[serde(default)]
     pub hidden: bool,
 }
@@ -29,17 +29,17 @@ pub struct HostTool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostToolsParams {
-    /// All tools of the host; they take the place of those set before. What is wrong with them is said tool by tool.
+    /// All tools of the client. They replace the previous ones. Errors name the tool.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<HostTool>"))]
     pub tools: Vec<Value>,
 }
 
-/// Answer of `set_host_tools`.
+/// Response to `set_host_tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostToolNames {
-    /// Names of all tools of the host, hidden ones too.
+    /// Names of all tools of the client, including hidden ones.
     pub tool_names: Vec<String>,
 }
 
@@ -47,15 +47,15 @@ pub struct HostToolNames {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostUriScheme {
-    /// The part before `://`; letters count as small ones.
+    /// The part before `://`. Upper and lower case are equal.
     pub scheme: String,
-    /// What is found there, for the model.
+    /// Description for the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// May the write tool write there?
+    /// Whether the tool `write` can write to it.
     #[serde(default)]
     pub writable: bool,
-    /// Does what was read once never change?
+    /// Whether the content never changes.
     #[serde(default)]
     pub immutable: bool,
 }
@@ -64,27 +64,27 @@ pub struct HostUriScheme {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostUriSchemesParams {
-    /// All schemes of the host; they take the place of those set before.
+    /// All schemes of the client. They replace the previous ones.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<HostUriScheme>"))]
     pub schemes: Vec<Value>,
 }
 
-/// Answer of `set_host_uri_schemes`.
+/// Response to `set_host_uri_schemes`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostUriSchemes {
-    /// The schemes, in small letters.
+    /// The schemes in lower case.
     pub schemes: Vec<String>,
 }
 
-/// What the agent wants of a URI.
+/// Operation on a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum UriOperation {
-    /// Its content.
+    /// Read the content.
     Read,
-    /// To give it new content.
+    /// Write new content.
     Write,
 }
 
@@ -99,20 +99,20 @@ impl UriOperation {
     }
 }
 
-/// How far a call of the host has come.
+/// Progress of a client tool call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostToolUpdate {
     /// The `id` of the `host_tool_call`.
     pub id: String,
-    /// Everything so far; its `content` must be an array.
+    /// The whole result so far. Its `content` must be an array.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::tool_result"))]
     pub partial_result: Value,
 }
 
-/// What a call of the host gave back.
+/// Result of a client tool call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -123,40 +123,41 @@ pub struct HostToolResult {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(schema_with = "crate::schema::tool_result"))]
     pub result: Value,
-    /// Did it fail? The text is then the error.
+    /// Whether it failed. The text is then the error.
     #[serde(default, deserialize_with = "exactly_true")]
     pub is_error: bool,
 }
 
-/// What became of a `host_uri_request`.
+/// Result of a `host_uri_request`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct HostUriResult {
     /// The `id` of the `host_uri_request`.
     pub id: String,
-    /// The text that was read, or a word on what was written.
+    /// The text that was read, or a message about the write.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub content: Value,
     /// `text/plain` (the default), `text/markdown` or `application/json`.
     #[serde(default, deserialize_with = "text_only")]
     pub content_type: Option<String>,
-    /// Remarks, shown below the text.
+    /// Notes that are shown below the text.
     #[serde(default, deserialize_with = "texts_only")]
     pub notes: Vec<String>,
-    /// Does what was read never change? What the scheme says when absent.
+    /// Whether the content never changes. Default: as the scheme.
     #[serde(default, deserialize_with = "flag_only")]
     pub immutable: Option<bool>,
-    /// Did it fail?
+    /// Whether it failed.
     #[serde(default, deserialize_with = "exactly_true")]
     pub is_error: bool,
-    /// Why it failed.
+    /// The error message.
     #[serde(default, deserialize_with = "text_only")]
     pub error: Option<String>,
 }
 
-/// A frame of the host. Frames overtake like control commands and are answered only when they cannot be used.
+/// A frame of the client. Frames are handled at once, like control commands, and get a response only if they cannot be
+/// used.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Frame {

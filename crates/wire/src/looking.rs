@@ -9,20 +9,19 @@ use serde_json::Value;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct DirectoryParams {
-    /// The directory; `~` is the home directory, as is nothing at all. Relative paths start at the session's working
-    /// directory.
+    /// The directory. `~` or an empty path is the home directory; relative paths start at the working directory.
     #[serde(deserialize_with = "text_or_nothing")]
     pub path: String,
 }
 
-/// Answer of `list_directory` (web.md 1.5).
+/// Response to `list_directory`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Directory {
     /// The directory.
     pub absolute_path: String,
-    /// The directories in it but hidden ones, by name.
+    /// Its subdirectories by name, without hidden ones.
     pub entries: Vec<DirectoryEntry>,
 }
 
@@ -42,22 +41,22 @@ pub struct DirectoryEntry {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FindFilesParams {
-    /// What has been typed. A name, a part of one, a part of a path, or letters of a path in their order; small letters match
-    /// both cases. Empty: what is on top.
+    /// The search text: a name, a part of a name or path, or letters of a path in their order. Lower case matches both
+    /// cases. Empty: the top level.
     #[serde(deserialize_with = "text_or_nothing")]
     pub query: String,
-    /// How many to answer at most: 50 unless told, 500 at most.
+    /// Maximum number of results. Default: 50, at most 500.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }
 
-/// Answer of `find_files`.
+/// Response to `find_files`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FoundFiles {
-    /// The best first.
+    /// The results, best match first.
     pub files: Vec<FoundFile>,
-    /// There may be more: the limit was reached, or the time for looking was over.
+    /// Whether the limit or the time limit was reached.
     pub truncated: bool,
 }
 
@@ -68,7 +67,7 @@ pub struct FoundFiles {
 pub struct FoundFile {
     /// Its path from the working directory on, with `/`.
     pub path: String,
-    /// Is it a directory?
+    /// Whether it is a directory.
     pub is_directory: bool,
 }
 
@@ -77,19 +76,19 @@ pub struct FoundFile {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeleteSessionParams {
-    /// The session file, as `list_sessions` has it.
+    /// Path of the session file, from `list_sessions`.
     #[serde(alias = "session_path", deserialize_with = "text_or_nothing")]
     pub session_path: String,
 }
 
-/// Answer of `delete_session`.
+/// Response to `delete_session`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct DeletedSession {
-    /// Where the session was.
+    /// The old path.
     pub session_path: String,
-    /// Where its file is now. Moving it back undoes it.
+    /// The new path. Move the file back to restore the session.
     pub trash_path: String,
 }
 

@@ -19,25 +19,25 @@ pub struct McpServersParams {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct McpReconnectParams {
-    /// The server; all of them if none is named.
+    /// Name of the server. Default: all servers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
 }
 
-/// How a server is doing.
+/// Status of an MCP server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum McpStatus {
-    /// It is being connected.
+    /// The connection is being established.
     Connecting,
-    /// It can be used.
+    /// The server is ready.
     Connected,
-    /// It cannot be had; `error` says why. It is tried again by itself a few times, and when it is wanted.
+    /// The connection failed; `error` contains the reason. Pinion retries a few times and when the server is needed.
     Failed,
-    /// Somebody has to log in: `pinion mcp login NAME`.
+    /// The server needs a login: `pinion mcp login NAME`.
     NeedsLogin,
-    /// It is not to be used.
+    /// The server is disabled.
     Disabled,
 }
 
@@ -48,30 +48,30 @@ pub enum McpStatus {
 pub struct McpServer {
     /// Its name.
     pub name: String,
-    /// How it is doing.
+    /// Its status.
     pub status: McpStatus,
-    /// What is wrong with it.
+    /// The error message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// `stdio` or `http`.
     pub transport: &'static str,
-    /// Who configured it: `user`, `project`, `cli`, `session` or `extension`.
+    /// Where it is configured: `user`, `project`, `cli`, `session` or `extension`.
     pub source: &'static str,
-    /// Name and version that it gives itself.
+    /// Name and version that it reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Names of its tools, as the model calls them.
     pub tools: Vec<String>,
     /// Slash commands made of its prompts, without the slash.
     pub prompts: Vec<String>,
-    /// Does it offer resources?
+    /// Whether it offers resources.
     pub resources: bool,
-    /// What of it was left out, for people.
+    /// Notes about parts that were left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
 }
 
-/// Answer of `get_mcp_servers` and `set_mcp_servers`.
+/// Response to `get_mcp_servers` and `set_mcp_servers`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct McpServers {

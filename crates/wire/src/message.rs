@@ -49,7 +49,7 @@ pub struct UserMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -60,16 +60,16 @@ pub struct UserMessage {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum StopReason {
-    /// The model was done.
+    /// The model finished.
     #[default]
     Stop,
     /// The output limit was reached.
     Length,
     /// The model wants tools to run.
     ToolUse,
-    /// The provider failed; see `errorMessage`.
+    /// The request failed; see `errorMessage`.
     Error,
-    /// Somebody aborted.
+    /// It was aborted.
     Aborted,
     /// The answer goes on in a later request; only in files of later agents (pi-1.5-delta.md 3).
     Deferred,
@@ -101,16 +101,16 @@ pub struct AssistantMessage {
     /// Unix time in milliseconds at which the request was started.
     #[serde(default)]
     pub timestamp: i64,
-    /// The model that the provider says answered, when it is another one.
+    /// The model that answered according to the provider, if it is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_model: Option<String>,
     /// The provider's id of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// The provider's own words for a failure.
+    /// The error message of the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_message: Option<String>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -159,16 +159,16 @@ pub struct ToolResultMessage {
     /// What the model sees.
     #[serde(default)]
     pub content: Vec<UserBlock>,
-    /// What only clients see; its shape belongs to the tool.
+    /// Data for clients. Its format depends on the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// Did it fail?
+    /// Whether it failed.
     #[serde(default)]
     pub is_error: bool,
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -188,22 +188,22 @@ pub struct BashExecutionMessage {
     /// Absent when it was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Was it aborted?
+    /// Whether it was aborted.
     #[serde(default)]
     pub cancelled: bool,
-    /// Is `output` shorter than what it printed?
+    /// Whether `output` was truncated.
     #[serde(default)]
     pub truncated: bool,
-    /// Where the whole output is, when truncated.
+    /// Path of the whole output, if it was truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
-    /// True keeps it from the model.
+    /// Whether it is hidden from the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclude_from_context: Option<bool>,
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -219,22 +219,22 @@ pub struct CustomMessage {
     pub custom_type: String,
     /// What the model sees.
     pub content: UserContent,
-    /// Should clients show it?
+    /// Whether clients show it.
     #[serde(default)]
     pub display: bool,
-    /// What only clients see.
+    /// Data for clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
-/// Role `branchSummary`: what happened on a branch that was left.
+/// Role `branchSummary`: summary of an abandoned branch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -248,13 +248,13 @@ pub struct BranchSummaryMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
 }
 
-/// Role `compactionSummary`: what stands for the part of the conversation that was compacted.
+/// Role `compactionSummary`: summary of the compacted part of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -268,7 +268,7 @@ pub struct CompactionSummaryMessage {
     /// Unix time in milliseconds.
     #[serde(default)]
     pub timestamp: i64,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,
@@ -292,7 +292,7 @@ pub enum Message {
     BranchSummary(BranchSummaryMessage),
     /// `compactionSummary`
     CompactionSummary(CompactionSummaryMessage),
-    /// A role this version does not know; kept as it is, shown to clients, never sent to a model.
+    /// An unknown role. It is kept and sent to clients, never to a model.
     Other(Value),
 }
 

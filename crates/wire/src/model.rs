@@ -5,12 +5,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How much a model may reason before it answers.
+/// How much a model thinks before it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingLevel {
-    /// No reasoning.
+    /// No thinking.
     Off,
     /// About 1,000 tokens.
     Minimal,
@@ -88,13 +88,12 @@ pub struct Prices {
     pub tiers: Vec<PriceTier>,
 }
 
-/// Prices that hold for all tokens of a request when its input is larger than a size (pi-1.5-delta.md 6). In US dollars per
-/// million tokens.
+/// Prices for all tokens of a request whose input is larger than a size, in US dollars per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct PriceTier {
-    /// The size in tokens, cached ones included; it must be exceeded.
+    /// The size in tokens, including cached tokens.
     pub input_tokens_above: u64,
     /// Uncached input.
     #[serde(serialize_with = "crate::number::serialize")]
@@ -138,32 +137,31 @@ pub enum Modality {
     Text,
     /// Images.
     Image,
-    /// Anything newer; never sent.
+    /// Another kind; never sent.
     #[serde(other)]
     Other,
 }
 
-/// Description of a model, as `get_state` and `get_available_models` show it. Request headers are left out on purpose:
-/// they may hold keys.
+/// Description of a model. Request headers are not included, since they can contain keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Model {
     /// Id within the provider.
     pub id: String,
-    /// Name for people.
+    /// Its name.
     pub name: String,
     /// API family, for example `anthropic-messages`.
     pub api: String,
     /// Provider id.
     pub provider: String,
-    /// URL that requests start with.
+    /// Base address of requests.
     #[serde(default)]
     pub base_url: String,
-    /// Can it reason?
+    /// Whether it supports thinking.
     #[serde(default)]
     pub reasoning: bool,
-    /// Level -> value sent to the provider; null marks a level as unavailable.
+    /// Value for the provider by thinking level; null if the level is not available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking_level_map: Option<Map<String, Value>>,
     /// Input kinds.
@@ -172,13 +170,13 @@ pub struct Model {
     /// Prices.
     #[serde(default)]
     pub cost: Prices,
-    /// Tokens that fit in a conversation.
+    /// Context window in tokens.
     #[serde(default)]
     pub context_window: u64,
-    /// Tokens that fit in an answer.
+    /// Output limit in tokens.
     #[serde(default)]
     pub max_tokens: u64,
-    /// Provider quirks, by flag name.
+    /// Compat flags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compat: Option<Map<String, Value>>,
     /// What the provider accepts in one request.

@@ -19,26 +19,26 @@ use crate::state::{BashResult, ContextUsage, PermissionMode, SessionState, Sessi
 use crate::todo::TodoPhase;
 use crate::tool::{ActiveTools, Tools};
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Disposition {
     /// It started a run.
     Started,
-    /// It waits in a queue.
+    /// It was queued.
     Queued,
-    /// An extension dealt with it.
+    /// An extension handled it.
     Handled,
 }
 
-/// Answer of `prompt`, `steer` and `follow_up`.
+/// Response to `prompt`, `steer` and `follow_up`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Accepted {
-    /// What became of the message.
+    /// What happened to the message.
     pub disposition: Disposition,
-    /// When it waits in a queue: its id there, for `edit_queued` and `remove_queued`.
+    /// If it was queued: its id for `edit_queued` and `remove_queued`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
 }
@@ -54,91 +54,91 @@ impl Accepted {
     }
 }
 
-/// Answer of `clear_queue`: what was in the queues.
+/// Response to `clear_queue`: the messages that were queued.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Queues {
-    /// Texts that waited for the next turn.
+    /// Steering messages.
     pub steering: Vec<String>,
-    /// Texts that waited for the end of the run.
+    /// Follow-up messages.
     pub follow_up: Vec<String>,
 }
 
-/// Which queue a message waits in; the same words as `streamingBehavior`.
+/// The queue of a message, as in `streamingBehavior`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum QueuedKind {
-    /// Until the current turn ends.
+    /// Delivered after the current turn.
     Steer,
-    /// Until the run would stop.
+    /// Delivered when the run would otherwise end.
     FollowUp,
 }
 
-/// A message that waits in a queue.
+/// A queued message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueItem {
-    /// Its id; never used for another message of the same session.
+    /// Its id, unique in the session.
     pub id: String,
-    /// Which queue.
+    /// Its queue.
     pub kind: QueuedKind,
     /// Its text.
     pub text: String,
-    /// How many images it has.
+    /// Number of images.
     pub images: usize,
 }
 
-/// Answer of `get_queue`.
+/// Response to `get_queue`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueItems {
-    /// Steering messages, then follow-ups, each in the order in which they will be taken.
+    /// Steering messages, then follow-up messages, in the order of delivery.
     pub items: Vec<QueueItem>,
 }
 
-/// Answer of commands that an extension may refuse.
+/// Response to commands that an extension can refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cancelled {
-    /// Did an extension refuse?
+    /// Whether an extension refused.
     pub cancelled: bool,
 }
 
-/// Answer of `get_messages`.
+/// Response to `get_messages`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Messages {
-    /// The conversation, oldest first; the answer that is streaming in is not part of it.
+    /// The conversation, oldest first, without the answer that is being streamed.
     pub messages: Vec<Arc<Message>>,
 }
 
-/// Answer of `get_entries`.
+/// Response to `get_entries`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Entries {
     /// Entries of all branches, in the order they were appended.
     pub entries: Vec<Arc<Entry>>,
-    /// The entry that the next one will follow.
+    /// Id of the current entry: the parent of the next one.
     pub leaf_id: Option<String>,
 }
 
-/// Answer of `cycle_model`.
+/// Response to `cycle_model`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CycledModel {
-    /// The model from now on.
+    /// The new model.
     pub model: Model,
-    /// The thinking level from now on.
+    /// The new thinking level.
     pub thinking_level: ThinkingLevel,
-    /// Is cycling limited by `--models`?
+    /// Whether `--models` limits the list.
     pub is_scoped: bool,
 }
 
-/// Answer of `get_available_models`.
+/// Response to `get_available_models`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Models {
@@ -146,15 +146,15 @@ pub struct Models {
     pub models: Vec<Model>,
 }
 
-/// Answer of `cycle_thinking_level`.
+/// Response to `cycle_thinking_level`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CycledThinking {
-    /// The level from now on.
+    /// The new level.
     pub level: ThinkingLevel,
 }
 
-/// Answer of `get_available_thinking_levels`.
+/// Response to `get_available_thinking_levels`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThinkingLevels {
@@ -162,72 +162,72 @@ pub struct ThinkingLevels {
     pub levels: Vec<ThinkingLevel>,
 }
 
-/// Answer of `get_last_assistant_text`.
+/// Response to `get_last_assistant_text`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LastText {
-    /// Text of the newest answer, trimmed; null when there is none.
+    /// Text of the last answer, trimmed; null if there is none.
     pub text: Option<String>,
 }
 
-/// Answer of `export_html`.
+/// Response to `export_html`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Exported {
-    /// The file, as it was asked for.
+    /// Path of the file.
     pub path: String,
 }
 
-/// Answer of `fork`.
+/// Response to `fork`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
-    /// Text of the message that was forked at, for the user to change.
+    /// Text of the user message, for editing.
     pub text: String,
-    /// Did an extension refuse?
+    /// Whether an extension refused.
     pub cancelled: bool,
 }
 
-/// Answer of `navigate_tree`.
+/// Response to `navigate_tree`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Navigated {
-    /// Did somebody abort it, or an extension refuse? Then nothing has changed.
+    /// Whether it was aborted or refused by an extension. Nothing has changed then.
     pub cancelled: bool,
-    /// Text of the user message that was gone to, for the user to change.
+    /// Text of the target, if it is a user message, for editing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub editor_text: Option<String>,
-    /// Entry of the summary, when one was made.
+    /// Id of the summary entry, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary_entry_id: Option<String>,
 }
 
-/// A provider that people can log in to.
+/// A provider that supports a login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoginProvider {
     /// Its id.
     pub id: String,
-    /// Its name for people.
+    /// Its name.
     pub name: String,
-    /// Can it be logged in to here?
+    /// Whether a login is possible here.
     pub available: bool,
-    /// Does a login open it now?
+    /// Whether a login is stored.
     pub authenticated: bool,
 }
 
-/// Answer of `get_login_providers`.
+/// Response to `get_login_providers`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoginProviders {
-    /// The agent's own, then those of extensions.
+    /// Built-in providers, then those of extensions.
     pub providers: Vec<LoginProvider>,
 }
 
-/// Answer of `login`.
+/// Response to `login`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -236,38 +236,38 @@ pub struct LoggedIn {
     pub provider_id: String,
 }
 
-/// Answer of `negotiate_protocol`.
+/// Response to `negotiate_protocol`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Negotiated {
-    /// The version that is spoken.
+    /// The version in use.
     pub protocol_version: u64,
 }
 
-/// A user message that `fork` takes.
+/// A user message that `fork` accepts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ForkMessage {
-    /// Its entry.
+    /// Id of its entry.
     pub entry_id: String,
-    /// Its line in the session file, the header being line 0; only in the answer of `get_branch_messages`.
+    /// Its line in the session file; the header is line 0. Only in the response to `get_branch_messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entry_index: Option<usize>,
     /// Its text.
     pub text: String,
 }
 
-/// Answer of `get_fork_messages`.
+/// Response to `get_fork_messages`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForkMessages {
-    /// In the order they were said.
+    /// The messages in their order.
     pub messages: Vec<ForkMessage>,
 }
 
-/// Answer of `get_tree`.
+/// Response to `get_tree`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -275,16 +275,16 @@ pub struct SessionTree {
     /// The roots: `{entry, children, label?, labelTimestamp?}`, children of the same shape.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<Value>"))]
     pub tree: Box<RawValue>,
-    /// The entry that the next one will follow.
+    /// Id of the current entry: the parent of the next one.
     pub leaf_id: Option<String>,
 }
 
-/// Answer of `get_session_tree` (web.md 1.5): the tree as somebody looks at it who chooses a place in it.
+/// Response to `get_session_tree`.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionOutline {
-    /// The entry that the next one will follow.
+    /// Id of the current entry: the parent of the next one.
     pub leaf_id: Option<String>,
     /// The roots: `{entry: {id, parentId, type, timestamp, label?, preview?}, children}`, children of the same shape; a preview
     /// has at most 140 characters.
@@ -303,42 +303,42 @@ pub struct ListedSession {
     pub id: String,
     /// Its working directory.
     pub cwd: String,
-    /// Its name, when it has one.
+    /// Name of the session, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The session it came from.
+    /// Path of the parent session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_session_path: Option<String>,
-    /// ISO 8601.
+    /// Creation time, ISO 8601.
     pub created: String,
     /// Time of the newest message, ISO 8601.
     pub modified: String,
-    /// Messages in it.
+    /// Number of messages.
     pub message_count: u64,
-    /// What the user said first.
+    /// Text of the first user message.
     pub first_message: String,
-    /// All text, to search in; empty unless it was asked for.
+    /// All text, for a search; empty unless requested.
     pub all_messages_text: String,
 }
 
-/// Answer of `list_sessions`.
+/// Response to `list_sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sessions {
-    /// Newest first.
+    /// The sessions, most recent first.
     pub sessions: Vec<ListedSession>,
 }
 
-/// Answer of `open_session`.
+/// Response to `open_session`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OpenedSession {
-    /// The handle for the `session` member of commands; events and responses of the session carry it.
+    /// Handle for the field `session` of commands. Events and responses of the session contain it.
     pub session: String,
     /// Session id.
     pub session_id: String,
-    /// The session file, which may not exist yet; null without persistence.
+    /// Path of the session file, which may not exist yet; null with `--no-session`.
     pub session_file: Option<String>,
     /// Its working directory.
     pub cwd: String,
@@ -354,31 +354,31 @@ pub struct OpenSession {
     pub session: Option<String>,
     /// Session id.
     pub session_id: String,
-    /// The session file; null without persistence.
+    /// Path of the session file; null with `--no-session`.
     pub session_file: Option<String>,
-    /// Its name, when it has one.
+    /// Name of the session, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
     /// Its working directory.
     pub cwd: String,
-    /// Is a run under way?
+    /// Whether a run is active.
     pub is_streaming: bool,
-    /// Messages in its conversation.
+    /// Number of messages in its conversation.
     pub message_count: usize,
-    /// True: it was put away because nobody used it; the next command to it opens it again. Absent otherwise.
+    /// True if it was evicted. The next command to it opens it again. Absent otherwise.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub evicted: bool,
 }
 
-/// Answer of `list_open_sessions`.
+/// Response to `list_open_sessions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpenSessions {
-    /// The first one first, then by handle.
+    /// The first session, then the others by handle.
     pub sessions: Vec<OpenSession>,
 }
 
-/// Answer of `get_commands`.
+/// Response to `get_commands`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Commands {
@@ -386,71 +386,71 @@ pub struct Commands {
     pub commands: Vec<Value>,
 }
 
-/// Answer of `complete_arguments`.
+/// Response to `complete_arguments`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Completions {
-    /// As the extension gives them: `{value, label, description?}` each.
+    /// Completions of the extension, each `{value, label, description?}`.
     pub items: Vec<Value>,
 }
 
-/// Answer of `get_shortcuts`.
+/// Response to `get_shortcuts`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Shortcuts {
-    /// In the order in which extensions were loaded; of two for the same keys the first counts.
+    /// In the order in which the extensions were loaded. If two have the same keys, the first applies.
     pub shortcuts: Vec<Shortcut>,
 }
 
-/// Keys that an extension wants to be told of.
+/// A keyboard shortcut of an extension.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Shortcut {
-    /// The keys as pi writes them: `ctrl+shift+p`.
+    /// The keys, such as `ctrl+shift+p`.
     pub shortcut: String,
-    /// What they do.
+    /// What the shortcut does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The extension's file.
     pub extension_path: String,
 }
 
-/// Answer of `set_todos`.
+/// Response to `set_todos`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Todos {
-    /// The list as it is now, with every id and status filled in.
+    /// The list with all ids and statuses filled in.
     pub todo_phases: Vec<TodoPhase>,
 }
 
-/// Answer of `get_context_usage`.
+/// Response to `get_context_usage`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContextUsageReply {
-    /// Absent when the model's window is not known.
+    /// Absent if the context window of the model is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ContextUsage>,
 }
 
-/// Answer of `set_permission_mode`.
+/// Response to `set_permission_mode`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionModeReply {
-    /// The mode that holds: the one asked for, or a stricter one that the project wants.
+    /// The resulting mode: the requested one, or a stricter one of the project settings.
     pub permission_mode: PermissionMode,
 }
 
-/// Answer of `get_project_trust` and `set_project_trust`.
+/// Response to `get_project_trust` and `set_project_trust`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectTrust {
-    /// The project: the session's working directory.
+    /// Directory of the project.
     pub cwd: String,
-    /// What holds for the session as it is loaded now.
+    /// Trust state of the loaded session.
     pub project_trust: TrustState,
 }
 

@@ -3,17 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which matches of a rule stop the answer; the others wait until the run would end.
+/// Which matches of a rule interrupt the answer. Other matches are reported at the end of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleInterrupt {
-    /// All.
+    /// All matches.
     #[default]
     Always,
-    /// Those in text and reasoning.
+    /// Matches in text and thinking.
     ProseOnly,
-    /// Those in arguments of tool calls.
+    /// Matches in arguments of tool calls.
     ToolOnly,
     /// None.
     Never,
@@ -33,14 +33,14 @@ impl RuleInterrupt {
     }
 }
 
-/// Where a rule comes from, in the words xcsh's clients know.
+/// Source of a rule, in the format of xcsh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSource {
     /// Id of the kind of configuration: `native`.
     pub provider: String,
-    /// The same for people.
+    /// Its name.
     pub provider_name: String,
     /// The file.
     pub path: String,
@@ -53,31 +53,31 @@ pub struct RuleSource {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
-    /// Its name: the file's, without the ending.
+    /// Its name: the file name without extension.
     pub name: String,
     /// The file.
     pub path: String,
-    /// What the model is told when the rule matches.
+    /// Text for the model when the rule matches.
     pub content: String,
-    /// Only calls about files that match one of these globs count; none means all.
+    /// Globs of files. If present, only calls about matching files are watched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub globs: Vec<String>,
-    /// Does it belong to every conversation, too? It is only reported.
+    /// Whether it applies to every conversation. Only reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub always_apply: Option<bool>,
-    /// What it is for, for people.
+    /// Description for users.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Regular expressions; one that matches is enough.
+    /// Regular expressions. One match is sufficient.
     pub condition: Vec<String>,
-    /// What is watched: `text`, `thinking`, `tool`, `toolcall`, a tool's name, each tool form with `(glob)` if wanted; none
-    /// means text and all tools.
+    /// What is watched: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with `(glob)`. Default:
+    /// text and all tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
-    /// In place of the setting `ttsr.interruptMode`.
+    /// Replaces the setting `ttsr.interruptMode`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt_mode: Option<RuleInterrupt>,
-    /// Where it comes from.
+    /// Its source.
     #[serde(rename = "_source")]
     pub source: RuleSource,
 }

@@ -5,14 +5,14 @@ use serde::{Deserialize, Serialize};
 use crate::model::{Model, ThinkingLevel};
 use crate::todo::TodoPhase;
 
-/// How many queued messages are taken at once.
+/// How many queued messages are delivered at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum QueueMode {
     /// All of them.
     #[serde(rename = "all")]
     All,
-    /// The oldest.
+    /// The oldest one.
     #[default]
     #[serde(rename = "one-at-a-time")]
     OneAtATime,
@@ -23,26 +23,26 @@ pub enum QueueMode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum InterruptMode {
-    /// As soon as a tool finishes; the others of the turn are cancelled.
+    /// After the current tool. The other tool calls of the turn are cancelled.
     Immediate,
-    /// When all tools of the turn are done.
+    /// After all tool calls of the turn.
     #[default]
     Wait,
 }
 
-/// Which tool calls may run without asking. Each mode is stricter than the one before.
+/// Which tool calls run without a question. Each mode is stricter than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PermissionMode {
-    /// All; rules are not looked at.
+    /// All calls run; rules are ignored.
     #[default]
     Off,
-    /// All but those that a rule refuses or wants asked.
+    /// All calls run except those that a rule denies or asks about.
     Auto,
-    /// Those that only read, and those that a rule allows; the user is asked about the others.
+    /// Calls that only read and calls that a rule allows run; the others are asked about.
     Ask,
-    /// Those that only read, and commands that a rule allows.
+    /// Calls that only read and commands that a rule allows run; the others are denied.
     ReadOnly,
 }
 
@@ -74,7 +74,7 @@ impl PermissionMode {
     }
 }
 
-/// What the commands and file tools of the model are confined to by the kernel. Each mode is stricter than the one before.
+/// What the kernel lets commands and file tools reach. Each mode is stricter than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -82,9 +82,9 @@ pub enum SandboxMode {
     /// Nothing.
     #[default]
     Off,
-    /// They write below the working directory and a temporary directory only.
+    /// Tools can write only to the working directory and a temporary directory.
     WorkspaceWrite,
-    /// They write below a temporary directory only.
+    /// Tools can write only to a temporary directory.
     ReadOnly,
 }
 
@@ -120,96 +120,96 @@ impl SandboxMode {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SandboxState {
-    /// What tools are confined to; never `off`.
+    /// The mode; never `off`.
     pub mode: SandboxMode,
-    /// May commands use the network?
+    /// Whether commands can use the network.
     pub network: bool,
 }
 
-/// How full the context is.
+/// Use of the context window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ContextUsage {
-    /// Tokens in use; null right after a compaction.
+    /// Tokens in use; null directly after a compaction.
     pub tokens: Option<u64>,
-    /// Tokens that fit.
+    /// Size of the context window in tokens.
     pub context_window: u64,
-    /// `tokens` in percent of `contextWindow`; null when `tokens` is.
+    /// `tokens` in percent of `contextWindow`; null if `tokens` is null.
     pub percent: Option<f64>,
 }
 
-/// Answer of `get_state`.
+/// Response to `get_state`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionState {
-    /// The current model; null when there is none.
+    /// The current model; null if there is none.
     pub model: Option<Model>,
     /// The current thinking level.
     pub thinking_level: ThinkingLevel,
-    /// Is a run under way? False during a retry wait, as in pi; see `isRetrying`.
+    /// Whether a run is active. False during a retry delay; see `isRetrying`.
     pub is_streaming: bool,
-    /// Is a compaction under way?
+    /// Whether a compaction is running.
     pub is_compacting: bool,
-    /// Is a failed run waiting to be tried again? The session is busy then, too.
+    /// Whether a retry delay is running. The session is busy then, too.
     pub is_retrying: bool,
     /// Same as `steeringMode`, for older clients.
     pub queue_mode: QueueMode,
-    /// How steering messages are taken.
+    /// How many steering messages are delivered at once.
     pub steering_mode: QueueMode,
-    /// How follow-up messages are taken.
+    /// How many follow-up messages are delivered at once.
     pub follow_up_mode: QueueMode,
-    /// When steering takes effect.
+    /// When a steering message takes effect.
     pub interrupt_mode: InterruptMode,
-    /// The session file, which may not exist yet; null without persistence.
+    /// Path of the session file, which may not exist yet; null with `--no-session`.
     pub session_file: Option<String>,
     /// Session id.
     pub session_id: String,
-    /// Name of the session, when it has one.
+    /// Name of the session, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_name: Option<String>,
-    /// Is automatic compaction on?
+    /// Whether automatic compaction is enabled.
     pub auto_compaction_enabled: bool,
-    /// Messages in the conversation.
+    /// Number of messages in the conversation.
     pub message_count: usize,
-    /// Messages that wait in both queues.
+    /// Number of messages in both queues.
     pub pending_message_count: usize,
     /// Same as `pendingMessageCount`, for xcsh and older clients.
     pub queued_message_count: usize,
     /// The todo list, for xcsh clients.
     pub todo_phases: Vec<TodoPhase>,
-    /// How full the context is, when that is known.
+    /// Use of the context window, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<ContextUsage>,
-    /// Which tool calls may run; absent when that is not limited (`off`).
+    /// Permission mode; absent if it is `off`.
     #[serde(default, skip_serializing_if = "PermissionMode::is_off")]
     pub permission_mode: PermissionMode,
-    /// Whether the project is trusted; absent when nothing of it is held back.
+    /// Trust state of the project; absent if everything of it is used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project_trust: Option<TrustState>,
-    /// The sandbox of tools; absent when there is none.
+    /// Sandbox of the tools; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxState>,
 }
 
-/// How far the project is trusted, and what it brings that does not count because of that.
+/// Trust state of a project, and its resources that are not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct TrustState {
-    /// Does everything count that the project brings?
+    /// Whether all resources of the project are used.
     pub trusted: bool,
-    /// Who says so: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`.
+    /// Source of the decision: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`.
     pub decided_by: String,
-    /// What the project brings that does not count.
+    /// Resources of the project that are not used.
     pub held_back: Vec<HeldBack>,
-    /// Has something else been decided since? It counts from the next session or reload on.
+    /// Whether another decision takes effect with the next session or reload.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
 }
 
-/// Something of a project that does not count.
+/// A resource of a project that is not used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HeldBack {
@@ -217,7 +217,7 @@ pub struct HeldBack {
     pub kind: String,
     /// The file or directory.
     pub path: String,
-    /// Of settings: the keys that do not count; absent when none of the file does.
+    /// For settings: the keys that are not used; absent if the whole file is not used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,
 }
@@ -239,7 +239,7 @@ pub struct TokenStats {
     pub total: u64,
 }
 
-/// What a session spent on one model.
+/// Tokens and cost of one model in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -248,7 +248,7 @@ pub struct ModelSpending {
     pub provider: String,
     /// Model id.
     pub model: String,
-    /// Answers of it; summaries do not count.
+    /// Number of answers, without summaries.
     pub answers: usize,
     /// Token sums.
     pub tokens: TokenStats,
@@ -257,13 +257,13 @@ pub struct ModelSpending {
     pub cost: f64,
 }
 
-/// Answer of `get_session_stats`. The counts, tokens and `cost` are those of the conversation as it is now, as in pi;
-/// `byModel` is about the whole file.
+/// Response to `get_session_stats`. Counts, tokens and `cost` describe the current conversation; `byModel` describes the
+/// whole session file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SessionStats {
-    /// The session file; null without persistence.
+    /// Path of the session file; null with `--no-session`.
     pub session_file: Option<String>,
     /// Session id.
     pub session_id: String,
@@ -271,7 +271,7 @@ pub struct SessionStats {
     pub user_messages: usize,
     /// Messages of role `assistant`.
     pub assistant_messages: usize,
-    /// Tool calls in them.
+    /// Number of tool calls.
     pub tool_calls: usize,
     /// Messages of role `toolResult`.
     pub tool_results: usize,
@@ -282,45 +282,45 @@ pub struct SessionStats {
     /// Cost in US dollars.
     #[serde(serialize_with = "crate::number::serialize")]
     pub cost: f64,
-    /// What the whole session file cost, on all branches, with what was compacted away and the summaries themselves, in the
-    /// order in which models were first used. Only when asked for.
+    /// Cost of the whole session file by model, including all branches, compacted messages and summaries, in the order of
+    /// first use. Only if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by_model: Option<Vec<ModelSpending>>,
-    /// How full the context is, when that is known.
+    /// Use of the context window, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_usage: Option<ContextUsage>,
 }
 
-/// Answer of `bash` (dialects.md 5, row 26).
+/// Response to `bash`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct BashResult {
-    /// Output, sanitised; its tail when truncated.
+    /// Output without control characters; only the end if it was truncated.
     pub output: String,
-    /// Absent when the command was killed.
+    /// Exit code; absent if the command was killed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Was it aborted?
+    /// Whether it was aborted.
     pub cancelled: bool,
-    /// Is `output` shorter than what it printed?
+    /// Whether `output` was truncated.
     pub truncated: bool,
-    /// Where the whole output is, when truncated.
+    /// Path of the whole output, if it was truncated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_output_path: Option<String>,
-    /// Lines and bytes; only told in the dialects that count them.
+    /// Lines and bytes; only in dialects that have them.
     #[serde(skip)]
     pub counts: Option<OutputCounts>,
 }
 
-/// How much a command printed, and how much of it is told.
+/// Size of the whole output and of the returned part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OutputCounts {
-    /// Lines that were printed.
+    /// Lines of the whole output.
     pub total_lines: u64,
-    /// Bytes that were printed, cleaned.
+    /// Bytes of the whole output, without control characters.
     pub total_bytes: u64,
     /// Lines in `output`.
     pub output_lines: u64,

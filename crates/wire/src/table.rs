@@ -1,5 +1,5 @@
-//! The command table: of every command its name, what it takes, what it answers and in which lane it runs. Parser, schema,
-//! TypeScript types and the reference page all come from these rows; there is no second list.
+//! The command table: name, group, parameters, response and lane of every command. Parser, schema, TypeScript types and
+//! the reference are generated from these rows; there is no second list.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -17,12 +17,12 @@ use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
 use crate::tool::ActiveToolsParams;
 
-/// How a command is scheduled (DESIGN.md, "The house").
+/// How a command is scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lane {
-    /// Overtakes everything: aborts, answers to dialogs and host tools.
+    /// Runs at once, before commands that wait: aborts, answers to dialogs and client tools.
     Control,
-    /// Starts in arrival order and runs beside the reader.
+    /// Starts in arrival order and runs concurrently with later commands.
     Task,
     /// Runs in arrival order.
     Ordered,
@@ -40,6 +40,81 @@ impl Lane {
     }
 }
 
+/// Groups of commands. The reference has one page for each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// Messages, queues and aborts.
+    Prompting,
+    /// Compaction, retries and shell commands.
+    Runs,
+    /// State, messages and statistics of the session.
+    State,
+    /// Session files, branches and open sessions.
+    Session,
+    /// Models, thinking levels and logins.
+    Models,
+    /// Tools, slash commands, files, permissions and project trust.
+    Tools,
+    /// Answers to dialogs. The group has no commands, only frames.
+    Dialogs,
+    /// Tools and URIs that the client provides.
+    Client,
+    /// MCP servers.
+    Mcp,
+    /// Negotiation and replay.
+    Connection,
+}
+
+impl Group {
+    /// All groups, in the order of the reference.
+    pub const ALL: [Self; 10] = [
+        Self::Prompting,
+        Self::Runs,
+        Self::State,
+        Self::Session,
+        Self::Models,
+        Self::Tools,
+        Self::Dialogs,
+        Self::Client,
+        Self::Mcp,
+        Self::Connection,
+    ];
+
+    /// Its name: the file name of its page.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Prompting => "prompting",
+            Self::Runs => "runs",
+            Self::State => "state",
+            Self::Session => "session",
+            Self::Models => "models",
+            Self::Tools => "tools",
+            Self::Dialogs => "dialogs",
+            Self::Client => "client",
+            Self::Mcp => "mcp",
+            Self::Connection => "connection",
+        }
+    }
+
+    /// The heading of its page.
+    #[must_use]
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Prompting => "Prompts and queues",
+            Self::Runs => "Compaction, retries, shell",
+            Self::State => "State and messages",
+            Self::Session => "Sessions and branches",
+            Self::Models => "Models and logins",
+            Self::Tools => "Tools, commands, permissions",
+            Self::Dialogs => "Dialogs",
+            Self::Client => "Client tools and URIs",
+            Self::Mcp => "MCP servers",
+            Self::Connection => "Connection",
+        }
+    }
+}
+
 /// A row of the table.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandSpec {
@@ -47,6 +122,8 @@ pub struct CommandSpec {
     pub name: &'static str,
     /// What it does, for the reference page.
     pub doc: &'static str,
+    /// The group of the reference in which it is described.
+    pub group: Group,
     /// How it is scheduled.
     pub lane: Lane,
     /// Schema of the parameters.
@@ -69,7 +146,7 @@ pub enum BadCommand {
 }
 
 macro_rules! commands {
-    ($( $(#[doc = $doc:literal])+ $variant:ident($params:ty) = $name:literal, $lane:ident -> $reply:ty; )+) => {
+    ($( $(#[doc = $doc:literal])+ $variant:ident($params:ty) = $name:literal, $group:ident, $lane:ident -> $reply:ty; )+) => {
         /// A command with its parameters.
         #[derive(Debug, Clone, PartialEq)]
         #[non_exhaustive]
@@ -82,6 +159,7 @@ macro_rules! commands {
             $( CommandSpec {
                 name: $name,
                 doc: concat!($($doc),+),
+                group: Group::$group,
                 lane: Lane::$lane,
                 #[cfg(feature = "schema")]
                 params: |generator| generator.subschema_for::<$params>(),
@@ -140,169 +218,176 @@ use crate::state::{BashResult, SessionState, SessionStats};
 use crate::tool::{ActiveTools, Tools};
 
 commands! {
-    /// Says something to the model and runs until it stops. The response comes before every event of the run and before any
-    /// network traffic.
-    Prompt(PromptParams) = "prompt", Task -> Accepted;
-    /// Queues a message that the model gets after the current turn.
-    Steer(MessageParams) = "steer", Ordered -> Accepted;
-    /// Queues a message that the model gets when it would stop.
-    FollowUp(MessageParams) = "follow_up", Ordered -> Accepted;
-    /// The older name of `steer`, from when there was one queue: what is left of a turn's tool calls is skipped.
-    QueueMessage(MessageParams) = "queue_message", Ordered -> Accepted;
-    /// Ends the run, a retry wait or a compaction. The response comes when all is quiet; queues are kept.
-    Abort(NoParams) = "abort", Control -> ();
-    /// Ends the run, then says something.
-    AbortAndPrompt(MessageParams) = "abort_and_prompt", Control -> Accepted;
-    /// Empties both queues and answers what was in them.
-    ClearQueue(NoParams) = "clear_queue", Ordered -> Queues;
-    /// The messages that wait in both queues, each with its id.
-    GetQueue(NoParams) = "get_queue", Ordered -> QueueItems;
-    /// Says something else in a message that waits. Refused when it does not wait any more.
-    EditQueued(EditQueuedParams) = "edit_queued", Ordered -> ();
-    /// Takes a message out of its queue. Refused when it does not wait any more.
-    RemoveQueued(RemoveQueuedParams) = "remove_queued", Ordered -> ();
-    /// Asks the model once more without a new message, after a run that died: the newest message is the user's, a tool's
-    /// result or an answer that failed. Refused when the last run ended properly.
-    Continue(NoParams) = "continue", Task -> Accepted;
-    /// Ends the run properly and starts an empty session in a file of its own.
-    NewSession(NewSessionParams) = "new_session", Task -> Cancelled;
-    /// The older name of `new_session`.
-    Reset(NoParams) = "reset", Task -> Cancelled;
-    /// The session's state.
-    GetState(NoParams) = "get_state", Ordered -> SessionState;
-    /// The conversation.
-    GetMessages(NoParams) = "get_messages", Ordered -> Messages;
-    /// Entries of the session file, all branches, in the order they were appended.
-    GetEntries(EntriesParams) = "get_entries", Ordered -> Entries;
-    /// Chooses the model. A run that is under way keeps its model.
-    SetModel(SetModelParams) = "set_model", Ordered -> crate::model::Model;
-    /// Goes on to the next model; null when there is no other.
-    CycleModel(NoParams) = "cycle_model", Ordered -> Option<CycledModel>;
-    /// Models with credentials.
-    GetAvailableModels(NoParams) = "get_available_models", Ordered -> Models;
-    /// Sets the thinking level, clamped to what the model offers.
-    SetThinkingLevel(ThinkingParams) = "set_thinking_level", Ordered -> ();
-    /// Goes on to the next thinking level; null when the model cannot reason.
-    CycleThinkingLevel(NoParams) = "cycle_thinking_level", Ordered -> Option<CycledThinking>;
-    /// Thinking levels of the current model.
-    GetAvailableThinkingLevels(NoParams) = "get_available_thinking_levels", Ordered -> ThinkingLevels;
-    /// How many steering messages are taken at once.
-    SetSteeringMode(QueueModeParams) = "set_steering_mode", Ordered -> ();
-    /// How many follow-up messages are taken at once.
-    SetFollowUpMode(QueueModeParams) = "set_follow_up_mode", Ordered -> ();
-    /// The older name of both: sets how many messages are taken at once from either queue.
-    SetQueueMode(QueueModeParams) = "set_queue_mode", Ordered -> ();
-    /// When steering takes effect. Read when a run starts.
-    SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Ordered -> ();
-    /// Ends the run, then puts a summary in the place of the older part of the conversation.
-    Compact(CompactParams) = "compact", Task -> crate::event::CompactionResult;
-    /// Switches automatic compaction on or off.
-    SetAutoCompaction(EnabledParams) = "set_auto_compaction", Ordered -> ();
-    /// Switches automatic retries on or off.
-    SetAutoRetry(EnabledParams) = "set_auto_retry", Ordered -> ();
-    /// Ends a retry wait; the run has then failed for good.
-    AbortRetry(NoParams) = "abort_retry", Control -> ();
-    /// Runs a shell command on the user's behalf; the model sees it with the next prompt.
-    Bash(BashParams) = "bash", Task -> BashResult;
-    /// Kills every running `bash` command.
-    AbortBash(NoParams) = "abort_bash", Control -> ();
-    /// Text of the newest answer.
-    GetLastAssistantText(NoParams) = "get_last_assistant_text", Ordered -> LastText;
-    /// Counts, tokens and cost of the conversation as it is now; what each model cost in the whole session, if wanted.
-    GetSessionStats(StatsParams) = "get_session_stats", Ordered -> SessionStats;
-    /// Writes the session as one page that needs no network. Nothing but an older export is ever overwritten.
-    ExportHtml(ExportParams) = "export_html", Task -> Exported;
-    /// Ends the run properly and goes on in another session file. A file that is missing becomes a new session.
-    SwitchSession(SwitchParams) = "switch_session", Task -> Cancelled;
-    /// Ends the run properly and goes on in a new session that holds what came before a user message.
-    Fork(ForkParams) = "fork", Task -> Forked;
-    /// The older name of `fork`. Takes `entryIndex` too.
-    Branch(BranchParams) = "branch", Task -> Forked;
-    /// Ends the run properly and goes to another entry of the session's tree, in the same file. The branch that is left can
-    /// be summarised first.
-    NavigateTree(NavigateParams) = "navigate_tree", Task -> Navigated;
-    /// Labels an entry, or removes its label.
-    SetEntryLabel(LabelParams) = "set_entry_label", Ordered -> ();
-    /// Ends the run properly and goes on in a copy of the current branch.
-    Clone(NoParams) = "clone", Task -> Cancelled;
-    /// User messages that `fork` takes, of all branches.
-    GetForkMessages(NoParams) = "get_fork_messages", Ordered -> ForkMessages;
-    /// The same for `branch`, with the index of each.
-    GetBranchMessages(NoParams) = "get_branch_messages", Ordered -> ForkMessages;
-    /// The session's tree of entries.
-    GetTree(NoParams) = "get_tree", Ordered -> SessionTree;
-    /// The same without what was said: of every entry where it belongs, its label and a few words.
-    GetSessionTree(NoParams) = "get_session_tree", Ordered -> SessionOutline;
-    /// Sessions on disk, newest first.
-    ListSessions(ListParams) = "list_sessions", Task -> Sessions;
-    /// Opens one more session in this process. Commands that name its handle as `session` go to it.
-    OpenSession(OpenSessionParams) = "open_session", Task -> OpenedSession;
-    /// Ends the run of the session that is named, properly, and closes it.
-    CloseSession(NoParams) = "close_session", Task -> ();
-    /// Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can be put back. Refused for
-    /// everything but sessions where this agent keeps them.
-    DeleteSession(DeleteSessionParams) = "delete_session", Task -> DeletedSession;
-    /// The sessions that are open in this process.
-    ListOpenSessions(NoParams) = "list_open_sessions", Ordered -> OpenSessions;
-    /// The directories in a directory, for somebody who chooses one to work in.
-    ListDirectory(DirectoryParams) = "list_directory", Task -> Directory;
-    /// Files and directories of the session's working directory that fit what somebody is typing; ignored files are left out.
-    /// A later query of the same client ends one that is under way.
-    FindFiles(FindFilesParams) = "find_files", Task -> FoundFiles;
-    /// Slash commands that a prompt may begin with.
-    GetCommands(NoParams) = "get_commands", Ordered -> Commands;
-    /// What may follow in the arguments of an extension's slash command.
-    CompleteArguments(CompleteParams) = "complete_arguments", Task -> Completions;
-    /// All tools, and which of them the model may call.
-    GetTools(NoParams) = "get_tools", Ordered -> Tools;
-    /// Chooses which tools the model may call, from its next request on.
-    SetActiveTools(ActiveToolsParams) = "set_active_tools", Ordered -> ActiveTools;
-    /// Reads again what files say about the session: settings, context files, skills, prompt templates, extensions. Refused
-    /// while a run is under way. Answered like `get_commands`, when the extensions are there.
-    ReloadResources(NoParams) = "reload_resources", Task -> Commands;
-    /// Keys that extensions want to be told of. A client that has keys may offer them.
-    GetShortcuts(NoParams) = "get_shortcuts", Ordered -> Shortcuts;
-    /// The user pressed keys of an extension. Answered when it has dealt with them; a failure is told as `extension_error`.
-    RunShortcut(ShortcutParams) = "run_shortcut", Task -> ();
-    /// How full the context is.
-    GetContextUsage(NoParams) = "get_context_usage", Ordered -> ContextUsageReply;
-    /// Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each object.
-    NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Ordered -> Negotiated;
-    /// Providers that people can log in to: the agent's own and those of extensions.
-    GetLoginProviders(NoParams) = "get_login_providers", Ordered -> LoginProviders;
-    /// Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer comes at the end.
-    Login(LoginParams) = "login", Task -> LoggedIn;
-    /// Puts another todo list in the place of the session's and answers it with every id and status filled in. It is kept
-    /// with the session.
-    SetTodos(TodosParams) = "set_todos", Ordered -> Todos;
-    /// Names the session.
-    SetSessionName(SessionNameParams) = "set_session_name", Ordered -> ();
-    /// Chooses which tool calls may run without asking, for this session. Answers what holds from now on: what the project's
-    /// settings forbid stays forbidden.
-    SetPermissionMode(PermissionModeParams) = "set_permission_mode", Ordered -> PermissionModeReply;
-    /// Whether the project is trusted, and what it brings that does not count because of that.
-    GetProjectTrust(NoParams) = "get_project_trust", Ordered -> ProjectTrust;
-    /// Decides whether the project is trusted, from the next session or reload on.
-    SetProjectTrust(ProjectTrustParams) = "set_project_trust", Ordered -> ProjectTrust;
-    /// What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits.
-    GetProtocol(NoParams) = "get_protocol", Ordered -> Protocol;
-    /// Agrees on the dialect and on what is sent on this connection. What it grants holds for everything after its answer.
-    Hello(Box<HelloParams>) = "hello", Ordered -> Welcome;
-    /// Sends the events after a number once more, or a snapshot of the session when they are gone or no number is given.
-    Replay(ReplayParams) = "replay", Ordered -> Replayed;
-    /// Lends the agent tools that the client carries out. They take the place of those lent before, from the next request to
-    /// the model on; calls that are open go on.
-    SetHostTools(HostToolsParams) = "set_host_tools", Ordered -> HostToolNames;
-    /// Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those set before.
-    SetHostUriSchemes(HostUriSchemesParams) = "set_host_uri_schemes", Ordered -> HostUriSchemes;
-    /// The session's MCP servers and how they are doing. They are started if they were not. From here on the session tells
-    /// `mcp_servers_change`.
-    GetMcpServers(NoParams) = "get_mcp_servers", Ordered -> McpServers;
-    /// Gives the session MCP servers besides those of files; of one name, these count. They take the place of those set
-    /// before, and stay when the session goes on in another file. Nothing changes unless all of them are as they must be.
-    SetMcpServers(McpServersParams) = "set_mcp_servers", Ordered -> McpServers;
-    /// Connects an MCP server anew, or all of them; answered before it is known what comes of it.
-    McpReconnect(McpReconnectParams) = "mcp_reconnect", Ordered -> ();
+    /// Send a user message and start a run. The response comes before every event of the run and before any network request.
+    /// While a run is active, `streamingBehavior` says whether the message is queued; without it the command fails.
+    Prompt(PromptParams) = "prompt", Prompting, Task -> Accepted;
+    /// Queue a steering message. The model receives it after the current turn.
+    Steer(MessageParams) = "steer", Prompting, Ordered -> Accepted;
+    /// Queue a follow-up message. The model receives it when it would otherwise stop.
+    FollowUp(MessageParams) = "follow_up", Prompting, Ordered -> Accepted;
+    /// Old name of `steer`, from versions with one queue. The remaining tool calls of the current turn are skipped.
+    QueueMessage(MessageParams) = "queue_message", Prompting, Ordered -> Accepted;
+    /// Stop the run, a retry delay or a compaction. The response comes when nothing is running any more. Queued messages are
+    /// kept.
+    Abort(NoParams) = "abort", Prompting, Control -> ();
+    /// Stop the run, then send a user message and start a new run.
+    AbortAndPrompt(MessageParams) = "abort_and_prompt", Prompting, Control -> Accepted;
+    /// Empty both queues and return their messages.
+    ClearQueue(NoParams) = "clear_queue", Prompting, Ordered -> Queues;
+    /// List the messages in both queues with their ids.
+    GetQueue(NoParams) = "get_queue", Prompting, Ordered -> QueueItems;
+    /// Replace the text of a queued message. Fails if the message is no longer queued.
+    EditQueued(EditQueuedParams) = "edit_queued", Prompting, Ordered -> ();
+    /// Remove a message from its queue. Fails if the message is no longer queued.
+    RemoveQueued(RemoveQueuedParams) = "remove_queued", Prompting, Ordered -> ();
+    /// Request another answer without a new message, after a run that failed. The last message must be a user message, a tool
+    /// result or a failed answer. Fails if the last run ended normally.
+    Continue(NoParams) = "continue", Prompting, Task -> Accepted;
+    /// Stop the run and start an empty session in a new file.
+    NewSession(NewSessionParams) = "new_session", Session, Task -> Cancelled;
+    /// Old name of `new_session`.
+    Reset(NoParams) = "reset", Session, Task -> Cancelled;
+    /// Return the state of the session: model, modes, queues, what is running.
+    GetState(NoParams) = "get_state", State, Ordered -> SessionState;
+    /// Return all messages of the current branch.
+    GetMessages(NoParams) = "get_messages", State, Ordered -> Messages;
+    /// Return the entries of the session file, of all branches, in the order in which they were appended.
+    GetEntries(EntriesParams) = "get_entries", State, Ordered -> Entries;
+    /// Select the model. An active run keeps its model.
+    SetModel(SetModelParams) = "set_model", Models, Ordered -> crate::model::Model;
+    /// Select the next model of the list. Returns null if there is no other model.
+    CycleModel(NoParams) = "cycle_model", Models, Ordered -> Option<CycledModel>;
+    /// List the models for which credentials exist.
+    GetAvailableModels(NoParams) = "get_available_models", Models, Ordered -> Models;
+    /// Set the thinking level. A level that the model does not offer is replaced by the nearest one.
+    SetThinkingLevel(ThinkingParams) = "set_thinking_level", Models, Ordered -> ();
+    /// Select the next thinking level. Returns null if the model does not support thinking.
+    CycleThinkingLevel(NoParams) = "cycle_thinking_level", Models, Ordered -> Option<CycledThinking>;
+    /// List the thinking levels of the current model.
+    GetAvailableThinkingLevels(NoParams) = "get_available_thinking_levels", Models, Ordered -> ThinkingLevels;
+    /// Set how many steering messages are delivered at once.
+    SetSteeringMode(QueueModeParams) = "set_steering_mode", Prompting, Ordered -> ();
+    /// Set how many follow-up messages are delivered at once.
+    SetFollowUpMode(QueueModeParams) = "set_follow_up_mode", Prompting, Ordered -> ();
+    /// Old name of `set_steering_mode` and `set_follow_up_mode`: sets both.
+    SetQueueMode(QueueModeParams) = "set_queue_mode", Prompting, Ordered -> ();
+    /// Set when a steering message takes effect. The mode is read at the start of a run.
+    SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Prompting, Ordered -> ();
+    /// Stop the run and replace the older part of the conversation by a summary.
+    Compact(CompactParams) = "compact", Runs, Task -> crate::event::CompactionResult;
+    /// Enable or disable automatic compaction.
+    SetAutoCompaction(EnabledParams) = "set_auto_compaction", Runs, Ordered -> ();
+    /// Enable or disable automatic retries.
+    SetAutoRetry(EnabledParams) = "set_auto_retry", Runs, Ordered -> ();
+    /// Cancel a retry delay. The run then ends as failed.
+    AbortRetry(NoParams) = "abort_retry", Runs, Control -> ();
+    /// Run a shell command for the user. The model receives command and output with the next prompt.
+    Bash(BashParams) = "bash", Runs, Task -> BashResult;
+    /// Kill all running `bash` commands.
+    AbortBash(NoParams) = "abort_bash", Runs, Control -> ();
+    /// Return the text of the last answer.
+    GetLastAssistantText(NoParams) = "get_last_assistant_text", State, Ordered -> LastText;
+    /// Return message counts, tokens and cost of the conversation; with `byModel` also the cost of each model in the whole
+    /// session.
+    GetSessionStats(StatsParams) = "get_session_stats", State, Ordered -> SessionStats;
+    /// Write the session as one HTML page that needs no network. Only an earlier export is overwritten.
+    ExportHtml(ExportParams) = "export_html", Session, Task -> Exported;
+    /// Stop the run and continue in another session file. A file that does not exist becomes a new session.
+    SwitchSession(SwitchParams) = "switch_session", Session, Task -> Cancelled;
+    /// Stop the run and continue in a new session that contains everything before a user message.
+    Fork(ForkParams) = "fork", Session, Task -> Forked;
+    /// Old name of `fork`. Also accepts `entryIndex`.
+    Branch(BranchParams) = "branch", Session, Task -> Forked;
+    /// Stop the run and move to another entry of the session tree, in the same file. The abandoned branch can be summarised
+    /// first.
+    NavigateTree(NavigateParams) = "navigate_tree", Session, Task -> Navigated;
+    /// Set or remove the label of an entry.
+    SetEntryLabel(LabelParams) = "set_entry_label", Session, Ordered -> ();
+    /// Stop the run and continue in a new session that is a copy of the current branch.
+    Clone(NoParams) = "clone", Session, Task -> Cancelled;
+    /// List the user messages that `fork` accepts, of all branches.
+    GetForkMessages(NoParams) = "get_fork_messages", Session, Ordered -> ForkMessages;
+    /// List the user messages that `branch` accepts, of all branches, with their index.
+    GetBranchMessages(NoParams) = "get_branch_messages", Session, Ordered -> ForkMessages;
+    /// Return the tree of entries of the session.
+    GetTree(NoParams) = "get_tree", Session, Ordered -> SessionTree;
+    /// Return the tree of entries without message contents: position, label and a short preview of each entry.
+    GetSessionTree(NoParams) = "get_session_tree", Session, Ordered -> SessionOutline;
+    /// List the session files on disk, most recent first.
+    ListSessions(ListParams) = "list_sessions", Session, Task -> Sessions;
+    /// Open another session in this process. Commands with its handle in `session` go to it.
+    OpenSession(OpenSessionParams) = "open_session", Session, Task -> OpenedSession;
+    /// Stop the run of the session named in `session` and close the session.
+    CloseSession(NoParams) = "close_session", Session, Task -> ();
+    /// Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only files in the session
+    /// directory can be deleted.
+    DeleteSession(DeleteSessionParams) = "delete_session", Session, Task -> DeletedSession;
+    /// List the sessions that are open in this process.
+    ListOpenSessions(NoParams) = "list_open_sessions", Session, Ordered -> OpenSessions;
+    /// List the subdirectories of a directory, for a directory picker.
+    ListDirectory(DirectoryParams) = "list_directory", Tools, Task -> Directory;
+    /// Find files and directories below the working directory that match a partial name. Ignored files are left out. A later
+    /// query of the same client cancels an earlier one.
+    FindFiles(FindFilesParams) = "find_files", Tools, Task -> FoundFiles;
+    /// List the slash commands that a prompt can begin with.
+    GetCommands(NoParams) = "get_commands", Tools, Ordered -> Commands;
+    /// Return completions for the arguments of a slash command of an extension.
+    CompleteArguments(CompleteParams) = "complete_arguments", Tools, Task -> Completions;
+    /// List all tools and which of them the model can call.
+    GetTools(NoParams) = "get_tools", Tools, Ordered -> Tools;
+    /// Set which tools the model can call, starting with its next request.
+    SetActiveTools(ActiveToolsParams) = "set_active_tools", Tools, Ordered -> ActiveTools;
+    /// Read settings, context files, skills, prompt templates and extensions again. Fails while a run is active. Returns the
+    /// same as `get_commands`, after the extensions have loaded.
+    ReloadResources(NoParams) = "reload_resources", Tools, Task -> Commands;
+    /// List the keyboard shortcuts that extensions have registered. A client with a keyboard can offer them.
+    GetShortcuts(NoParams) = "get_shortcuts", Tools, Ordered -> Shortcuts;
+    /// Run a keyboard shortcut of an extension. The response comes when its handler has finished. A failure is reported as
+    /// `extension_error`.
+    RunShortcut(ShortcutParams) = "run_shortcut", Tools, Task -> ();
+    /// Return how many tokens of the context window are used.
+    GetContextUsage(NoParams) = "get_context_usage", State, Ordered -> ContextUsageReply;
+    /// Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each object.
+    NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Connection, Ordered -> Negotiated;
+    /// List the providers that support a login: built-in ones and those of extensions.
+    GetLoginProviders(NoParams) = "get_login_providers", Models, Ordered -> LoginProviders;
+    /// Log in to a provider. Pages to open and questions are sent as `extension_ui_request`. The response comes when the
+    /// login has ended.
+    Login(LoginParams) = "login", Models, Task -> LoggedIn;
+    /// Replace the todo list of the session. Returns the list with all ids and statuses filled in. The list is stored with
+    /// the session.
+    SetTodos(TodosParams) = "set_todos", State, Ordered -> Todos;
+    /// Set the name of the session.
+    SetSessionName(SessionNameParams) = "set_session_name", Session, Ordered -> ();
+    /// Set which tool calls run without a question, for this session. Returns the resulting mode. Calls that the project
+    /// settings deny stay denied.
+    SetPermissionMode(PermissionModeParams) = "set_permission_mode", Tools, Ordered -> PermissionModeReply;
+    /// Return whether the project is trusted, and which of its resources are not used because it is not.
+    GetProjectTrust(NoParams) = "get_project_trust", Tools, Ordered -> ProjectTrust;
+    /// Set whether the project is trusted. The change takes effect with the next session or `reload_resources`.
+    SetProjectTrust(ProjectTrustParams) = "set_project_trust", Tools, Ordered -> ProjectTrust;
+    /// Return versions, dialect, commands with their lanes, events, capabilities and limits.
+    GetProtocol(NoParams) = "get_protocol", Connection, Ordered -> Protocol;
+    /// Negotiate the dialect and the options of this connection. They apply to everything after the response.
+    Hello(Box<HelloParams>) = "hello", Connection, Ordered -> Welcome;
+    /// Send the events after a sequence number again. If they are no longer stored, or without a number, return a snapshot of
+    /// the session.
+    Replay(ReplayParams) = "replay", Connection, Ordered -> Replayed;
+    /// Register tools that the client runs. They replace the tools registered before, starting with the next request to the
+    /// model. Calls that are running continue.
+    SetHostTools(HostToolsParams) = "set_host_tools", Client, Ordered -> HostToolNames;
+    /// Register URI schemes that the client serves to the tools `read` and `write`. They replace the schemes registered
+    /// before.
+    SetHostUriSchemes(HostUriSchemesParams) = "set_host_uri_schemes", Client, Ordered -> HostUriSchemes;
+    /// List the MCP servers of the session and their status. Servers that are not running are started. After this command the
+    /// session sends `mcp_servers_change`.
+    GetMcpServers(NoParams) = "get_mcp_servers", Mcp, Ordered -> McpServers;
+    /// Configure MCP servers for this session, in addition to those of configuration files. A server here replaces one of the
+    /// same name there. The list replaces the one set before and is kept when the session continues in another file. If one
+    /// server is invalid, nothing changes.
+    SetMcpServers(McpServersParams) = "set_mcp_servers", Mcp, Ordered -> McpServers;
+    /// Reconnect one MCP server, or all of them. The response comes before the connection is established.
+    McpReconnect(McpReconnectParams) = "mcp_reconnect", Mcp, Ordered -> ();
 }
 
 /// What is read of a line before its type is known.

@@ -2,19 +2,19 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far an item has come.
+/// Status of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum TodoStatus {
-    /// Nobody works on it.
+    /// Not started.
     #[default]
     Pending,
-    /// It is being worked on.
+    /// In progress.
     InProgress,
-    /// It is done.
+    /// Completed.
     Completed,
-    /// It will not be done.
+    /// Abandoned.
     Abandoned,
 }
 
@@ -46,25 +46,25 @@ impl TodoStatus {
     }
 }
 
-/// A thing to do.
+/// A todo item.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TodoItem {
     /// Id, unique in the list.
     pub id: String,
-    /// What is to be done.
+    /// The task.
     pub content: String,
-    /// How far it has come.
+    /// Its status.
     pub status: TodoStatus,
-    /// Remarks.
+    /// Notes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// What one has to know while working on it.
+    /// Details for working on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
 }
 
-/// Items that belong together.
+/// A phase with its items.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TodoPhase {
@@ -72,51 +72,51 @@ pub struct TodoPhase {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// Its items, in the order they are to be done.
+    /// Its items in order.
     pub tasks: Vec<TodoItem>,
 }
 
-/// A thing to do as a client gives it: what may be left out is filled in.
+/// A todo item from a client. Absent fields are filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewTodo {
-    /// What is to be done.
+    /// The task.
     pub content: String,
-    /// Id, unique in the list; `task-N` when it is left out.
+    /// Id, unique in the list. Default: `task-N`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// How far it has come; `pending` when it is left out.
+    /// Its status. Default: `pending`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<TodoStatus>,
-    /// Remarks.
+    /// Notes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
-    /// What one has to know while working on it.
+    /// Details for working on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,
 }
 
-/// Items that belong together, as a client gives them.
+/// A phase from a client.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NewTodoPhase {
     /// Its name.
     pub name: String,
-    /// Id, unique in the list; `phase-N` when it is left out.
+    /// Id, unique in the list. Default: `phase-N`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// Its items, in the order they are to be done.
+    /// Its items in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tasks: Vec<NewTodo>,
 }
 
-/// An item that is still open, as `todo_reminder` shows it.
+/// An open item in `todo_reminder`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OpenTodo {
     /// Its id.
     pub id: String,
-    /// What is to be done.
+    /// The task.
     pub content: String,
     /// `pending` or `in_progress`.
     pub status: TodoStatus,

@@ -5,14 +5,14 @@ use serde_json::Value;
 
 use crate::content::{UserBlock, joined_text};
 
-/// What a model is told of a tool.
+/// Definition of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
     /// Name, unique among the active tools.
     pub name: String,
-    /// What it does, for the model.
+    /// Description for the model.
     pub description: String,
     /// JSON Schema of the arguments; always an object schema.
     pub parameters: Value,
@@ -21,14 +21,14 @@ pub struct ToolSpec {
     pub prefers_strict: bool,
 }
 
-/// Answer of `get_tools` (web.md 1.5).
+/// Response to `get_tools`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Tools {
-    /// Names of those that the model may call.
+    /// Names of the tools that the model can call.
     pub active_tool_names: Vec<String>,
-    /// All of them, whoever brings them.
+    /// All tools, including those of clients, extensions and MCP servers.
     pub all_tools: Vec<ToolSpec>,
 }
 
@@ -37,22 +37,22 @@ pub struct Tools {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActiveToolsParams {
-    /// Names of the tools that the model may call from its next request on. Those that nobody brings, or that the command
-    /// line forbids, are passed over.
+    /// Names of the tools that the model can call, starting with its next request. Unknown tools and tools that the
+    /// command line excludes are ignored.
     #[serde(alias = "tool_names")]
     pub tool_names: Vec<String>,
 }
 
-/// Answer of `set_active_tools`.
+/// Response to `set_active_tools`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ActiveTools {
-    /// Names of those that the model may call.
+    /// Names of the tools that the model can call.
     pub active_tool_names: Vec<String>,
 }
 
-/// What a tool gave back, or how far it has come (`partialResult`).
+/// Result of a tool, or its progress (`partialResult`).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -60,10 +60,10 @@ pub struct ToolResult {
     /// What the model sees.
     #[serde(default)]
     pub content: Vec<UserBlock>,
-    /// What only clients see; its shape belongs to the tool. Absent when there is none, `{}` for errors (behaviour.md 2.9).
+    /// Data for clients. Its format depends on the tool. `{}` for errors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
-    /// True asks the loop not to call the model again when every result of the batch says so (pi-core.md 1.3).
+    /// True ends the run after this turn if all results of the turn have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminate: Option<bool>,
 }

@@ -4,33 +4,33 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a frame is about.
+/// Method of a dialog or notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum UiMethod {
-    /// Choose one of several. Answered with `value`.
+    /// Choose one option. The answer contains `value`.
     Select,
-    /// Yes or no. Answered with `confirmed`.
+    /// Yes or no. The answer contains `confirmed`.
     Confirm,
-    /// A line of text. Answered with `value`.
+    /// Enter a line of text. The answer contains `value`.
     Input,
-    /// A longer text. Answered with `value`.
+    /// Edit a longer text. The answer contains `value`.
     Editor,
-    /// The question in `targetId` is over; no answer is wanted any more.
+    /// Cancels the dialog in `targetId`. An answer is no longer needed.
     Cancel,
-    /// Something to be shown for a moment.
+    /// Show a message.
     Notify,
-    /// A text for the status line.
+    /// Set a text of the status line.
     SetStatus,
-    /// Lines beside the editor.
+    /// Set lines beside the editor.
     SetWidget,
-    /// A title for the window.
+    /// Set the window title.
     SetTitle,
-    /// A text for the editor.
+    /// Set the text of the editor.
     #[serde(rename = "set_editor_text")]
     SetEditorText,
-    /// A page to be opened in a browser.
+    /// Open a page in a browser.
     #[serde(rename = "open_url")]
     OpenUrl,
 }
@@ -126,20 +126,20 @@ impl UiMethods {
     }
 }
 
-/// How a notification is meant.
+/// Severity of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum NotifyType {
-    /// For information.
+    /// Information.
     Info,
-    /// Something looks wrong.
+    /// Warning.
     Warning,
-    /// Something went wrong.
+    /// Error.
     Error,
 }
 
-/// Where a widget stands.
+/// Position of a widget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -150,53 +150,53 @@ pub enum WidgetPlacement {
     BelowEditor,
 }
 
-/// A frame to the person in front of the client. Each method has its own members; what is not there is left out.
+/// A dialog or notification for the user. Each method has its own fields; the others are absent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UiRequest {
-    /// Unique; the answer carries it.
+    /// Unique id, for the answer.
     pub id: String,
-    /// What is wanted. `select`, `confirm`, `input` and `editor` want an answer.
+    /// The method. `select`, `confirm`, `input` and `editor` need an answer.
     pub method: UiMethod,
-    /// What is asked; the text of `setTitle`.
+    /// Title of the dialog; the text of `setTitle`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// `select`: what there is to choose from.
+    /// `select`: the options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub options: Option<Vec<String>>,
-    /// `confirm`: the question in full. `notify`: what is to be shown.
+    /// `confirm`: the question. `notify`: the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// `input`: shown while nothing is typed.
+    /// `input`: placeholder text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placeholder: Option<String>,
-    /// `editor`: the text to begin with.
+    /// `editor`: the initial text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefill: Option<String>,
-    /// Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say waits as long
-    /// as `get_protocol` says.
+    /// Milliseconds until the dialog times out and returns its default; 0 means never. If absent, the timeout in
+    /// `get_protocol` applies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
-    /// `cancel`: id of the question.
+    /// `cancel`: id of the dialog.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_id: Option<String>,
-    /// `notify`: how it is meant.
+    /// `notify`: the severity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notify_type: Option<NotifyType>,
-    /// `setStatus`: which of the texts in the status line.
+    /// `setStatus`: key of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_key: Option<String>,
-    /// `setStatus`: the text; absent takes it away.
+    /// `setStatus`: the text; if absent, the text is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_text: Option<String>,
-    /// `setWidget`: which widget.
+    /// `setWidget`: key of the widget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub widget_key: Option<String>,
-    /// `setWidget`: its lines; absent takes it away.
+    /// `setWidget`: its lines; if absent, the widget is removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub widget_lines: Option<Vec<String>>,
-    /// `setWidget`: where it stands.
+    /// `setWidget`: its position.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub widget_placement: Option<WidgetPlacement>,
     /// `set_editor_text`: the text.
@@ -205,10 +205,10 @@ pub struct UiRequest {
     /// `open_url`: the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// `open_url`: a shorter way to the page.
+    /// `open_url`: a shorter address of the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub launch_url: Option<String>,
-    /// `open_url`: what to do there.
+    /// `open_url`: instructions for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
@@ -241,27 +241,27 @@ impl UiRequest {
     }
 }
 
-/// The answer to a question: `extension_ui_response`, `hook_ui_response` for older clients. Members of the wrong type count as
-/// absent, and an answer without the member that its question wants counts as cancelled.
+/// The answer to a dialog. Older clients call it `hook_ui_response`. Fields of the wrong type count as absent. An answer
+/// without the field that the method needs counts as cancelled.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UiResponse {
-    /// The `id` of the question.
+    /// The `id` of the dialog.
     pub id: String,
-    /// `select`, `input`, `editor`: what was chosen or typed.
+    /// `select`, `input`, `editor`: the chosen option or the text.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub value: Value,
-    /// `confirm`: yes or no.
+    /// `confirm`: the answer.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub confirmed: Value,
-    /// True: there is no answer.
+    /// True if the user cancelled the dialog.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub cancelled: Value,
-    /// True together with `cancelled`: the client gave up waiting.
+    /// True, together with `cancelled`, if the client timed out.
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub timed_out: Value,

@@ -43,9 +43,9 @@ pub struct Usage {
     pub cache_read: u64,
     /// Input tokens written to the cache.
     pub cache_write: u64,
-    /// What the provider says is the sum; 0 when it says nothing.
+    /// Total according to the provider; 0 if it reports none.
     pub total_tokens: u64,
-    /// What it costs.
+    /// The cost.
     pub cost: Cost,
     /// Output tokens spent on reasoning, part of `output`, when the provider says (pi-1.5-delta.md 3).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +53,7 @@ pub struct Usage {
     /// Tokens written to the cache for an hour, part of `cacheWrite`.
     #[serde(rename = "cacheWrite1h", skip_serializing_if = "Option::is_none")]
     pub cache_write_1h: Option<u64>,
-    /// Members this version does not know.
+    /// Unknown fields.
     #[serde(flatten, skip_serializing_if = "Extra::is_empty")]
     #[cfg_attr(feature = "schema", schemars(skip))]
     pub extra: Extra,

@@ -1,4 +1,4 @@
-"""An extension in Python: no package, no library, only lines of JSON (protocol/EXTENSIONS.md).
+"""An extension in Python: no package, no library, only lines of JSON (docs/reference/extension-protocol.md).
 
 It brings a tool that reports progress, can be cancelled and asks the user a question, and a slash command.
 The main thread reads lines; whatever takes time runs in a thread of its own, so that a ping or a cancel is

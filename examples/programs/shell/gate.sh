@@ -2,7 +2,7 @@
 # A permission gate in a shell script: no jq, no library. It lets every tool call through but those of bash that
 # mention "rm -rf" or "sudo".
 #
-# What makes this possible: each line begins with its members in the order that protocol/EXTENSIONS.md shows, so that
+# What makes this possible: each line begins with its members in the order that docs/reference/extension-protocol.md shows, so that
 # the shell's own patterns find the type, the id and the name. The arguments come last; looking for a word anywhere in
 # the line errs on the safe side.
 

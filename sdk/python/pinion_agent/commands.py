@@ -25,8 +25,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Says something to the model and runs until it stops. The response comes before every event of
-        the run and before any network traffic.
+        """Send a user message and start a run. The response comes before every event of the run and before
+        any network request. While a run is active, `streamingBehavior` says whether the message is
+        queued; without it the command fails.
         """
         return await self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior}, timeout)
 
@@ -37,7 +38,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Queues a message that the model gets after the current turn."""
+        """Queue a steering message. The model receives it after the current turn."""
         return await self.call("steer", {"message": message, "images": images}, timeout)
 
     async def follow_up(
@@ -47,7 +48,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Queues a message that the model gets when it would stop."""
+        """Queue a follow-up message. The model receives it when it would otherwise stop."""
         return await self.call("follow_up", {"message": message, "images": images}, timeout)
 
     async def queue_message(
@@ -57,8 +58,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """The older name of `steer`, from when there was one queue: what is left of a turn's tool calls is
-        skipped.
+        """Old name of `steer`, from versions with one queue. The remaining tool calls of the current turn
+        are skipped.
         """
         return await self.call("queue_message", {"message": message, "images": images}, timeout)
 
@@ -67,8 +68,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Ends the run, a retry wait or a compaction. The response comes when all is quiet; queues are
-        kept.
+        """Stop the run, a retry delay or a compaction. The response comes when nothing is running any
+        more. Queued messages are kept.
         """
         return await self.call("abort", {}, timeout)
 
@@ -79,7 +80,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Ends the run, then says something."""
+        """Stop the run, then send a user message and start a new run."""
         return await self.call("abort_and_prompt", {"message": message, "images": images}, timeout)
 
     async def clear_queue(
@@ -87,7 +88,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Queues:
-        """Empties both queues and answers what was in them."""
+        """Empty both queues and return their messages."""
         return await self.call("clear_queue", {}, timeout)
 
     async def get_queue(
@@ -95,7 +96,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> QueueItems:
-        """The messages that wait in both queues, each with its id."""
+        """List the messages in both queues with their ids."""
         return await self.call("get_queue", {}, timeout)
 
     async def edit_queued(
@@ -105,7 +106,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Says something else in a message that waits. Refused when it does not wait any more."""
+        """Replace the text of a queued message. Fails if the message is no longer queued."""
         return await self.call("edit_queued", {"queuedId": queued_id, "message": message}, timeout)
 
     async def remove_queued(
@@ -114,7 +115,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Takes a message out of its queue. Refused when it does not wait any more."""
+        """Remove a message from its queue. Fails if the message is no longer queued."""
         return await self.call("remove_queued", {"queuedId": queued_id}, timeout)
 
     async def continue_(
@@ -122,8 +123,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Asks the model once more without a new message, after a run that died: the newest message is the
-        user's, a tool's result or an answer that failed. Refused when the last run ended properly.
+        """Request another answer without a new message, after a run that failed. The last message must be
+        a user message, a tool result or a failed answer. Fails if the last run ended normally.
         """
         return await self.call("continue", {}, timeout)
 
@@ -134,7 +135,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """Ends the run properly and starts an empty session in a file of its own."""
+        """Stop the run and start an empty session in a new file."""
         return await self.call("new_session", {"parentSession": parent_session, "cwd": cwd}, timeout)
 
     async def reset(
@@ -142,7 +143,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """The older name of `new_session`."""
+        """Old name of `new_session`."""
         return await self.call("reset", {}, timeout)
 
     async def get_state(
@@ -150,7 +151,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionState:
-        """The session's state."""
+        """Return the state of the session: model, modes, queues, what is running."""
         return await self.call("get_state", {}, timeout)
 
     async def get_messages(
@@ -158,7 +159,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Messages:
-        """The conversation."""
+        """Return all messages of the current branch."""
         return await self.call("get_messages", {}, timeout)
 
     async def get_entries(
@@ -167,7 +168,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Entries:
-        """Entries of the session file, all branches, in the order they were appended."""
+        """Return the entries of the session file, of all branches, in the order in which they were
+        appended.
+        """
         return await self.call("get_entries", {"since": since}, timeout)
 
     async def set_model(
@@ -177,7 +180,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Model:
-        """Chooses the model. A run that is under way keeps its model."""
+        """Select the model. An active run keeps its model."""
         return await self.call("set_model", {"provider": provider, "modelId": model_id}, timeout)
 
     async def cycle_model(
@@ -185,7 +188,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Union[CycledModel, None]:
-        """Goes on to the next model; null when there is no other."""
+        """Select the next model of the list. Returns null if there is no other model."""
         return await self.call("cycle_model", {}, timeout)
 
     async def get_available_models(
@@ -193,7 +196,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Models:
-        """Models with credentials."""
+        """List the models for which credentials exist."""
         return await self.call("get_available_models", {}, timeout)
 
     async def set_thinking_level(
@@ -202,7 +205,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Sets the thinking level, clamped to what the model offers."""
+        """Set the thinking level. A level that the model does not offer is replaced by the nearest one."""
         return await self.call("set_thinking_level", {"level": level}, timeout)
 
     async def cycle_thinking_level(
@@ -210,7 +213,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Union[CycledThinking, None]:
-        """Goes on to the next thinking level; null when the model cannot reason."""
+        """Select the next thinking level. Returns null if the model does not support thinking."""
         return await self.call("cycle_thinking_level", {}, timeout)
 
     async def get_available_thinking_levels(
@@ -218,7 +221,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> ThinkingLevels:
-        """Thinking levels of the current model."""
+        """List the thinking levels of the current model."""
         return await self.call("get_available_thinking_levels", {}, timeout)
 
     async def set_steering_mode(
@@ -227,7 +230,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """How many steering messages are taken at once."""
+        """Set how many steering messages are delivered at once."""
         return await self.call("set_steering_mode", {"mode": mode}, timeout)
 
     async def set_follow_up_mode(
@@ -236,7 +239,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """How many follow-up messages are taken at once."""
+        """Set how many follow-up messages are delivered at once."""
         return await self.call("set_follow_up_mode", {"mode": mode}, timeout)
 
     async def set_queue_mode(
@@ -245,7 +248,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """The older name of both: sets how many messages are taken at once from either queue."""
+        """Old name of `set_steering_mode` and `set_follow_up_mode`: sets both."""
         return await self.call("set_queue_mode", {"mode": mode}, timeout)
 
     async def set_interrupt_mode(
@@ -254,7 +257,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """When steering takes effect. Read when a run starts."""
+        """Set when a steering message takes effect. The mode is read at the start of a run."""
         return await self.call("set_interrupt_mode", {"mode": mode}, timeout)
 
     async def compact(
@@ -263,7 +266,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> CompactionResult:
-        """Ends the run, then puts a summary in the place of the older part of the conversation."""
+        """Stop the run and replace the older part of the conversation by a summary."""
         return await self.call("compact", {"customInstructions": custom_instructions}, timeout)
 
     async def set_auto_compaction(
@@ -272,7 +275,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Switches automatic compaction on or off."""
+        """Enable or disable automatic compaction."""
         return await self.call("set_auto_compaction", {"enabled": enabled}, timeout)
 
     async def set_auto_retry(
@@ -281,7 +284,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Switches automatic retries on or off."""
+        """Enable or disable automatic retries."""
         return await self.call("set_auto_retry", {"enabled": enabled}, timeout)
 
     async def abort_retry(
@@ -289,7 +292,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Ends a retry wait; the run has then failed for good."""
+        """Cancel a retry delay. The run then ends as failed."""
         return await self.call("abort_retry", {}, timeout)
 
     async def bash(
@@ -299,7 +302,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> BashResult:
-        """Runs a shell command on the user's behalf; the model sees it with the next prompt."""
+        """Run a shell command for the user. The model receives command and output with the next prompt."""
         return await self.call("bash", {"command": command, "excludeFromContext": exclude_from_context}, timeout)
 
     async def abort_bash(
@@ -307,7 +310,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Kills every running `bash` command."""
+        """Kill all running `bash` commands."""
         return await self.call("abort_bash", {}, timeout)
 
     async def get_last_assistant_text(
@@ -315,7 +318,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> LastText:
-        """Text of the newest answer."""
+        """Return the text of the last answer."""
         return await self.call("get_last_assistant_text", {}, timeout)
 
     async def get_session_stats(
@@ -324,8 +327,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionStats:
-        """Counts, tokens and cost of the conversation as it is now; what each model cost in the whole
-        session, if wanted.
+        """Return message counts, tokens and cost of the conversation; with `byModel` also the cost of each
+        model in the whole session.
         """
         return await self.call("get_session_stats", {"byModel": by_model}, timeout)
 
@@ -335,9 +338,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Exported:
-        """Writes the session as one page that needs no network. Nothing but an older export is ever
-        overwritten.
-        """
+        """Write the session as one HTML page that needs no network. Only an earlier export is overwritten."""
         return await self.call("export_html", {"outputPath": output_path}, timeout)
 
     async def switch_session(
@@ -346,7 +347,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """Ends the run properly and goes on in another session file. A file that is missing becomes a new
+        """Stop the run and continue in another session file. A file that does not exist becomes a new
         session.
         """
         return await self.call("switch_session", {"sessionPath": session_path}, timeout)
@@ -357,7 +358,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Forked:
-        """Ends the run properly and goes on in a new session that holds what came before a user message."""
+        """Stop the run and continue in a new session that contains everything before a user message."""
         return await self.call("fork", {"entryId": entry_id}, timeout)
 
     async def branch(
@@ -367,7 +368,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Forked:
-        """The older name of `fork`. Takes `entryIndex` too."""
+        """Old name of `fork`. Also accepts `entryIndex`."""
         return await self.call("branch", {"entryId": entry_id, "entryIndex": entry_index}, timeout)
 
     async def navigate_tree(
@@ -380,8 +381,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Navigated:
-        """Ends the run properly and goes to another entry of the session's tree, in the same file. The
-        branch that is left can be summarised first.
+        """Stop the run and move to another entry of the session tree, in the same file. The abandoned
+        branch can be summarised first.
         """
         return await self.call("navigate_tree", {"targetId": target_id, "summarize": summarize, "customInstructions": custom_instructions, "replaceInstructions": replace_instructions, "label": label}, timeout)
 
@@ -392,7 +393,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Labels an entry, or removes its label."""
+        """Set or remove the label of an entry."""
         return await self.call("set_entry_label", {"targetId": target_id, "label": label}, timeout)
 
     async def clone(
@@ -400,7 +401,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """Ends the run properly and goes on in a copy of the current branch."""
+        """Stop the run and continue in a new session that is a copy of the current branch."""
         return await self.call("clone", {}, timeout)
 
     async def get_fork_messages(
@@ -408,7 +409,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> ForkMessages:
-        """User messages that `fork` takes, of all branches."""
+        """List the user messages that `fork` accepts, of all branches."""
         return await self.call("get_fork_messages", {}, timeout)
 
     async def get_branch_messages(
@@ -416,7 +417,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> ForkMessages:
-        """The same for `branch`, with the index of each."""
+        """List the user messages that `branch` accepts, of all branches, with their index."""
         return await self.call("get_branch_messages", {}, timeout)
 
     async def get_tree(
@@ -424,7 +425,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionTree:
-        """The session's tree of entries."""
+        """Return the tree of entries of the session."""
         return await self.call("get_tree", {}, timeout)
 
     async def get_session_tree(
@@ -432,7 +433,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionOutline:
-        """The same without what was said: of every entry where it belongs, its label and a few words."""
+        """Return the tree of entries without message contents: position, label and a short preview of each
+        entry.
+        """
         return await self.call("get_session_tree", {}, timeout)
 
     async def list_sessions(
@@ -442,7 +445,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Sessions:
-        """Sessions on disk, newest first."""
+        """List the session files on disk, most recent first."""
         return await self.call("list_sessions", {"scope": scope, "texts": texts}, timeout)
 
     async def open_session(
@@ -452,7 +455,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> OpenedSession:
-        """Opens one more session in this process. Commands that name its handle as `session` go to it."""
+        """Open another session in this process. Commands with its handle in `session` go to it."""
         return await self.call("open_session", {"sessionPath": session_path, "cwd": cwd}, timeout)
 
     async def close_session(
@@ -460,7 +463,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Ends the run of the session that is named, properly, and closes it."""
+        """Stop the run of the session named in `session` and close the session."""
         return await self.call("close_session", {}, timeout)
 
     async def delete_session(
@@ -469,8 +472,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> DeletedSession:
-        """Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can
-        be put back. Refused for everything but sessions where this agent keeps them.
+        """Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only
+        files in the session directory can be deleted.
         """
         return await self.call("delete_session", {"sessionPath": session_path}, timeout)
 
@@ -479,7 +482,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> OpenSessions:
-        """The sessions that are open in this process."""
+        """List the sessions that are open in this process."""
         return await self.call("list_open_sessions", {}, timeout)
 
     async def list_directory(
@@ -488,7 +491,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Directory:
-        """The directories in a directory, for somebody who chooses one to work in."""
+        """List the subdirectories of a directory, for a directory picker."""
         return await self.call("list_directory", {"path": path}, timeout)
 
     async def find_files(
@@ -498,8 +501,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> FoundFiles:
-        """Files and directories of the session's working directory that fit what somebody is typing;
-        ignored files are left out. A later query of the same client ends one that is under way.
+        """Find files and directories below the working directory that match a partial name. Ignored files
+        are left out. A later query of the same client cancels an earlier one.
         """
         return await self.call("find_files", {"query": query, "limit": limit}, timeout)
 
@@ -508,7 +511,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Commands:
-        """Slash commands that a prompt may begin with."""
+        """List the slash commands that a prompt can begin with."""
         return await self.call("get_commands", {}, timeout)
 
     async def complete_arguments(
@@ -518,7 +521,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Completions:
-        """What may follow in the arguments of an extension's slash command."""
+        """Return completions for the arguments of a slash command of an extension."""
         return await self.call("complete_arguments", {"name": name, "prefix": prefix}, timeout)
 
     async def get_tools(
@@ -526,7 +529,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Tools:
-        """All tools, and which of them the model may call."""
+        """List all tools and which of them the model can call."""
         return await self.call("get_tools", {}, timeout)
 
     async def set_active_tools(
@@ -535,7 +538,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> ActiveTools:
-        """Chooses which tools the model may call, from its next request on."""
+        """Set which tools the model can call, starting with its next request."""
         return await self.call("set_active_tools", {"toolNames": tool_names}, timeout)
 
     async def reload_resources(
@@ -543,9 +546,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Commands:
-        """Reads again what files say about the session: settings, context files, skills, prompt templates,
-        extensions. Refused while a run is under way. Answered like `get_commands`, when the extensions
-        are there.
+        """Read settings, context files, skills, prompt templates and extensions again. Fails while a run
+        is active. Returns the same as `get_commands`, after the extensions have loaded.
         """
         return await self.call("reload_resources", {}, timeout)
 
@@ -554,7 +556,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Shortcuts:
-        """Keys that extensions want to be told of. A client that has keys may offer them."""
+        """List the keyboard shortcuts that extensions have registered. A client with a keyboard can offer
+        them.
+        """
         return await self.call("get_shortcuts", {}, timeout)
 
     async def run_shortcut(
@@ -563,8 +567,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """The user pressed keys of an extension. Answered when it has dealt with them; a failure is told
-        as `extension_error`.
+        """Run a keyboard shortcut of an extension. The response comes when its handler has finished. A
+        failure is reported as `extension_error`.
         """
         return await self.call("run_shortcut", {"shortcut": shortcut}, timeout)
 
@@ -573,7 +577,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> ContextUsageReply:
-        """How full the context is."""
+        """Return how many tokens of the context window are used."""
         return await self.call("get_context_usage", {}, timeout)
 
     async def negotiate_protocol(
@@ -582,7 +586,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Negotiated:
-        """Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each
+        """Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each
         object.
         """
         return await self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
@@ -592,7 +596,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> LoginProviders:
-        """Providers that people can log in to: the agent's own and those of extensions."""
+        """List the providers that support a login: built-in ones and those of extensions."""
         return await self.call("get_login_providers", {}, timeout)
 
     async def login(
@@ -601,8 +605,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> LoggedIn:
-        """Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer
-        comes at the end.
+        """Log in to a provider. Pages to open and questions are sent as `extension_ui_request`. The
+        response comes when the login has ended.
         """
         return await self.call("login", {"providerId": provider_id}, timeout)
 
@@ -612,8 +616,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Todos:
-        """Puts another todo list in the place of the session's and answers it with every id and status
-        filled in. It is kept with the session.
+        """Replace the todo list of the session. Returns the list with all ids and statuses filled in. The
+        list is stored with the session.
         """
         return await self.call("set_todos", {"phases": phases}, timeout)
 
@@ -623,7 +627,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Names the session."""
+        """Set the name of the session."""
         return await self.call("set_session_name", {"name": name}, timeout)
 
     async def set_permission_mode(
@@ -632,8 +636,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> PermissionModeReply:
-        """Chooses which tool calls may run without asking, for this session. Answers what holds from now
-        on: what the project's settings forbid stays forbidden.
+        """Set which tool calls run without a question, for this session. Returns the resulting mode. Calls
+        that the project settings deny stay denied.
         """
         return await self.call("set_permission_mode", {"mode": mode}, timeout)
 
@@ -642,7 +646,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> ProjectTrust:
-        """Whether the project is trusted, and what it brings that does not count because of that."""
+        """Return whether the project is trusted, and which of its resources are not used because it is
+        not.
+        """
         return await self.call("get_project_trust", {}, timeout)
 
     async def set_project_trust(
@@ -652,7 +658,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> ProjectTrust:
-        """Decides whether the project is trusted, from the next session or reload on."""
+        """Set whether the project is trusted. The change takes effect with the next session or
+        `reload_resources`.
+        """
         return await self.call("set_project_trust", {"trusted": trusted, "remember": remember}, timeout)
 
     async def get_protocol(
@@ -660,9 +668,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Protocol:
-        """What the agent speaks: versions, dialect, commands with their lanes, events, capabilities,
-        limits.
-        """
+        """Return versions, dialect, commands with their lanes, events, capabilities and limits."""
         return await self.call("get_protocol", {}, timeout)
 
     async def hello(
@@ -677,8 +683,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Welcome:
-        """Agrees on the dialect and on what is sent on this connection. What it grants holds for
-        everything after its answer.
+        """Negotiate the dialect and the options of this connection. They apply to everything after the
+        response.
         """
         return await self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions, "ui": ui}, timeout)
 
@@ -689,8 +695,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> Replayed:
-        """Sends the events after a number once more, or a snapshot of the session when they are gone or no
-        number is given.
+        """Send the events after a sequence number again. If they are no longer stored, or without a
+        number, return a snapshot of the session.
         """
         return await self.call("replay", {"after": after, "instance": instance}, timeout)
 
@@ -700,8 +706,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> HostToolNames:
-        """Lends the agent tools that the client carries out. They take the place of those lent before,
-        from the next request to the model on; calls that are open go on.
+        """Register tools that the client runs. They replace the tools registered before, starting with the
+        next request to the model. Calls that are running continue.
         """
         return await self.call("set_host_tools", {"tools": tools}, timeout)
 
@@ -711,8 +717,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> HostUriSchemes:
-        """Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those
-        set before.
+        """Register URI schemes that the client serves to the tools `read` and `write`. They replace the
+        schemes registered before.
         """
         return await self.call("set_host_uri_schemes", {"schemes": schemes}, timeout)
 
@@ -721,8 +727,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> McpServers:
-        """The session's MCP servers and how they are doing. They are started if they were not. From here
-        on the session tells `mcp_servers_change`.
+        """List the MCP servers of the session and their status. Servers that are not running are started.
+        After this command the session sends `mcp_servers_change`.
         """
         return await self.call("get_mcp_servers", {}, timeout)
 
@@ -732,9 +738,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> McpServers:
-        """Gives the session MCP servers besides those of files; of one name, these count. They take the
-        place of those set before, and stay when the session goes on in another file. Nothing changes
-        unless all of them are as they must be.
+        """Configure MCP servers for this session, in addition to those of configuration files. A server
+        here replaces one of the same name there. The list replaces the one set before and is kept when
+        the session continues in another file. If one server is invalid, nothing changes.
         """
         return await self.call("set_mcp_servers", {"mcpServers": mcp_servers}, timeout)
 
@@ -744,7 +750,9 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Connects an MCP server anew, or all of them; answered before it is known what comes of it."""
+        """Reconnect one MCP server, or all of them. The response comes before the connection is
+        established.
+        """
         return await self.call("mcp_reconnect", {"server": server}, timeout)
 
 
@@ -765,8 +773,9 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Says something to the model and runs until it stops. The response comes before every event of
-        the run and before any network traffic.
+        """Send a user message and start a run. The response comes before every event of the run and before
+        any network request. While a run is active, `streamingBehavior` says whether the message is
+        queued; without it the command fails.
         """
         return self.call("prompt", {"message": message, "images": images, "attachments": attachments, "streamingBehavior": streaming_behavior}, timeout)
 
@@ -777,7 +786,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Queues a message that the model gets after the current turn."""
+        """Queue a steering message. The model receives it after the current turn."""
         return self.call("steer", {"message": message, "images": images}, timeout)
 
     def follow_up(
@@ -787,7 +796,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Queues a message that the model gets when it would stop."""
+        """Queue a follow-up message. The model receives it when it would otherwise stop."""
         return self.call("follow_up", {"message": message, "images": images}, timeout)
 
     def queue_message(
@@ -797,8 +806,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """The older name of `steer`, from when there was one queue: what is left of a turn's tool calls is
-        skipped.
+        """Old name of `steer`, from versions with one queue. The remaining tool calls of the current turn
+        are skipped.
         """
         return self.call("queue_message", {"message": message, "images": images}, timeout)
 
@@ -807,8 +816,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Ends the run, a retry wait or a compaction. The response comes when all is quiet; queues are
-        kept.
+        """Stop the run, a retry delay or a compaction. The response comes when nothing is running any
+        more. Queued messages are kept.
         """
         return self.call("abort", {}, timeout)
 
@@ -819,7 +828,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Ends the run, then says something."""
+        """Stop the run, then send a user message and start a new run."""
         return self.call("abort_and_prompt", {"message": message, "images": images}, timeout)
 
     def clear_queue(
@@ -827,7 +836,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Queues:
-        """Empties both queues and answers what was in them."""
+        """Empty both queues and return their messages."""
         return self.call("clear_queue", {}, timeout)
 
     def get_queue(
@@ -835,7 +844,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> QueueItems:
-        """The messages that wait in both queues, each with its id."""
+        """List the messages in both queues with their ids."""
         return self.call("get_queue", {}, timeout)
 
     def edit_queued(
@@ -845,7 +854,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Says something else in a message that waits. Refused when it does not wait any more."""
+        """Replace the text of a queued message. Fails if the message is no longer queued."""
         return self.call("edit_queued", {"queuedId": queued_id, "message": message}, timeout)
 
     def remove_queued(
@@ -854,7 +863,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Takes a message out of its queue. Refused when it does not wait any more."""
+        """Remove a message from its queue. Fails if the message is no longer queued."""
         return self.call("remove_queued", {"queuedId": queued_id}, timeout)
 
     def continue_(
@@ -862,8 +871,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
-        """Asks the model once more without a new message, after a run that died: the newest message is the
-        user's, a tool's result or an answer that failed. Refused when the last run ended properly.
+        """Request another answer without a new message, after a run that failed. The last message must be
+        a user message, a tool result or a failed answer. Fails if the last run ended normally.
         """
         return self.call("continue", {}, timeout)
 
@@ -874,7 +883,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """Ends the run properly and starts an empty session in a file of its own."""
+        """Stop the run and start an empty session in a new file."""
         return self.call("new_session", {"parentSession": parent_session, "cwd": cwd}, timeout)
 
     def reset(
@@ -882,7 +891,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """The older name of `new_session`."""
+        """Old name of `new_session`."""
         return self.call("reset", {}, timeout)
 
     def get_state(
@@ -890,7 +899,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionState:
-        """The session's state."""
+        """Return the state of the session: model, modes, queues, what is running."""
         return self.call("get_state", {}, timeout)
 
     def get_messages(
@@ -898,7 +907,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Messages:
-        """The conversation."""
+        """Return all messages of the current branch."""
         return self.call("get_messages", {}, timeout)
 
     def get_entries(
@@ -907,7 +916,9 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Entries:
-        """Entries of the session file, all branches, in the order they were appended."""
+        """Return the entries of the session file, of all branches, in the order in which they were
+        appended.
+        """
         return self.call("get_entries", {"since": since}, timeout)
 
     def set_model(
@@ -917,7 +928,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Model:
-        """Chooses the model. A run that is under way keeps its model."""
+        """Select the model. An active run keeps its model."""
         return self.call("set_model", {"provider": provider, "modelId": model_id}, timeout)
 
     def cycle_model(
@@ -925,7 +936,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Union[CycledModel, None]:
-        """Goes on to the next model; null when there is no other."""
+        """Select the next model of the list. Returns null if there is no other model."""
         return self.call("cycle_model", {}, timeout)
 
     def get_available_models(
@@ -933,7 +944,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Models:
-        """Models with credentials."""
+        """List the models for which credentials exist."""
         return self.call("get_available_models", {}, timeout)
 
     def set_thinking_level(
@@ -942,7 +953,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Sets the thinking level, clamped to what the model offers."""
+        """Set the thinking level. A level that the model does not offer is replaced by the nearest one."""
         return self.call("set_thinking_level", {"level": level}, timeout)
 
     def cycle_thinking_level(
@@ -950,7 +961,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Union[CycledThinking, None]:
-        """Goes on to the next thinking level; null when the model cannot reason."""
+        """Select the next thinking level. Returns null if the model does not support thinking."""
         return self.call("cycle_thinking_level", {}, timeout)
 
     def get_available_thinking_levels(
@@ -958,7 +969,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> ThinkingLevels:
-        """Thinking levels of the current model."""
+        """List the thinking levels of the current model."""
         return self.call("get_available_thinking_levels", {}, timeout)
 
     def set_steering_mode(
@@ -967,7 +978,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """How many steering messages are taken at once."""
+        """Set how many steering messages are delivered at once."""
         return self.call("set_steering_mode", {"mode": mode}, timeout)
 
     def set_follow_up_mode(
@@ -976,7 +987,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """How many follow-up messages are taken at once."""
+        """Set how many follow-up messages are delivered at once."""
         return self.call("set_follow_up_mode", {"mode": mode}, timeout)
 
     def set_queue_mode(
@@ -985,7 +996,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """The older name of both: sets how many messages are taken at once from either queue."""
+        """Old name of `set_steering_mode` and `set_follow_up_mode`: sets both."""
         return self.call("set_queue_mode", {"mode": mode}, timeout)
 
     def set_interrupt_mode(
@@ -994,7 +1005,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """When steering takes effect. Read when a run starts."""
+        """Set when a steering message takes effect. The mode is read at the start of a run."""
         return self.call("set_interrupt_mode", {"mode": mode}, timeout)
 
     def compact(
@@ -1003,7 +1014,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> CompactionResult:
-        """Ends the run, then puts a summary in the place of the older part of the conversation."""
+        """Stop the run and replace the older part of the conversation by a summary."""
         return self.call("compact", {"customInstructions": custom_instructions}, timeout)
 
     def set_auto_compaction(
@@ -1012,7 +1023,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Switches automatic compaction on or off."""
+        """Enable or disable automatic compaction."""
         return self.call("set_auto_compaction", {"enabled": enabled}, timeout)
 
     def set_auto_retry(
@@ -1021,7 +1032,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Switches automatic retries on or off."""
+        """Enable or disable automatic retries."""
         return self.call("set_auto_retry", {"enabled": enabled}, timeout)
 
     def abort_retry(
@@ -1029,7 +1040,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Ends a retry wait; the run has then failed for good."""
+        """Cancel a retry delay. The run then ends as failed."""
         return self.call("abort_retry", {}, timeout)
 
     def bash(
@@ -1039,7 +1050,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> BashResult:
-        """Runs a shell command on the user's behalf; the model sees it with the next prompt."""
+        """Run a shell command for the user. The model receives command and output with the next prompt."""
         return self.call("bash", {"command": command, "excludeFromContext": exclude_from_context}, timeout)
 
     def abort_bash(
@@ -1047,7 +1058,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Kills every running `bash` command."""
+        """Kill all running `bash` commands."""
         return self.call("abort_bash", {}, timeout)
 
     def get_last_assistant_text(
@@ -1055,7 +1066,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> LastText:
-        """Text of the newest answer."""
+        """Return the text of the last answer."""
         return self.call("get_last_assistant_text", {}, timeout)
 
     def get_session_stats(
@@ -1064,8 +1075,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionStats:
-        """Counts, tokens and cost of the conversation as it is now; what each model cost in the whole
-        session, if wanted.
+        """Return message counts, tokens and cost of the conversation; with `byModel` also the cost of each
+        model in the whole session.
         """
         return self.call("get_session_stats", {"byModel": by_model}, timeout)
 
@@ -1075,9 +1086,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Exported:
-        """Writes the session as one page that needs no network. Nothing but an older export is ever
-        overwritten.
-        """
+        """Write the session as one HTML page that needs no network. Only an earlier export is overwritten."""
         return self.call("export_html", {"outputPath": output_path}, timeout)
 
     def switch_session(
@@ -1086,7 +1095,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """Ends the run properly and goes on in another session file. A file that is missing becomes a new
+        """Stop the run and continue in another session file. A file that does not exist becomes a new
         session.
         """
         return self.call("switch_session", {"sessionPath": session_path}, timeout)
@@ -1097,7 +1106,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Forked:
-        """Ends the run properly and goes on in a new session that holds what came before a user message."""
+        """Stop the run and continue in a new session that contains everything before a user message."""
         return self.call("fork", {"entryId": entry_id}, timeout)
 
     def branch(
@@ -1107,7 +1116,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Forked:
-        """The older name of `fork`. Takes `entryIndex` too."""
+        """Old name of `fork`. Also accepts `entryIndex`."""
         return self.call("branch", {"entryId": entry_id, "entryIndex": entry_index}, timeout)
 
     def navigate_tree(
@@ -1120,8 +1129,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Navigated:
-        """Ends the run properly and goes to another entry of the session's tree, in the same file. The
-        branch that is left can be summarised first.
+        """Stop the run and move to another entry of the session tree, in the same file. The abandoned
+        branch can be summarised first.
         """
         return self.call("navigate_tree", {"targetId": target_id, "summarize": summarize, "customInstructions": custom_instructions, "replaceInstructions": replace_instructions, "label": label}, timeout)
 
@@ -1132,7 +1141,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Labels an entry, or removes its label."""
+        """Set or remove the label of an entry."""
         return self.call("set_entry_label", {"targetId": target_id, "label": label}, timeout)
 
     def clone(
@@ -1140,7 +1149,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
-        """Ends the run properly and goes on in a copy of the current branch."""
+        """Stop the run and continue in a new session that is a copy of the current branch."""
         return self.call("clone", {}, timeout)
 
     def get_fork_messages(
@@ -1148,7 +1157,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> ForkMessages:
-        """User messages that `fork` takes, of all branches."""
+        """List the user messages that `fork` accepts, of all branches."""
         return self.call("get_fork_messages", {}, timeout)
 
     def get_branch_messages(
@@ -1156,7 +1165,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> ForkMessages:
-        """The same for `branch`, with the index of each."""
+        """List the user messages that `branch` accepts, of all branches, with their index."""
         return self.call("get_branch_messages", {}, timeout)
 
     def get_tree(
@@ -1164,7 +1173,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionTree:
-        """The session's tree of entries."""
+        """Return the tree of entries of the session."""
         return self.call("get_tree", {}, timeout)
 
     def get_session_tree(
@@ -1172,7 +1181,9 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionOutline:
-        """The same without what was said: of every entry where it belongs, its label and a few words."""
+        """Return the tree of entries without message contents: position, label and a short preview of each
+        entry.
+        """
         return self.call("get_session_tree", {}, timeout)
 
     def list_sessions(
@@ -1182,7 +1193,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Sessions:
-        """Sessions on disk, newest first."""
+        """List the session files on disk, most recent first."""
         return self.call("list_sessions", {"scope": scope, "texts": texts}, timeout)
 
     def open_session(
@@ -1192,7 +1203,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> OpenedSession:
-        """Opens one more session in this process. Commands that name its handle as `session` go to it."""
+        """Open another session in this process. Commands with its handle in `session` go to it."""
         return self.call("open_session", {"sessionPath": session_path, "cwd": cwd}, timeout)
 
     def close_session(
@@ -1200,7 +1211,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Ends the run of the session that is named, properly, and closes it."""
+        """Stop the run of the session named in `session` and close the session."""
         return self.call("close_session", {}, timeout)
 
     def delete_session(
@@ -1209,8 +1220,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> DeletedSession:
-        """Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can
-        be put back. Refused for everything but sessions where this agent keeps them.
+        """Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only
+        files in the session directory can be deleted.
         """
         return self.call("delete_session", {"sessionPath": session_path}, timeout)
 
@@ -1219,7 +1230,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> OpenSessions:
-        """The sessions that are open in this process."""
+        """List the sessions that are open in this process."""
         return self.call("list_open_sessions", {}, timeout)
 
     def list_directory(
@@ -1228,7 +1239,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Directory:
-        """The directories in a directory, for somebody who chooses one to work in."""
+        """List the subdirectories of a directory, for a directory picker."""
         return self.call("list_directory", {"path": path}, timeout)
 
     def find_files(
@@ -1238,8 +1249,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> FoundFiles:
-        """Files and directories of the session's working directory that fit what somebody is typing;
-        ignored files are left out. A later query of the same client ends one that is under way.
+        """Find files and directories below the working directory that match a partial name. Ignored files
+        are left out. A later query of the same client cancels an earlier one.
         """
         return self.call("find_files", {"query": query, "limit": limit}, timeout)
 
@@ -1248,7 +1259,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Commands:
-        """Slash commands that a prompt may begin with."""
+        """List the slash commands that a prompt can begin with."""
         return self.call("get_commands", {}, timeout)
 
     def complete_arguments(
@@ -1258,7 +1269,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Completions:
-        """What may follow in the arguments of an extension's slash command."""
+        """Return completions for the arguments of a slash command of an extension."""
         return self.call("complete_arguments", {"name": name, "prefix": prefix}, timeout)
 
     def get_tools(
@@ -1266,7 +1277,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Tools:
-        """All tools, and which of them the model may call."""
+        """List all tools and which of them the model can call."""
         return self.call("get_tools", {}, timeout)
 
     def set_active_tools(
@@ -1275,7 +1286,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> ActiveTools:
-        """Chooses which tools the model may call, from its next request on."""
+        """Set which tools the model can call, starting with its next request."""
         return self.call("set_active_tools", {"toolNames": tool_names}, timeout)
 
     def reload_resources(
@@ -1283,9 +1294,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Commands:
-        """Reads again what files say about the session: settings, context files, skills, prompt templates,
-        extensions. Refused while a run is under way. Answered like `get_commands`, when the extensions
-        are there.
+        """Read settings, context files, skills, prompt templates and extensions again. Fails while a run
+        is active. Returns the same as `get_commands`, after the extensions have loaded.
         """
         return self.call("reload_resources", {}, timeout)
 
@@ -1294,7 +1304,9 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Shortcuts:
-        """Keys that extensions want to be told of. A client that has keys may offer them."""
+        """List the keyboard shortcuts that extensions have registered. A client with a keyboard can offer
+        them.
+        """
         return self.call("get_shortcuts", {}, timeout)
 
     def run_shortcut(
@@ -1303,8 +1315,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """The user pressed keys of an extension. Answered when it has dealt with them; a failure is told
-        as `extension_error`.
+        """Run a keyboard shortcut of an extension. The response comes when its handler has finished. A
+        failure is reported as `extension_error`.
         """
         return self.call("run_shortcut", {"shortcut": shortcut}, timeout)
 
@@ -1313,7 +1325,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> ContextUsageReply:
-        """How full the context is."""
+        """Return how many tokens of the context window are used."""
         return self.call("get_context_usage", {}, timeout)
 
     def negotiate_protocol(
@@ -1322,7 +1334,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Negotiated:
-        """Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each
+        """Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each
         object.
         """
         return self.call("negotiate_protocol", {"protocolVersion": protocol_version}, timeout)
@@ -1332,7 +1344,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> LoginProviders:
-        """Providers that people can log in to: the agent's own and those of extensions."""
+        """List the providers that support a login: built-in ones and those of extensions."""
         return self.call("get_login_providers", {}, timeout)
 
     def login(
@@ -1341,8 +1353,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> LoggedIn:
-        """Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer
-        comes at the end.
+        """Log in to a provider. Pages to open and questions are sent as `extension_ui_request`. The
+        response comes when the login has ended.
         """
         return self.call("login", {"providerId": provider_id}, timeout)
 
@@ -1352,8 +1364,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Todos:
-        """Puts another todo list in the place of the session's and answers it with every id and status
-        filled in. It is kept with the session.
+        """Replace the todo list of the session. Returns the list with all ids and statuses filled in. The
+        list is stored with the session.
         """
         return self.call("set_todos", {"phases": phases}, timeout)
 
@@ -1363,7 +1375,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Names the session."""
+        """Set the name of the session."""
         return self.call("set_session_name", {"name": name}, timeout)
 
     def set_permission_mode(
@@ -1372,8 +1384,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> PermissionModeReply:
-        """Chooses which tool calls may run without asking, for this session. Answers what holds from now
-        on: what the project's settings forbid stays forbidden.
+        """Set which tool calls run without a question, for this session. Returns the resulting mode. Calls
+        that the project settings deny stay denied.
         """
         return self.call("set_permission_mode", {"mode": mode}, timeout)
 
@@ -1382,7 +1394,9 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> ProjectTrust:
-        """Whether the project is trusted, and what it brings that does not count because of that."""
+        """Return whether the project is trusted, and which of its resources are not used because it is
+        not.
+        """
         return self.call("get_project_trust", {}, timeout)
 
     def set_project_trust(
@@ -1392,7 +1406,9 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> ProjectTrust:
-        """Decides whether the project is trusted, from the next session or reload on."""
+        """Set whether the project is trusted. The change takes effect with the next session or
+        `reload_resources`.
+        """
         return self.call("set_project_trust", {"trusted": trusted, "remember": remember}, timeout)
 
     def get_protocol(
@@ -1400,9 +1416,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Protocol:
-        """What the agent speaks: versions, dialect, commands with their lanes, events, capabilities,
-        limits.
-        """
+        """Return versions, dialect, commands with their lanes, events, capabilities and limits."""
         return self.call("get_protocol", {}, timeout)
 
     def hello(
@@ -1417,8 +1431,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Welcome:
-        """Agrees on the dialect and on what is sent on this connection. What it grants holds for
-        everything after its answer.
+        """Negotiate the dialect and the options of this connection. They apply to everything after the
+        response.
         """
         return self.call("hello", {"dialect": dialect, "events": events, "deltas": deltas, "sequence": sequence, "heartbeat": heartbeat, "sessions": sessions, "ui": ui}, timeout)
 
@@ -1429,8 +1443,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> Replayed:
-        """Sends the events after a number once more, or a snapshot of the session when they are gone or no
-        number is given.
+        """Send the events after a sequence number again. If they are no longer stored, or without a
+        number, return a snapshot of the session.
         """
         return self.call("replay", {"after": after, "instance": instance}, timeout)
 
@@ -1440,8 +1454,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> HostToolNames:
-        """Lends the agent tools that the client carries out. They take the place of those lent before,
-        from the next request to the model on; calls that are open go on.
+        """Register tools that the client runs. They replace the tools registered before, starting with the
+        next request to the model. Calls that are running continue.
         """
         return self.call("set_host_tools", {"tools": tools}, timeout)
 
@@ -1451,8 +1465,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> HostUriSchemes:
-        """Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those
-        set before.
+        """Register URI schemes that the client serves to the tools `read` and `write`. They replace the
+        schemes registered before.
         """
         return self.call("set_host_uri_schemes", {"schemes": schemes}, timeout)
 
@@ -1461,8 +1475,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> McpServers:
-        """The session's MCP servers and how they are doing. They are started if they were not. From here
-        on the session tells `mcp_servers_change`.
+        """List the MCP servers of the session and their status. Servers that are not running are started.
+        After this command the session sends `mcp_servers_change`.
         """
         return self.call("get_mcp_servers", {}, timeout)
 
@@ -1472,9 +1486,9 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> McpServers:
-        """Gives the session MCP servers besides those of files; of one name, these count. They take the
-        place of those set before, and stay when the session goes on in another file. Nothing changes
-        unless all of them are as they must be.
+        """Configure MCP servers for this session, in addition to those of configuration files. A server
+        here replaces one of the same name there. The list replaces the one set before and is kept when
+        the session continues in another file. If one server is invalid, nothing changes.
         """
         return self.call("set_mcp_servers", {"mcpServers": mcp_servers}, timeout)
 
@@ -1484,5 +1498,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> None:
-        """Connects an MCP server anew, or all of them; answered before it is known what comes of it."""
+        """Reconnect one MCP server, or all of them. The response comes before the connection is
+        established.
+        """
         return self.call("mcp_reconnect", {"server": server}, timeout)

@@ -15,25 +15,25 @@ Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent"
 
 
 class HostToolUpdateFrame(TypedDict):
-    """How far a call of the host has come."""
+    """Progress of a client tool call."""
 
     type: Literal["host_tool_update"]
 
     #: The `id` of the `host_tool_call`.
     id: str
 
-    #: Everything so far; its `content` must be an array.
+    #: The whole result so far. Its `content` must be an array.
     partialResult: "ToolResult"
 
 
 class _HostToolResultFrame(TypedDict, total=False):
 
-    #: Did it fail? The text is then the error.
+    #: Whether it failed. The text is then the error.
     isError: bool
 
 
 class HostToolResultFrame(_HostToolResultFrame):
-    """What a call of the host gave back."""
+    """Result of a client tool call."""
 
     type: Literal["host_tool_result"]
 
@@ -46,27 +46,27 @@ class HostToolResultFrame(_HostToolResultFrame):
 
 class _HostUriResultFrame(TypedDict, total=False):
 
-    #: The text that was read, or a word on what was written.
+    #: The text that was read, or a message about the write.
     content: Union[str, None]
 
     #: `text/plain` (the default), `text/markdown` or `application/json`.
     contentType: Union[str, None]
 
-    #: Remarks, shown below the text.
+    #: Notes that are shown below the text.
     notes: List[str]
 
-    #: Does what was read never change? What the scheme says when absent.
+    #: Whether the content never changes. Default: as the scheme.
     immutable: Union[bool, None]
 
-    #: Did it fail?
+    #: Whether it failed.
     isError: bool
 
-    #: Why it failed.
+    #: The error message.
     error: Union[str, None]
 
 
 class HostUriResultFrame(_HostUriResultFrame):
-    """What became of a `host_uri_request`."""
+    """Result of a `host_uri_request`."""
 
     type: Literal["host_uri_result"]
 
@@ -76,28 +76,27 @@ class HostUriResultFrame(_HostUriResultFrame):
 
 class _ExtensionUiResponseFrame(TypedDict, total=False):
 
-    #: `select`, `input`, `editor`: what was chosen or typed.
+    #: `select`, `input`, `editor`: the chosen option or the text.
     value: Union[str, None]
 
-    #: `confirm`: yes or no.
+    #: `confirm`: the answer.
     confirmed: Union[bool, None]
 
-    #: True: there is no answer.
+    #: True if the user cancelled the dialog.
     cancelled: Union[bool, None]
 
-    #: True together with `cancelled`: the client gave up waiting.
+    #: True, together with `cancelled`, if the client timed out.
     timedOut: Union[bool, None]
 
 
 class ExtensionUiResponseFrame(_ExtensionUiResponseFrame):
-    """The answer to a question: `extension_ui_response`, `hook_ui_response` for older clients. Members of
-    the wrong type count as absent, and an answer without the member that its question wants counts as
-    cancelled.
+    """The answer to a dialog. Older clients call it `hook_ui_response`. Fields of the wrong type count as
+    absent. An answer without the field that the method needs counts as cancelled.
     """
 
     type: Literal["extension_ui_response"]
 
-    #: The `id` of the question.
+    #: The `id` of the dialog.
     id: str
 
 
@@ -108,11 +107,11 @@ class _ReadyEvent(TypedDict, total=False):
 
 
 class ReadyEvent(_ReadyEvent):
-    """First line of the stream (clients of omp and xcsh wait for it, all others ignore it)."""
+    """First line of the stream. Clients of oh-my-pi and xcsh wait for it; all others ignore it."""
 
     type: Literal["ready"]
 
-    #: Version of the agent.
+    #: Version of the program.
     version: str
 
 
@@ -123,20 +122,20 @@ class _ConnectedEvent(TypedDict, total=False):
 
 
 class ConnectedEvent(_ConnectedEvent):
-    """First frame for a client of a web door that said where it wants to go on (`after=`, `instance=`). It
-    has no `seq`.
+    """First message of the web server to a client whose URL contains `after` or `instance`. It has no
+    `seq`.
     """
 
     type: Literal["connected"]
 
-    #: Says which process this is; numbers of events mean nothing beyond it.
+    #: Id of the process. Sequence numbers are only valid within one process.
     instanceId: str
 
-    #: True: every event after the number that the client named follows. False: some of them are gone, or were
-    #: another process's, and only `replay` has the session as it is.
+    #: True if all events after the number in the URL follow. If false, some are no longer stored or belong to
+    #: another process; use `replay` for a snapshot.
     isComplete: bool
 
-    #: Where the client now is: the number that it named, or that of the newest event.
+    #: Current position of the client: the number in its URL, or that of the newest event.
     lastSeq: int
 
 
@@ -166,7 +165,7 @@ class AgentEndEvent(_AgentEndEvent):
     #: Messages that this run added, prompts included.
     messages: List["Message"]
 
-    #: Will another run follow by itself (retry, overflow recovery)?
+    #: Whether another run follows automatically (retry, recovery from an overflow).
     willRetry: bool
 
 
@@ -177,11 +176,11 @@ class _AgentSettledEvent(TypedDict, total=False):
 
 
 class AgentSettledEvent(_AgentSettledEvent):
-    """Nothing will happen any more until a client asks for something."""
+    """The session is idle: nothing happens until the next command."""
 
     type: Literal["agent_settled"]
 
-    #: Did the last run end in an abort?
+    #: Whether the last run was aborted.
     aborted: bool
 
 
@@ -278,7 +277,7 @@ class _MessageEndEvent(TypedDict, total=False):
 
 
 class MessageEndEvent(_MessageEndEvent):
-    """A message is complete; it is on disk."""
+    """A message is complete and was written to the session file."""
 
     type: Literal["message_end"]
 
@@ -288,7 +287,8 @@ class MessageEndEvent(_MessageEndEvent):
 
 class _ToolExecutionStartEvent(TypedDict, total=False):
 
-    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    #: Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the
+    #: model.
     parentToolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -312,7 +312,8 @@ class ToolExecutionStartEvent(_ToolExecutionStartEvent):
 
 class _ToolExecutionUpdateEvent(TypedDict, total=False):
 
-    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    #: Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the
+    #: model.
     parentToolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -320,7 +321,7 @@ class _ToolExecutionUpdateEvent(TypedDict, total=False):
 
 
 class ToolExecutionUpdateEvent(_ToolExecutionUpdateEvent):
-    """A tool came further; each update replaces the one before."""
+    """A tool reports progress. Each update replaces the previous one."""
 
     type: Literal["tool_execution_update"]
 
@@ -333,7 +334,7 @@ class ToolExecutionUpdateEvent(_ToolExecutionUpdateEvent):
     #: Arguments as the model wrote them.
     args: Dict[str, Any]
 
-    #: Everything so far.
+    #: The whole result so far.
     partialResult: "ToolResult"
 
 
@@ -342,7 +343,8 @@ class _ToolExecutionEndEvent(TypedDict, total=False):
     #: Run time in milliseconds; absent when the tool did not run.
     durationMs: int
 
-    #: The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model.
+    #: Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the
+    #: model.
     parentToolCallId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -360,10 +362,10 @@ class ToolExecutionEndEvent(_ToolExecutionEndEvent):
     #: The tool.
     toolName: str
 
-    #: What it gave back.
+    #: The result.
     result: "ToolResult"
 
-    #: Did it fail?
+    #: Whether it failed.
     isError: bool
 
 
@@ -374,13 +376,11 @@ class _HostToolCallEvent(TypedDict, total=False):
 
 
 class HostToolCallEvent(_HostToolCallEvent):
-    """The host is to carry out a call of one of its tools. It answers with `host_tool_result`, whenever it
-    can.
-    """
+    """Asks the client to run one of its tools. The client answers with `host_tool_result`."""
 
     type: Literal["host_tool_call"]
 
-    #: Id of this question, for the answer.
+    #: Id of the request, for the answer.
     id: str
 
     #: Id of the call.
@@ -400,20 +400,20 @@ class _HostToolCancelEvent(TypedDict, total=False):
 
 
 class HostToolCancelEvent(_HostToolCancelEvent):
-    """A call of the host is over; no answer is wanted any more."""
+    """Cancels a call of a client tool. An answer is no longer needed."""
 
     type: Literal["host_tool_cancel"]
 
     #: Id of this line.
     id: str
 
-    #: Id of the question.
+    #: Id of the request that is cancelled.
     targetId: str
 
 
 class _HostUriRequestEvent(TypedDict, total=False):
 
-    #: What to write.
+    #: Content to write.
     content: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -421,14 +421,14 @@ class _HostUriRequestEvent(TypedDict, total=False):
 
 
 class HostUriRequestEvent(_HostUriRequestEvent):
-    """The host is to read or write one of its URIs. It answers with `host_uri_result`."""
+    """Asks the client to read or write one of its URIs. The client answers with `host_uri_result`."""
 
     type: Literal["host_uri_request"]
 
-    #: Id of this question, for the answer.
+    #: Id of the request, for the answer.
     id: str
 
-    #: What is wanted.
+    #: The operation.
     operation: "UriOperation"
 
     #: The URI as the model wrote it.
@@ -442,57 +442,57 @@ class _HostUriCancelEvent(TypedDict, total=False):
 
 
 class HostUriCancelEvent(_HostUriCancelEvent):
-    """Reading or writing a URI is over; no answer is wanted any more."""
+    """Cancels reading or writing a URI. An answer is no longer needed."""
 
     type: Literal["host_uri_cancel"]
 
     #: Id of this line.
     id: str
 
-    #: Id of the question.
+    #: Id of the request that is cancelled.
     targetId: str
 
 
 class _ExtensionUiRequestEvent(TypedDict, total=False):
 
-    #: What is asked; the text of `setTitle`.
+    #: Title of the dialog; the text of `setTitle`.
     title: str
 
-    #: `select`: what there is to choose from.
+    #: `select`: the options.
     options: List[str]
 
-    #: `confirm`: the question in full. `notify`: what is to be shown.
+    #: `confirm`: the question. `notify`: the message.
     message: str
 
-    #: `input`: shown while nothing is typed.
+    #: `input`: placeholder text.
     placeholder: str
 
-    #: `editor`: the text to begin with.
+    #: `editor`: the initial text.
     prefill: str
 
-    #: Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
-    #: waits as long as `get_protocol` says.
+    #: Milliseconds until the dialog times out and returns its default; 0 means never. If absent, the timeout
+    #: in `get_protocol` applies.
     timeout: int
 
-    #: `cancel`: id of the question.
+    #: `cancel`: id of the dialog.
     targetId: str
 
-    #: `notify`: how it is meant.
+    #: `notify`: the severity.
     notifyType: "NotifyType"
 
-    #: `setStatus`: which of the texts in the status line.
+    #: `setStatus`: key of the text.
     statusKey: str
 
-    #: `setStatus`: the text; absent takes it away.
+    #: `setStatus`: the text; if absent, the text is removed.
     statusText: str
 
-    #: `setWidget`: which widget.
+    #: `setWidget`: key of the widget.
     widgetKey: str
 
-    #: `setWidget`: its lines; absent takes it away.
+    #: `setWidget`: its lines; if absent, the widget is removed.
     widgetLines: List[str]
 
-    #: `setWidget`: where it stands.
+    #: `setWidget`: its position.
     widgetPlacement: "WidgetPlacement"
 
     #: `set_editor_text`: the text.
@@ -501,10 +501,10 @@ class _ExtensionUiRequestEvent(TypedDict, total=False):
     #: `open_url`: the page.
     url: str
 
-    #: `open_url`: a shorter way to the page.
+    #: `open_url`: a shorter address of the page.
     launchUrl: str
 
-    #: `open_url`: what to do there.
+    #: `open_url`: instructions for the user.
     instructions: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -512,16 +512,14 @@ class _ExtensionUiRequestEvent(TypedDict, total=False):
 
 
 class ExtensionUiRequestEvent(_ExtensionUiRequestEvent):
-    """Something for the person in front of the client: a question, which is answered with
-    `extension_ui_response`, or something to show.
-    """
+    """A dialog for the user, which the client answers with `extension_ui_response`, or something to show."""
 
     type: Literal["extension_ui_request"]
 
-    #: Unique; the answer carries it.
+    #: Unique id, for the answer.
     id: str
 
-    #: What is wanted. `select`, `confirm`, `input` and `editor` want an answer.
+    #: The method. `select`, `confirm`, `input` and `editor` need an answer.
     method: "UiMethod"
 
 
@@ -536,10 +534,10 @@ class QueueUpdateEvent(_QueueUpdateEvent):
 
     type: Literal["queue_update"]
 
-    #: Texts that wait for the next turn.
+    #: Steering messages.
     steering: List[str]
 
-    #: Texts that wait for the end of the run.
+    #: Follow-up messages.
     followUp: List[str]
 
 
@@ -575,13 +573,13 @@ class CompactionEndEvent(_CompactionEndEvent):
     #: Why it ran.
     reason: "CompactionReason"
 
-    #: What it produced; null when it failed or was aborted.
+    #: The result; null if it failed or was aborted.
     result: Union["CompactionResult", None]
 
-    #: Was it aborted?
+    #: Whether it was aborted.
     aborted: bool
 
-    #: Will the run that overflowed be tried again?
+    #: Whether the run that exceeded the context window is retried.
     willRetry: bool
 
 
@@ -592,17 +590,17 @@ class _AutoRetryStartEvent(TypedDict, total=False):
 
 
 class AutoRetryStartEvent(_AutoRetryStartEvent):
-    """A run failed and will be tried again after a wait."""
+    """A run failed and is retried after a delay."""
 
     type: Literal["auto_retry_start"]
 
     #: 1 for the first retry.
     attempt: int
 
-    #: How many there may be.
+    #: Maximum number.
     maxAttempts: int
 
-    #: The wait, in milliseconds.
+    #: The delay in milliseconds.
     delayMs: int
 
     #: Why the run failed.
@@ -611,10 +609,10 @@ class AutoRetryStartEvent(_AutoRetryStartEvent):
 
 class _SessionChangedEvent(TypedDict, total=False):
 
-    #: Its file, which may not exist yet; absent without persistence.
+    #: Path of the session file, which may not exist yet. Absent with `--no-session`.
     sessionFile: str
 
-    #: Its name, when it has one.
+    #: Name of the session, if it has one.
     sessionName: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -622,7 +620,7 @@ class _SessionChangedEvent(TypedDict, total=False):
 
 
 class SessionChangedEvent(_SessionChangedEvent):
-    """The session is another one now, or at another place of its tree: what a client shows is out of date."""
+    """The session changed, or its position in the tree. The client must read the conversation again."""
 
     type: Literal["session_changed"]
 
@@ -632,13 +630,13 @@ class SessionChangedEvent(_SessionChangedEvent):
     #: Session id.
     sessionId: str
 
-    #: Messages in the conversation.
+    #: Number of messages in the conversation.
     messageCount: int
 
 
 class _SessionClosedEvent(TypedDict, total=False):
 
-    #: Its file, which may not exist; absent without persistence.
+    #: Path of the session file, which may not exist. Absent with `--no-session`.
     sessionFile: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -646,8 +644,8 @@ class _SessionClosedEvent(TypedDict, total=False):
 
 
 class SessionClosedEvent(_SessionClosedEvent):
-    """A session other than the first is closed. Told in the web dialect, and to clients that name it with
-    `hello`.
+    """A session other than the first was closed. Sent in the web dialect and to clients that request it
+    with `hello`.
     """
 
     type: Literal["session_closed"]
@@ -666,17 +664,17 @@ class _SummarizationRetryScheduledEvent(TypedDict, total=False):
 
 
 class SummarizationRetryScheduledEvent(_SummarizationRetryScheduledEvent):
-    """The request for a summary failed and will be made again after a wait."""
+    """The request for a summary failed and is retried after a delay."""
 
     type: Literal["summarization_retry_scheduled"]
 
     #: 1 for the first retry.
     attempt: int
 
-    #: How many there may be.
+    #: Maximum number.
     maxAttempts: int
 
-    #: The wait, in milliseconds.
+    #: The delay in milliseconds.
     delayMs: int
 
     #: Why the request failed.
@@ -693,7 +691,7 @@ class _SummarizationRetryAttemptStartEvent(TypedDict, total=False):
 
 
 class SummarizationRetryAttemptStartEvent(_SummarizationRetryAttemptStartEvent):
-    """The wait is over and the request is made again."""
+    """The request for a summary is retried."""
 
     type: Literal["summarization_retry_attempt_start"]
 
@@ -708,7 +706,7 @@ class _SummarizationRetryFinishedEvent(TypedDict, total=False):
 
 
 class SummarizationRetryFinishedEvent(_SummarizationRetryFinishedEvent):
-    """Retrying the request for a summary is over, whatever came of it."""
+    """Retries of the request for a summary have ended, with success or failure."""
 
     type: Literal["summarization_retry_finished"]
 
@@ -723,14 +721,14 @@ class _AutoRetryEndEvent(TypedDict, total=False):
 
 
 class AutoRetryEndEvent(_AutoRetryEndEvent):
-    """Retrying is over."""
+    """Retries have ended."""
 
     type: Literal["auto_retry_end"]
 
-    #: Did a retry succeed?
+    #: Whether a retry succeeded.
     success: bool
 
-    #: How many were made.
+    #: Number of retries.
     attempt: int
 
 
@@ -745,7 +743,7 @@ class ThinkingLevelChangedEvent(_ThinkingLevelChangedEvent):
 
     type: Literal["thinking_level_changed"]
 
-    #: The level from now on.
+    #: The new level.
     level: "ThinkingLevel"
 
 
@@ -759,7 +757,7 @@ class _SessionInfoChangedEvent(TypedDict, total=False):
 
 
 class SessionInfoChangedEvent(_SessionInfoChangedEvent):
-    """The session got another name."""
+    """The name of the session changed."""
 
     type: Literal["session_info_changed"]
 
@@ -771,19 +769,17 @@ class _ExtensionErrorEvent(TypedDict, total=False):
 
 
 class ExtensionErrorEvent(_ExtensionErrorEvent):
-    """An extension failed at something; what it was about goes on. Called `hook_error` with `hookPath` by
-    older clients.
-    """
+    """An extension failed. The run continues. Older dialects receive it as `hook_error` with `hookPath`."""
 
     type: Literal["extension_error"]
 
-    #: Its file; `command:NAME` when it was a slash command.
+    #: Path of the extension, or `command:NAME` for a slash command.
     extensionPath: str
 
-    #: The event or call that it failed at.
+    #: The event or call that failed.
     event: str
 
-    #: What it said.
+    #: The error message.
     error: str
 
 
@@ -804,14 +800,14 @@ class EntryAppendedEvent(_EntryAppendedEvent):
 
 class _BashExecutionStartEvent(TypedDict, total=False):
 
-    #: Id of the command, when it had one; commands of other clients may have the same. Not in the web
+    #: `id` of the command, if it had one. Commands of other clients can have the same. Absent in the web
     #: dialect.
     id: Any
 
-    #: The same in the web dialect, where events have no `id` of somebody's command (seed 001).
+    #: `id` of the command, in the web dialect.
     commandId: Any
 
-    #: True keeps it from the model.
+    #: Whether it is hidden from the model.
     excludeFromContext: bool
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -819,13 +815,13 @@ class _BashExecutionStartEvent(TypedDict, total=False):
 
 
 class BashExecutionStartEvent(_BashExecutionStartEvent):
-    """A `bash` command of some client begins. Told in the web dialect, and to clients that name it with
+    """A `bash` command of a client starts. Sent in the web dialect and to clients that request it with
     `hello`.
     """
 
     type: Literal["bash_execution_start"]
 
-    #: Which run of a command this is; no other of the session has the same.
+    #: Id of this execution, unique in the session.
     bashId: str
 
     #: The command line.
@@ -834,13 +830,13 @@ class BashExecutionStartEvent(_BashExecutionStartEvent):
 
 class _BashExecutionUpdateEvent(TypedDict, total=False):
 
-    #: Id of the command, when it had one; not in the web dialect.
+    #: `id` of the command, if it had one. Absent in the web dialect.
     id: Any
 
-    #: The same in the web dialect.
+    #: `id` of the command, in the web dialect.
     commandId: Any
 
-    #: Which run of a command printed it; only in the web dialect.
+    #: Id of the execution. Only in the web dialect.
     bashId: str
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -852,25 +848,25 @@ class BashExecutionUpdateEvent(_BashExecutionUpdateEvent):
 
     type: Literal["bash_execution_update"]
 
-    #: What it printed.
+    #: The output.
     delta: str
 
 
 class _BashExecutionEndEvent(TypedDict, total=False):
 
-    #: Id of the command, when it had one; not in the web dialect.
+    #: `id` of the command, if it had one. Absent in the web dialect.
     id: Any
 
-    #: The same in the web dialect.
+    #: `id` of the command, in the web dialect.
     commandId: Any
 
-    #: True keeps it from the model.
+    #: Whether it is hidden from the model.
     excludeFromContext: bool
 
-    #: Absent when the command was killed.
+    #: Exit code; absent if the command was killed.
     exitCode: int
 
-    #: Where the whole output is, when truncated.
+    #: Path of the whole output, if it was truncated.
     fullOutputPath: str
 
     #: Why it could not be started.
@@ -881,23 +877,25 @@ class _BashExecutionEndEvent(TypedDict, total=False):
 
 
 class BashExecutionEndEvent(_BashExecutionEndEvent):
-    """A `bash` command ended, or could not be started. Told where its start is told."""
+    """A `bash` command ended or could not be started. Sent to the clients that receive
+    `bash_execution_start`.
+    """
 
     type: Literal["bash_execution_end"]
 
-    #: Which run of a command this is.
+    #: Id of the execution.
     bashId: str
 
     #: The command line.
     command: str
 
-    #: Output, sanitised; its tail when truncated.
+    #: Output without control characters; only the end if it was truncated.
     output: str
 
-    #: Was it aborted?
+    #: Whether it was aborted.
     cancelled: bool
 
-    #: Is `output` shorter than what it printed?
+    #: Whether `output` was truncated.
     truncated: bool
 
 
@@ -908,8 +906,8 @@ class _TtsrTriggeredEvent(TypedDict, total=False):
 
 
 class TtsrTriggeredEvent(_TtsrTriggeredEvent):
-    """Rules matched the answer that streams in: it is stopped, the model is told them, and another run
-    follows.
+    """Rules matched the streamed answer. Pinion stops it, sends the rules to the model and starts another
+    run.
     """
 
     type: Literal["ttsr_triggered"]
@@ -925,17 +923,17 @@ class _TodoReminderEvent(TypedDict, total=False):
 
 
 class TodoReminderEvent(_TodoReminderEvent):
-    """The model stopped while todos are open; it is reminded of them and another run follows."""
+    """The model stopped while todos are open. Pinion reminds it and starts another run."""
 
     type: Literal["todo_reminder"]
 
     #: Open items of all phases.
     todos: List["OpenTodo"]
 
-    #: 1 for the first reminder since the user said something.
+    #: Number of the reminder since the last user message, starting at 1.
     attempt: int
 
-    #: How many there may be.
+    #: Maximum number.
     maxAttempts: int
 
 
@@ -946,7 +944,9 @@ class _TodoAutoClearEvent(TypedDict, total=False):
 
 
 class TodoAutoClearEvent(_TodoAutoClearEvent):
-    """A todo that was done left the list; `get_state` has what remains. One for each."""
+    """A completed todo was removed from the list. Sent once for each. `get_state` returns the remaining
+    list.
+    """
 
     type: Literal["todo_auto_clear"]
 
@@ -958,14 +958,14 @@ class _NoticeEvent(TypedDict, total=False):
 
 
 class NoticeEvent(_NoticeEvent):
-    """Something a person should know; nothing depends on it."""
+    """A message for the user."""
 
     type: Literal["notice"]
 
     #: `info`, `warning` or `error`.
     level: str
 
-    #: A sentence.
+    #: The message.
     message: str
 
 
@@ -976,20 +976,20 @@ class _SessionDamageEvent(TypedDict, total=False):
 
 
 class SessionDamageEvent(_SessionDamageEvent):
-    """A session file had damage; whole entries were kept (DESIGN.md, persistence)."""
+    """A session file was damaged. Complete entries were kept."""
 
     type: Literal["session_damage"]
 
     #: The file.
     path: str
 
-    #: What was found, for people.
+    #: Description of the damage.
     message: str
 
-    #: Lines that were skipped, 1-based.
+    #: Numbers of the skipped lines, starting at 1.
     lines: List[int]
 
-    #: Bytes of a torn last line that were cut off.
+    #: Bytes of an incomplete last line that were removed.
     tornBytes: int
 
 
@@ -1000,8 +1000,8 @@ class _McpServersChangeEvent(TypedDict, total=False):
 
 
 class McpServersChangeEvent(_McpServersChangeEvent):
-    """Something about the session's MCP servers has changed. Told only where `get_mcp_servers`,
-    `set_mcp_servers` or `mcp_reconnect` was used.
+    """The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or
+    `mcp_reconnect` was used.
     """
 
     type: Literal["mcp_servers_change"]
@@ -1017,25 +1017,25 @@ class _HeartbeatEvent(TypedDict, total=False):
 
 
 class HeartbeatEvent(_HeartbeatEvent):
-    """Nothing was said for a while, but the run is alive. Sent only to clients that asked for it with
+    """The run is active but has sent nothing for a while. Sent only to clients that request it with
     `hello`.
     """
 
     type: Literal["heartbeat"]
 
-    #: Is a run under way? False while a failed one waits to be tried again.
+    #: Whether a run is active. False during a retry delay.
     isStreaming: bool
 
-    #: Is the conversation being compacted?
+    #: Whether a compaction is running.
     isCompacting: bool
 
-    #: Does a failed run wait to be tried again?
+    #: Whether a retry delay is running.
     isRetrying: bool
 
     #: Ids of the tool calls that are running.
     runningTools: List[str]
 
-    #: For how long nothing was said, in milliseconds.
+    #: Milliseconds since the last event.
     silentMs: int
 
 
@@ -1073,7 +1073,7 @@ class TextEndEvent(TypedDict):
 
 
 class ThinkingStartEvent(TypedDict):
-    """A reasoning block begins."""
+    """A thinking block begins."""
 
     type: Literal["thinking_start"]
 
@@ -1082,26 +1082,26 @@ class ThinkingStartEvent(TypedDict):
 
 
 class ThinkingDeltaEvent(TypedDict):
-    """Reasoning arrived."""
+    """Thinking text arrived."""
 
     type: Literal["thinking_delta"]
 
     #: Position in the message's content.
     contentIndex: int
 
-    #: The new reasoning.
+    #: The new text.
     delta: str
 
 
 class ThinkingEndEvent(TypedDict):
-    """A reasoning block is complete."""
+    """A thinking block is complete."""
 
     type: Literal["thinking_end"]
 
     #: Position in the message's content.
     contentIndex: int
 
-    #: The whole reasoning.
+    #: The whole text.
     content: str
 
 
@@ -1121,7 +1121,7 @@ class ToolcallStartEvent(TypedDict):
 
 
 class ToolcallDeltaEvent(TypedDict):
-    """A piece of the arguments' JSON text arrived."""
+    """A part of the arguments arrived, as JSON text."""
 
     type: Literal["toolcall_delta"]
 
@@ -1140,27 +1140,27 @@ class ToolcallEndEvent(TypedDict):
     #: Position in the message's content.
     contentIndex: int
 
-    #: The whole call, as the block that it is (`type` is `toolCall`).
+    #: The whole call as a content block (`type` is `toolCall`).
     toolCall: "ToolCall"
 
 
 class _Accepted(TypedDict, total=False):
 
-    #: When it waits in a queue: its id there, for `edit_queued` and `remove_queued`.
+    #: If it was queued: its id for `edit_queued` and `remove_queued`.
     id: str
 
 
 class Accepted(_Accepted):
-    """Answer of `prompt`, `steer` and `follow_up`."""
+    """Response to `prompt`, `steer` and `follow_up`."""
 
-    #: What became of the message.
+    #: What happened to the message.
     disposition: "Disposition"
 
 
 class ActiveTools(TypedDict):
-    """Answer of `set_active_tools`."""
+    """Response to `set_active_tools`."""
 
-    #: Names of those that the model may call.
+    #: Names of the tools that the model can call.
     activeToolNames: List[str]
 
 
@@ -1170,13 +1170,13 @@ AssistantBlock = Union["AssistantBlockText", "AssistantBlockThinking", "Assistan
 
 class _AssistantMessage(TypedDict, total=False):
 
-    #: The model that the provider says answered, when it is another one.
+    #: The model that answered according to the provider, if it is another one.
     responseModel: str
 
     #: The provider's id of the answer.
     responseId: str
 
-    #: The provider's own words for a failure.
+    #: The error message of the provider.
     errorMessage: str
 
 
@@ -1218,16 +1218,16 @@ class _Attachment(TypedDict, total=False):
     #: For example `image/png`.
     mimeType: Union[str, None]
 
-    #: Bytes of the file; not looked at.
+    #: Size of the file in bytes; ignored.
     size: Any
 
     #: Base64 of the file's bytes.
     content: Union[str, None]
 
-    #: What a document says.
+    #: Text of a document.
     extractedText: Union[str, None]
 
-    #: A small picture of it; not looked at.
+    #: Preview image; ignored.
     preview: Any
 
 
@@ -1243,10 +1243,10 @@ class _BashExecutionMessage(TypedDict, total=False):
     #: Absent when it was killed.
     exitCode: int
 
-    #: Where the whole output is, when truncated.
+    #: Path of the whole output, if it was truncated.
     fullOutputPath: str
 
-    #: True keeps it from the model.
+    #: Whether it is hidden from the model.
     excludeFromContext: bool
 
 
@@ -1261,10 +1261,10 @@ class BashExecutionMessage(_BashExecutionMessage):
     #: Its output, truncated.
     output: str
 
-    #: Was it aborted?
+    #: Whether it was aborted.
     cancelled: bool
 
-    #: Is `output` shorter than what it printed?
+    #: Whether `output` was truncated.
     truncated: bool
 
     #: Unix time in milliseconds.
@@ -1273,35 +1273,35 @@ class BashExecutionMessage(_BashExecutionMessage):
 
 class _BashResult(TypedDict, total=False):
 
-    #: Absent when the command was killed.
+    #: Exit code; absent if the command was killed.
     exitCode: int
 
-    #: Where the whole output is, when truncated.
+    #: Path of the whole output, if it was truncated.
     fullOutputPath: str
 
 
 class BashResult(_BashResult):
-    """Answer of `bash`."""
+    """Response to `bash`."""
 
-    #: Output, sanitised; its tail when truncated.
+    #: Output without control characters; only the end if it was truncated.
     output: str
 
-    #: Was it aborted?
+    #: Whether it was aborted.
     cancelled: bool
 
-    #: Is `output` shorter than what it printed?
+    #: Whether `output` was truncated.
     truncated: bool
 
 
 class _BranchSummary(TypedDict, total=False):
 
-    #: File lists and the like.
+    #: Further data, such as lists of files.
     details: Any
 
-    #: Was it made by an extension?
+    #: Whether an extension made it.
     fromHook: bool
 
-    #: What the summary took, when it is known.
+    #: Tokens and cost of the summary, if known.
     usage: "Usage"
 
 
@@ -1327,7 +1327,7 @@ class BranchSummary(_BranchSummary):
 
 
 class BranchSummaryMessage(TypedDict):
-    """Role `branchSummary`: what happened on a branch that was left."""
+    """Role `branchSummary`: summary of an abandoned branch."""
 
     role: Literal["branchSummary"]
 
@@ -1342,25 +1342,25 @@ class BranchSummaryMessage(TypedDict):
 
 
 class Cancelled(TypedDict):
-    """Answer of commands that an extension may refuse."""
+    """Response to commands that an extension can refuse."""
 
-    #: Did an extension refuse?
+    #: Whether an extension refused.
     cancelled: bool
 
 
-# Why a session is another one, or at another place.
+# Why the session or its position changed.
 #   "new": `new_session`.
 #   "switch": `switch_session`.
 #   "fork": `fork`, `branch` or `clone`.
-#   "tree": `navigate_tree`: the same session at another place of its tree.
-#   "reload": `reload_resources`: the same session, with everything that files say about it read again.
+#   "tree": `navigate_tree`: the same session at another entry.
+#   "reload": `reload_resources`: the same session with reloaded settings and resources.
 ChangeReason = Literal["new", "switch", "fork", "tree", "reload"]
 
 
 # Why a session is closed.
 #   "closed": `close_session`.
-#   "evicted": Nobody has used it for long, or others needed its place. Its handle stays: the next command to
-#   it opens it again.
+#   "evicted": Evicted: it was idle, or the limit of open sessions was reached. The next command with its
+#   handle opens it again.
 CloseReason = Literal["closed", "evicted"]
 
 
@@ -1375,7 +1375,7 @@ class CommandInfo(TypedDict):
 
 
 class Commands(TypedDict):
-    """Answer of `get_commands`."""
+    """Response to `get_commands`."""
 
     #: `{name, description?, source, sourceInfo, ...}` each.
     commands: List[Any]
@@ -1383,13 +1383,13 @@ class Commands(TypedDict):
 
 class _Compaction(TypedDict, total=False):
 
-    #: File lists and the like.
+    #: Further data, such as lists of files.
     details: Any
 
-    #: Was it made by an extension?
+    #: Whether an extension made it.
     fromHook: bool
 
-    #: What the summary took, when it is known.
+    #: Tokens and cost of the summary, if known.
     usage: "Usage"
 
 
@@ -1407,7 +1407,7 @@ class Compaction(_Compaction):
     #: Time it was appended, ISO 8601.
     timestamp: str
 
-    #: Stands for everything before `firstKeptEntryId`.
+    #: Summary of everything before `firstKeptEntryId`.
     summary: str
 
     #: First entry that is still sent to the model.
@@ -1429,14 +1429,14 @@ class _CompactionResult(TypedDict, total=False):
     #: Estimate of the tokens in the context afterwards.
     estimatedTokensAfter: int
 
-    #: What the summaries took.
+    #: Tokens and cost of the summaries.
     usage: "Usage"
 
 
 class CompactionResult(_CompactionResult):
-    """What a compaction produced; also the answer of `compact`."""
+    """Result of a compaction; also the response to `compact`."""
 
-    #: Stands for everything before `firstKeptEntryId`.
+    #: Summary of everything before `firstKeptEntryId`.
     summary: str
 
     #: First entry that is still sent to the model.
@@ -1450,7 +1450,7 @@ class CompactionResult(_CompactionResult):
 
 
 class CompactionSummaryMessage(TypedDict):
-    """Role `compactionSummary`: what stands for the part of the conversation that was compacted."""
+    """Role `compactionSummary`: summary of the compacted part of the conversation."""
 
     role: Literal["compactionSummary"]
 
@@ -1465,29 +1465,29 @@ class CompactionSummaryMessage(TypedDict):
 
 
 class Completions(TypedDict):
-    """Answer of `complete_arguments`."""
+    """Response to `complete_arguments`."""
 
-    #: As the extension gives them: `{value, label, description?}` each.
+    #: Completions of the extension, each `{value, label, description?}`.
     items: List[Any]
 
 
 class ContextUsage(TypedDict):
-    """How full the context is."""
+    """Use of the context window."""
 
-    #: Tokens in use; null right after a compaction.
+    #: Tokens in use; null directly after a compaction.
     tokens: Union[int, None]
 
-    #: Tokens that fit.
+    #: Size of the context window in tokens.
     contextWindow: int
 
-    #: `tokens` in percent of `contextWindow`; null when `tokens` is.
+    #: `tokens` in percent of `contextWindow`; null if `tokens` is null.
     percent: Union[float, None]
 
 
 class ContextUsageReply(TypedDict, total=False):
-    """Answer of `get_context_usage`."""
+    """Response to `get_context_usage`."""
 
-    #: Absent when the model's window is not known.
+    #: Absent if the context window of the model is unknown.
     usage: "ContextUsage"
 
 
@@ -1536,7 +1536,7 @@ class CustomEntry(_CustomEntry):
 
 class _CustomMessage(TypedDict, total=False):
 
-    #: What only clients see.
+    #: Data for clients.
     details: Any
 
 
@@ -1551,7 +1551,7 @@ class CustomMessage(_CustomMessage):
     #: What the model sees.
     content: "UserContent"
 
-    #: Should clients show it?
+    #: Whether clients show it.
     display: bool
 
     #: Unix time in milliseconds.
@@ -1560,7 +1560,7 @@ class CustomMessage(_CustomMessage):
 
 class _CustomMessageEntry(TypedDict, total=False):
 
-    #: What only clients see.
+    #: Data for clients.
     details: Any
 
 
@@ -1584,47 +1584,47 @@ class CustomMessageEntry(_CustomMessageEntry):
     #: What the model sees.
     content: "UserContent"
 
-    #: Should clients show it?
+    #: Whether clients show it.
     display: bool
 
 
 class CycledModel(TypedDict):
-    """Answer of `cycle_model`."""
+    """Response to `cycle_model`."""
 
-    #: The model from now on.
+    #: The new model.
     model: "Model"
 
-    #: The thinking level from now on.
+    #: The new thinking level.
     thinkingLevel: "ThinkingLevel"
 
-    #: Is cycling limited by `--models`?
+    #: Whether `--models` limits the list.
     isScoped: bool
 
 
 class CycledThinking(TypedDict):
-    """Answer of `cycle_thinking_level`."""
+    """Response to `cycle_thinking_level`."""
 
-    #: The level from now on.
+    #: The new level.
     level: "ThinkingLevel"
 
 
 class DeletedSession(TypedDict):
-    """Answer of `delete_session`."""
+    """Response to `delete_session`."""
 
-    #: Where the session was.
+    #: The old path.
     sessionPath: str
 
-    #: Where its file is now. Moving it back undoes it.
+    #: The new path. Move the file back to restore the session.
     trashPath: str
 
 
 class Directory(TypedDict):
-    """Answer of `list_directory`."""
+    """Response to `list_directory`."""
 
     #: The directory.
     absolutePath: str
 
-    #: The directories in it but hidden ones, by name.
+    #: Its subdirectories by name, without hidden ones.
     entries: List["DirectoryEntry"]
 
 
@@ -1638,20 +1638,20 @@ class DirectoryEntry(TypedDict):
     isDirectory: bool
 
 
-# What became of a message.
+# What happened to a message.
 #   "started": It started a run.
-#   "queued": It waits in a queue.
-#   "handled": An extension dealt with it.
+#   "queued": It was queued.
+#   "handled": An extension handled it.
 Disposition = Literal["started", "queued", "handled"]
 
 
 class Entries(TypedDict):
-    """Answer of `get_entries`."""
+    """Response to `get_entries`."""
 
     #: Entries of all branches, in the order they were appended.
     entries: List["Entry"]
 
-    #: The entry that the next one will follow.
+    #: Id of the current entry: the parent of the next one.
     leafId: Union[str, None]
 
 
@@ -1660,22 +1660,22 @@ Entry = Union["MessageEntry", "ThinkingLevelChange", "ModelChange", "Compaction"
 
 
 class Exported(TypedDict):
-    """Answer of `export_html`."""
+    """Response to `export_html`."""
 
-    #: The file, as it was asked for.
+    #: Path of the file.
     path: str
 
 
 class _ForkMessage(TypedDict, total=False):
 
-    #: Its line in the session file, the header being line 0; only in the answer of `get_branch_messages`.
+    #: Its line in the session file; the header is line 0. Only in the response to `get_branch_messages`.
     entryIndex: int
 
 
 class ForkMessage(_ForkMessage):
-    """A user message that `fork` takes."""
+    """A user message that `fork` accepts."""
 
-    #: Its entry.
+    #: Id of its entry.
     entryId: str
 
     #: Its text.
@@ -1683,19 +1683,19 @@ class ForkMessage(_ForkMessage):
 
 
 class ForkMessages(TypedDict):
-    """Answer of `get_fork_messages`."""
+    """Response to `get_fork_messages`."""
 
-    #: In the order they were said.
+    #: The messages in their order.
     messages: List["ForkMessage"]
 
 
 class Forked(TypedDict):
-    """Answer of `fork`."""
+    """Response to `fork`."""
 
-    #: Text of the message that was forked at, for the user to change.
+    #: Text of the user message, for editing.
     text: str
 
-    #: Did an extension refuse?
+    #: Whether an extension refused.
     cancelled: bool
 
 
@@ -1705,28 +1705,28 @@ class FoundFile(TypedDict):
     #: Its path from the working directory on, with `/`.
     path: str
 
-    #: Is it a directory?
+    #: Whether it is a directory.
     isDirectory: bool
 
 
 class FoundFiles(TypedDict):
-    """Answer of `find_files`."""
+    """Response to `find_files`."""
 
-    #: The best first.
+    #: The results, best match first.
     files: List["FoundFile"]
 
-    #: There may be more: the limit was reached, or the time for looking was over.
+    #: Whether the limit or the time limit was reached.
     truncated: bool
 
 
 class _HeldBack(TypedDict, total=False):
 
-    #: Of settings: the keys that do not count; absent when none of the file does.
+    #: For settings: the keys that are not used; absent if the whole file is not used.
     keys: List[str]
 
 
 class HeldBack(_HeldBack):
-    """Something of a project that does not count."""
+    """A resource of a project that is not used."""
 
     #: `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or
     #: `system-prompt`.
@@ -1738,20 +1738,20 @@ class HeldBack(_HeldBack):
 
 class _HostTool(TypedDict, total=False):
 
-    #: For people; the name when absent.
+    #: Name that users see. Default: `name`.
     label: Union[str, None]
 
-    #: True keeps it from the model unless the user names it (`--tools`).
+    #: Whether the model sees it only if `--tools` names it.
     hidden: bool
 
 
 class HostTool(_HostTool):
-    """A tool that the client carries out."""
+    """A tool that the client runs."""
 
-    #: Name, unique among all tools; white space around it is removed.
+    #: Unique name. Leading and trailing whitespace is removed.
     name: str
 
-    #: What it does, for the model.
+    #: Description for the model.
     description: str
 
     #: JSON Schema of the arguments.
@@ -1759,35 +1759,35 @@ class HostTool(_HostTool):
 
 
 class HostToolNames(TypedDict):
-    """Answer of `set_host_tools`."""
+    """Response to `set_host_tools`."""
 
-    #: Names of all tools of the host, hidden ones too.
+    #: Names of all tools of the client, including hidden ones.
     toolNames: List[str]
 
 
 class _HostUriScheme(TypedDict, total=False):
 
-    #: What is found there, for the model.
+    #: Description for the model.
     description: Union[str, None]
 
-    #: May the write tool write there?
+    #: Whether the tool `write` can write to it.
     writable: bool
 
-    #: Does what was read once never change?
+    #: Whether the content never changes.
     immutable: bool
 
 
 class HostUriScheme(_HostUriScheme):
     """A URI scheme that the client serves."""
 
-    #: The part before `://`; letters count as small ones.
+    #: The part before `://`. Upper and lower case are equal.
     scheme: str
 
 
 class HostUriSchemes(TypedDict):
-    """Answer of `set_host_uri_schemes`."""
+    """Response to `set_host_uri_schemes`."""
 
-    #: The schemes, in small letters.
+    #: The schemes in lower case.
     schemes: List[str]
 
 
@@ -1841,14 +1841,14 @@ class InputLimits(TypedDict, total=False):
 
 
 # When steering takes effect.
-#   "immediate": As soon as a tool finishes; the others of the turn are cancelled.
-#   "wait": When all tools of the turn are done.
+#   "immediate": After the current tool. The other tool calls of the turn are cancelled.
+#   "wait": After all tool calls of the turn.
 InterruptMode = Literal["immediate", "wait"]
 
 
 class _Label(TypedDict, total=False):
 
-    #: The label; absent or empty removes it.
+    #: The label. If it is absent or empty, the label is removed.
     label: str
 
 
@@ -1871,24 +1871,24 @@ class Label(_Label):
 
 
 class LastText(TypedDict):
-    """Answer of `get_last_assistant_text`."""
+    """Response to `get_last_assistant_text`."""
 
-    #: Text of the newest answer, trimmed; null when there is none.
+    #: Text of the last answer, trimmed; null if there is none.
     text: Union[str, None]
 
 
-# Which sessions `list_sessions` looks at.
-#   "all": Those of every working directory.
-#   "cwd": Those of the session's working directory.
+# Which sessions `list_sessions` returns.
+#   "all": Sessions of all working directories.
+#   "cwd": Sessions of the current working directory.
 ListScope = Literal["all", "cwd"]
 
 
 class _ListedSession(TypedDict, total=False):
 
-    #: Its name, when it has one.
+    #: Name of the session, if it has one.
     name: str
 
-    #: The session it came from.
+    #: Path of the parent session.
     parentSessionPath: str
 
 
@@ -1904,61 +1904,61 @@ class ListedSession(_ListedSession):
     #: Its working directory.
     cwd: str
 
-    #: ISO 8601.
+    #: Creation time, ISO 8601.
     created: str
 
     #: Time of the newest message, ISO 8601.
     modified: str
 
-    #: Messages in it.
+    #: Number of messages.
     messageCount: int
 
-    #: What the user said first.
+    #: Text of the first user message.
     firstMessage: str
 
-    #: All text, to search in; empty unless it was asked for.
+    #: All text, for a search; empty unless requested.
     allMessagesText: str
 
 
 class LoggedIn(TypedDict):
-    """Answer of `login`."""
+    """Response to `login`."""
 
     #: The provider.
     providerId: str
 
 
 class LoginProvider(TypedDict):
-    """A provider that people can log in to."""
+    """A provider that supports a login."""
 
     #: Its id.
     id: str
 
-    #: Its name for people.
+    #: Its name.
     name: str
 
-    #: Can it be logged in to here?
+    #: Whether a login is possible here.
     available: bool
 
-    #: Does a login open it now?
+    #: Whether a login is stored.
     authenticated: bool
 
 
 class LoginProviders(TypedDict):
-    """Answer of `get_login_providers`."""
+    """Response to `get_login_providers`."""
 
-    #: The agent's own, then those of extensions.
+    #: Built-in providers, then those of extensions.
     providers: List["LoginProvider"]
 
 
 class _McpServer(TypedDict, total=False):
 
-    #: What is wrong with it.
+    #: The error message.
     error: str
 
-    #: Name and version that it gives itself.
+    #: Name and version that it reports.
     title: str
 
-    #: What of it was left out, for people.
+    #: Notes about parts that were left out.
     notes: List[str]
 
 
@@ -1968,13 +1968,13 @@ class McpServer(_McpServer):
     #: Its name.
     name: str
 
-    #: How it is doing.
+    #: Its status.
     status: "McpStatus"
 
     #: `stdio` or `http`.
     transport: str
 
-    #: Who configured it: `user`, `project`, `cli`, `session` or `extension`.
+    #: Where it is configured: `user`, `project`, `cli`, `session` or `extension`.
     source: str
 
     #: Names of its tools, as the model calls them.
@@ -1983,24 +1983,24 @@ class McpServer(_McpServer):
     #: Slash commands made of its prompts, without the slash.
     prompts: List[str]
 
-    #: Does it offer resources?
+    #: Whether it offers resources.
     resources: bool
 
 
 class McpServers(TypedDict):
-    """Answer of `get_mcp_servers` and `set_mcp_servers`."""
+    """Response to `get_mcp_servers` and `set_mcp_servers`."""
 
     #: The servers of the session.
     servers: List["McpServer"]
 
 
-# How a server is doing.
-#   "connecting": It is being connected.
-#   "connected": It can be used.
-#   "failed": It cannot be had; `error` says why. It is tried again by itself a few times, and when it is
-#   wanted.
-#   "needs_login": Somebody has to log in: `pinion mcp login NAME`.
-#   "disabled": It is not to be used.
+# Status of an MCP server.
+#   "connecting": The connection is being established.
+#   "connected": The server is ready.
+#   "failed": The connection failed; `error` contains the reason. Pinion retries a few times and when the
+#   server is needed.
+#   "needs_login": The server needs a login: `pinion mcp login NAME`.
+#   "disabled": The server is disabled.
 McpStatus = Literal["connecting", "connected", "failed", "needs_login", "disabled"]
 
 
@@ -2027,25 +2027,25 @@ class MessageEntry(TypedDict):
 
 
 class Messages(TypedDict):
-    """Answer of `get_messages`."""
+    """Response to `get_messages`."""
 
-    #: The conversation, oldest first; the answer that is streaming in is not part of it.
+    #: The conversation, oldest first, without the answer that is being streamed.
     messages: List["Message"]
 
 
 # What a model accepts as input.
 #   "text": Text.
 #   "image": Images.
-#   "other": Anything newer; never sent.
+#   "other": Another kind; never sent.
 Modality = Literal["text", "image", "other"]
 
 
 class _Model(TypedDict, total=False):
 
-    #: Level -> value sent to the provider; null marks a level as unavailable.
+    #: Value for the provider by thinking level; null if the level is not available.
     thinkingLevelMap: Dict[str, Any]
 
-    #: Provider quirks, by flag name.
+    #: Compat flags.
     compat: Dict[str, Any]
 
     #: What the provider accepts in one request.
@@ -2053,14 +2053,12 @@ class _Model(TypedDict, total=False):
 
 
 class Model(_Model):
-    """Description of a model, as `get_state` and `get_available_models` show it. Request headers are left
-    out on purpose: they may hold keys.
-    """
+    """Description of a model. Request headers are not included, since they can contain keys."""
 
     #: Id within the provider.
     id: str
 
-    #: Name for people.
+    #: Its name.
     name: str
 
     #: API family, for example `anthropic-messages`.
@@ -2069,10 +2067,10 @@ class Model(_Model):
     #: Provider id.
     provider: str
 
-    #: URL that requests start with.
+    #: Base address of requests.
     baseUrl: str
 
-    #: Can it reason?
+    #: Whether it supports thinking.
     reasoning: bool
 
     #: Input kinds.
@@ -2081,10 +2079,10 @@ class Model(_Model):
     #: Prices.
     cost: "Prices"
 
-    #: Tokens that fit in a conversation.
+    #: Context window in tokens.
     contextWindow: int
 
-    #: Tokens that fit in an answer.
+    #: Output limit in tokens.
     maxTokens: int
 
 
@@ -2116,7 +2114,7 @@ class ModelChange(_ModelChange):
 
 
 class ModelSpending(TypedDict):
-    """What a session spent on one model."""
+    """Tokens and cost of one model in a session."""
 
     #: Provider id.
     provider: str
@@ -2124,7 +2122,7 @@ class ModelSpending(TypedDict):
     #: Model id.
     model: str
 
-    #: Answers of it; summaries do not count.
+    #: Number of answers, without summaries.
     answers: int
 
     #: Token sums.
@@ -2135,7 +2133,7 @@ class ModelSpending(TypedDict):
 
 
 class Models(TypedDict):
-    """Answer of `get_available_models`."""
+    """Response to `get_available_models`."""
 
     #: Models with credentials.
     models: List["Model"]
@@ -2143,69 +2141,69 @@ class Models(TypedDict):
 
 class _Navigated(TypedDict, total=False):
 
-    #: Text of the user message that was gone to, for the user to change.
+    #: Text of the target, if it is a user message, for editing.
     editorText: str
 
-    #: Entry of the summary, when one was made.
+    #: Id of the summary entry, if there is one.
     summaryEntryId: str
 
 
 class Navigated(_Navigated):
-    """Answer of `navigate_tree`."""
+    """Response to `navigate_tree`."""
 
-    #: Did somebody abort it, or an extension refuse? Then nothing has changed.
+    #: Whether it was aborted or refused by an extension. Nothing has changed then.
     cancelled: bool
 
 
 class Negotiated(TypedDict):
-    """Answer of `negotiate_protocol`."""
+    """Response to `negotiate_protocol`."""
 
-    #: The version that is spoken.
+    #: The version in use.
     protocolVersion: int
 
 
 class _NewTodo(TypedDict, total=False):
 
-    #: Id, unique in the list; `task-N` when it is left out.
+    #: Id, unique in the list. Default: `task-N`.
     id: Union[str, None]
 
-    #: How far it has come; `pending` when it is left out.
+    #: Its status. Default: `pending`.
     status: Union["TodoStatus", None]
 
-    #: Remarks.
+    #: Notes.
     notes: Union[str, None]
 
-    #: What one has to know while working on it.
+    #: Details for working on it.
     details: Union[str, None]
 
 
 class NewTodo(_NewTodo):
-    """A thing to do as a client gives it: what may be left out is filled in."""
+    """A todo item from a client. Absent fields are filled in."""
 
-    #: What is to be done.
+    #: The task.
     content: str
 
 
 class _NewTodoPhase(TypedDict, total=False):
 
-    #: Id, unique in the list; `phase-N` when it is left out.
+    #: Id, unique in the list. Default: `phase-N`.
     id: Union[str, None]
 
-    #: Its items, in the order they are to be done.
+    #: Its items in order.
     tasks: List["NewTodo"]
 
 
 class NewTodoPhase(_NewTodoPhase):
-    """Items that belong together, as a client gives them."""
+    """A phase from a client."""
 
     #: Its name.
     name: str
 
 
-# How a notification is meant.
-#   "info": For information.
-#   "warning": Something looks wrong.
-#   "error": Something went wrong.
+# Severity of a notification.
+#   "info": Information.
+#   "warning": Warning.
+#   "error": Error.
 NotifyType = Literal["info", "warning", "error"]
 
 
@@ -2214,10 +2212,10 @@ class _OpenSession(TypedDict, total=False):
     #: Its handle; absent for the first one.
     session: str
 
-    #: Its name, when it has one.
+    #: Name of the session, if it has one.
     sessionName: str
 
-    #: True: it was put away because nobody used it; the next command to it opens it again. Absent otherwise.
+    #: True if it was evicted. The next command to it opens it again. Absent otherwise.
     evicted: bool
 
 
@@ -2227,33 +2225,33 @@ class OpenSession(_OpenSession):
     #: Session id.
     sessionId: str
 
-    #: The session file; null without persistence.
+    #: Path of the session file; null with `--no-session`.
     sessionFile: Union[str, None]
 
     #: Its working directory.
     cwd: str
 
-    #: Is a run under way?
+    #: Whether a run is active.
     isStreaming: bool
 
-    #: Messages in its conversation.
+    #: Number of messages in its conversation.
     messageCount: int
 
 
 class OpenSessions(TypedDict):
-    """Answer of `list_open_sessions`."""
+    """Response to `list_open_sessions`."""
 
-    #: The first one first, then by handle.
+    #: The first session, then the others by handle.
     sessions: List["OpenSession"]
 
 
 class OpenTodo(TypedDict):
-    """An item that is still open, as `todo_reminder` shows it."""
+    """An open item in `todo_reminder`."""
 
     #: Its id.
     id: str
 
-    #: What is to be done.
+    #: The task.
     content: str
 
     #: `pending` or `in_progress`.
@@ -2261,42 +2259,42 @@ class OpenTodo(TypedDict):
 
 
 class OpenedSession(TypedDict):
-    """Answer of `open_session`."""
+    """Response to `open_session`."""
 
-    #: The handle for the `session` member of commands; events and responses of the session carry it.
+    #: Handle for the field `session` of commands. Events and responses of the session contain it.
     session: str
 
     #: Session id.
     sessionId: str
 
-    #: The session file, which may not exist yet; null without persistence.
+    #: Path of the session file, which may not exist yet; null with `--no-session`.
     sessionFile: Union[str, None]
 
     #: Its working directory.
     cwd: str
 
 
-# Which tool calls may run without asking. Each mode is stricter than the one before.
-#   "off": All; rules are not looked at.
-#   "auto": All but those that a rule refuses or wants asked.
-#   "ask": Those that only read, and those that a rule allows; the user is asked about the others.
-#   "read-only": Those that only read, and commands that a rule allows.
+# Which tool calls run without a question. Each mode is stricter than the one before.
+#   "off": All calls run; rules are ignored.
+#   "auto": All calls run except those that a rule denies or asks about.
+#   "ask": Calls that only read and calls that a rule allows run; the others are asked about.
+#   "read-only": Calls that only read and commands that a rule allows run; the others are denied.
 PermissionMode = Literal["off", "auto", "ask", "read-only"]
 
 
 class PermissionModeReply(TypedDict):
-    """Answer of `set_permission_mode`."""
+    """Response to `set_permission_mode`."""
 
-    #: The mode that holds: the one asked for, or a stricter one that the project wants.
+    #: The resulting mode: the requested one, or a stricter one of the project settings.
     permissionMode: "PermissionMode"
 
 
 class PriceTier(TypedDict):
-    """Prices that hold for all tokens of a request when its input is larger than a size. In US dollars per
-    million tokens.
+    """Prices for all tokens of a request whose input is larger than a size, in US dollars per million
+    tokens.
     """
 
-    #: The size in tokens, cached ones included; it must be exceeded.
+    #: The size in tokens, including cached tokens.
     inputTokensAbove: int
 
     #: Uncached input.
@@ -2335,28 +2333,28 @@ class Prices(_Prices):
 
 
 class ProjectTrust(TypedDict):
-    """Answer of `get_project_trust` and `set_project_trust`."""
+    """Response to `get_project_trust` and `set_project_trust`."""
 
-    #: The project: the session's working directory.
+    #: Directory of the project.
     cwd: str
 
-    #: What holds for the session as it is loaded now.
+    #: Trust state of the loaded session.
     projectTrust: "TrustState"
 
 
 class Protocol(TypedDict):
-    """Answer of `get_protocol`."""
+    """Response to `get_protocol`."""
 
-    #: Version of the protocol, by the rules of semver; not the agent's.
+    #: Version of the protocol (semantic versioning). It is independent of the version of the program.
     protocolVersion: str
 
-    #: Version of the agent.
+    #: Version of the program.
     version: str
 
-    #: The dialect that is spoken on this connection.
+    #: The dialect of this connection.
     dialect: str
 
-    #: The dialects that `hello` takes.
+    #: The dialects that `hello` accepts.
     dialects: List[str]
 
     #: The commands.
@@ -2365,176 +2363,176 @@ class Protocol(TypedDict):
     #: Names of the events.
     events: List[str]
 
-    #: What there is beyond these names.
+    #: Capabilities that the names of commands and events do not show.
     capabilities: List[str]
 
-    #: Numbers to know.
+    #: Limits that affect clients.
     limits: "ProtocolLimits"
 
 
 class ProtocolLimits(TypedDict):
-    """Numbers that a client may run into."""
+    """Limits that affect clients."""
 
-    #: Longest line that is read, in bytes.
+    #: Longest input line in bytes.
     lineBytes: int
 
-    #: Deepest nesting of a line.
+    #: Deepest nesting of an input line.
     lineDepth: int
 
-    #: Messages in both queues together.
+    #: Maximum number of messages in both queues together.
     queuedMessages: int
 
-    #: `bash` commands that run at the same time.
+    #: Maximum number of `bash` commands that run at the same time.
     bashCommands: int
 
-    #: Events that `replay` can go back, at most.
+    #: Maximum number of events that `replay` can send.
     replayEvents: int
 
-    #: Bytes of events that `replay` can go back, at most.
+    #: Maximum bytes of events that `replay` can send.
     replayBytes: int
 
-    #: Longest silence that can be asked for with `heartbeat`, in seconds.
+    #: Longest interval for `heartbeat` in seconds.
     heartbeatSeconds: int
 
-    #: Questions to the user of one session that wait for an answer at the same time; the others get their
-    #: default.
+    #: Maximum number of open dialogs in a session. Further dialogs return their default.
     openDialogs: int
 
-    #: How long a question waits that does not say, in seconds; an `editor` waits six times as long. Settings
-    #: may say otherwise.
+    #: Default timeout of dialogs in seconds. Dialogs with the method `editor` have six times as long.
+    #: Settings can change it.
     dialogSeconds: int
 
 
 class QueueItem(TypedDict):
-    """A message that waits in a queue."""
+    """A queued message."""
 
-    #: Its id; never used for another message of the same session.
+    #: Its id, unique in the session.
     id: str
 
-    #: Which queue.
+    #: Its queue.
     kind: "QueuedKind"
 
     #: Its text.
     text: str
 
-    #: How many images it has.
+    #: Number of images.
     images: int
 
 
 class QueueItems(TypedDict):
-    """Answer of `get_queue`."""
+    """Response to `get_queue`."""
 
-    #: Steering messages, then follow-ups, each in the order in which they will be taken.
+    #: Steering messages, then follow-up messages, in the order of delivery.
     items: List["QueueItem"]
 
 
-# How many queued messages are taken at once.
+# How many queued messages are delivered at once.
 #   "all": All of them.
-#   "one-at-a-time": The oldest.
+#   "one-at-a-time": The oldest one.
 QueueMode = Literal["all", "one-at-a-time"]
 
 
-# Which queue a message waits in; the same words as `streamingBehavior`.
-#   "steer": Until the current turn ends.
-#   "followUp": Until the run would stop.
+# The queue of a message, as in `streamingBehavior`.
+#   "steer": Delivered after the current turn.
+#   "followUp": Delivered when the run would otherwise end.
 QueuedKind = Literal["steer", "followUp"]
 
 
 class Queues(TypedDict):
-    """Answer of `clear_queue`: what was in the queues."""
+    """Response to `clear_queue`: the messages that were queued."""
 
-    #: Texts that waited for the next turn.
+    #: Steering messages.
     steering: List[str]
 
-    #: Texts that waited for the end of the run.
+    #: Follow-up messages.
     followUp: List[str]
 
 
 class Refused(TypedDict):
-    """Something that was asked for with `hello` and cannot be."""
+    """An option of `hello` that was refused."""
 
     #: The parameter.
     option: str
 
-    #: What was asked for.
+    #: The requested value.
     value: Any
 
-    #: Why not, for people.
+    #: The reason.
     reason: str
 
 
 class _Replayed(TypedDict, total=False):
 
-    #: Says which process this is, as in the answer of `hello`.
+    #: Id of the process, as in the response to `hello`.
     instanceId: str
 
-    #: The session as it is, when the events are gone or none were asked for.
+    #: The session state, if the events are not available or no number was given.
     snapshot: "Snapshot"
 
 
 class Replayed(_Replayed):
-    """Answer of `replay`. The events that it names follow at once, with the numbers they had."""
+    """Response to `replay`. The events follow at once, with their original numbers."""
 
-    #: How many events are sent again.
+    #: Number of events that follow.
     events: int
 
-    #: Number of the last event before this answer. With a snapshot: what it stands for, and where to go on.
+    #: Sequence number of the last event before this response. A snapshot reflects the session after this
+    #: event.
     lastSeq: int
 
 
 class _Rule(TypedDict, total=False):
 
-    #: Only calls about files that match one of these globs count; none means all.
+    #: Globs of files. If present, only calls about matching files are watched.
     globs: List[str]
 
-    #: Does it belong to every conversation, too? It is only reported.
+    #: Whether it applies to every conversation. Only reported.
     alwaysApply: bool
 
-    #: What it is for, for people.
+    #: Description for users.
     description: str
 
-    #: What is watched: `text`, `thinking`, `tool`, `toolcall`, a tool's name, each tool form with `(glob)` if
-    #: wanted; none means text and all tools.
+    #: What is watched: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with
+    #: `(glob)`. Default: text and all tools.
     scope: List[str]
 
-    #: In place of the setting `ttsr.interruptMode`.
+    #: Replaces the setting `ttsr.interruptMode`.
     interruptMode: "RuleInterrupt"
 
 
 class Rule(_Rule):
     """A rule."""
 
-    #: Its name: the file's, without the ending.
+    #: Its name: the file name without extension.
     name: str
 
     #: The file.
     path: str
 
-    #: What the model is told when the rule matches.
+    #: Text for the model when the rule matches.
     content: str
 
-    #: Regular expressions; one that matches is enough.
+    #: Regular expressions. One match is sufficient.
     condition: List[str]
 
-    #: Where it comes from.
+    #: Its source.
     _source: "RuleSource"
 
 
-# Which matches of a rule stop the answer; the others wait until the run would end.
-#   "always": All.
-#   "prose-only": Those in text and reasoning.
-#   "tool-only": Those in arguments of tool calls.
+# Which matches of a rule interrupt the answer. Other matches are reported at the end of the run.
+#   "always": All matches.
+#   "prose-only": Matches in text and thinking.
+#   "tool-only": Matches in arguments of tool calls.
 #   "never": None.
 RuleInterrupt = Literal["always", "prose-only", "tool-only", "never"]
 
 
 class RuleSource(TypedDict):
-    """Where a rule comes from, in the words xcsh's clients know."""
+    """Source of a rule, in the format of xcsh."""
 
     #: Id of the kind of configuration: `native`.
     provider: str
 
-    #: The same for people.
+    #: Its name.
     providerName: str
 
     #: The file.
@@ -2546,37 +2544,37 @@ class RuleSource(TypedDict):
 
 class _RunningBash(TypedDict, total=False):
 
-    #: Id of the command, when it had one.
+    #: `id` of the command, if it had one.
     id: Any
 
-    #: True keeps it from the model.
+    #: Whether it is hidden from the model.
     excludeFromContext: bool
 
 
 class RunningBash(_RunningBash):
-    """A `bash` command of a client that runs, as `bash_execution_start` told it."""
+    """A running `bash` command."""
 
-    #: Which run of a command this is.
+    #: Id of the execution.
     bashId: str
 
     #: The command line.
     command: str
 
-    #: What it printed so far; the end of it when that is much.
+    #: The output so far; only the end if it is long.
     output: str
 
 
 class _RunningTool(TypedDict, total=False):
 
-    #: The call whose tool made this one.
+    #: Id of the call whose tool made this call.
     parentToolCallId: str
 
-    #: Everything so far; absent before the first update.
+    #: The whole result so far; absent before the first update.
     partialResult: "ToolResult"
 
 
 class RunningTool(_RunningTool):
-    """A tool call that runs, as its events told it."""
+    """A running tool call."""
 
     #: Id of the call.
     toolCallId: str
@@ -2588,21 +2586,20 @@ class RunningTool(_RunningTool):
     args: Dict[str, Any]
 
 
-# What the commands and file tools of the model are confined to by the kernel. Each mode is stricter than the
-# one before.
+# What the kernel lets commands and file tools reach. Each mode is stricter than the one before.
 #   "off": Nothing.
-#   "workspace-write": They write below the working directory and a temporary directory only.
-#   "read-only": They write below a temporary directory only.
+#   "workspace-write": Tools can write only to the working directory and a temporary directory.
+#   "read-only": Tools can write only to a temporary directory.
 SandboxMode = Literal["off", "workspace-write", "read-only"]
 
 
 class SandboxState(TypedDict):
     """The sandbox of a session's tools."""
 
-    #: What tools are confined to; never `off`.
+    #: The mode; never `off`.
     mode: "SandboxMode"
 
-    #: May commands use the network?
+    #: Whether commands can use the network.
     network: bool
 
 
@@ -2650,9 +2647,9 @@ class SessionInfo(TypedDict):
 
 
 class SessionOutline(TypedDict):
-    """Answer of `get_session_tree`: the tree as somebody looks at it who chooses a place in it."""
+    """Response to `get_session_tree`."""
 
-    #: The entry that the next one will follow.
+    #: Id of the current entry: the parent of the next one.
     leafId: Union[str, None]
 
     #: The roots: `{entry: {id, parentId, type, timestamp, label?, preview?}, children}`, children of the same
@@ -2662,65 +2659,65 @@ class SessionOutline(TypedDict):
 
 class _SessionState(TypedDict, total=False):
 
-    #: Name of the session, when it has one.
+    #: Name of the session, if it has one.
     sessionName: str
 
-    #: How full the context is, when that is known.
+    #: Use of the context window, if known.
     contextUsage: "ContextUsage"
 
-    #: Which tool calls may run; absent when that is not limited (`off`).
+    #: Permission mode; absent if it is `off`.
     permissionMode: "PermissionMode"
 
-    #: Whether the project is trusted; absent when nothing of it is held back.
+    #: Trust state of the project; absent if everything of it is used.
     projectTrust: "TrustState"
 
-    #: The sandbox of tools; absent when there is none.
+    #: Sandbox of the tools; absent if there is none.
     sandbox: "SandboxState"
 
 
 class SessionState(_SessionState):
-    """Answer of `get_state`."""
+    """Response to `get_state`."""
 
-    #: The current model; null when there is none.
+    #: The current model; null if there is none.
     model: Union["Model", None]
 
     #: The current thinking level.
     thinkingLevel: "ThinkingLevel"
 
-    #: Is a run under way? False during a retry wait, as in pi; see `isRetrying`.
+    #: Whether a run is active. False during a retry delay; see `isRetrying`.
     isStreaming: bool
 
-    #: Is a compaction under way?
+    #: Whether a compaction is running.
     isCompacting: bool
 
-    #: Is a failed run waiting to be tried again? The session is busy then, too.
+    #: Whether a retry delay is running. The session is busy then, too.
     isRetrying: bool
 
     #: Same as `steeringMode`, for older clients.
     queueMode: "QueueMode"
 
-    #: How steering messages are taken.
+    #: How many steering messages are delivered at once.
     steeringMode: "QueueMode"
 
-    #: How follow-up messages are taken.
+    #: How many follow-up messages are delivered at once.
     followUpMode: "QueueMode"
 
-    #: When steering takes effect.
+    #: When a steering message takes effect.
     interruptMode: "InterruptMode"
 
-    #: The session file, which may not exist yet; null without persistence.
+    #: Path of the session file, which may not exist yet; null with `--no-session`.
     sessionFile: Union[str, None]
 
     #: Session id.
     sessionId: str
 
-    #: Is automatic compaction on?
+    #: Whether automatic compaction is enabled.
     autoCompactionEnabled: bool
 
-    #: Messages in the conversation.
+    #: Number of messages in the conversation.
     messageCount: int
 
-    #: Messages that wait in both queues.
+    #: Number of messages in both queues.
     pendingMessageCount: int
 
     #: Same as `pendingMessageCount`, for xcsh and older clients.
@@ -2732,20 +2729,20 @@ class SessionState(_SessionState):
 
 class _SessionStats(TypedDict, total=False):
 
-    #: What the whole session file cost, on all branches, with what was compacted away and the summaries
-    #: themselves, in the order in which models were first used. Only when asked for.
+    #: Cost of the whole session file by model, including all branches, compacted messages and summaries, in
+    #: the order of first use. Only if requested.
     byModel: List["ModelSpending"]
 
-    #: How full the context is, when that is known.
+    #: Use of the context window, if known.
     contextUsage: "ContextUsage"
 
 
 class SessionStats(_SessionStats):
-    """Answer of `get_session_stats`. The counts, tokens and `cost` are those of the conversation as it is
-    now, as in pi; `byModel` is about the whole file.
+    """Response to `get_session_stats`. Counts, tokens and `cost` describe the current conversation;
+    `byModel` describes the whole session file.
     """
 
-    #: The session file; null without persistence.
+    #: Path of the session file; null with `--no-session`.
     sessionFile: Union[str, None]
 
     #: Session id.
@@ -2757,7 +2754,7 @@ class SessionStats(_SessionStats):
     #: Messages of role `assistant`.
     assistantMessages: int
 
-    #: Tool calls in them.
+    #: Number of tool calls.
     toolCalls: int
 
     #: Messages of role `toolResult`.
@@ -2774,32 +2771,32 @@ class SessionStats(_SessionStats):
 
 
 class SessionTree(TypedDict):
-    """Answer of `get_tree`."""
+    """Response to `get_tree`."""
 
     #: The roots: `{entry, children, label?, labelTimestamp?}`, children of the same shape.
     tree: List[Any]
 
-    #: The entry that the next one will follow.
+    #: Id of the current entry: the parent of the next one.
     leafId: Union[str, None]
 
 
 class Sessions(TypedDict):
-    """Answer of `list_sessions`."""
+    """Response to `list_sessions`."""
 
-    #: Newest first.
+    #: The sessions, most recent first.
     sessions: List["ListedSession"]
 
 
 class _Shortcut(TypedDict, total=False):
 
-    #: What they do.
+    #: What the shortcut does.
     description: str
 
 
 class Shortcut(_Shortcut):
-    """Keys that an extension wants to be told of."""
+    """A keyboard shortcut of an extension."""
 
-    #: The keys as pi writes them: `ctrl+shift+p`.
+    #: The keys, such as `ctrl+shift+p`.
     shortcut: str
 
     #: The extension's file.
@@ -2807,64 +2804,63 @@ class Shortcut(_Shortcut):
 
 
 class Shortcuts(TypedDict):
-    """Answer of `get_shortcuts`."""
+    """Response to `get_shortcuts`."""
 
-    #: In the order in which extensions were loaded; of two for the same keys the first counts.
+    #: In the order in which the extensions were loaded. If two have the same keys, the first applies.
     shortcuts: List["Shortcut"]
 
 
 class _Snapshot(TypedDict, total=False):
 
-    #: Questions that wait for an answer, as their frames had them; absent when there are none.
+    #: Open dialogs, as in their events; absent if there are none.
     dialogs: List["UiRequest"]
 
-    #: The retry that waits; absent when there is none.
+    #: The pending retry; absent if there is none.
     retry: "WaitingRetry"
 
-    #: Texts that wait in the queues, as `queue_update` has them; absent when there are none.
+    #: Queued messages, as in `queue_update`; absent if there are none.
     queue: "Queues"
 
-    #: Tool calls that run; absent when there are none.
+    #: Running tool calls; absent if there are none.
     tools: List["RunningTool"]
 
-    #: `bash` commands of clients that run; absent when there are none.
+    #: Running `bash` commands; absent if there are none.
     bash: List["RunningBash"]
 
-    #: Statuses, widgets and the title as they were set last, as their frames had them; absent when there are
-    #: none.
+    #: Current statuses, widgets and title, as in their events; absent if there are none.
     shown: List["UiRequest"]
 
 
 class Snapshot(_Snapshot):
-    """A session as it is at one moment, for a client that cannot follow what led to it."""
+    """The state of a session at one moment, for a client that missed events."""
 
-    #: The state, as `get_state` answers it.
+    #: The state, as in `get_state`.
     state: "SessionState"
 
-    #: The conversation, as `get_messages` answers it.
+    #: The conversation, as in `get_messages`.
     messages: List["Message"]
 
-    #: The answer that is streaming in, as far as it has come; null when there is none.
+    #: The part of the current answer that exists; null if there is none.
     message: Union["Message", None]
 
 
 # Why an answer ended.
-#   "stop": The model was done.
+#   "stop": The model finished.
 #   "length": The output limit was reached.
 #   "toolUse": The model wants tools to run.
-#   "error": The provider failed; see `errorMessage`.
-#   "aborted": Somebody aborted.
+#   "error": The request failed; see `errorMessage`.
+#   "aborted": It was aborted.
 #   "deferred": The answer goes on in a later request; only in files of later agents.
 StopReason = Literal["stop", "length", "toolUse", "error", "aborted", "deferred"]
 
 
-# One step of an answer that streams in (`assistantMessageEvent`).
+# A step of a streamed answer (`assistantMessageEvent`).
 StreamEvent = Union["TextStartEvent", "TextDeltaEvent", "TextEndEvent", "ThinkingStartEvent", "ThinkingDeltaEvent", "ThinkingEndEvent", "ToolcallStartEvent", "ToolcallDeltaEvent", "ToolcallEndEvent"]
 
 
 # What a summary is for.
 #   "compaction": A compaction.
-#   "branchSummary": A branch that is left.
+#   "branchSummary": An abandoned branch.
 SummarySource = Literal["compaction", "branchSummary"]
 
 
@@ -2875,7 +2871,7 @@ class _TextContent(TypedDict, total=False):
 
 
 class TextContent(_TextContent):
-    """A run of text."""
+    """A text block."""
 
     #: The text, UTF-8, any length.
     text: str
@@ -2891,14 +2887,14 @@ class _ThinkingContent(TypedDict, total=False):
 
 
 class ThinkingContent(_ThinkingContent):
-    """Reasoning that the model showed."""
+    """Thinking of the model."""
 
-    #: The reasoning text; empty when the provider only sends a signature.
+    #: The thinking text; empty if the provider only sends a signature.
     thinking: str
 
 
-# How much a model may reason before it answers.
-#   "off": No reasoning.
+# How much a model thinks before it answers.
+#   "off": No thinking.
 #   "minimal": About 1,000 tokens.
 #   "low": About 2,000 tokens.
 #   "medium": About 8,000 tokens.
@@ -2927,7 +2923,7 @@ class ThinkingLevelChange(TypedDict):
 
 
 class ThinkingLevels(TypedDict):
-    """Answer of `get_available_thinking_levels`."""
+    """Response to `get_available_thinking_levels`."""
 
     #: Levels of the current model, weakest first.
     levels: List["ThinkingLevel"]
@@ -2935,28 +2931,28 @@ class ThinkingLevels(TypedDict):
 
 class _TodoItem(TypedDict, total=False):
 
-    #: Remarks.
+    #: Notes.
     notes: str
 
-    #: What one has to know while working on it.
+    #: Details for working on it.
     details: str
 
 
 class TodoItem(_TodoItem):
-    """A thing to do."""
+    """A todo item."""
 
     #: Id, unique in the list.
     id: str
 
-    #: What is to be done.
+    #: The task.
     content: str
 
-    #: How far it has come.
+    #: Its status.
     status: "TodoStatus"
 
 
 class TodoPhase(TypedDict):
-    """Items that belong together."""
+    """A phase with its items."""
 
     #: Id, unique in the list.
     id: str
@@ -2964,22 +2960,22 @@ class TodoPhase(TypedDict):
     #: Its name.
     name: str
 
-    #: Its items, in the order they are to be done.
+    #: Its items in order.
     tasks: List["TodoItem"]
 
 
-# How far an item has come.
-#   "pending": Nobody works on it.
-#   "in_progress": It is being worked on.
-#   "completed": It is done.
-#   "abandoned": It will not be done.
+# Status of an item.
+#   "pending": Not started.
+#   "in_progress": In progress.
+#   "completed": Completed.
+#   "abandoned": Abandoned.
 TodoStatus = Literal["pending", "in_progress", "completed", "abandoned"]
 
 
 class Todos(TypedDict):
-    """Answer of `set_todos`."""
+    """Response to `set_todos`."""
 
-    #: The list as it is now, with every id and status filled in.
+    #: The list with all ids and statuses filled in.
     todoPhases: List["TodoPhase"]
 
 
@@ -3023,15 +3019,15 @@ class ToolCall(_ToolCall):
 
 class _ToolResult(TypedDict, total=False):
 
-    #: What only clients see; its shape belongs to the tool. Absent when there is none, `{}` for errors.
+    #: Data for clients. Its format depends on the tool. `{}` for errors.
     details: Any
 
-    #: True asks the loop not to call the model again when every result of the batch says so.
+    #: True ends the run after this turn if all results of the turn have it.
     terminate: bool
 
 
 class ToolResult(_ToolResult):
-    """What a tool gave back, or how far it has come (`partialResult`)."""
+    """Result of a tool, or its progress (`partialResult`)."""
 
     #: What the model sees.
     content: List["UserBlock"]
@@ -3039,7 +3035,7 @@ class ToolResult(_ToolResult):
 
 class _ToolResultMessage(TypedDict, total=False):
 
-    #: What only clients see; its shape belongs to the tool.
+    #: Data for clients. Its format depends on the tool.
     details: Any
 
 
@@ -3057,7 +3053,7 @@ class ToolResultMessage(_ToolResultMessage):
     #: What the model sees.
     content: List["UserBlock"]
 
-    #: Did it fail?
+    #: Whether it failed.
     isError: bool
 
     #: Unix time in milliseconds.
@@ -3065,12 +3061,12 @@ class ToolResultMessage(_ToolResultMessage):
 
 
 class ToolSpec(TypedDict):
-    """What a model is told of a tool."""
+    """Definition of a tool."""
 
     #: Name, unique among the active tools.
     name: str
 
-    #: What it does, for the model.
+    #: Description for the model.
     description: str
 
     #: JSON Schema of the arguments; always an object schema.
@@ -3078,31 +3074,31 @@ class ToolSpec(TypedDict):
 
 
 class Tools(TypedDict):
-    """Answer of `get_tools`."""
+    """Response to `get_tools`."""
 
-    #: Names of those that the model may call.
+    #: Names of the tools that the model can call.
     activeToolNames: List[str]
 
-    #: All of them, whoever brings them.
+    #: All tools, including those of clients, extensions and MCP servers.
     allTools: List["ToolSpec"]
 
 
 class _TrustState(TypedDict, total=False):
 
-    #: Has something else been decided since? It counts from the next session or reload on.
+    #: Whether another decision takes effect with the next session or reload.
     pending: bool
 
 
 class TrustState(_TrustState):
-    """How far the project is trusted, and what it brings that does not count because of that."""
+    """Trust state of a project, and its resources that are not used."""
 
-    #: Does everything count that the project brings?
+    #: Whether all resources of the project are used.
     trusted: bool
 
-    #: Who says so: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`.
+    #: Source of the decision: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`.
     decidedBy: str
 
-    #: What the project brings that does not count.
+    #: Resources of the project that are not used.
     heldBack: List["HeldBack"]
 
 
@@ -3124,61 +3120,61 @@ class TtsrInjection(TypedDict):
     injectedRules: List[str]
 
 
-# What a frame is about.
-#   "select": Choose one of several. Answered with `value`.
-#   "confirm": Yes or no. Answered with `confirmed`.
-#   "input": A line of text. Answered with `value`.
-#   "editor": A longer text. Answered with `value`.
-#   "cancel": The question in `targetId` is over; no answer is wanted any more.
-#   "notify": Something to be shown for a moment.
-#   "setStatus": A text for the status line.
-#   "setWidget": Lines beside the editor.
-#   "setTitle": A title for the window.
-#   "set_editor_text": A text for the editor.
-#   "open_url": A page to be opened in a browser.
+# Method of a dialog or notification.
+#   "select": Choose one option. The answer contains `value`.
+#   "confirm": Yes or no. The answer contains `confirmed`.
+#   "input": Enter a line of text. The answer contains `value`.
+#   "editor": Edit a longer text. The answer contains `value`.
+#   "cancel": Cancels the dialog in `targetId`. An answer is no longer needed.
+#   "notify": Show a message.
+#   "setStatus": Set a text of the status line.
+#   "setWidget": Set lines beside the editor.
+#   "setTitle": Set the window title.
+#   "set_editor_text": Set the text of the editor.
+#   "open_url": Open a page in a browser.
 UiMethod = Literal["select", "confirm", "input", "editor", "cancel", "notify", "setStatus", "setWidget", "setTitle", "set_editor_text", "open_url"]
 
 
 class _UiRequest(TypedDict, total=False):
 
-    #: What is asked; the text of `setTitle`.
+    #: Title of the dialog; the text of `setTitle`.
     title: str
 
-    #: `select`: what there is to choose from.
+    #: `select`: the options.
     options: List[str]
 
-    #: `confirm`: the question in full. `notify`: what is to be shown.
+    #: `confirm`: the question. `notify`: the message.
     message: str
 
-    #: `input`: shown while nothing is typed.
+    #: `input`: placeholder text.
     placeholder: str
 
-    #: `editor`: the text to begin with.
+    #: `editor`: the initial text.
     prefill: str
 
-    #: Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
-    #: waits as long as `get_protocol` says.
+    #: Milliseconds until the dialog times out and returns its default; 0 means never. If absent, the timeout
+    #: in `get_protocol` applies.
     timeout: int
 
-    #: `cancel`: id of the question.
+    #: `cancel`: id of the dialog.
     targetId: str
 
-    #: `notify`: how it is meant.
+    #: `notify`: the severity.
     notifyType: "NotifyType"
 
-    #: `setStatus`: which of the texts in the status line.
+    #: `setStatus`: key of the text.
     statusKey: str
 
-    #: `setStatus`: the text; absent takes it away.
+    #: `setStatus`: the text; if absent, the text is removed.
     statusText: str
 
-    #: `setWidget`: which widget.
+    #: `setWidget`: key of the widget.
     widgetKey: str
 
-    #: `setWidget`: its lines; absent takes it away.
+    #: `setWidget`: its lines; if absent, the widget is removed.
     widgetLines: List[str]
 
-    #: `setWidget`: where it stands.
+    #: `setWidget`: its position.
     widgetPlacement: "WidgetPlacement"
 
     #: `set_editor_text`: the text.
@@ -3187,28 +3183,26 @@ class _UiRequest(TypedDict, total=False):
     #: `open_url`: the page.
     url: str
 
-    #: `open_url`: a shorter way to the page.
+    #: `open_url`: a shorter address of the page.
     launchUrl: str
 
-    #: `open_url`: what to do there.
+    #: `open_url`: instructions for the user.
     instructions: str
 
 
 class UiRequest(_UiRequest):
-    """A frame to the person in front of the client. Each method has its own members; what is not there is
-    left out.
-    """
+    """A dialog or notification for the user. Each method has its own fields; the others are absent."""
 
-    #: Unique; the answer carries it.
+    #: Unique id, for the answer.
     id: str
 
-    #: What is wanted. `select`, `confirm`, `input` and `editor` want an answer.
+    #: The method. `select`, `confirm`, `input` and `editor` need an answer.
     method: "UiMethod"
 
 
-# What the agent wants of a URI.
-#   "read": Its content.
-#   "write": To give it new content.
+# Operation on a URI.
+#   "read": Read the content.
+#   "write": Write new content.
 UriOperation = Literal["read", "write"]
 
 
@@ -3236,10 +3230,10 @@ class Usage(_Usage):
     #: Input tokens written to the cache.
     cacheWrite: int
 
-    #: What the provider says is the sum; 0 when it says nothing.
+    #: Total according to the provider; 0 if it reports none.
     totalTokens: int
 
-    #: What it costs.
+    #: The cost.
     cost: "Cost"
 
 
@@ -3264,15 +3258,15 @@ class UserMessage(TypedDict):
 
 
 class WaitingRetry(TypedDict):
-    """A retry that waits, as `auto_retry_start` told it."""
+    """A pending retry."""
 
     #: 1 for the first retry.
     attempt: int
 
-    #: How many there may be.
+    #: Maximum number.
     maxAttempts: int
 
-    #: What is left of the wait, in milliseconds.
+    #: Remaining delay in milliseconds.
     delayMs: int
 
     #: Why the run failed.
@@ -3281,49 +3275,48 @@ class WaitingRetry(TypedDict):
 
 class _Welcome(TypedDict, total=False):
 
-    #: Says which process this is, where clients connect to it and may come back to another one: numbers of
-    #: events mean nothing beyond it.
+    #: Id of the process, with `--mode web`. Sequence numbers are only valid within one process.
     instanceId: str
 
 
 class Welcome(_Welcome):
-    """Answer of `hello`: what holds on this connection from here on, and what was refused."""
+    """Response to `hello`: the options of this connection and the refused requests."""
 
     #: Version of the protocol.
     protocolVersion: str
 
-    #: Version of the agent.
+    #: Version of the program.
     version: str
 
-    #: The dialect that is spoken.
+    #: The dialect.
     dialect: str
 
-    #: Names of the events that are sent; null: all of them.
+    #: Names of the events that are sent; null: all events.
     events: Union[List[str], None]
 
-    #: Do updates hold only what is new?
+    #: Whether updates contain only new text.
     deltas: bool
 
-    #: Do events have numbers?
+    #: Whether events have sequence numbers.
     sequence: bool
 
-    #: Number of the last event that was sent; 0 before the first.
+    #: Sequence number of the last event; 0 before the first.
     lastSeq: int
 
-    #: Seconds of silence before a heartbeat; null: there is none.
+    #: Seconds until a heartbeat; null: no heartbeats.
     heartbeat: Union[int, None]
 
-    #: Handles of the sessions whose events are sent; null: all of them.
+    #: Handles of the sessions whose events are sent; null: all sessions.
     sessions: Union[List[str], None]
 
-    #: Methods of `extension_ui_request` that the client renders; null: it did not say.
+    #: Methods of `extension_ui_request` that the client supports; null: not specified.
     ui: Union[List[str], None]
 
-    #: What was refused; empty when all is as it was asked for.
+    #: The refused options.
     refused: List["Refused"]
 
 
-# Where a widget stands.
+# Position of a widget.
 #   "aboveEditor": Above the editor.
 #   "belowEditor": Below the editor.
 WidgetPlacement = Literal["aboveEditor", "belowEditor"]
@@ -3336,7 +3329,7 @@ class AssistantBlockText(TextContent):
 
 
 class AssistantBlockThinking(ThinkingContent):
-    """Reasoning."""
+    """Thinking."""
 
     type: Literal["thinking"]
 

@@ -218,114 +218,118 @@ export type Event =
   | HeartbeatEvent;
 
 /**
- * Says something to the model and runs until it stops. The response comes before every event of the run and
- * before any network traffic.
+ * Send a user message and start a run. The response comes before every event of the run and before any
+ * network request. While a run is active, `streamingBehavior` says whether the message is queued; without it
+ * the command fails.
  */
 export interface PromptCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "prompt";
-  /** What to say; slash commands, skills and templates are expanded. */
+  /** The text. Slash commands, skills and templates are expanded. */
   message: string;
   /** Images that follow the text. */
   images?: ImageContent[];
-  /** Files of the oldest clients; they stand before the images. */
+  /** Files from the oldest clients. They precede the images. */
   attachments?: Attachment[];
-  /** What to do when a run is under way: `steer` or `followUp`. Without it such a prompt is refused. */
+  /** What to do if a run is active: `steer` or `followUp`. Without it, a prompt during a run fails. */
   streamingBehavior?: string | null;
 }
 
-/** Queues a message that the model gets after the current turn. */
+/** Queue a steering message. The model receives it after the current turn. */
 export interface SteerCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "steer";
-  /** What to say; slash commands, skills and templates are expanded. */
+  /** The text. Slash commands, skills and templates are expanded. */
   message: string;
   /** Images that follow the text. */
   images?: ImageContent[];
 }
 
-/** Queues a message that the model gets when it would stop. */
+/** Queue a follow-up message. The model receives it when it would otherwise stop. */
 export interface FollowUpCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "follow_up";
-  /** What to say; slash commands, skills and templates are expanded. */
+  /** The text. Slash commands, skills and templates are expanded. */
   message: string;
   /** Images that follow the text. */
   images?: ImageContent[];
 }
 
-/** The older name of `steer`, from when there was one queue: what is left of a turn's tool calls is skipped. */
+/**
+ * Old name of `steer`, from versions with one queue. The remaining tool calls of the current turn are
+ * skipped.
+ */
 export interface QueueMessageCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "queue_message";
-  /** What to say; slash commands, skills and templates are expanded. */
+  /** The text. Slash commands, skills and templates are expanded. */
   message: string;
   /** Images that follow the text. */
   images?: ImageContent[];
 }
 
-/** Ends the run, a retry wait or a compaction. The response comes when all is quiet; queues are kept. */
+/**
+ * Stop the run, a retry delay or a compaction. The response comes when nothing is running any more. Queued
+ * messages are kept.
+ */
 export interface AbortCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "abort";
 }
 
-/** Ends the run, then says something. */
+/** Stop the run, then send a user message and start a new run. */
 export interface AbortAndPromptCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "abort_and_prompt";
-  /** What to say; slash commands, skills and templates are expanded. */
+  /** The text. Slash commands, skills and templates are expanded. */
   message: string;
   /** Images that follow the text. */
   images?: ImageContent[];
 }
 
-/** Empties both queues and answers what was in them. */
+/** Empty both queues and return their messages. */
 export interface ClearQueueCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "clear_queue";
 }
 
-/** The messages that wait in both queues, each with its id. */
+/** List the messages in both queues with their ids. */
 export interface GetQueueCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_queue";
 }
 
-/** Says something else in a message that waits. Refused when it does not wait any more. */
+/** Replace the text of a queued message. Fails if the message is no longer queued. */
 export interface EditQueuedCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "edit_queued";
-  /**
-   * Id of the queued message, as in `get_queue`. A command's own `id` is taken, so this one has a name of its
-   * own.
-   */
+  /** Id of the queued message, from `get_queue`. */
   queuedId: string;
-  /** What to say instead; slash commands, skills and templates are expanded. Images stay. */
+  /** The new text. Slash commands, skills and templates are expanded. Images are kept. */
   message: string;
 }
 
-/** Takes a message out of its queue. Refused when it does not wait any more. */
+/** Remove a message from its queue. Fails if the message is no longer queued. */
 export interface RemoveQueuedCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "remove_queued";
-  /** Id of the queued message, as in `get_queue`. */
+  /** Id of the queued message, from `get_queue`. */
   queuedId: string;
 }
 
 /**
- * Asks the model once more without a new message, after a run that died: the newest message is the user's, a
- * tool's result or an answer that failed. Refused when the last run ended properly.
+ * Request another answer without a new message, after a run that failed. The last message must be a user
+ * message, a tool result or a failed answer. Fails if the last run ended normally.
  */
 export interface ContinueCommand {
   /** Any JSON value; the response carries the same. */
@@ -333,42 +337,42 @@ export interface ContinueCommand {
   type: "continue";
 }
 
-/** Ends the run properly and starts an empty session in a file of its own. */
+/** Stop the run and start an empty session in a new file. */
 export interface NewSessionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "new_session";
-  /** Recorded in the header of the new session, unchecked; empty counts as none. */
+  /** Stored in the header of the new session without a check. Empty counts as absent. */
   parentSession?: string | null;
   /**
-   * The directory that the new session works in; `~` is the home directory, relative paths start at the
-   * working directory, where it stays when absent or empty.
+   * Working directory of the new session. `~` is the home directory; relative paths start at the current
+   * working directory, which is the default.
    */
   cwd?: string | null;
 }
 
-/** The older name of `new_session`. */
+/** Old name of `new_session`. */
 export interface ResetCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "reset";
 }
 
-/** The session's state. */
+/** Return the state of the session: model, modes, queues, what is running. */
 export interface GetStateCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_state";
 }
 
-/** The conversation. */
+/** Return all messages of the current branch. */
 export interface GetMessagesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_messages";
 }
 
-/** Entries of the session file, all branches, in the order they were appended. */
+/** Return the entries of the session file, of all branches, in the order in which they were appended. */
 export interface GetEntriesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -377,7 +381,7 @@ export interface GetEntriesCommand {
   since?: string | null;
 }
 
-/** Chooses the model. A run that is under way keeps its model. */
+/** Select the model. An active run keeps its model. */
 export interface SetModelCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -388,132 +392,135 @@ export interface SetModelCommand {
   modelId?: string;
 }
 
-/** Goes on to the next model; null when there is no other. */
+/** Select the next model of the list. Returns null if there is no other model. */
 export interface CycleModelCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "cycle_model";
 }
 
-/** Models with credentials. */
+/** List the models for which credentials exist. */
 export interface GetAvailableModelsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_available_models";
 }
 
-/** Sets the thinking level, clamped to what the model offers. */
+/** Set the thinking level. A level that the model does not offer is replaced by the nearest one. */
 export interface SetThinkingLevelCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_thinking_level";
-  /** `off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`; clamped to what the model offers. */
+  /**
+   * `off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`. A level that the model lacks is replaced by
+   * the nearest one.
+   */
   level?: string;
 }
 
-/** Goes on to the next thinking level; null when the model cannot reason. */
+/** Select the next thinking level. Returns null if the model does not support thinking. */
 export interface CycleThinkingLevelCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "cycle_thinking_level";
 }
 
-/** Thinking levels of the current model. */
+/** List the thinking levels of the current model. */
 export interface GetAvailableThinkingLevelsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_available_thinking_levels";
 }
 
-/** How many steering messages are taken at once. */
+/** Set how many steering messages are delivered at once. */
 export interface SetSteeringModeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_steering_mode";
-  /** How many queued messages are taken at once. */
+  /** How many queued messages are delivered at once. */
   mode: QueueMode;
 }
 
-/** How many follow-up messages are taken at once. */
+/** Set how many follow-up messages are delivered at once. */
 export interface SetFollowUpModeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_follow_up_mode";
-  /** How many queued messages are taken at once. */
+  /** How many queued messages are delivered at once. */
   mode: QueueMode;
 }
 
-/** The older name of both: sets how many messages are taken at once from either queue. */
+/** Old name of `set_steering_mode` and `set_follow_up_mode`: sets both. */
 export interface SetQueueModeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_queue_mode";
-  /** How many queued messages are taken at once. */
+  /** How many queued messages are delivered at once. */
   mode: QueueMode;
 }
 
-/** When steering takes effect. Read when a run starts. */
+/** Set when a steering message takes effect. The mode is read at the start of a run. */
 export interface SetInterruptModeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_interrupt_mode";
-  /** When steering takes effect. */
+  /** When a steering message takes effect. */
   mode: InterruptMode;
 }
 
-/** Ends the run, then puts a summary in the place of the older part of the conversation. */
+/** Stop the run and replace the older part of the conversation by a summary. */
 export interface CompactCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "compact";
-  /** What the summary should pay attention to. */
+  /** Instructions for the summary. */
   customInstructions?: string | null;
 }
 
-/** Switches automatic compaction on or off. */
+/** Enable or disable automatic compaction. */
 export interface SetAutoCompactionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_auto_compaction";
-  /** On or off; missing means on, the default. */
+  /** Whether it is enabled. Default: true. */
   enabled?: boolean;
 }
 
-/** Switches automatic retries on or off. */
+/** Enable or disable automatic retries. */
 export interface SetAutoRetryCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_auto_retry";
-  /** On or off; missing means on, the default. */
+  /** Whether it is enabled. Default: true. */
   enabled?: boolean;
 }
 
-/** Ends a retry wait; the run has then failed for good. */
+/** Cancel a retry delay. The run then ends as failed. */
 export interface AbortRetryCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "abort_retry";
 }
 
-/** Runs a shell command on the user's behalf; the model sees it with the next prompt. */
+/** Run a shell command for the user. The model receives command and output with the next prompt. */
 export interface BashCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "bash";
   /** Command line for the shell. */
   command: string;
-  /** True keeps the command and its output from the model. */
+  /** Whether command and output are hidden from the model. */
   excludeFromContext?: boolean | null;
 }
 
-/** Kills every running `bash` command. */
+/** Kill all running `bash` commands. */
 export interface AbortBashCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "abort_bash";
 }
 
-/** Text of the newest answer. */
+/** Return the text of the last answer. */
 export interface GetLastAssistantTextCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -521,152 +528,149 @@ export interface GetLastAssistantTextCommand {
 }
 
 /**
- * Counts, tokens and cost of the conversation as it is now; what each model cost in the whole session, if
- * wanted.
+ * Return message counts, tokens and cost of the conversation; with `byModel` also the cost of each model in
+ * the whole session.
  */
 export interface GetSessionStatsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_session_stats";
-  /**
-   * Should the answer say what each model cost? Clients of pi compare the answer's members, so it is not
-   * there unasked.
-   */
+  /** Whether the response contains the cost of each model. Default: false. */
   byModel?: boolean;
 }
 
-/** Writes the session as one page that needs no network. Nothing but an older export is ever overwritten. */
+/** Write the session as one HTML page that needs no network. Only an earlier export is overwritten. */
 export interface ExportHtmlCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "export_html";
   /**
-   * Where to; relative paths start at the working directory. Names that end in `.md` or `.json` get those
+   * Path of the file, relative to the working directory. The extensions `.md` and `.json` select those
    * formats.
    */
   outputPath?: string | null;
 }
 
-/** Ends the run properly and goes on in another session file. A file that is missing becomes a new session. */
+/** Stop the run and continue in another session file. A file that does not exist becomes a new session. */
 export interface SwitchSessionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "switch_session";
-  /** The session file; relative paths start at the working directory. */
+  /** Path of the session file, relative to the working directory. */
   sessionPath: string;
 }
 
-/** Ends the run properly and goes on in a new session that holds what came before a user message. */
+/** Stop the run and continue in a new session that contains everything before a user message. */
 export interface ForkCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "fork";
-  /** A user message; the new session holds what came before it. What is no text is no entry's id. */
+  /** Id of a user message. The new session contains everything before it. */
   entryId?: string;
 }
 
-/** The older name of `fork`. Takes `entryIndex` too. */
+/** Old name of `fork`. Also accepts `entryIndex`. */
 export interface BranchCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "branch";
-  /** A user message. */
+  /** Id of a user message. It takes precedence over `entryIndex`. */
   entryId?: string | null;
-  /** The user message's line in the session file, the header being line 0. */
+  /** Line of the user message in the session file. The header is line 0. */
   entryIndex?: number | null;
 }
 
 /**
- * Ends the run properly and goes to another entry of the session's tree, in the same file. The branch that is
- * left can be summarised first.
+ * Stop the run and move to another entry of the session tree, in the same file. The abandoned branch can be
+ * summarised first.
  */
 export interface NavigateTreeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "navigate_tree";
-  /** The entry to go to. At a user message the session goes to what came before it. */
+  /** Id of the target entry. For a user message, the session moves to the entry before it. */
   targetId?: string;
-  /** Should the model summarise the branch that is left? The summary goes along. */
+  /** Whether the model summarises the abandoned branch. The summary is added to the new position. */
   summarize?: boolean;
-  /** What the summary should pay attention to. */
+  /** Instructions for the summary. */
   customInstructions?: string | null;
-  /** Do these instructions take the place of ours? */
+  /** Whether these instructions replace the built-in ones. */
   replaceInstructions?: boolean;
-  /** A label for the summary, or for the entry when there is none. */
+  /** Label for the summary, or for the entry if there is no summary. */
   label?: string | null;
 }
 
-/** Labels an entry, or removes its label. */
+/** Set or remove the label of an entry. */
 export interface SetEntryLabelCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_entry_label";
   /** The entry. */
   targetId?: string;
-  /** The label; absent or empty removes it. */
+  /** The label. If it is absent or empty, the label is removed. */
   label?: string | null;
 }
 
-/** Ends the run properly and goes on in a copy of the current branch. */
+/** Stop the run and continue in a new session that is a copy of the current branch. */
 export interface CloneCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "clone";
 }
 
-/** User messages that `fork` takes, of all branches. */
+/** List the user messages that `fork` accepts, of all branches. */
 export interface GetForkMessagesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_fork_messages";
 }
 
-/** The same for `branch`, with the index of each. */
+/** List the user messages that `branch` accepts, of all branches, with their index. */
 export interface GetBranchMessagesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_branch_messages";
 }
 
-/** The session's tree of entries. */
+/** Return the tree of entries of the session. */
 export interface GetTreeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_tree";
 }
 
-/** The same without what was said: of every entry where it belongs, its label and a few words. */
+/** Return the tree of entries without message contents: position, label and a short preview of each entry. */
 export interface GetSessionTreeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_session_tree";
 }
 
-/** Sessions on disk, newest first. */
+/** List the session files on disk, most recent first. */
 export interface ListSessionsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "list_sessions";
   /** Which sessions. */
   scope?: ListScope;
-  /** Should `allMessagesText` be filled in? It takes reading every session whole. */
+  /** Whether to fill in `allMessagesText`. This reads every session file completely. */
   texts?: boolean;
 }
 
-/** Opens one more session in this process. Commands that name its handle as `session` go to it. */
+/** Open another session in this process. Commands with its handle in `session` go to it. */
 export interface OpenSessionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "open_session";
-  /** The handle it is to have; one is made up when absent. */
+  /** Handle of the session. Default: a generated one. */
   session?: string | null;
-  /** The session file; a new session without. */
+  /** Path of the session file. Default: a new session. */
   sessionPath?: string | null;
-  /** Its working directory: that of its file, or of the process, when absent. */
+  /** Working directory. Default: that of the session file or of the process. */
   cwd?: string | null;
 }
 
-/** Ends the run of the session that is named, properly, and closes it. */
+/** Stop the run of the session named in `session` and close the session. */
 export interface CloseSessionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -674,93 +678,90 @@ export interface CloseSessionCommand {
 }
 
 /**
- * Deletes a session that is not open: its file is moved into `.trash` beside it, from where it can be put
- * back. Refused for everything but sessions where this agent keeps them.
+ * Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only files in the
+ * session directory can be deleted.
  */
 export interface DeleteSessionCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "delete_session";
-  /** The session file, as `list_sessions` has it. */
+  /** Path of the session file, from `list_sessions`. */
   sessionPath?: string;
 }
 
-/** The sessions that are open in this process. */
+/** List the sessions that are open in this process. */
 export interface ListOpenSessionsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "list_open_sessions";
 }
 
-/** The directories in a directory, for somebody who chooses one to work in. */
+/** List the subdirectories of a directory, for a directory picker. */
 export interface ListDirectoryCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "list_directory";
-  /**
-   * The directory; `~` is the home directory, as is nothing at all. Relative paths start at the session's
-   * working directory.
-   */
+  /** The directory. `~` or an empty path is the home directory; relative paths start at the working directory. */
   path?: string;
 }
 
 /**
- * Files and directories of the session's working directory that fit what somebody is typing; ignored files
- * are left out. A later query of the same client ends one that is under way.
+ * Find files and directories below the working directory that match a partial name. Ignored files are left
+ * out. A later query of the same client cancels an earlier one.
  */
 export interface FindFilesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "find_files";
   /**
-   * What has been typed. A name, a part of one, a part of a path, or letters of a path in their order; small
-   * letters match both cases. Empty: what is on top.
+   * The search text: a name, a part of a name or path, or letters of a path in their order. Lower case
+   * matches both cases. Empty: the top level.
    */
   query?: string;
-  /** How many to answer at most: 50 unless told, 500 at most. */
+  /** Maximum number of results. Default: 50, at most 500. */
   limit?: number | null;
 }
 
-/** Slash commands that a prompt may begin with. */
+/** List the slash commands that a prompt can begin with. */
 export interface GetCommandsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_commands";
 }
 
-/** What may follow in the arguments of an extension's slash command. */
+/** Return completions for the arguments of a slash command of an extension. */
 export interface CompleteArgumentsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "complete_arguments";
   /** The slash command of an extension, without the slash. */
   name?: string;
-  /** What has been typed of its arguments. */
+  /** The arguments typed so far. */
   prefix?: string;
 }
 
-/** All tools, and which of them the model may call. */
+/** List all tools and which of them the model can call. */
 export interface GetToolsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_tools";
 }
 
-/** Chooses which tools the model may call, from its next request on. */
+/** Set which tools the model can call, starting with its next request. */
 export interface SetActiveToolsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_active_tools";
   /**
-   * Names of the tools that the model may call from its next request on. Those that nobody brings, or that
-   * the command line forbids, are passed over.
+   * Names of the tools that the model can call, starting with its next request. Unknown tools and tools that
+   * the command line excludes are ignored.
    */
   toolNames: string[];
 }
 
 /**
- * Reads again what files say about the session: settings, context files, skills, prompt templates,
- * extensions. Refused while a run is under way. Answered like `get_commands`, when the extensions are there.
+ * Read settings, context files, skills, prompt templates and extensions again. Fails while a run is active.
+ * Returns the same as `get_commands`, after the extensions have loaded.
  */
 export interface ReloadResourcesCommand {
   /** Any JSON value; the response carries the same. */
@@ -768,7 +769,7 @@ export interface ReloadResourcesCommand {
   type: "reload_resources";
 }
 
-/** Keys that extensions want to be told of. A client that has keys may offer them. */
+/** List the keyboard shortcuts that extensions have registered. A client with a keyboard can offer them. */
 export interface GetShortcutsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -776,34 +777,34 @@ export interface GetShortcutsCommand {
 }
 
 /**
- * The user pressed keys of an extension. Answered when it has dealt with them; a failure is told as
- * `extension_error`.
+ * Run a keyboard shortcut of an extension. The response comes when its handler has finished. A failure is
+ * reported as `extension_error`.
  */
 export interface RunShortcutCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "run_shortcut";
-  /** The keys, as `get_shortcuts` names them. */
+  /** The shortcut, from `get_shortcuts`. */
   shortcut?: string;
 }
 
-/** How full the context is. */
+/** Return how many tokens of the context window are used. */
 export interface GetContextUsageCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_context_usage";
 }
 
-/** Agrees on the framing, for clients of oh-my-pi. Only version 1 is spoken: one line for each object. */
+/** Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each object. */
 export interface NegotiateProtocolCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "negotiate_protocol";
-  /** The version of omp's framing; 1 is one line for each object, whatever its length. */
+  /** Version of the framing. 1 means one line for each object. */
   protocolVersion?: unknown;
 }
 
-/** Providers that people can log in to: the agent's own and those of extensions. */
+/** List the providers that support a login: built-in ones and those of extensions. */
 export interface GetLoginProvidersCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -811,149 +812,143 @@ export interface GetLoginProvidersCommand {
 }
 
 /**
- * Logs in to a provider. Pages to visit and questions come as `extension_ui_request`; the answer comes at the
- * end.
+ * Log in to a provider. Pages to open and questions are sent as `extension_ui_request`. The response comes
+ * when the login has ended.
  */
 export interface LoginCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "login";
-  /** The provider, one of `get_login_providers`. */
+  /** Id of a provider from `get_login_providers`. */
   providerId?: string;
 }
 
 /**
- * Puts another todo list in the place of the session's and answers it with every id and status filled in. It
- * is kept with the session.
+ * Replace the todo list of the session. Returns the list with all ids and statuses filled in. The list is
+ * stored with the session.
  */
 export interface SetTodosCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_todos";
-  /** The new list. An error says which member of it is wrong. */
+  /** The new list. An error names the invalid member. */
   phases?: NewTodoPhase[];
 }
 
-/** Names the session. */
+/** Set the name of the session. */
 export interface SetSessionNameCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_session_name";
-  /** The name; white space around it is removed. */
+  /** The name. Leading and trailing whitespace is removed. */
   name: string;
 }
 
 /**
- * Chooses which tool calls may run without asking, for this session. Answers what holds from now on: what the
- * project's settings forbid stays forbidden.
+ * Set which tool calls run without a question, for this session. Returns the resulting mode. Calls that the
+ * project settings deny stay denied.
  */
 export interface SetPermissionModeCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_permission_mode";
-  /** Which tool calls may run without asking. */
+  /** Which tool calls run without a question. */
   mode: PermissionMode;
 }
 
-/** Whether the project is trusted, and what it brings that does not count because of that. */
+/** Return whether the project is trusted, and which of its resources are not used because it is not. */
 export interface GetProjectTrustCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_project_trust";
 }
 
-/** Decides whether the project is trusted, from the next session or reload on. */
+/** Set whether the project is trusted. The change takes effect with the next session or `reload_resources`. */
 export interface SetProjectTrustCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_project_trust";
-  /** Trusted or not; null takes a decision back. */
+  /** Whether the project is trusted; null removes the decision. */
   trusted?: boolean | null;
-  /** Also for other processes, in the user's agent directory. */
+  /** Whether the decision is stored in the agent directory, for other processes. */
   remember?: boolean;
 }
 
-/** What the agent speaks: versions, dialect, commands with their lanes, events, capabilities, limits. */
+/** Return versions, dialect, commands with their lanes, events, capabilities and limits. */
 export interface GetProtocolCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "get_protocol";
 }
 
-/**
- * Agrees on the dialect and on what is sent on this connection. What it grants holds for everything after its
- * answer.
- */
+/** Negotiate the dialect and the options of this connection. They apply to everything after the response. */
 export interface HelloCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "hello";
-  /** The dialect to speak: one of those that `get_protocol` lists. */
+  /** The dialect: one of those that `get_protocol` lists. */
   dialect?: string | null;
-  /** Names of the events to send; responses always come. Null: all events. */
+  /** Names of the events to send. Null: all events. Responses are always sent. */
   events?: string[] | null;
   /**
-   * Should `message_update` hold only what is new, instead of the whole message so far? From the next answer
-   * on.
+   * Whether `message_update` contains only new text instead of the whole message. Takes effect with the next
+   * answer of the model.
    */
   deltas?: boolean | null;
-  /** Should every event have a number, `seq`? The numbers begin with 1 and have no gaps; `replay` takes them. */
+  /** Whether events have a sequence number `seq`. Numbers start at 1 and have no gaps; `replay` accepts them. */
   sequence?: boolean | null;
-  /** After how many seconds of silence a `heartbeat` is to come while a run is under way. Null: never. */
+  /** Seconds without an event during a run until a `heartbeat` is sent. Null: never. */
   heartbeat?: number | null;
-  /** Handles of the sessions whose events are to be sent, `""` being the first session. Null: all of them. */
+  /** Handles of the sessions whose events are sent; `""` is the first session. Null: all sessions. */
   sessions?: string[] | null;
   /**
-   * Methods of `extension_ui_request` that the client renders; a question by another method gets its default
-   * at once. Name `cancel` to be told of questions that are over. Null: all of them.
+   * Methods of `extension_ui_request` that the client supports. A dialog with another method returns its
+   * default at once. Include `cancel` to receive cancellations. Null: all methods.
    */
   ui?: UiMethod[] | null;
 }
 
 /**
- * Sends the events after a number once more, or a snapshot of the session when they are gone or no number is
- * given.
+ * Send the events after a sequence number again. If they are no longer stored, or without a number, return a
+ * snapshot of the session.
  */
 export interface ReplayCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "replay";
-  /** The last number that arrived. Without it there is no replay, only a snapshot. */
+  /** The last sequence number received. Without it, the response contains only a snapshot. */
   after?: number | null;
-  /**
-   * The `instanceId` of the process that the number comes from. Of another process than this one all events
-   * are gone.
-   */
+  /** The `instanceId` of the process that sent the number. The events of another process are not available. */
   instance?: string | null;
 }
 
 /**
- * Lends the agent tools that the client carries out. They take the place of those lent before, from the next
- * request to the model on; calls that are open go on.
+ * Register tools that the client runs. They replace the tools registered before, starting with the next
+ * request to the model. Calls that are running continue.
  */
 export interface SetHostToolsCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_host_tools";
-  /**
-   * All tools of the host; they take the place of those set before. What is wrong with them is said tool by
-   * tool.
-   */
+  /** All tools of the client. They replace the previous ones. Errors name the tool. */
   tools: HostTool[];
 }
 
-/** Lets the client serve URIs to the tools `read` and `write`. The schemes take the place of those set before. */
+/**
+ * Register URI schemes that the client serves to the tools `read` and `write`. They replace the schemes
+ * registered before.
+ */
 export interface SetHostUriSchemesCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "set_host_uri_schemes";
-  /** All schemes of the host; they take the place of those set before. */
+  /** All schemes of the client. They replace the previous ones. */
   schemes: HostUriScheme[];
 }
 
 /**
- * The session's MCP servers and how they are doing. They are started if they were not. From here on the
- * session tells `mcp_servers_change`.
+ * List the MCP servers of the session and their status. Servers that are not running are started. After this
+ * command the session sends `mcp_servers_change`.
  */
 export interface GetMcpServersCommand {
   /** Any JSON value; the response carries the same. */
@@ -962,9 +957,9 @@ export interface GetMcpServersCommand {
 }
 
 /**
- * Gives the session MCP servers besides those of files; of one name, these count. They take the place of
- * those set before, and stay when the session goes on in another file. Nothing changes unless all of them are
- * as they must be.
+ * Configure MCP servers for this session, in addition to those of configuration files. A server here replaces
+ * one of the same name there. The list replaces the one set before and is kept when the session continues in
+ * another file. If one server is invalid, nothing changes.
  */
 export interface SetMcpServersCommand {
   /** Any JSON value; the response carries the same. */
@@ -978,69 +973,69 @@ export interface SetMcpServersCommand {
   mcpServers?: Record<string, unknown>;
 }
 
-/** Connects an MCP server anew, or all of them; answered before it is known what comes of it. */
+/** Reconnect one MCP server, or all of them. The response comes before the connection is established. */
 export interface McpReconnectCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "mcp_reconnect";
-  /** The server; all of them if none is named. */
+  /** Name of the server. Default: all servers. */
   server?: string | null;
 }
 
-/** How far a call of the host has come. */
+/** Progress of a client tool call. */
 export interface HostToolUpdateFrame {
   type: "host_tool_update";
   /** The `id` of the `host_tool_call`. */
   id: string;
-  /** Everything so far; its `content` must be an array. */
+  /** The whole result so far. Its `content` must be an array. */
   partialResult: ToolResult;
 }
 
-/** What a call of the host gave back. */
+/** Result of a client tool call. */
 export interface HostToolResultFrame {
   type: "host_tool_result";
   /** The `id` of the `host_tool_call`. */
   id: string;
   /** The result; its `content` must be an array. */
   result: ToolResult;
-  /** Did it fail? The text is then the error. */
+  /** Whether it failed. The text is then the error. */
   isError?: boolean;
 }
 
-/** What became of a `host_uri_request`. */
+/** Result of a `host_uri_request`. */
 export interface HostUriResultFrame {
   type: "host_uri_result";
   /** The `id` of the `host_uri_request`. */
   id: string;
-  /** The text that was read, or a word on what was written. */
+  /** The text that was read, or a message about the write. */
   content?: string | null;
   /** `text/plain` (the default), `text/markdown` or `application/json`. */
   contentType?: string | null;
-  /** Remarks, shown below the text. */
+  /** Notes that are shown below the text. */
   notes?: string[];
-  /** Does what was read never change? What the scheme says when absent. */
+  /** Whether the content never changes. Default: as the scheme. */
   immutable?: boolean | null;
-  /** Did it fail? */
+  /** Whether it failed. */
   isError?: boolean;
-  /** Why it failed. */
+  /** The error message. */
   error?: string | null;
 }
 
 /**
- * The answer to a question: `extension_ui_response`, `hook_ui_response` for older clients. Members of the
- * wrong type count as absent, and an answer without the member that its question wants counts as cancelled.
+ * The answer to a dialog. Older clients call it `hook_ui_response`. Fields of the wrong type count as absent.
+ * An answer without the field that the method needs counts as cancelled.
  */
 export interface ExtensionUiResponseFrame {
   type: "extension_ui_response";
-  /** The `id` of the question. */
+  /** The `id` of the dialog. */
   id: string;
-  /** `select`, `input`, `editor`: what was chosen or typed. */
+  /** `select`, `input`, `editor`: the chosen option or the text. */
   value?: string | null;
-  /** `confirm`: yes or no. */
+  /** `confirm`: the answer. */
   confirmed?: boolean | null;
-  /** True: there is no answer. */
+  /** True if the user cancelled the dialog. */
   cancelled?: boolean | null;
-  /** True together with `cancelled`: the client gave up waiting. */
+  /** True, together with `cancelled`, if the client timed out. */
   timedOut?: boolean | null;
 }
 
@@ -1808,29 +1803,26 @@ export interface ParseErrorResponse {
   error: string;
 }
 
-/** First line of the stream (clients of omp and xcsh wait for it, all others ignore it). */
+/** First line of the stream. Clients of oh-my-pi and xcsh wait for it; all others ignore it. */
 export interface ReadyEvent {
   type: "ready";
-  /** Version of the agent. */
+  /** Version of the program. */
   version: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/**
- * First frame for a client of a web door that said where it wants to go on (`after=`, `instance=`). It has no
- * `seq`.
- */
+/** First message of the web server to a client whose URL contains `after` or `instance`. It has no `seq`. */
 export interface ConnectedEvent {
   type: "connected";
-  /** Says which process this is; numbers of events mean nothing beyond it. */
+  /** Id of the process. Sequence numbers are only valid within one process. */
   instanceId: string;
   /**
-   * True: every event after the number that the client named follows. False: some of them are gone, or were
-   * another process's, and only `replay` has the session as it is.
+   * True if all events after the number in the URL follow. If false, some are no longer stored or belong to
+   * another process; use `replay` for a snapshot.
    */
   isComplete: boolean;
-  /** Where the client now is: the number that it named, or that of the newest event. */
+  /** Current position of the client: the number in its URL, or that of the newest event. */
   lastSeq: number;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -1848,16 +1840,16 @@ export interface AgentEndEvent {
   type: "agent_end";
   /** Messages that this run added, prompts included. */
   messages: Message[];
-  /** Will another run follow by itself (retry, overflow recovery)? */
+  /** Whether another run follows automatically (retry, recovery from an overflow). */
   willRetry: boolean;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** Nothing will happen any more until a client asks for something. */
+/** The session is idle: nothing happens until the next command. */
 export interface AgentSettledEvent {
   type: "agent_settled";
-  /** Did the last run end in an abort? */
+  /** Whether the last run was aborted. */
   aborted: boolean;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -1917,7 +1909,7 @@ export interface MessageUpdateCumulativeEvent {
   seq?: number;
 }
 
-/** A message is complete; it is on disk. */
+/** A message is complete and was written to the session file. */
 export interface MessageEndEvent {
   type: "message_end";
   /** The message. */
@@ -1935,13 +1927,16 @@ export interface ToolExecutionStartEvent {
   toolName: string;
   /** Arguments as the model wrote them. */
   args: Record<string, unknown>;
-  /** The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model. */
+  /**
+   * Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the
+   * model.
+   */
   parentToolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** A tool came further; each update replaces the one before. */
+/** A tool reports progress. Each update replaces the previous one. */
 export interface ToolExecutionUpdateEvent {
   type: "tool_execution_update";
   /** Id of the call. */
@@ -1950,9 +1945,12 @@ export interface ToolExecutionUpdateEvent {
   toolName: string;
   /** Arguments as the model wrote them. */
   args: Record<string, unknown>;
-  /** Everything so far. */
+  /** The whole result so far. */
   partialResult: ToolResult;
-  /** The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model. */
+  /**
+   * Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the
+   * model.
+   */
   parentToolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -1965,22 +1963,25 @@ export interface ToolExecutionEndEvent {
   toolCallId: string;
   /** The tool. */
   toolName: string;
-  /** What it gave back. */
+  /** The result. */
   result: ToolResult;
-  /** Did it fail? */
+  /** Whether it failed. */
   isError: boolean;
   /** Run time in milliseconds; absent when the tool did not run. */
   durationMs?: number;
-  /** The call whose tool made this one (`ctx.executeTool` of extensions); absent for calls of the model. */
+  /**
+   * Id of the call whose tool made this call (`ctx.executeTool` of extensions). Absent for calls of the
+   * model.
+   */
   parentToolCallId?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** The host is to carry out a call of one of its tools. It answers with `host_tool_result`, whenever it can. */
+/** Asks the client to run one of its tools. The client answers with `host_tool_result`. */
 export interface HostToolCallEvent {
   type: "host_tool_call";
-  /** Id of this question, for the answer. */
+  /** Id of the request, for the answer. */
   id: string;
   /** Id of the call. */
   toolCallId: string;
@@ -1992,89 +1993,86 @@ export interface HostToolCallEvent {
   seq?: number;
 }
 
-/** A call of the host is over; no answer is wanted any more. */
+/** Cancels a call of a client tool. An answer is no longer needed. */
 export interface HostToolCancelEvent {
   type: "host_tool_cancel";
   /** Id of this line. */
   id: string;
-  /** Id of the question. */
+  /** Id of the request that is cancelled. */
   targetId: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** The host is to read or write one of its URIs. It answers with `host_uri_result`. */
+/** Asks the client to read or write one of its URIs. The client answers with `host_uri_result`. */
 export interface HostUriRequestEvent {
   type: "host_uri_request";
-  /** Id of this question, for the answer. */
+  /** Id of the request, for the answer. */
   id: string;
-  /** What is wanted. */
+  /** The operation. */
   operation: UriOperation;
   /** The URI as the model wrote it. */
   url: string;
-  /** What to write. */
+  /** Content to write. */
   content?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** Reading or writing a URI is over; no answer is wanted any more. */
+/** Cancels reading or writing a URI. An answer is no longer needed. */
 export interface HostUriCancelEvent {
   type: "host_uri_cancel";
   /** Id of this line. */
   id: string;
-  /** Id of the question. */
+  /** Id of the request that is cancelled. */
   targetId: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/**
- * Something for the person in front of the client: a question, which is answered with
- * `extension_ui_response`, or something to show.
- */
+/** A dialog for the user, which the client answers with `extension_ui_response`, or something to show. */
 export interface ExtensionUiRequestEvent {
   type: "extension_ui_request";
-  /** Unique; the answer carries it. */
+  /** Unique id, for the answer. */
   id: string;
-  /** What is wanted. `select`, `confirm`, `input` and `editor` want an answer. */
+  /** The method. `select`, `confirm`, `input` and `editor` need an answer. */
   method: UiMethod;
-  /** What is asked; the text of `setTitle`. */
+  /** Title of the dialog; the text of `setTitle`. */
   title?: string;
-  /** `select`: what there is to choose from. */
+  /** `select`: the options. */
   options?: string[];
-  /** `confirm`: the question in full. `notify`: what is to be shown. */
+  /** `confirm`: the question. `notify`: the message. */
   message?: string;
-  /** `input`: shown while nothing is typed. */
+  /** `input`: placeholder text. */
   placeholder?: string;
-  /** `editor`: the text to begin with. */
+  /** `editor`: the initial text. */
   prefill?: string;
   /**
-   * Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
-   * waits as long as `get_protocol` says.
+   * Milliseconds until the dialog times out and returns its default; 0 means never. If absent, the timeout in
+   * `get_protocol` applies.
    */
   timeout?: number;
-  /** `cancel`: id of the question. */
+  /** `cancel`: id of the dialog. */
   targetId?: string;
-  /** `notify`: how it is meant. */
+  /** `notify`: the severity. */
   notifyType?: NotifyType;
-  /** `setStatus`: which of the texts in the status line. */
+  /** `setStatus`: key of the text. */
   statusKey?: string;
-  /** `setStatus`: the text; absent takes it away. */
+  /** `setStatus`: the text; if absent, the text is removed. */
   statusText?: string;
-  /** `setWidget`: which widget. */
+  /** `setWidget`: key of the widget. */
   widgetKey?: string;
-  /** `setWidget`: its lines; absent takes it away. */
+  /** `setWidget`: its lines; if absent, the widget is removed. */
   widgetLines?: string[];
-  /** `setWidget`: where it stands. */
+  /** `setWidget`: its position. */
   widgetPlacement?: WidgetPlacement;
   /** `set_editor_text`: the text. */
   text?: string;
   /** `open_url`: the page. */
   url?: string;
-  /** `open_url`: a shorter way to the page. */
+  /** `open_url`: a shorter address of the page. */
   launchUrl?: string;
-  /** `open_url`: what to do there. */
+  /** `open_url`: instructions for the user. */
   instructions?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -2083,9 +2081,9 @@ export interface ExtensionUiRequestEvent {
 /** A queue changed. */
 export interface QueueUpdateEvent {
   type: "queue_update";
-  /** Texts that wait for the next turn. */
+  /** Steering messages. */
   steering: string[];
-  /** Texts that wait for the end of the run. */
+  /** Follow-up messages. */
   followUp: string[];
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -2105,11 +2103,11 @@ export interface CompactionEndEvent {
   type: "compaction_end";
   /** Why it ran. */
   reason: CompactionReason;
-  /** What it produced; null when it failed or was aborted. */
+  /** The result; null if it failed or was aborted. */
   result: CompactionResult | null;
-  /** Was it aborted? */
+  /** Whether it was aborted. */
   aborted: boolean;
-  /** Will the run that overflowed be tried again? */
+  /** Whether the run that exceeded the context window is retried. */
   willRetry: boolean;
   /** What went wrong. */
   errorMessage?: string;
@@ -2117,14 +2115,14 @@ export interface CompactionEndEvent {
   seq?: number;
 }
 
-/** A run failed and will be tried again after a wait. */
+/** A run failed and is retried after a delay. */
 export interface AutoRetryStartEvent {
   type: "auto_retry_start";
   /** 1 for the first retry. */
   attempt: number;
-  /** How many there may be. */
+  /** Maximum number. */
   maxAttempts: number;
-  /** The wait, in milliseconds. */
+  /** The delay in milliseconds. */
   delayMs: number;
   /** Why the run failed. */
   errorMessage: string;
@@ -2132,25 +2130,25 @@ export interface AutoRetryStartEvent {
   seq?: number;
 }
 
-/** The session is another one now, or at another place of its tree: what a client shows is out of date. */
+/** The session changed, or its position in the tree. The client must read the conversation again. */
 export interface SessionChangedEvent {
   type: "session_changed";
   /** Why. */
   reason: ChangeReason;
   /** Session id. */
   sessionId: string;
-  /** Its file, which may not exist yet; absent without persistence. */
+  /** Path of the session file, which may not exist yet. Absent with `--no-session`. */
   sessionFile?: string;
-  /** Its name, when it has one. */
+  /** Name of the session, if it has one. */
   sessionName?: string;
-  /** Messages in the conversation. */
+  /** Number of messages in the conversation. */
   messageCount: number;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
 /**
- * A session other than the first is closed. Told in the web dialect, and to clients that name it with
+ * A session other than the first was closed. Sent in the web dialect and to clients that request it with
  * `hello`.
  */
 export interface SessionClosedEvent {
@@ -2159,20 +2157,20 @@ export interface SessionClosedEvent {
   reason: CloseReason;
   /** Session id. */
   sessionId: string;
-  /** Its file, which may not exist; absent without persistence. */
+  /** Path of the session file, which may not exist. Absent with `--no-session`. */
   sessionFile?: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** The request for a summary failed and will be made again after a wait. */
+/** The request for a summary failed and is retried after a delay. */
 export interface SummarizationRetryScheduledEvent {
   type: "summarization_retry_scheduled";
   /** 1 for the first retry. */
   attempt: number;
-  /** How many there may be. */
+  /** Maximum number. */
   maxAttempts: number;
-  /** The wait, in milliseconds. */
+  /** The delay in milliseconds. */
   delayMs: number;
   /** Why the request failed. */
   errorMessage: string;
@@ -2180,7 +2178,7 @@ export interface SummarizationRetryScheduledEvent {
   seq?: number;
 }
 
-/** The wait is over and the request is made again. */
+/** The request for a summary is retried. */
 export interface SummarizationRetryAttemptStartEvent {
   type: "summarization_retry_attempt_start";
   /** What the summary is for. */
@@ -2191,19 +2189,19 @@ export interface SummarizationRetryAttemptStartEvent {
   seq?: number;
 }
 
-/** Retrying the request for a summary is over, whatever came of it. */
+/** Retries of the request for a summary have ended, with success or failure. */
 export interface SummarizationRetryFinishedEvent {
   type: "summarization_retry_finished";
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** Retrying is over. */
+/** Retries have ended. */
 export interface AutoRetryEndEvent {
   type: "auto_retry_end";
-  /** Did a retry succeed? */
+  /** Whether a retry succeeded. */
   success: boolean;
-  /** How many were made. */
+  /** Number of retries. */
   attempt: number;
   /** Why the last one failed. */
   finalError?: string;
@@ -2214,13 +2212,13 @@ export interface AutoRetryEndEvent {
 /** The thinking level changed. */
 export interface ThinkingLevelChangedEvent {
   type: "thinking_level_changed";
-  /** The level from now on. */
+  /** The new level. */
   level: ThinkingLevel;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** The session got another name. */
+/** The name of the session changed. */
 export interface SessionInfoChangedEvent {
   type: "session_info_changed";
   /** The name; absent when it was removed. */
@@ -2229,17 +2227,14 @@ export interface SessionInfoChangedEvent {
   seq?: number;
 }
 
-/**
- * An extension failed at something; what it was about goes on. Called `hook_error` with `hookPath` by older
- * clients.
- */
+/** An extension failed. The run continues. Older dialects receive it as `hook_error` with `hookPath`. */
 export interface ExtensionErrorEvent {
   type: "extension_error";
-  /** Its file; `command:NAME` when it was a slash command. */
+  /** Path of the extension, or `command:NAME` for a slash command. */
   extensionPath: string;
-  /** The event or call that it failed at. */
+  /** The event or call that failed. */
   event: string;
-  /** What it said. */
+  /** The error message. */
   error: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -2254,18 +2249,21 @@ export interface EntryAppendedEvent {
   seq?: number;
 }
 
-/** A `bash` command of some client begins. Told in the web dialect, and to clients that name it with `hello`. */
+/** A `bash` command of a client starts. Sent in the web dialect and to clients that request it with `hello`. */
 export interface BashExecutionStartEvent {
   type: "bash_execution_start";
-  /** Id of the command, when it had one; commands of other clients may have the same. Not in the web dialect. */
+  /**
+   * `id` of the command, if it had one. Commands of other clients can have the same. Absent in the web
+   * dialect.
+   */
   id?: unknown;
-  /** The same in the web dialect, where events have no `id` of somebody's command (seed 001). */
+  /** `id` of the command, in the web dialect. */
   commandId?: unknown;
-  /** Which run of a command this is; no other of the session has the same. */
+  /** Id of this execution, unique in the session. */
   bashId: string;
   /** The command line. */
   command: string;
-  /** True keeps it from the model. */
+  /** Whether it is hidden from the model. */
   excludeFromContext?: boolean;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -2274,40 +2272,40 @@ export interface BashExecutionStartEvent {
 /** A `bash` command printed something. */
 export interface BashExecutionUpdateEvent {
   type: "bash_execution_update";
-  /** Id of the command, when it had one; not in the web dialect. */
+  /** `id` of the command, if it had one. Absent in the web dialect. */
   id?: unknown;
-  /** The same in the web dialect. */
+  /** `id` of the command, in the web dialect. */
   commandId?: unknown;
-  /** Which run of a command printed it; only in the web dialect. */
+  /** Id of the execution. Only in the web dialect. */
   bashId?: string;
-  /** What it printed. */
+  /** The output. */
   delta: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** A `bash` command ended, or could not be started. Told where its start is told. */
+/** A `bash` command ended or could not be started. Sent to the clients that receive `bash_execution_start`. */
 export interface BashExecutionEndEvent {
   type: "bash_execution_end";
-  /** Id of the command, when it had one; not in the web dialect. */
+  /** `id` of the command, if it had one. Absent in the web dialect. */
   id?: unknown;
-  /** The same in the web dialect. */
+  /** `id` of the command, in the web dialect. */
   commandId?: unknown;
-  /** Which run of a command this is. */
+  /** Id of the execution. */
   bashId: string;
   /** The command line. */
   command: string;
-  /** True keeps it from the model. */
+  /** Whether it is hidden from the model. */
   excludeFromContext?: boolean;
-  /** Output, sanitised; its tail when truncated. */
+  /** Output without control characters; only the end if it was truncated. */
   output: string;
-  /** Absent when the command was killed. */
+  /** Exit code; absent if the command was killed. */
   exitCode?: number;
-  /** Was it aborted? */
+  /** Whether it was aborted. */
   cancelled: boolean;
-  /** Is `output` shorter than what it printed? */
+  /** Whether `output` was truncated. */
   truncated: boolean;
-  /** Where the whole output is, when truncated. */
+  /** Path of the whole output, if it was truncated. */
   fullOutputPath?: string;
   /** Why it could not be started. */
   error?: string;
@@ -2315,7 +2313,7 @@ export interface BashExecutionEndEvent {
   seq?: number;
 }
 
-/** Rules matched the answer that streams in: it is stopped, the model is told them, and another run follows. */
+/** Rules matched the streamed answer. Pinion stops it, sends the rules to the model and starts another run. */
 export interface TtsrTriggeredEvent {
   type: "ttsr_triggered";
   /** The rules. */
@@ -2324,55 +2322,55 @@ export interface TtsrTriggeredEvent {
   seq?: number;
 }
 
-/** The model stopped while todos are open; it is reminded of them and another run follows. */
+/** The model stopped while todos are open. Pinion reminds it and starts another run. */
 export interface TodoReminderEvent {
   type: "todo_reminder";
   /** Open items of all phases. */
   todos: OpenTodo[];
-  /** 1 for the first reminder since the user said something. */
+  /** Number of the reminder since the last user message, starting at 1. */
   attempt: number;
-  /** How many there may be. */
+  /** Maximum number. */
   maxAttempts: number;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** A todo that was done left the list; `get_state` has what remains. One for each. */
+/** A completed todo was removed from the list. Sent once for each. `get_state` returns the remaining list. */
 export interface TodoAutoClearEvent {
   type: "todo_auto_clear";
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** Something a person should know; nothing depends on it. */
+/** A message for the user. */
 export interface NoticeEvent {
   type: "notice";
   /** `info`, `warning` or `error`. */
   level: string;
-  /** A sentence. */
+  /** The message. */
   message: string;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
-/** A session file had damage; whole entries were kept (DESIGN.md, persistence). */
+/** A session file was damaged. Complete entries were kept. */
 export interface SessionDamageEvent {
   type: "session_damage";
   /** The file. */
   path: string;
-  /** What was found, for people. */
+  /** Description of the damage. */
   message: string;
-  /** Lines that were skipped, 1-based. */
+  /** Numbers of the skipped lines, starting at 1. */
   lines: number[];
-  /** Bytes of a torn last line that were cut off. */
+  /** Bytes of an incomplete last line that were removed. */
   tornBytes: number;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
 }
 
 /**
- * Something about the session's MCP servers has changed. Told only where `get_mcp_servers`, `set_mcp_servers`
- * or `mcp_reconnect` was used.
+ * The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or
+ * `mcp_reconnect` was used.
  */
 export interface McpServersChangeEvent {
   type: "mcp_servers_change";
@@ -2382,18 +2380,18 @@ export interface McpServersChangeEvent {
   seq?: number;
 }
 
-/** Nothing was said for a while, but the run is alive. Sent only to clients that asked for it with `hello`. */
+/** The run is active but has sent nothing for a while. Sent only to clients that request it with `hello`. */
 export interface HeartbeatEvent {
   type: "heartbeat";
-  /** Is a run under way? False while a failed one waits to be tried again. */
+  /** Whether a run is active. False during a retry delay. */
   isStreaming: boolean;
-  /** Is the conversation being compacted? */
+  /** Whether a compaction is running. */
   isCompacting: boolean;
-  /** Does a failed run wait to be tried again? */
+  /** Whether a retry delay is running. */
   isRetrying: boolean;
   /** Ids of the tool calls that are running. */
   runningTools: string[];
-  /** For how long nothing was said, in milliseconds. */
+  /** Milliseconds since the last event. */
   silentMs: number;
   /** Number of the event on this connection; only there when it was asked for with `hello`. */
   seq?: number;
@@ -2424,28 +2422,28 @@ export interface TextEndEvent {
   content: string;
 }
 
-/** A reasoning block begins. */
+/** A thinking block begins. */
 export interface ThinkingStartEvent {
   type: "thinking_start";
   /** Position in the message's content. */
   contentIndex: number;
 }
 
-/** Reasoning arrived. */
+/** Thinking text arrived. */
 export interface ThinkingDeltaEvent {
   type: "thinking_delta";
   /** Position in the message's content. */
   contentIndex: number;
-  /** The new reasoning. */
+  /** The new text. */
   delta: string;
 }
 
-/** A reasoning block is complete. */
+/** A thinking block is complete. */
 export interface ThinkingEndEvent {
   type: "thinking_end";
   /** Position in the message's content. */
   contentIndex: number;
-  /** The whole reasoning. */
+  /** The whole text. */
   content: string;
 }
 
@@ -2460,7 +2458,7 @@ export interface ToolcallStartEvent {
   toolName: string;
 }
 
-/** A piece of the arguments' JSON text arrived. */
+/** A part of the arguments arrived, as JSON text. */
 export interface ToolcallDeltaEvent {
   type: "toolcall_delta";
   /** Position in the message's content. */
@@ -2474,21 +2472,21 @@ export interface ToolcallEndEvent {
   type: "toolcall_end";
   /** Position in the message's content. */
   contentIndex: number;
-  /** The whole call, as the block that it is (`type` is `toolCall`). */
+  /** The whole call as a content block (`type` is `toolCall`). */
   toolCall: ToolCall;
 }
 
-/** Answer of `prompt`, `steer` and `follow_up`. */
+/** Response to `prompt`, `steer` and `follow_up`. */
 export interface Accepted {
-  /** What became of the message. */
+  /** What happened to the message. */
   disposition: Disposition;
-  /** When it waits in a queue: its id there, for `edit_queued` and `remove_queued`. */
+  /** If it was queued: its id for `edit_queued` and `remove_queued`. */
   id?: string;
 }
 
-/** Answer of `set_active_tools`. */
+/** Response to `set_active_tools`. */
 export interface ActiveTools {
-  /** Names of those that the model may call. */
+  /** Names of the tools that the model can call. */
   activeToolNames: string[];
 }
 
@@ -2512,11 +2510,11 @@ export interface AssistantMessage {
   stopReason: StopReason;
   /** Unix time in milliseconds at which the request was started. */
   timestamp: number;
-  /** The model that the provider says answered, when it is another one. */
+  /** The model that answered according to the provider, if it is another one. */
   responseModel?: string;
   /** The provider's id of the answer. */
   responseId?: string;
-  /** The provider's own words for a failure. */
+  /** The error message of the provider. */
   errorMessage?: string;
 }
 
@@ -2530,13 +2528,13 @@ export interface Attachment {
   fileName?: string | null;
   /** For example `image/png`. */
   mimeType?: string | null;
-  /** Bytes of the file; not looked at. */
+  /** Size of the file in bytes; ignored. */
   size?: unknown;
   /** Base64 of the file's bytes. */
   content?: string | null;
-  /** What a document says. */
+  /** Text of a document. */
   extractedText?: string | null;
-  /** A small picture of it; not looked at. */
+  /** Preview image; ignored. */
   preview?: unknown;
 }
 
@@ -2549,29 +2547,29 @@ export interface BashExecutionMessage {
   output: string;
   /** Absent when it was killed. */
   exitCode?: number;
-  /** Was it aborted? */
+  /** Whether it was aborted. */
   cancelled: boolean;
-  /** Is `output` shorter than what it printed? */
+  /** Whether `output` was truncated. */
   truncated: boolean;
-  /** Where the whole output is, when truncated. */
+  /** Path of the whole output, if it was truncated. */
   fullOutputPath?: string;
-  /** True keeps it from the model. */
+  /** Whether it is hidden from the model. */
   excludeFromContext?: boolean;
   /** Unix time in milliseconds. */
   timestamp: number;
 }
 
-/** Answer of `bash`. */
+/** Response to `bash`. */
 export interface BashResult {
-  /** Output, sanitised; its tail when truncated. */
+  /** Output without control characters; only the end if it was truncated. */
   output: string;
-  /** Absent when the command was killed. */
+  /** Exit code; absent if the command was killed. */
   exitCode?: number;
-  /** Was it aborted? */
+  /** Whether it was aborted. */
   cancelled: boolean;
-  /** Is `output` shorter than what it printed? */
+  /** Whether `output` was truncated. */
   truncated: boolean;
-  /** Where the whole output is, when truncated. */
+  /** Path of the whole output, if it was truncated. */
   fullOutputPath?: string;
 }
 
@@ -2588,15 +2586,15 @@ export interface BranchSummary {
   fromId: string;
   /** The summary. */
   summary: string;
-  /** File lists and the like. */
+  /** Further data, such as lists of files. */
   details?: unknown;
-  /** Was it made by an extension? */
+  /** Whether an extension made it. */
   fromHook?: boolean;
-  /** What the summary took, when it is known. */
+  /** Tokens and cost of the summary, if known. */
   usage?: Usage;
 }
 
-/** Role `branchSummary`: what happened on a branch that was left. */
+/** Role `branchSummary`: summary of an abandoned branch. */
 export interface BranchSummaryMessage {
   role: "branchSummary";
   /** The summary. */
@@ -2607,19 +2605,19 @@ export interface BranchSummaryMessage {
   timestamp: number;
 }
 
-/** Answer of commands that an extension may refuse. */
+/** Response to commands that an extension can refuse. */
 export interface Cancelled {
-  /** Did an extension refuse? */
+  /** Whether an extension refused. */
   cancelled: boolean;
 }
 
 /**
- * Why a session is another one, or at another place.
+ * Why the session or its position changed.
  * - `"new"`: `new_session`.
  * - `"switch"`: `switch_session`.
  * - `"fork"`: `fork`, `branch` or `clone`.
- * - `"tree"`: `navigate_tree`: the same session at another place of its tree.
- * - `"reload"`: `reload_resources`: the same session, with everything that files say about it read again.
+ * - `"tree"`: `navigate_tree`: the same session at another entry.
+ * - `"reload"`: `reload_resources`: the same session with reloaded settings and resources.
  */
 export type ChangeReason =
   | "new"
@@ -2631,8 +2629,8 @@ export type ChangeReason =
 /**
  * Why a session is closed.
  * - `"closed"`: `close_session`.
- * - `"evicted"`: Nobody has used it for long, or others needed its place. Its handle stays: the next command
- * to it opens it again.
+ * - `"evicted"`: Evicted: it was idle, or the limit of open sessions was reached. The next command with its
+ * handle opens it again.
  */
 export type CloseReason = "closed" | "evicted";
 
@@ -2644,7 +2642,7 @@ export interface CommandInfo {
   lane: string;
 }
 
-/** Answer of `get_commands`. */
+/** Response to `get_commands`. */
 export interface Commands {
   /** `{name, description?, source, sourceInfo, ...}` each. */
   commands: unknown[];
@@ -2659,17 +2657,17 @@ export interface Compaction {
   parentId: string | null;
   /** Time it was appended, ISO 8601. */
   timestamp: string;
-  /** Stands for everything before `firstKeptEntryId`. */
+  /** Summary of everything before `firstKeptEntryId`. */
   summary: string;
   /** First entry that is still sent to the model. */
   firstKeptEntryId: string;
   /** Tokens in the context before. */
   tokensBefore: number;
-  /** File lists and the like. */
+  /** Further data, such as lists of files. */
   details?: unknown;
-  /** Was it made by an extension? */
+  /** Whether an extension made it. */
   fromHook?: boolean;
-  /** What the summary took, when it is known. */
+  /** Tokens and cost of the summary, if known. */
   usage?: Usage;
 }
 
@@ -2681,9 +2679,9 @@ export interface Compaction {
  */
 export type CompactionReason = "manual" | "threshold" | "overflow";
 
-/** What a compaction produced; also the answer of `compact`. */
+/** Result of a compaction; also the response to `compact`. */
 export interface CompactionResult {
-  /** Stands for everything before `firstKeptEntryId`. */
+  /** Summary of everything before `firstKeptEntryId`. */
   summary: string;
   /** First entry that is still sent to the model. */
   firstKeptEntryId: string;
@@ -2693,11 +2691,11 @@ export interface CompactionResult {
   details: unknown;
   /** Estimate of the tokens in the context afterwards. */
   estimatedTokensAfter?: number;
-  /** What the summaries took. */
+  /** Tokens and cost of the summaries. */
   usage?: Usage;
 }
 
-/** Role `compactionSummary`: what stands for the part of the conversation that was compacted. */
+/** Role `compactionSummary`: summary of the compacted part of the conversation. */
 export interface CompactionSummaryMessage {
   role: "compactionSummary";
   /** The summary. */
@@ -2708,25 +2706,25 @@ export interface CompactionSummaryMessage {
   timestamp: number;
 }
 
-/** Answer of `complete_arguments`. */
+/** Response to `complete_arguments`. */
 export interface Completions {
-  /** As the extension gives them: `{value, label, description?}` each. */
+  /** Completions of the extension, each `{value, label, description?}`. */
   items: unknown[];
 }
 
-/** How full the context is. */
+/** Use of the context window. */
 export interface ContextUsage {
-  /** Tokens in use; null right after a compaction. */
+  /** Tokens in use; null directly after a compaction. */
   tokens: number | null;
-  /** Tokens that fit. */
+  /** Size of the context window in tokens. */
   contextWindow: number;
-  /** `tokens` in percent of `contextWindow`; null when `tokens` is. */
+  /** `tokens` in percent of `contextWindow`; null if `tokens` is null. */
   percent: number | null;
 }
 
-/** Answer of `get_context_usage`. */
+/** Response to `get_context_usage`. */
 export interface ContextUsageReply {
-  /** Absent when the model's window is not known. */
+  /** Absent if the context window of the model is unknown. */
   usage?: ContextUsage;
 }
 
@@ -2766,9 +2764,9 @@ export interface CustomMessage {
   customType: string;
   /** What the model sees. */
   content: UserContent;
-  /** Should clients show it? */
+  /** Whether clients show it. */
   display: boolean;
-  /** What only clients see. */
+  /** Data for clients. */
   details?: unknown;
   /** Unix time in milliseconds. */
   timestamp: number;
@@ -2787,41 +2785,41 @@ export interface CustomMessageEntry {
   customType: string;
   /** What the model sees. */
   content: UserContent;
-  /** Should clients show it? */
+  /** Whether clients show it. */
   display: boolean;
-  /** What only clients see. */
+  /** Data for clients. */
   details?: unknown;
 }
 
-/** Answer of `cycle_model`. */
+/** Response to `cycle_model`. */
 export interface CycledModel {
-  /** The model from now on. */
+  /** The new model. */
   model: Model;
-  /** The thinking level from now on. */
+  /** The new thinking level. */
   thinkingLevel: ThinkingLevel;
-  /** Is cycling limited by `--models`? */
+  /** Whether `--models` limits the list. */
   isScoped: boolean;
 }
 
-/** Answer of `cycle_thinking_level`. */
+/** Response to `cycle_thinking_level`. */
 export interface CycledThinking {
-  /** The level from now on. */
+  /** The new level. */
   level: ThinkingLevel;
 }
 
-/** Answer of `delete_session`. */
+/** Response to `delete_session`. */
 export interface DeletedSession {
-  /** Where the session was. */
+  /** The old path. */
   sessionPath: string;
-  /** Where its file is now. Moving it back undoes it. */
+  /** The new path. Move the file back to restore the session. */
   trashPath: string;
 }
 
-/** Answer of `list_directory`. */
+/** Response to `list_directory`. */
 export interface Directory {
   /** The directory. */
   absolutePath: string;
-  /** The directories in it but hidden ones, by name. */
+  /** Its subdirectories by name, without hidden ones. */
   entries: DirectoryEntry[];
 }
 
@@ -2834,18 +2832,18 @@ export interface DirectoryEntry {
 }
 
 /**
- * What became of a message.
+ * What happened to a message.
  * - `"started"`: It started a run.
- * - `"queued"`: It waits in a queue.
- * - `"handled"`: An extension dealt with it.
+ * - `"queued"`: It was queued.
+ * - `"handled"`: An extension handled it.
  */
 export type Disposition = "started" | "queued" | "handled";
 
-/** Answer of `get_entries`. */
+/** Response to `get_entries`. */
 export interface Entries {
   /** Entries of all branches, in the order they were appended. */
   entries: Entry[];
-  /** The entry that the next one will follow. */
+  /** Id of the current entry: the parent of the next one. */
   leafId: string | null;
 }
 
@@ -2862,33 +2860,33 @@ export type Entry =
   | Label
   | SessionInfo;
 
-/** Answer of `export_html`. */
+/** Response to `export_html`. */
 export interface Exported {
-  /** The file, as it was asked for. */
+  /** Path of the file. */
   path: string;
 }
 
-/** A user message that `fork` takes. */
+/** A user message that `fork` accepts. */
 export interface ForkMessage {
-  /** Its entry. */
+  /** Id of its entry. */
   entryId: string;
-  /** Its line in the session file, the header being line 0; only in the answer of `get_branch_messages`. */
+  /** Its line in the session file; the header is line 0. Only in the response to `get_branch_messages`. */
   entryIndex?: number;
   /** Its text. */
   text: string;
 }
 
-/** Answer of `get_fork_messages`. */
+/** Response to `get_fork_messages`. */
 export interface ForkMessages {
-  /** In the order they were said. */
+  /** The messages in their order. */
   messages: ForkMessage[];
 }
 
-/** Answer of `fork`. */
+/** Response to `fork`. */
 export interface Forked {
-  /** Text of the message that was forked at, for the user to change. */
+  /** Text of the user message, for editing. */
   text: string;
-  /** Did an extension refuse? */
+  /** Whether an extension refused. */
   cancelled: boolean;
 }
 
@@ -2896,19 +2894,19 @@ export interface Forked {
 export interface FoundFile {
   /** Its path from the working directory on, with `/`. */
   path: string;
-  /** Is it a directory? */
+  /** Whether it is a directory. */
   isDirectory: boolean;
 }
 
-/** Answer of `find_files`. */
+/** Response to `find_files`. */
 export interface FoundFiles {
-  /** The best first. */
+  /** The results, best match first. */
   files: FoundFile[];
-  /** There may be more: the limit was reached, or the time for looking was over. */
+  /** Whether the limit or the time limit was reached. */
   truncated: boolean;
 }
 
-/** Something of a project that does not count. */
+/** A resource of a project that is not used. */
 export interface HeldBack {
   /**
    * `extensions`, `hooks`, `tools`, `mcp`, `settings`, `skills`, `prompts`, `rules`, `themes` or
@@ -2917,45 +2915,45 @@ export interface HeldBack {
   kind: string;
   /** The file or directory. */
   path: string;
-  /** Of settings: the keys that do not count; absent when none of the file does. */
+  /** For settings: the keys that are not used; absent if the whole file is not used. */
   keys?: string[];
 }
 
-/** A tool that the client carries out. */
+/** A tool that the client runs. */
 export interface HostTool {
-  /** Name, unique among all tools; white space around it is removed. */
+  /** Unique name. Leading and trailing whitespace is removed. */
   name: string;
-  /** For people; the name when absent. */
+  /** Name that users see. Default: `name`. */
   label?: string | null;
-  /** What it does, for the model. */
+  /** Description for the model. */
   description: string;
   /** JSON Schema of the arguments. */
   parameters: Record<string, unknown>;
-  /** True keeps it from the model unless the user names it (`--tools`). */
+  /** Whether the model sees it only if `--tools` names it. */
   hidden?: boolean;
 }
 
-/** Answer of `set_host_tools`. */
+/** Response to `set_host_tools`. */
 export interface HostToolNames {
-  /** Names of all tools of the host, hidden ones too. */
+  /** Names of all tools of the client, including hidden ones. */
   toolNames: string[];
 }
 
 /** A URI scheme that the client serves. */
 export interface HostUriScheme {
-  /** The part before `://`; letters count as small ones. */
+  /** The part before `://`. Upper and lower case are equal. */
   scheme: string;
-  /** What is found there, for the model. */
+  /** Description for the model. */
   description?: string | null;
-  /** May the write tool write there? */
+  /** Whether the tool `write` can write to it. */
   writable?: boolean;
-  /** Does what was read once never change? */
+  /** Whether the content never changes. */
   immutable?: boolean;
 }
 
-/** Answer of `set_host_uri_schemes`. */
+/** Response to `set_host_uri_schemes`. */
 export interface HostUriSchemes {
-  /** The schemes, in small letters. */
+  /** The schemes in lower case. */
   schemes: string[];
 }
 
@@ -2999,8 +2997,8 @@ export interface InputLimits {
 
 /**
  * When steering takes effect.
- * - `"immediate"`: As soon as a tool finishes; the others of the turn are cancelled.
- * - `"wait"`: When all tools of the turn are done.
+ * - `"immediate"`: After the current tool. The other tool calls of the turn are cancelled.
+ * - `"wait"`: After all tool calls of the turn.
  */
 export type InterruptMode = "immediate" | "wait";
 
@@ -3015,20 +3013,20 @@ export interface Label {
   timestamp: string;
   /** Entry that carries the label. */
   targetId: string;
-  /** The label; absent or empty removes it. */
+  /** The label. If it is absent or empty, the label is removed. */
   label?: string;
 }
 
-/** Answer of `get_last_assistant_text`. */
+/** Response to `get_last_assistant_text`. */
 export interface LastText {
-  /** Text of the newest answer, trimmed; null when there is none. */
+  /** Text of the last answer, trimmed; null if there is none. */
   text: string | null;
 }
 
 /**
- * Which sessions `list_sessions` looks at.
- * - `"all"`: Those of every working directory.
- * - `"cwd"`: Those of the session's working directory.
+ * Which sessions `list_sessions` returns.
+ * - `"all"`: Sessions of all working directories.
+ * - `"cwd"`: Sessions of the current working directory.
  */
 export type ListScope = "all" | "cwd";
 
@@ -3040,43 +3038,43 @@ export interface ListedSession {
   id: string;
   /** Its working directory. */
   cwd: string;
-  /** Its name, when it has one. */
+  /** Name of the session, if it has one. */
   name?: string;
-  /** The session it came from. */
+  /** Path of the parent session. */
   parentSessionPath?: string;
-  /** ISO 8601. */
+  /** Creation time, ISO 8601. */
   created: string;
   /** Time of the newest message, ISO 8601. */
   modified: string;
-  /** Messages in it. */
+  /** Number of messages. */
   messageCount: number;
-  /** What the user said first. */
+  /** Text of the first user message. */
   firstMessage: string;
-  /** All text, to search in; empty unless it was asked for. */
+  /** All text, for a search; empty unless requested. */
   allMessagesText: string;
 }
 
-/** Answer of `login`. */
+/** Response to `login`. */
 export interface LoggedIn {
   /** The provider. */
   providerId: string;
 }
 
-/** A provider that people can log in to. */
+/** A provider that supports a login. */
 export interface LoginProvider {
   /** Its id. */
   id: string;
-  /** Its name for people. */
+  /** Its name. */
   name: string;
-  /** Can it be logged in to here? */
+  /** Whether a login is possible here. */
   available: boolean;
-  /** Does a login open it now? */
+  /** Whether a login is stored. */
   authenticated: boolean;
 }
 
-/** Answer of `get_login_providers`. */
+/** Response to `get_login_providers`. */
 export interface LoginProviders {
-  /** The agent's own, then those of extensions. */
+  /** Built-in providers, then those of extensions. */
   providers: LoginProvider[];
 }
 
@@ -3084,40 +3082,40 @@ export interface LoginProviders {
 export interface McpServer {
   /** Its name. */
   name: string;
-  /** How it is doing. */
+  /** Its status. */
   status: McpStatus;
-  /** What is wrong with it. */
+  /** The error message. */
   error?: string;
   /** `stdio` or `http`. */
   transport: string;
-  /** Who configured it: `user`, `project`, `cli`, `session` or `extension`. */
+  /** Where it is configured: `user`, `project`, `cli`, `session` or `extension`. */
   source: string;
-  /** Name and version that it gives itself. */
+  /** Name and version that it reports. */
   title?: string;
   /** Names of its tools, as the model calls them. */
   tools: string[];
   /** Slash commands made of its prompts, without the slash. */
   prompts: string[];
-  /** Does it offer resources? */
+  /** Whether it offers resources. */
   resources: boolean;
-  /** What of it was left out, for people. */
+  /** Notes about parts that were left out. */
   notes?: string[];
 }
 
-/** Answer of `get_mcp_servers` and `set_mcp_servers`. */
+/** Response to `get_mcp_servers` and `set_mcp_servers`. */
 export interface McpServers {
   /** The servers of the session. */
   servers: McpServer[];
 }
 
 /**
- * How a server is doing.
- * - `"connecting"`: It is being connected.
- * - `"connected"`: It can be used.
- * - `"failed"`: It cannot be had; `error` says why. It is tried again by itself a few times, and when it is
- * wanted.
- * - `"needs_login"`: Somebody has to log in: `pinion mcp login NAME`.
- * - `"disabled"`: It is not to be used.
+ * Status of an MCP server.
+ * - `"connecting"`: The connection is being established.
+ * - `"connected"`: The server is ready.
+ * - `"failed"`: The connection failed; `error` contains the reason. Pinion retries a few times and when the
+ * server is needed.
+ * - `"needs_login"`: The server needs a login: `pinion mcp login NAME`.
+ * - `"disabled"`: The server is disabled.
  */
 export type McpStatus =
   | "connecting"
@@ -3149,9 +3147,9 @@ export interface MessageEntry {
   message: Message;
 }
 
-/** Answer of `get_messages`. */
+/** Response to `get_messages`. */
 export interface Messages {
-  /** The conversation, oldest first; the answer that is streaming in is not part of it. */
+  /** The conversation, oldest first, without the answer that is being streamed. */
   messages: Message[];
 }
 
@@ -3159,38 +3157,35 @@ export interface Messages {
  * What a model accepts as input.
  * - `"text"`: Text.
  * - `"image"`: Images.
- * - `"other"`: Anything newer; never sent.
+ * - `"other"`: Another kind; never sent.
  */
 export type Modality = "text" | "image" | "other";
 
-/**
- * Description of a model, as `get_state` and `get_available_models` show it. Request headers are left out on
- * purpose: they may hold keys.
- */
+/** Description of a model. Request headers are not included, since they can contain keys. */
 export interface Model {
   /** Id within the provider. */
   id: string;
-  /** Name for people. */
+  /** Its name. */
   name: string;
   /** API family, for example `anthropic-messages`. */
   api: string;
   /** Provider id. */
   provider: string;
-  /** URL that requests start with. */
+  /** Base address of requests. */
   baseUrl: string;
-  /** Can it reason? */
+  /** Whether it supports thinking. */
   reasoning: boolean;
-  /** Level -> value sent to the provider; null marks a level as unavailable. */
+  /** Value for the provider by thinking level; null if the level is not available. */
   thinkingLevelMap?: Record<string, unknown>;
   /** Input kinds. */
   input: Modality[];
   /** Prices. */
   cost: Prices;
-  /** Tokens that fit in a conversation. */
+  /** Context window in tokens. */
   contextWindow: number;
-  /** Tokens that fit in an answer. */
+  /** Output limit in tokens. */
   maxTokens: number;
-  /** Provider quirks, by flag name. */
+  /** Compat flags. */
   compat?: Record<string, unknown>;
   /** What the provider accepts in one request. */
   inputLimits?: InputLimits;
@@ -3213,13 +3208,13 @@ export interface ModelChange {
   model?: string;
 }
 
-/** What a session spent on one model. */
+/** Tokens and cost of one model in a session. */
 export interface ModelSpending {
   /** Provider id. */
   provider: string;
   /** Model id. */
   model: string;
-  /** Answers of it; summaries do not count. */
+  /** Number of answers, without summaries. */
   answers: number;
   /** Token sums. */
   tokens: TokenStats;
@@ -3227,57 +3222,57 @@ export interface ModelSpending {
   cost: number;
 }
 
-/** Answer of `get_available_models`. */
+/** Response to `get_available_models`. */
 export interface Models {
   /** Models with credentials. */
   models: Model[];
 }
 
-/** Answer of `navigate_tree`. */
+/** Response to `navigate_tree`. */
 export interface Navigated {
-  /** Did somebody abort it, or an extension refuse? Then nothing has changed. */
+  /** Whether it was aborted or refused by an extension. Nothing has changed then. */
   cancelled: boolean;
-  /** Text of the user message that was gone to, for the user to change. */
+  /** Text of the target, if it is a user message, for editing. */
   editorText?: string;
-  /** Entry of the summary, when one was made. */
+  /** Id of the summary entry, if there is one. */
   summaryEntryId?: string;
 }
 
-/** Answer of `negotiate_protocol`. */
+/** Response to `negotiate_protocol`. */
 export interface Negotiated {
-  /** The version that is spoken. */
+  /** The version in use. */
   protocolVersion: number;
 }
 
-/** A thing to do as a client gives it: what may be left out is filled in. */
+/** A todo item from a client. Absent fields are filled in. */
 export interface NewTodo {
-  /** What is to be done. */
+  /** The task. */
   content: string;
-  /** Id, unique in the list; `task-N` when it is left out. */
+  /** Id, unique in the list. Default: `task-N`. */
   id?: string | null;
-  /** How far it has come; `pending` when it is left out. */
+  /** Its status. Default: `pending`. */
   status?: TodoStatus | null;
-  /** Remarks. */
+  /** Notes. */
   notes?: string | null;
-  /** What one has to know while working on it. */
+  /** Details for working on it. */
   details?: string | null;
 }
 
-/** Items that belong together, as a client gives them. */
+/** A phase from a client. */
 export interface NewTodoPhase {
   /** Its name. */
   name: string;
-  /** Id, unique in the list; `phase-N` when it is left out. */
+  /** Id, unique in the list. Default: `phase-N`. */
   id?: string | null;
-  /** Its items, in the order they are to be done. */
+  /** Its items in order. */
   tasks?: NewTodo[];
 }
 
 /**
- * How a notification is meant.
- * - `"info"`: For information.
- * - `"warning"`: Something looks wrong.
- * - `"error"`: Something went wrong.
+ * Severity of a notification.
+ * - `"info"`: Information.
+ * - `"warning"`: Warning.
+ * - `"error"`: Error.
  */
 export type NotifyType = "info" | "warning" | "error";
 
@@ -3287,69 +3282,66 @@ export interface OpenSession {
   session?: string;
   /** Session id. */
   sessionId: string;
-  /** The session file; null without persistence. */
+  /** Path of the session file; null with `--no-session`. */
   sessionFile: string | null;
-  /** Its name, when it has one. */
+  /** Name of the session, if it has one. */
   sessionName?: string;
   /** Its working directory. */
   cwd: string;
-  /** Is a run under way? */
+  /** Whether a run is active. */
   isStreaming: boolean;
-  /** Messages in its conversation. */
+  /** Number of messages in its conversation. */
   messageCount: number;
-  /** True: it was put away because nobody used it; the next command to it opens it again. Absent otherwise. */
+  /** True if it was evicted. The next command to it opens it again. Absent otherwise. */
   evicted?: boolean;
 }
 
-/** Answer of `list_open_sessions`. */
+/** Response to `list_open_sessions`. */
 export interface OpenSessions {
-  /** The first one first, then by handle. */
+  /** The first session, then the others by handle. */
   sessions: OpenSession[];
 }
 
-/** An item that is still open, as `todo_reminder` shows it. */
+/** An open item in `todo_reminder`. */
 export interface OpenTodo {
   /** Its id. */
   id: string;
-  /** What is to be done. */
+  /** The task. */
   content: string;
   /** `pending` or `in_progress`. */
   status: TodoStatus;
 }
 
-/** Answer of `open_session`. */
+/** Response to `open_session`. */
 export interface OpenedSession {
-  /** The handle for the `session` member of commands; events and responses of the session carry it. */
+  /** Handle for the field `session` of commands. Events and responses of the session contain it. */
   session: string;
   /** Session id. */
   sessionId: string;
-  /** The session file, which may not exist yet; null without persistence. */
+  /** Path of the session file, which may not exist yet; null with `--no-session`. */
   sessionFile: string | null;
   /** Its working directory. */
   cwd: string;
 }
 
 /**
- * Which tool calls may run without asking. Each mode is stricter than the one before.
- * - `"off"`: All; rules are not looked at.
- * - `"auto"`: All but those that a rule refuses or wants asked.
- * - `"ask"`: Those that only read, and those that a rule allows; the user is asked about the others.
- * - `"read-only"`: Those that only read, and commands that a rule allows.
+ * Which tool calls run without a question. Each mode is stricter than the one before.
+ * - `"off"`: All calls run; rules are ignored.
+ * - `"auto"`: All calls run except those that a rule denies or asks about.
+ * - `"ask"`: Calls that only read and calls that a rule allows run; the others are asked about.
+ * - `"read-only"`: Calls that only read and commands that a rule allows run; the others are denied.
  */
 export type PermissionMode = "off" | "auto" | "ask" | "read-only";
 
-/** Answer of `set_permission_mode`. */
+/** Response to `set_permission_mode`. */
 export interface PermissionModeReply {
-  /** The mode that holds: the one asked for, or a stricter one that the project wants. */
+  /** The resulting mode: the requested one, or a stricter one of the project settings. */
   permissionMode: PermissionMode;
 }
 
-/**
- * Prices that hold for all tokens of a request when its input is larger than a size. In US dollars per
- * million tokens.
- */
+/** Prices for all tokens of a request whose input is larger than a size, in US dollars per million tokens. */
 export interface PriceTier {
-  /** The size in tokens, cached ones included; it must be exceeded. */
+  /** The size in tokens, including cached tokens. */
   inputTokensAbove: number;
   /** Uncached input. */
   input: number;
@@ -3375,165 +3367,162 @@ export interface Prices {
   tiers?: PriceTier[];
 }
 
-/** Answer of `get_project_trust` and `set_project_trust`. */
+/** Response to `get_project_trust` and `set_project_trust`. */
 export interface ProjectTrust {
-  /** The project: the session's working directory. */
+  /** Directory of the project. */
   cwd: string;
-  /** What holds for the session as it is loaded now. */
+  /** Trust state of the loaded session. */
   projectTrust: TrustState;
 }
 
-/** Answer of `get_protocol`. */
+/** Response to `get_protocol`. */
 export interface Protocol {
-  /** Version of the protocol, by the rules of semver; not the agent's. */
+  /** Version of the protocol (semantic versioning). It is independent of the version of the program. */
   protocolVersion: string;
-  /** Version of the agent. */
+  /** Version of the program. */
   version: string;
-  /** The dialect that is spoken on this connection. */
+  /** The dialect of this connection. */
   dialect: string;
-  /** The dialects that `hello` takes. */
+  /** The dialects that `hello` accepts. */
   dialects: string[];
   /** The commands. */
   commands: CommandInfo[];
   /** Names of the events. */
   events: string[];
-  /** What there is beyond these names. */
+  /** Capabilities that the names of commands and events do not show. */
   capabilities: string[];
-  /** Numbers to know. */
+  /** Limits that affect clients. */
   limits: ProtocolLimits;
 }
 
-/** Numbers that a client may run into. */
+/** Limits that affect clients. */
 export interface ProtocolLimits {
-  /** Longest line that is read, in bytes. */
+  /** Longest input line in bytes. */
   lineBytes: number;
-  /** Deepest nesting of a line. */
+  /** Deepest nesting of an input line. */
   lineDepth: number;
-  /** Messages in both queues together. */
+  /** Maximum number of messages in both queues together. */
   queuedMessages: number;
-  /** `bash` commands that run at the same time. */
+  /** Maximum number of `bash` commands that run at the same time. */
   bashCommands: number;
-  /** Events that `replay` can go back, at most. */
+  /** Maximum number of events that `replay` can send. */
   replayEvents: number;
-  /** Bytes of events that `replay` can go back, at most. */
+  /** Maximum bytes of events that `replay` can send. */
   replayBytes: number;
-  /** Longest silence that can be asked for with `heartbeat`, in seconds. */
+  /** Longest interval for `heartbeat` in seconds. */
   heartbeatSeconds: number;
-  /**
-   * Questions to the user of one session that wait for an answer at the same time; the others get their
-   * default.
-   */
+  /** Maximum number of open dialogs in a session. Further dialogs return their default. */
   openDialogs: number;
   /**
-   * How long a question waits that does not say, in seconds; an `editor` waits six times as long. Settings
-   * may say otherwise.
+   * Default timeout of dialogs in seconds. Dialogs with the method `editor` have six times as long. Settings
+   * can change it.
    */
   dialogSeconds: number;
 }
 
-/** A message that waits in a queue. */
+/** A queued message. */
 export interface QueueItem {
-  /** Its id; never used for another message of the same session. */
+  /** Its id, unique in the session. */
   id: string;
-  /** Which queue. */
+  /** Its queue. */
   kind: QueuedKind;
   /** Its text. */
   text: string;
-  /** How many images it has. */
+  /** Number of images. */
   images: number;
 }
 
-/** Answer of `get_queue`. */
+/** Response to `get_queue`. */
 export interface QueueItems {
-  /** Steering messages, then follow-ups, each in the order in which they will be taken. */
+  /** Steering messages, then follow-up messages, in the order of delivery. */
   items: QueueItem[];
 }
 
 /**
- * How many queued messages are taken at once.
+ * How many queued messages are delivered at once.
  * - `"all"`: All of them.
- * - `"one-at-a-time"`: The oldest.
+ * - `"one-at-a-time"`: The oldest one.
  */
 export type QueueMode = "all" | "one-at-a-time";
 
 /**
- * Which queue a message waits in; the same words as `streamingBehavior`.
- * - `"steer"`: Until the current turn ends.
- * - `"followUp"`: Until the run would stop.
+ * The queue of a message, as in `streamingBehavior`.
+ * - `"steer"`: Delivered after the current turn.
+ * - `"followUp"`: Delivered when the run would otherwise end.
  */
 export type QueuedKind = "steer" | "followUp";
 
-/** Answer of `clear_queue`: what was in the queues. */
+/** Response to `clear_queue`: the messages that were queued. */
 export interface Queues {
-  /** Texts that waited for the next turn. */
+  /** Steering messages. */
   steering: string[];
-  /** Texts that waited for the end of the run. */
+  /** Follow-up messages. */
   followUp: string[];
 }
 
-/** Something that was asked for with `hello` and cannot be. */
+/** An option of `hello` that was refused. */
 export interface Refused {
   /** The parameter. */
   option: string;
-  /** What was asked for. */
+  /** The requested value. */
   value: unknown;
-  /** Why not, for people. */
+  /** The reason. */
   reason: string;
 }
 
-/** Answer of `replay`. The events that it names follow at once, with the numbers they had. */
+/** Response to `replay`. The events follow at once, with their original numbers. */
 export interface Replayed {
-  /** How many events are sent again. */
+  /** Number of events that follow. */
   events: number;
-  /** Number of the last event before this answer. With a snapshot: what it stands for, and where to go on. */
+  /** Sequence number of the last event before this response. A snapshot reflects the session after this event. */
   lastSeq: number;
-  /** Says which process this is, as in the answer of `hello`. */
+  /** Id of the process, as in the response to `hello`. */
   instanceId?: string;
-  /** The session as it is, when the events are gone or none were asked for. */
+  /** The session state, if the events are not available or no number was given. */
   snapshot?: Snapshot;
 }
 
 /** A rule. */
 export interface Rule {
-  /** Its name: the file's, without the ending. */
+  /** Its name: the file name without extension. */
   name: string;
   /** The file. */
   path: string;
-  /** What the model is told when the rule matches. */
+  /** Text for the model when the rule matches. */
   content: string;
-  /** Only calls about files that match one of these globs count; none means all. */
+  /** Globs of files. If present, only calls about matching files are watched. */
   globs?: string[];
-  /** Does it belong to every conversation, too? It is only reported. */
+  /** Whether it applies to every conversation. Only reported. */
   alwaysApply?: boolean;
-  /** What it is for, for people. */
+  /** Description for users. */
   description?: string;
-  /** Regular expressions; one that matches is enough. */
+  /** Regular expressions. One match is sufficient. */
   condition: string[];
   /**
-   * What is watched: `text`, `thinking`, `tool`, `toolcall`, a tool's name, each tool form with `(glob)` if
-   * wanted; none means text and all tools.
+   * What is watched: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with `(glob)`.
+   * Default: text and all tools.
    */
   scope?: string[];
-  /** In place of the setting `ttsr.interruptMode`. */
+  /** Replaces the setting `ttsr.interruptMode`. */
   interruptMode?: RuleInterrupt;
-  /** Where it comes from. */
+  /** Its source. */
   _source: RuleSource;
 }
 
 /**
- * Which matches of a rule stop the answer; the others wait until the run would end.
- * - `"always"`: All.
- * - `"prose-only"`: Those in text and reasoning.
- * - `"tool-only"`: Those in arguments of tool calls.
+ * Which matches of a rule interrupt the answer. Other matches are reported at the end of the run.
+ * - `"always"`: All matches.
+ * - `"prose-only"`: Matches in text and thinking.
+ * - `"tool-only"`: Matches in arguments of tool calls.
  * - `"never"`: None.
  */
 export type RuleInterrupt = "always" | "prose-only" | "tool-only" | "never";
 
-/** Where a rule comes from, in the words xcsh's clients know. */
+/** Source of a rule, in the format of xcsh. */
 export interface RuleSource {
   /** Id of the kind of configuration: `native`. */
   provider: string;
-  /** The same for people. */
+  /** Its name. */
   providerName: string;
   /** The file. */
   path: string;
@@ -3541,21 +3530,21 @@ export interface RuleSource {
   level: string;
 }
 
-/** A `bash` command of a client that runs, as `bash_execution_start` told it. */
+/** A running `bash` command. */
 export interface RunningBash {
-  /** Id of the command, when it had one. */
+  /** `id` of the command, if it had one. */
   id?: unknown;
-  /** Which run of a command this is. */
+  /** Id of the execution. */
   bashId: string;
   /** The command line. */
   command: string;
-  /** True keeps it from the model. */
+  /** Whether it is hidden from the model. */
   excludeFromContext?: boolean;
-  /** What it printed so far; the end of it when that is much. */
+  /** The output so far; only the end if it is long. */
   output: string;
 }
 
-/** A tool call that runs, as its events told it. */
+/** A running tool call. */
 export interface RunningTool {
   /** Id of the call. */
   toolCallId: string;
@@ -3563,26 +3552,25 @@ export interface RunningTool {
   toolName: string;
   /** Arguments as the model wrote them. */
   args: Record<string, unknown>;
-  /** The call whose tool made this one. */
+  /** Id of the call whose tool made this call. */
   parentToolCallId?: string;
-  /** Everything so far; absent before the first update. */
+  /** The whole result so far; absent before the first update. */
   partialResult?: ToolResult;
 }
 
 /**
- * What the commands and file tools of the model are confined to by the kernel. Each mode is stricter than the
- * one before.
+ * What the kernel lets commands and file tools reach. Each mode is stricter than the one before.
  * - `"off"`: Nothing.
- * - `"workspace-write"`: They write below the working directory and a temporary directory only.
- * - `"read-only"`: They write below a temporary directory only.
+ * - `"workspace-write"`: Tools can write only to the working directory and a temporary directory.
+ * - `"read-only"`: Tools can write only to a temporary directory.
  */
 export type SandboxMode = "off" | "workspace-write" | "read-only";
 
 /** The sandbox of a session's tools. */
 export interface SandboxState {
-  /** What tools are confined to; never `off`. */
+  /** The mode; never `off`. */
   mode: SandboxMode;
-  /** May commands use the network? */
+  /** Whether commands can use the network. */
   network: boolean;
 }
 
@@ -3615,9 +3603,9 @@ export interface SessionInfo {
   name: string;
 }
 
-/** Answer of `get_session_tree`: the tree as somebody looks at it who chooses a place in it. */
+/** Response to `get_session_tree`. */
 export interface SessionOutline {
-  /** The entry that the next one will follow. */
+  /** Id of the current entry: the parent of the next one. */
   leafId: string | null;
   /**
    * The roots: `{entry: {id, parentId, type, timestamp, label?, preview?}, children}`, children of the same
@@ -3626,58 +3614,58 @@ export interface SessionOutline {
   nodes: unknown[];
 }
 
-/** Answer of `get_state`. */
+/** Response to `get_state`. */
 export interface SessionState {
-  /** The current model; null when there is none. */
+  /** The current model; null if there is none. */
   model: Model | null;
   /** The current thinking level. */
   thinkingLevel: ThinkingLevel;
-  /** Is a run under way? False during a retry wait, as in pi; see `isRetrying`. */
+  /** Whether a run is active. False during a retry delay; see `isRetrying`. */
   isStreaming: boolean;
-  /** Is a compaction under way? */
+  /** Whether a compaction is running. */
   isCompacting: boolean;
-  /** Is a failed run waiting to be tried again? The session is busy then, too. */
+  /** Whether a retry delay is running. The session is busy then, too. */
   isRetrying: boolean;
   /** Same as `steeringMode`, for older clients. */
   queueMode: QueueMode;
-  /** How steering messages are taken. */
+  /** How many steering messages are delivered at once. */
   steeringMode: QueueMode;
-  /** How follow-up messages are taken. */
+  /** How many follow-up messages are delivered at once. */
   followUpMode: QueueMode;
-  /** When steering takes effect. */
+  /** When a steering message takes effect. */
   interruptMode: InterruptMode;
-  /** The session file, which may not exist yet; null without persistence. */
+  /** Path of the session file, which may not exist yet; null with `--no-session`. */
   sessionFile: string | null;
   /** Session id. */
   sessionId: string;
-  /** Name of the session, when it has one. */
+  /** Name of the session, if it has one. */
   sessionName?: string;
-  /** Is automatic compaction on? */
+  /** Whether automatic compaction is enabled. */
   autoCompactionEnabled: boolean;
-  /** Messages in the conversation. */
+  /** Number of messages in the conversation. */
   messageCount: number;
-  /** Messages that wait in both queues. */
+  /** Number of messages in both queues. */
   pendingMessageCount: number;
   /** Same as `pendingMessageCount`, for xcsh and older clients. */
   queuedMessageCount: number;
   /** The todo list, for xcsh clients. */
   todoPhases: TodoPhase[];
-  /** How full the context is, when that is known. */
+  /** Use of the context window, if known. */
   contextUsage?: ContextUsage;
-  /** Which tool calls may run; absent when that is not limited (`off`). */
+  /** Permission mode; absent if it is `off`. */
   permissionMode?: PermissionMode;
-  /** Whether the project is trusted; absent when nothing of it is held back. */
+  /** Trust state of the project; absent if everything of it is used. */
   projectTrust?: TrustState;
-  /** The sandbox of tools; absent when there is none. */
+  /** Sandbox of the tools; absent if there is none. */
   sandbox?: SandboxState;
 }
 
 /**
- * Answer of `get_session_stats`. The counts, tokens and `cost` are those of the conversation as it is now, as
- * in pi; `byModel` is about the whole file.
+ * Response to `get_session_stats`. Counts, tokens and `cost` describe the current conversation; `byModel`
+ * describes the whole session file.
  */
 export interface SessionStats {
-  /** The session file; null without persistence. */
+  /** Path of the session file; null with `--no-session`. */
   sessionFile: string | null;
   /** Session id. */
   sessionId: string;
@@ -3685,7 +3673,7 @@ export interface SessionStats {
   userMessages: number;
   /** Messages of role `assistant`. */
   assistantMessages: number;
-  /** Tool calls in them. */
+  /** Number of tool calls. */
   toolCalls: number;
   /** Messages of role `toolResult`. */
   toolResults: number;
@@ -3696,76 +3684,73 @@ export interface SessionStats {
   /** Cost in US dollars. */
   cost: number;
   /**
-   * What the whole session file cost, on all branches, with what was compacted away and the summaries
-   * themselves, in the order in which models were first used. Only when asked for.
+   * Cost of the whole session file by model, including all branches, compacted messages and summaries, in the
+   * order of first use. Only if requested.
    */
   byModel?: ModelSpending[];
-  /** How full the context is, when that is known. */
+  /** Use of the context window, if known. */
   contextUsage?: ContextUsage;
 }
 
-/** Answer of `get_tree`. */
+/** Response to `get_tree`. */
 export interface SessionTree {
   /** The roots: `{entry, children, label?, labelTimestamp?}`, children of the same shape. */
   tree: unknown[];
-  /** The entry that the next one will follow. */
+  /** Id of the current entry: the parent of the next one. */
   leafId: string | null;
 }
 
-/** Answer of `list_sessions`. */
+/** Response to `list_sessions`. */
 export interface Sessions {
-  /** Newest first. */
+  /** The sessions, most recent first. */
   sessions: ListedSession[];
 }
 
-/** Keys that an extension wants to be told of. */
+/** A keyboard shortcut of an extension. */
 export interface Shortcut {
-  /** The keys as pi writes them: `ctrl+shift+p`. */
+  /** The keys, such as `ctrl+shift+p`. */
   shortcut: string;
-  /** What they do. */
+  /** What the shortcut does. */
   description?: string;
   /** The extension's file. */
   extensionPath: string;
 }
 
-/** Answer of `get_shortcuts`. */
+/** Response to `get_shortcuts`. */
 export interface Shortcuts {
-  /** In the order in which extensions were loaded; of two for the same keys the first counts. */
+  /** In the order in which the extensions were loaded. If two have the same keys, the first applies. */
   shortcuts: Shortcut[];
 }
 
-/** A session as it is at one moment, for a client that cannot follow what led to it. */
+/** The state of a session at one moment, for a client that missed events. */
 export interface Snapshot {
-  /** The state, as `get_state` answers it. */
+  /** The state, as in `get_state`. */
   state: SessionState;
-  /** The conversation, as `get_messages` answers it. */
+  /** The conversation, as in `get_messages`. */
   messages: Message[];
-  /** The answer that is streaming in, as far as it has come; null when there is none. */
+  /** The part of the current answer that exists; null if there is none. */
   message: Message | null;
-  /** Questions that wait for an answer, as their frames had them; absent when there are none. */
+  /** Open dialogs, as in their events; absent if there are none. */
   dialogs?: UiRequest[];
-  /** The retry that waits; absent when there is none. */
+  /** The pending retry; absent if there is none. */
   retry?: WaitingRetry;
-  /** Texts that wait in the queues, as `queue_update` has them; absent when there are none. */
+  /** Queued messages, as in `queue_update`; absent if there are none. */
   queue?: Queues;
-  /** Tool calls that run; absent when there are none. */
+  /** Running tool calls; absent if there are none. */
   tools?: RunningTool[];
-  /** `bash` commands of clients that run; absent when there are none. */
+  /** Running `bash` commands; absent if there are none. */
   bash?: RunningBash[];
-  /**
-   * Statuses, widgets and the title as they were set last, as their frames had them; absent when there are
-   * none.
-   */
+  /** Current statuses, widgets and title, as in their events; absent if there are none. */
   shown?: UiRequest[];
 }
 
 /**
  * Why an answer ended.
- * - `"stop"`: The model was done.
+ * - `"stop"`: The model finished.
  * - `"length"`: The output limit was reached.
  * - `"toolUse"`: The model wants tools to run.
- * - `"error"`: The provider failed; see `errorMessage`.
- * - `"aborted"`: Somebody aborted.
+ * - `"error"`: The request failed; see `errorMessage`.
+ * - `"aborted"`: It was aborted.
  * - `"deferred"`: The answer goes on in a later request; only in files of later agents.
  */
 export type StopReason =
@@ -3776,7 +3761,7 @@ export type StopReason =
   | "aborted"
   | "deferred";
 
-/** One step of an answer that streams in (`assistantMessageEvent`). */
+/** A step of a streamed answer (`assistantMessageEvent`). */
 export type StreamEvent =
   | TextStartEvent
   | TextDeltaEvent
@@ -3791,11 +3776,11 @@ export type StreamEvent =
 /**
  * What a summary is for.
  * - `"compaction"`: A compaction.
- * - `"branchSummary"`: A branch that is left.
+ * - `"branchSummary"`: An abandoned branch.
  */
 export type SummarySource = "compaction" | "branchSummary";
 
-/** A run of text. */
+/** A text block. */
 export interface TextContent {
   /** The text, UTF-8, any length. */
   text: string;
@@ -3803,9 +3788,9 @@ export interface TextContent {
   textSignature?: string;
 }
 
-/** Reasoning that the model showed. */
+/** Thinking of the model. */
 export interface ThinkingContent {
-  /** The reasoning text; empty when the provider only sends a signature. */
+  /** The thinking text; empty if the provider only sends a signature. */
   thinking: string;
   /** Opaque provider data (signature, encrypted item or the field name it came from). */
   thinkingSignature?: string;
@@ -3814,8 +3799,8 @@ export interface ThinkingContent {
 }
 
 /**
- * How much a model may reason before it answers.
- * - `"off"`: No reasoning.
+ * How much a model thinks before it answers.
+ * - `"off"`: No thinking.
  * - `"minimal"`: About 1,000 tokens.
  * - `"low"`: About 2,000 tokens.
  * - `"medium"`: About 8,000 tokens.
@@ -3845,48 +3830,48 @@ export interface ThinkingLevelChange {
   thinkingLevel: string | null;
 }
 
-/** Answer of `get_available_thinking_levels`. */
+/** Response to `get_available_thinking_levels`. */
 export interface ThinkingLevels {
   /** Levels of the current model, weakest first. */
   levels: ThinkingLevel[];
 }
 
-/** A thing to do. */
+/** A todo item. */
 export interface TodoItem {
   /** Id, unique in the list. */
   id: string;
-  /** What is to be done. */
+  /** The task. */
   content: string;
-  /** How far it has come. */
+  /** Its status. */
   status: TodoStatus;
-  /** Remarks. */
+  /** Notes. */
   notes?: string;
-  /** What one has to know while working on it. */
+  /** Details for working on it. */
   details?: string;
 }
 
-/** Items that belong together. */
+/** A phase with its items. */
 export interface TodoPhase {
   /** Id, unique in the list. */
   id: string;
   /** Its name. */
   name: string;
-  /** Its items, in the order they are to be done. */
+  /** Its items in order. */
   tasks: TodoItem[];
 }
 
 /**
- * How far an item has come.
- * - `"pending"`: Nobody works on it.
- * - `"in_progress"`: It is being worked on.
- * - `"completed"`: It is done.
- * - `"abandoned"`: It will not be done.
+ * Status of an item.
+ * - `"pending"`: Not started.
+ * - `"in_progress"`: In progress.
+ * - `"completed"`: Completed.
+ * - `"abandoned"`: Abandoned.
  */
 export type TodoStatus = "pending" | "in_progress" | "completed" | "abandoned";
 
-/** Answer of `set_todos`. */
+/** Response to `set_todos`. */
 export interface Todos {
-  /** The list as it is now, with every id and status filled in. */
+  /** The list with all ids and statuses filled in. */
   todoPhases: TodoPhase[];
 }
 
@@ -3916,13 +3901,13 @@ export interface ToolCall {
   thoughtSignature?: string;
 }
 
-/** What a tool gave back, or how far it has come (`partialResult`). */
+/** Result of a tool, or its progress (`partialResult`). */
 export interface ToolResult {
   /** What the model sees. */
   content: UserBlock[];
-  /** What only clients see; its shape belongs to the tool. Absent when there is none, `{}` for errors. */
+  /** Data for clients. Its format depends on the tool. `{}` for errors. */
   details?: unknown;
-  /** True asks the loop not to call the model again when every result of the batch says so. */
+  /** True ends the run after this turn if all results of the turn have it. */
   terminate?: boolean;
 }
 
@@ -3935,41 +3920,41 @@ export interface ToolResultMessage {
   toolName: string;
   /** What the model sees. */
   content: UserBlock[];
-  /** What only clients see; its shape belongs to the tool. */
+  /** Data for clients. Its format depends on the tool. */
   details?: unknown;
-  /** Did it fail? */
+  /** Whether it failed. */
   isError: boolean;
   /** Unix time in milliseconds. */
   timestamp: number;
 }
 
-/** What a model is told of a tool. */
+/** Definition of a tool. */
 export interface ToolSpec {
   /** Name, unique among the active tools. */
   name: string;
-  /** What it does, for the model. */
+  /** Description for the model. */
   description: string;
   /** JSON Schema of the arguments; always an object schema. */
   parameters: unknown;
 }
 
-/** Answer of `get_tools`. */
+/** Response to `get_tools`. */
 export interface Tools {
-  /** Names of those that the model may call. */
+  /** Names of the tools that the model can call. */
   activeToolNames: string[];
-  /** All of them, whoever brings them. */
+  /** All tools, including those of clients, extensions and MCP servers. */
   allTools: ToolSpec[];
 }
 
-/** How far the project is trusted, and what it brings that does not count because of that. */
+/** Trust state of a project, and its resources that are not used. */
 export interface TrustState {
-  /** Does everything count that the project brings? */
+  /** Whether all resources of the project are used. */
   trusted: boolean;
-  /** Who says so: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`. */
+  /** Source of the decision: `command-line`, `client`, `extension`, `stored`, `setting` or `nobody`. */
   decidedBy: string;
-  /** What the project brings that does not count. */
+  /** Resources of the project that are not used. */
   heldBack: HeldBack[];
-  /** Has something else been decided since? It counts from the next session or reload on. */
+  /** Whether another decision takes effect with the next session or reload. */
   pending?: boolean;
 }
 
@@ -3987,18 +3972,18 @@ export interface TtsrInjection {
 }
 
 /**
- * What a frame is about.
- * - `"select"`: Choose one of several. Answered with `value`.
- * - `"confirm"`: Yes or no. Answered with `confirmed`.
- * - `"input"`: A line of text. Answered with `value`.
- * - `"editor"`: A longer text. Answered with `value`.
- * - `"cancel"`: The question in `targetId` is over; no answer is wanted any more.
- * - `"notify"`: Something to be shown for a moment.
- * - `"setStatus"`: A text for the status line.
- * - `"setWidget"`: Lines beside the editor.
- * - `"setTitle"`: A title for the window.
- * - `"set_editor_text"`: A text for the editor.
- * - `"open_url"`: A page to be opened in a browser.
+ * Method of a dialog or notification.
+ * - `"select"`: Choose one option. The answer contains `value`.
+ * - `"confirm"`: Yes or no. The answer contains `confirmed`.
+ * - `"input"`: Enter a line of text. The answer contains `value`.
+ * - `"editor"`: Edit a longer text. The answer contains `value`.
+ * - `"cancel"`: Cancels the dialog in `targetId`. An answer is no longer needed.
+ * - `"notify"`: Show a message.
+ * - `"setStatus"`: Set a text of the status line.
+ * - `"setWidget"`: Set lines beside the editor.
+ * - `"setTitle"`: Set the window title.
+ * - `"set_editor_text"`: Set the text of the editor.
+ * - `"open_url"`: Open a page in a browser.
  */
 export type UiMethod =
   | "select"
@@ -4013,58 +3998,55 @@ export type UiMethod =
   | "set_editor_text"
   | "open_url";
 
-/**
- * A frame to the person in front of the client. Each method has its own members; what is not there is left
- * out.
- */
+/** A dialog or notification for the user. Each method has its own fields; the others are absent. */
 export interface UiRequest {
-  /** Unique; the answer carries it. */
+  /** Unique id, for the answer. */
   id: string;
-  /** What is wanted. `select`, `confirm`, `input` and `editor` want an answer. */
+  /** The method. `select`, `confirm`, `input` and `editor` need an answer. */
   method: UiMethod;
-  /** What is asked; the text of `setTitle`. */
+  /** Title of the dialog; the text of `setTitle`. */
   title?: string;
-  /** `select`: what there is to choose from. */
+  /** `select`: the options. */
   options?: string[];
-  /** `confirm`: the question in full. `notify`: what is to be shown. */
+  /** `confirm`: the question. `notify`: the message. */
   message?: string;
-  /** `input`: shown while nothing is typed. */
+  /** `input`: placeholder text. */
   placeholder?: string;
-  /** `editor`: the text to begin with. */
+  /** `editor`: the initial text. */
   prefill?: string;
   /**
-   * Milliseconds after which the agent goes on without an answer; 0 is never. A question that does not say
-   * waits as long as `get_protocol` says.
+   * Milliseconds until the dialog times out and returns its default; 0 means never. If absent, the timeout in
+   * `get_protocol` applies.
    */
   timeout?: number;
-  /** `cancel`: id of the question. */
+  /** `cancel`: id of the dialog. */
   targetId?: string;
-  /** `notify`: how it is meant. */
+  /** `notify`: the severity. */
   notifyType?: NotifyType;
-  /** `setStatus`: which of the texts in the status line. */
+  /** `setStatus`: key of the text. */
   statusKey?: string;
-  /** `setStatus`: the text; absent takes it away. */
+  /** `setStatus`: the text; if absent, the text is removed. */
   statusText?: string;
-  /** `setWidget`: which widget. */
+  /** `setWidget`: key of the widget. */
   widgetKey?: string;
-  /** `setWidget`: its lines; absent takes it away. */
+  /** `setWidget`: its lines; if absent, the widget is removed. */
   widgetLines?: string[];
-  /** `setWidget`: where it stands. */
+  /** `setWidget`: its position. */
   widgetPlacement?: WidgetPlacement;
   /** `set_editor_text`: the text. */
   text?: string;
   /** `open_url`: the page. */
   url?: string;
-  /** `open_url`: a shorter way to the page. */
+  /** `open_url`: a shorter address of the page. */
   launchUrl?: string;
-  /** `open_url`: what to do there. */
+  /** `open_url`: instructions for the user. */
   instructions?: string;
 }
 
 /**
- * What the agent wants of a URI.
- * - `"read"`: Its content.
- * - `"write"`: To give it new content.
+ * Operation on a URI.
+ * - `"read"`: Read the content.
+ * - `"write"`: Write new content.
  */
 export type UriOperation = "read" | "write";
 
@@ -4078,9 +4060,9 @@ export interface Usage {
   cacheRead: number;
   /** Input tokens written to the cache. */
   cacheWrite: number;
-  /** What the provider says is the sum; 0 when it says nothing. */
+  /** Total according to the provider; 0 if it reports none. */
   totalTokens: number;
-  /** What it costs. */
+  /** The cost. */
   cost: Cost;
   /** Output tokens spent on reasoning, part of `output`, when the provider says. */
   reasoning?: number;
@@ -4103,51 +4085,48 @@ export interface UserMessage {
   timestamp: number;
 }
 
-/** A retry that waits, as `auto_retry_start` told it. */
+/** A pending retry. */
 export interface WaitingRetry {
   /** 1 for the first retry. */
   attempt: number;
-  /** How many there may be. */
+  /** Maximum number. */
   maxAttempts: number;
-  /** What is left of the wait, in milliseconds. */
+  /** Remaining delay in milliseconds. */
   delayMs: number;
   /** Why the run failed. */
   errorMessage: string;
 }
 
-/** Answer of `hello`: what holds on this connection from here on, and what was refused. */
+/** Response to `hello`: the options of this connection and the refused requests. */
 export interface Welcome {
   /** Version of the protocol. */
   protocolVersion: string;
-  /** Version of the agent. */
+  /** Version of the program. */
   version: string;
-  /** The dialect that is spoken. */
+  /** The dialect. */
   dialect: string;
-  /** Names of the events that are sent; null: all of them. */
+  /** Names of the events that are sent; null: all events. */
   events: string[] | null;
-  /** Do updates hold only what is new? */
+  /** Whether updates contain only new text. */
   deltas: boolean;
-  /** Do events have numbers? */
+  /** Whether events have sequence numbers. */
   sequence: boolean;
-  /** Number of the last event that was sent; 0 before the first. */
+  /** Sequence number of the last event; 0 before the first. */
   lastSeq: number;
-  /**
-   * Says which process this is, where clients connect to it and may come back to another one: numbers of
-   * events mean nothing beyond it.
-   */
+  /** Id of the process, with `--mode web`. Sequence numbers are only valid within one process. */
   instanceId?: string;
-  /** Seconds of silence before a heartbeat; null: there is none. */
+  /** Seconds until a heartbeat; null: no heartbeats. */
   heartbeat: number | null;
-  /** Handles of the sessions whose events are sent; null: all of them. */
+  /** Handles of the sessions whose events are sent; null: all sessions. */
   sessions: string[] | null;
-  /** Methods of `extension_ui_request` that the client renders; null: it did not say. */
+  /** Methods of `extension_ui_request` that the client supports; null: not specified. */
   ui: string[] | null;
-  /** What was refused; empty when all is as it was asked for. */
+  /** The refused options. */
   refused: Refused[];
 }
 
 /**
- * Where a widget stands.
+ * Position of a widget.
  * - `"aboveEditor"`: Above the editor.
  * - `"belowEditor"`: Below the editor.
  */

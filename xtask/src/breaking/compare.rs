@@ -3,7 +3,7 @@
 //!
 //! A client breaks when a command, an answer, an event or a member of one is gone, when a command needs a parameter that it
 //! did not need or refuses a value that it took, and when the agent leaves a member out that was always there or puts
-//! another type into it. New lines, members, values and variants break nobody (PROTOCOL.md: clients pass over what they do
+//! another type into it. New lines, members, values and variants break nobody (docs/reference/protocol/index.md: clients pass over what they do
 //! not know).
 
 use std::collections::BTreeSet;

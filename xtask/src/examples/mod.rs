@@ -1,8 +1,10 @@
-//! `xtask examples`: plays a session with a scripted model and writes what was said to `protocol/examples/recorded.jsonl`, so
-//! that the examples of the reference page are real. Here: the order of things and what is picked. What is said is in
-//! `script`, what differs from run to run is made the same in `normal`. Lines that no calm session brings are written by hand
-//! in the files beside it.
+//! `xtask examples`: plays sessions with a scripted model and records them in `protocol/examples`, so that the examples of the
+//! reference are real: `recorded.jsonl` has an example of most commands and events, `conversation.jsonl` a short session with
+//! all its lines, `help.txt` the texts of `--help`. Lines that no undisturbed session brings are written by hand in the files
+//! beside them.
 
+mod conversation;
+mod help;
 mod normal;
 mod script;
 
@@ -18,6 +20,7 @@ use testkit::llm::ScriptedServer;
 use testkit::workspace::Workspace;
 
 use crate::out::{complain, say};
+use crate::{protocol, reference};
 use normal::Normal;
 
 const FILE: &str = "protocol/examples/recorded.jsonl";
@@ -30,20 +33,26 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// When the agent cannot be run, or does not do what the script expects.
 pub fn run(root: &Path, program: &Path, check: bool) -> Result<bool> {
     let program = fs::canonicalize(program).with_context(|| format!("no agent at {}", program.display()))?;
-    let text = record(&program)?;
-    let path = root.join(FILE);
-    if check {
-        let same = fs::read_to_string(&path).unwrap_or_default() == text;
-        if !same {
+    let conversation = format!("protocol/examples/{}", protocol::conversation::FILE);
+    let files = [
+        (FILE, record(&program)?),
+        (&conversation, conversation::record(&program)?),
+        (reference::HELP, help::record(&program)?),
+    ];
+    let mut all_same = true;
+    for (name, text) in files {
+        let path = root.join(name);
+        if !check {
+            fs::write(&path, &text).with_context(|| format!("cannot write {name}"))?;
+            say(&format!("{name}: {} lines", text.lines().count()));
+        } else if fs::read_to_string(&path).unwrap_or_default() != text {
             complain(&format!(
-                "{FILE} is out of date: run `cargo run -p xtask -- examples --agent PATH`, then `gen`"
+                "{name} is out of date: run `cargo run -p xtask -- examples --agent PATH`, then `gen`"
             ));
+            all_same = false;
         }
-        return Ok(same);
     }
-    fs::write(&path, &text).with_context(|| format!("cannot write {FILE}"))?;
-    say(&format!("{FILE}: {} lines", text.lines().count()));
-    Ok(true)
+    Ok(all_same)
 }
 
 /// Plays the script; gives the lines of the file.

@@ -146,11 +146,11 @@ impl Examples {
     }
 }
 
-fn kind_of(line: &Value) -> &str {
+pub(super) fn kind_of(line: &Value) -> &str {
     line.get("type").and_then(Value::as_str).unwrap_or("")
 }
 
-/// Protocol lines in the `json` fences of a Markdown page. A fence holds either such lines only, or one JSON text without a
+/// Protocol lines in the `json` and `jsonl` fences of a Markdown page. A fence holds either such lines only, or one JSON text without a
 /// `type`, which is passed over.
 ///
 /// # Errors
@@ -160,7 +160,7 @@ pub fn fenced_lines(name: &str, page: &str) -> Result<Vec<Example>> {
     let mut fence: Option<(usize, Vec<&str>)> = None;
     for (index, line) in page.lines().enumerate() {
         match (&mut fence, line.trim_end()) {
-            (None, "```json") => fence = Some((index + 2, Vec::new())),
+            (None, "```json" | "```jsonl") => fence = Some((index + 2, Vec::new())),
             (None, _) => {}
             (Some((first, lines)), "```") => {
                 examples.extend(of_fence(name, *first, lines)?);

@@ -1,16 +1,15 @@
-//! `xtask gen`: writes `protocol/schema.json`, `types.d.ts`, `PROTOCOL.md`, `EXTENSIONS.md`, `COMPATIBILITY.md` and the types of the SDKs from the
-//! types and tables of `wire`, and `docs/PROVIDERS.md` from what the tests of `llm` have shown, or compares them with what is
-//! checked in.
+//! `xtask gen`: writes all generated files, or compares them with what is checked in: the schema, types and pages of the
+//! protocol from the types and tables of `wire`, the protocol modules of the SDKs, and the other reference pages
+//! (`reference`).
 //!
 //! Here: which files there are. The schema itself is made in `wire::schema`; examples are written by hand or recorded.
 
 mod compatibility;
 mod examples;
 mod page;
-mod providers;
 mod python;
 mod typescript;
-mod view;
+pub(crate) mod view;
 
 use std::fs;
 use std::path::Path;
@@ -18,11 +17,14 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow};
 
 pub use examples::{Examples, Kind, fenced_lines};
+pub(crate) use page::contents as pages;
+pub(crate) use page::conversation;
 
 use crate::out::{complain, say};
+use crate::reference;
 
-/// A generated file: its path, seen from `protocol/`, and its text.
-pub type File = (&'static str, String);
+/// A generated file: its path, seen from the root, and its text.
+pub type File = (String, String);
 
 /// All generated files, as they should be.
 ///
@@ -33,23 +35,26 @@ pub fn files(root: &Path) -> Result<Vec<File>> {
     let examples = Examples::load(&root.join("protocol/examples"))?;
     let mut schema = serde_json::to_string_pretty(&document)?;
     schema.push('\n');
-    Ok(vec![
-        ("schema.json", schema),
-        ("types.d.ts", typescript::render(&document)),
-        ("PROTOCOL.md", page::render(&document, &examples)),
-        ("EXTENSIONS.md", extensions(root)?),
-        (
-            "../sdk/typescript/src/protocol.d.ts",
-            typescript::render(&document),
-        ),
-        ("../sdk/python/pinion_agent/protocol.py", python::types(&document)),
-        ("COMPATIBILITY.md", compatibility::render(&document)),
-        ("../docs/PROVIDERS.md", providers::render(root)?),
-        (
-            "../sdk/python/pinion_agent/commands.py",
-            python::methods(&document),
-        ),
-    ])
+    let types = typescript::render(&document);
+    let mut files = vec![
+        file("protocol/schema.json", schema),
+        file("protocol/types.d.ts", types.clone()),
+        file("protocol/COMPATIBILITY.md", compatibility::render(&document)),
+        file("sdk/typescript/src/protocol.d.ts", types),
+        file("sdk/python/pinion_agent/protocol.py", python::types(&document)),
+        file("sdk/python/pinion_agent/commands.py", python::methods(&document)),
+        file("docs/reference/extension-protocol.md", extensions(root)?),
+    ];
+    files.extend(page::render(&document, &examples));
+    files.extend(reference::files(root, &compatibility::sent(&document))?);
+    if let Some(summary) = reference::summary(root) {
+        files.push(file("docs/SUMMARY.md", summary));
+    }
+    Ok(files)
+}
+
+fn file(path: &str, text: String) -> File {
+    (path.to_owned(), text)
 }
 
 /// The page about extensions that are programs.
@@ -71,9 +76,9 @@ fn extensions(root: &Path) -> Result<String> {
 ///
 /// # Errors
 /// Those of [`files`].
-pub fn stale(root: &Path) -> Result<Vec<&'static str>> {
+pub fn stale(root: &Path) -> Result<Vec<String>> {
     let differs = |(name, text): File| {
-        let known = fs::read_to_string(root.join("protocol").join(name)).unwrap_or_default();
+        let known = fs::read_to_string(root.join(&name)).unwrap_or_default();
         (known != text).then_some(name)
     };
     Ok(files(root)?.into_iter().filter_map(differs).collect())
@@ -87,16 +92,17 @@ pub fn run(root: &Path, check: bool) -> Result<bool> {
     if check {
         let stale = stale(root)?;
         for name in &stale {
-            complain(&format!(
-                "protocol/{name} is out of date: run `cargo run -p xtask -- gen`"
-            ));
+            complain(&format!("{name} is out of date: run `cargo run -p xtask -- gen`"));
         }
         return Ok(stale.is_empty());
     }
     for (name, text) in files(root)? {
-        let path = root.join("protocol").join(name);
+        let path = root.join(&name);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        }
         fs::write(&path, &text).with_context(|| format!("cannot write {}", path.display()))?;
-        say(&format!("protocol/{name}: {} bytes", text.len()));
+        say(&format!("{name}: {} bytes", text.len()));
     }
     Ok(true)
 }

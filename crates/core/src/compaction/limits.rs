@@ -1,6 +1,6 @@
 //! Every number that bounds compaction and branch summaries. The settings' defaults live in `host`.
 
-/// Characters of a tool result, or of one argument of a tool call, that a summariser gets to see (pi-core.md 3.5).
+/// Characters of a tool result, or of one argument of a tool call, in the request for a summary.
 pub(super) const MAX_TOOL_CHARS: usize = 2_000;
 
 /// Least output tokens a summary request asks for, however small the reserve is.

@@ -1,7 +1,10 @@
-//! Every key of settings.json that the pi family knows, and what it means to us: one table for those who explain a file
-//! (`pinion doctor`). Reading values lives in `typed`.
+//! Classifies the keys of a settings file for `doctor`: used, without effect, renamed or unknown. The table of keys is in
+//! `table`, reading values in `typed`.
 
 use serde_json::{Map, Value};
+
+use crate::settings::FoundKey;
+use crate::settings::table::{IGNORED, RENAMED, keys};
 
 /// What a key of a settings file comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,148 +24,6 @@ pub enum KeyUse {
     /// Left out: only the user's own file may say this.
     GlobalOnly,
 }
-
-/// Keys with an effect; those of objects by path.
-const USED: [&str; 81] = [
-    "packages",
-    "extensions",
-    "hooks",
-    "hookTimeout",
-    "customTools",
-    "extensionRuntime",
-    "keepKeysInToolEnv",
-    "modelThinkingLevels",
-    "compaction.modelOverrides",
-    "branchSummary.reserveTokens",
-    "retry.provider.maxRetryDelayMs",
-    "defaultProvider",
-    "defaultModel",
-    "defaultThinkingLevel",
-    "thinkingBudgets.minimal",
-    "thinkingBudgets.low",
-    "thinkingBudgets.medium",
-    "thinkingBudgets.high",
-    "steeringMode",
-    "followUpMode",
-    "interruptMode",
-    "compaction.enabled",
-    "compaction.reserveTokens",
-    "compaction.keepRecentTokens",
-    "retry.enabled",
-    "retry.maxRetries",
-    "retry.baseDelayMs",
-    "retry.maxAgentDelayMs",
-    "retry.provider.timeoutMs",
-    "retry.provider.maxRetries",
-    "shellPath",
-    "shellCommandPrefix",
-    "images.autoResize",
-    "images.blockImages",
-    "enabledModels",
-    "defaultTools",
-    "sessionDir",
-    "httpProxy",
-    "httpIdleTimeoutMs",
-    "skills",
-    "prompts",
-    "defaultProjectTrust",
-    "todo.enabled",
-    "todo.reminders",
-    "todo.reminders.enabled",
-    "todo.reminders.max",
-    "tasks.todoClearDelay",
-    "ttsr.enabled",
-    "ttsr.interruptMode",
-    "ttsr.contextMode",
-    "ttsr.repeatMode",
-    "ttsr.repeatGap",
-    "localServers.enabled",
-    "localServers.servers",
-    "permissions.mode",
-    "permissions.allow",
-    "permissions.ask",
-    "permissions.deny",
-    "sandbox.mode",
-    "sandbox.network",
-    "sandbox.unixSockets",
-    "sandbox.gitWritable",
-    "sandbox.userBash",
-    "sandbox.writable",
-    "sandbox.readable",
-    "sandbox.denyRead",
-    "dialogTimeoutMs",
-    "maxOpenSessions",
-    "sessionIdleMs",
-    // Objects themselves: their members are what counts.
-    "thinkingBudgets",
-    "compaction",
-    "branchSummary",
-    "retry",
-    "retry.provider",
-    "images",
-    "todo",
-    "tasks",
-    "ttsr",
-    "localServers",
-    "permissions",
-    "sandbox",
-];
-
-/// Keys that are read and checked before their effect is there. A key moves to [`USED`] together with its effect.
-const NOT_YET: [&str; 0] = [];
-
-/// Keys of terminals, package managers, telemetry and transports that do not exist here.
-const NO_MEANING: [&str; 41] = [
-    "autocompleteMaxVisible",
-    "branchSummary.skipPrompt",
-    "cacheWarming",
-    "codemode",
-    "collapseChangelog",
-    "doubleEscapeAction",
-    "editorPaddingX",
-    "enableAnalytics",
-    "enableInstallTelemetry",
-    "enableSkillCommands",
-    "fullscreenExitOutput",
-    "hideThinkingBlock",
-    "lastChangelogVersion",
-    "markdown",
-    "mcp",
-    "mcpServers",
-    "mouseScroll",
-    "npmCommand",
-    "outputPad",
-    "quietStartup",
-    "scrollbar",
-    "selfUpdateCommand",
-    "sessionShareDestination",
-    "shareViewerUrl",
-    "showCacheMissNotices",
-    "showHardwareCursor",
-    "terminal",
-    "theme",
-    "themes",
-    "thinkingBudgets.max",
-    "thinkingBudgets.xhigh",
-    "todo.eager",
-    "trackingId",
-    "transport",
-    "treeFilterMode",
-    "tuiMode",
-    "warnings",
-    "websocketConnectTimeoutMs",
-    "wheelScrollLines",
-    "externalEditor",
-    // For editors.
-    "$schema",
-];
-
-/// Old names and today's.
-const RENAMED: [(&str, &str); 3] = [
-    ("queueMode", "steeringMode"),
-    ("websockets", "transport"),
-    ("retry.maxDelayMs", "retry.provider.maxRetryDelayMs"),
-];
 
 /// Objects whose members are looked at one by one.
 const OPENED: [&str; 13] = [
@@ -184,19 +45,28 @@ const OPENED: [&str; 13] = [
 /// What a key means, given by its path (`retry.provider.maxRetries`).
 #[must_use]
 pub fn meaning(path: &str) -> KeyUse {
-    if USED.contains(&path) {
+    if keys().any(|key| key.path == path) {
         return KeyUse::Used;
     }
-    if NOT_YET.contains(&path) {
-        return KeyUse::NotYet;
-    }
-    if NO_MEANING.contains(&path) {
+    if IGNORED.iter().any(|(_, names)| names.contains(&path)) {
         return KeyUse::NoMeaning;
     }
     match RENAMED.iter().find(|(old, _)| *old == path) {
         Some((_, new)) => KeyUse::Renamed(new),
         None => KeyUse::Unknown(alike(path)),
     }
+}
+
+/// All keys of a settings file with their use, in the order of the file.
+#[must_use]
+pub fn classify(keys: &Map<String, Value>) -> Vec<FoundKey> {
+    let paths = paths(keys).into_iter();
+    paths
+        .map(|key| FoundKey {
+            usage: meaning(&key),
+            key,
+        })
+        .collect()
 }
 
 /// The paths of all keys in a file, in its order: objects we know are opened, everything else is one key.
@@ -223,9 +93,8 @@ fn alike(path: &str) -> Option<&'static str> {
     let wanted = path.to_lowercase();
     // A short name resembles too many others.
     let bound = wanted.chars().count() / 5;
-    USED.iter()
-        .chain(&NOT_YET)
-        .map(|known| (distance(&wanted, &known.to_lowercase()), *known))
+    keys()
+        .map(|key| (distance(&wanted, &key.path.to_lowercase()), key.path))
         .filter(|(distance, _)| *distance <= bound.min(3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, known)| known)

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::resources::text_file::read_if_there;
 use crate::resources::{Diagnostic, Scope};
 use crate::settings::keys::{self, KeyUse};
-use crate::settings::types::{FileState, FoundKey, SettingsFile};
+use crate::settings::types::{FileState, SettingsFile};
 use crate::settings::{jsonc, limits};
 
 /// One settings file.
@@ -31,17 +31,11 @@ pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> 
             (Map::new(), FileState::Broken(message))
         }
     };
-    let listed = keys::paths(&keys).into_iter();
     let mut found = SettingsFile {
         path: path.clone(),
         scope,
         state,
-        keys: listed
-            .map(|key| FoundKey {
-                usage: keys::meaning(&key),
-                key,
-            })
-            .collect(),
+        keys: keys::classify(&keys),
     };
     if scope == Scope::Project {
         found.mark("defaultProjectTrust", &KeyUse::GlobalOnly);

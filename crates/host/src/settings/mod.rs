@@ -13,6 +13,7 @@ mod nudges;
 mod permissions;
 mod reader;
 mod sandbox;
+pub mod table;
 #[cfg(test)]
 mod tests;
 mod trust;
@@ -30,12 +31,13 @@ use wire::state::{InterruptMode, QueueMode};
 use crate::resources::{Changes, Diagnostic, ExtraPath, PackageSpec, Scope};
 use crate::trust::{DecidedBy, Trust};
 pub use hooks::HookCommand;
-pub use keys::{KeyUse, meaning};
+pub use keys::{KeyUse, classify, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
 pub use permissions::{PermissionLayer, PermissionSettings};
 use reader::Reader;
 pub use sandbox::SandboxSettings;
+pub use trust::TRUSTED_ONLY;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
     LocalServerSettings, ProjectAccess, ProjectTrust, ProviderRetrySettings, RetrySettings, SettingsFile,

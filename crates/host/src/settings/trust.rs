@@ -9,8 +9,8 @@ use crate::resources::{Diagnostic, resolve_path};
 use crate::settings::keys::KeyUse;
 use crate::settings::layers::Layer;
 
-/// Keys that can run code, switch on tools that the user switched off, send data elsewhere or write elsewhere.
-const TRUSTED_ONLY: [&str; 23] = [
+/// Keys that only a trusted project can set: they run code, enable tools, or send or write data elsewhere.
+pub const TRUSTED_ONLY: [&str; 23] = [
     "extensionRuntime",
     "shellPath",
     "shellCommandPrefix",

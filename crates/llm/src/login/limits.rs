@@ -2,25 +2,25 @@
 
 use std::time::Duration;
 
-/// How long a person may take for a login in the browser.
+/// Timeout of a login in the browser.
 pub const LOGIN: Duration = Duration::from_secs(600);
 
-/// How long one request to a token endpoint may take.
+/// Timeout of a request to a token endpoint.
 pub const HTTP: Duration = Duration::from_secs(20);
 
-/// Most bytes of an answer of such an endpoint.
+/// Most bytes of a response of a token endpoint.
 pub const MAX_ANSWER: usize = 256 << 10;
 
-/// Longest reason that is taken from such an answer into an error, in bytes.
+/// Longest error message of a token endpoint in bytes.
 pub const MAX_REASON: usize = 300;
 
-/// How long others may hold the lock on `auth.json`: longer than a renewal takes.
+/// Timeout for the lock on `auth.json`.
 pub const LOCK: Duration = Duration::from_secs(45);
 
-/// How often the lock is tried.
+/// Interval of attempts to get the lock.
 pub const LOCK_POLL: Duration = Duration::from_millis(20);
 
-/// Age at which pi's lock counts as left behind (pi-core.md 8.4).
+/// Age after which the lock of pi is stale.
 pub const PI_LOCK_STALE: Duration = Duration::from_secs(30);
 
 /// A stored time of expiry lies this much before the true one, for the providers that have a margin (providers.md 9).
@@ -29,23 +29,23 @@ pub const MARGIN_MS: i64 = 300_000;
 /// Most bytes of a request to the local callback.
 pub const MAX_CALLBACK: usize = 16 << 10;
 
-/// How long a browser may take to say what it wants of the callback.
+/// Timeout for the request of the browser to the callback.
 pub const CALLBACK_READ: Duration = Duration::from_secs(10);
 
-/// Most connections to the callback at a time; browsers open some that they never use.
+/// Concurrent connections to the callback.
 pub const CALLBACK_CONNECTIONS: usize = 16;
 
-/// How long switching on Copilot's models may take, all of them.
+/// Timeout for enabling the models of Copilot.
 pub const POLICIES: Duration = Duration::from_secs(20);
 
-/// How many of these requests are out at a time.
+/// Concurrent requests for enabling models.
 pub const POLICIES_AT_ONCE: usize = 4;
 
 /// Longest key that is stored, in bytes.
 pub const MAX_KEY: usize = 64 << 10;
 
-/// Secrets shorter than this are not searched for in texts, in bytes.
+/// Fewest bytes of a secret that is redacted in texts.
 pub const SHORTEST_SECRET: usize = 12;
 
-/// How long an extension may take to renew its login, while others wait for the lock.
+/// Timeout for an extension to refresh its login.
 pub const RENEWAL: Duration = Duration::from_secs(20);

@@ -15,6 +15,14 @@ use crate::error::LlmError;
 use crate::request::ModelRequest;
 use script::Script;
 
+/// Checks the text of a file with replies.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn check_script(text: &str) -> Result<(), String> {
+    Script::parse(text).map(|_| ())
+}
+
 /// The API name of the offline models.
 pub(crate) const API: &str = "offline";
 

@@ -6,8 +6,8 @@ pub const MAX_FILE: u64 = 8 << 20;
 /// Most alternatives a `{a,b}` group in a `--models` pattern may expand to; the rest is ignored.
 pub const MAX_GLOB_ALTERNATIVES: usize = 64;
 
-/// Context window of a model that names none, in tokens (pi-core.md 8.2).
+/// Default context window of a model, in tokens.
 pub const DEFAULT_CONTEXT: u64 = 128_000;
 
-/// Output limit of a model that names none, in tokens (pi-core.md 8.2).
+/// Default output limit of a model, in tokens.
 pub const DEFAULT_OUTPUT: u64 = 16_384;

@@ -13,6 +13,7 @@ use wire::{Command, Event, StopReason};
 
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
+use crate::exit;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
@@ -70,7 +71,7 @@ async fn play(
     tokio::pin!(running);
     let code = {
         let talking = async {
-            let mut code = 0;
+            let mut code = exit::SUCCESS;
             for prompt in prompts {
                 code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
             }
@@ -129,7 +130,7 @@ async fn talk(
             Outgoing::Response(_, response) => {
                 if let Err(error) = response.outcome {
                     complain(&error);
-                    return Ok(1);
+                    return Ok(exit::FAILURE);
                 }
                 continue;
             }
@@ -154,13 +155,13 @@ async fn talk(
     Ok(match last {
         StopReason::Error | StopReason::Aborted => {
             complain(error.as_deref().unwrap_or("The model failed"));
-            1
+            exit::FAILURE
         }
         StopReason::Length => {
             complain("Warning: the answer was cut off by the model's output limit");
-            1
+            exit::FAILURE
         }
-        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => 0,
+        StopReason::Stop | StopReason::ToolUse | StopReason::Deferred => exit::SUCCESS,
     })
 }
 

@@ -10,6 +10,7 @@ use tokio::task::LocalSet;
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
+use crate::exit;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
@@ -47,7 +48,7 @@ pub(crate) fn run(
         let keeping = keeping(&args, setup, Keeping::default());
         let hub = Hub::new(session, outbox, lanes, setup.agent_for()).keeping(keeping);
         let code = tokio::select! {
-            () = hub.run(mailbox) => 0,
+            () = hub.run(mailbox) => exit::SUCCESS,
             code = signals.next() => code,
             outcome = writer.ended() => {
                 if let Err(error) = outcome {

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
+use crate::exit;
 use crate::limits::{DRAIN, FEWEST_CONNECTIONS, FILES_OF_OUR_OWN};
 use crate::setup::Setup;
 use crate::signals::Signals;
@@ -73,7 +74,7 @@ pub(crate) fn run(
         let hub = Hub::new(session, outbox, lanes, setup.agent_for());
         let mut running = pin!(hub.keeping(keeping(&args, setup, KEPT)).run(mailbox));
         let code = tokio::select! {
-            () = &mut running => 0,
+            () = &mut running => exit::SUCCESS,
             code = stop(&mut signals) => {
                 // Runs are ended and say so, extensions hear of it, and only then everybody is sent away.
                 web.drain();
@@ -83,13 +84,17 @@ pub(crate) fn run(
                 }
                 code
             }
-            () = web.ended() => 1,
+            () = web.ended() => exit::FAILURE,
         };
         setup.agent.reaper.shutdown().await;
         let _all_told = timeout(serve::limits::WEB_CLOSE_WAIT, last.flush()).await;
         drop(last);
         web.close().await;
-        anyhow::Ok(ExitCode::from(if code == 143 { 0 } else { code }))
+        anyhow::Ok(ExitCode::from(if code == exit::TERMINATED {
+            exit::SUCCESS
+        } else {
+            code
+        }))
     })?;
     runtime.shutdown_background();
     Ok(code)
@@ -99,7 +104,7 @@ pub(crate) fn run(
 async fn stop(signals: &mut Signals) -> u8 {
     tokio::select! {
         code = signals.next() => code,
-        _ = tokio::signal::ctrl_c() => 130,
+        _ = tokio::signal::ctrl_c() => exit::INTERRUPTED,
     }
 }
 

@@ -462,7 +462,7 @@ fn the_methods_of_the_page_are_there() {
     if !has("python3") {
         return;
     }
-    let page = fs::read_to_string(examples().join("../protocol/EXTENSIONS.md")).unwrap();
+    let page = fs::read_to_string(examples().join("../docs/reference/extension-protocol.md")).unwrap();
     let (_, section) = page.split_once("## Methods that a program can call").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let rows = section

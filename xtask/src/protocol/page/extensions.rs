@@ -1,4 +1,4 @@
-//! `EXTENSIONS.md`: the page about programs that extend the agent. What holds for all of them is in `extensions.md` beside this
+//! `docs/reference/extension-protocol.md`: the page about programs that extend the agent. What holds for all of them is in `extensions.md` beside this
 //! file; the lines come from the types of the door, methods and events from its tables.
 
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ pub(in crate::protocol) const EXAMPLES: &str = "protocol/examples/extensions";
 /// The whole page. `to` and `from` are examples of lines to and from programs.
 pub(in crate::protocol) fn render(document: &Value, minimal: &str, to: &str, from: &str) -> String {
     let names = definitions(document).map(|(name, _)| name.as_str()).collect();
-    let links = Linker::new(names);
+    let links = Linker::new(names, "");
     let mut out = intro(minimal);
     out.push_str("## Lines to a program\n\n");
     lines(&mut out, document.get("toProgram"), to, &links);
@@ -38,9 +38,9 @@ pub(in crate::protocol) fn render(document: &Value, minimal: &str, to: &str, fro
     }
     out.push_str("## Methods that the agent calls\n\n");
     methods(&mut out, OF_AGENT);
-    out.push_str("## Methods that a program can call\n\nAll have a session. Without an `id` nothing is answered, and a failure is reported.\n\n");
+    out.push_str("## Methods that a program can call\n\nEach call names a session. A call without an `id` gets no response; its failure is reported as `extension_error`.\n\n");
     methods(&mut out, OF_PROGRAM);
-    out.push_str("## Events\n\nThe members stand in `event`, beside `type`. An event with an `id` wants a `result`; its `value` can change things where one is shown.\n\n");
+    out.push_str("## Events\n\nThe members are in `event`, beside `type`. An event with an `id` needs a `result`. Where a value is listed, the `value` of the result has an effect.\n\n");
     for event in EVENTS {
         self::event(&mut out, event);
     }
@@ -122,23 +122,25 @@ fn event(out: &mut String, event: &Event) {
 fn combined(rule: Rule) -> String {
     let chained = |names: &[&str]| {
         let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-        format!(
-            " What is said about {} is seen by the next one.",
-            names.join(", ")
-        )
+        format!(" The next extension sees the changed {}.", names.join(", "))
     };
-    let last = |member: &str| format!(" The first answer with `{member}` is the last word.");
+    let last = |member: &str| format!(" The first answer with `{member}` ends the event.");
     match rule {
         Rule::Observe => String::new(),
-        Rule::Cancel => last("cancel: true") + " Otherwise the last answer counts.",
+        Rule::Cancel => last("cancel: true") + " Otherwise the last answer applies.",
         Rule::Block => last("block: true") + &chained(&["input"]),
         Rule::First(member) => last(member),
         Rule::Chain(members) => chained(members),
         Rule::Patch => chained(&RESULT),
-        Rule::Begin => " The `messages` of all are added.".to_owned() + &chained(&["systemPrompt"]),
+        Rule::Begin => {
+            " The `messages` of all extensions are added.".to_owned() + &chained(&["systemPrompt"])
+        }
         Rule::Input => last("action: \"handled\"") + &chained(&["text", "images"]),
         Rule::Message => chained(&["message"]),
-        Rule::Collect => format!(" The lists of all are joined: `{}`.", LISTS.join("`, `")),
+        Rule::Collect => format!(
+            " The lists of all extensions are joined: `{}`.",
+            LISTS.join("`, `")
+        ),
     }
 }
 

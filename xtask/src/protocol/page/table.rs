@@ -15,13 +15,20 @@ pub(super) enum Style {
     Fields,
 }
 
-/// Knows which names have a section on the page.
-pub(super) struct Linker<'a>(BTreeSet<&'a str>);
+/// Links from names of types to their sections.
+pub(super) struct Linker<'a> {
+    names: BTreeSet<&'a str>,
+    /// Page with the sections, as a relative link; empty for the page of the link itself.
+    page: &'static str,
+}
 
 impl<'a> Linker<'a> {
-    /// From the names that have a section.
-    pub(super) fn new(names: Vec<&'a str>) -> Self {
-        Self(names.into_iter().collect())
+    /// From the names that have a section, and the page with the sections.
+    pub(super) fn new(names: Vec<&'a str>, page: &'static str) -> Self {
+        Self {
+            names: names.into_iter().collect(),
+            page,
+        }
     }
 
     /// A type for running text: names with a section are links, everything else is code.
@@ -30,9 +37,9 @@ impl<'a> Linker<'a> {
         let mut out = String::new();
         let mut code = String::new();
         for word in split_words(&name) {
-            if self.0.contains(word) {
+            if self.names.contains(word) {
                 flush(&mut out, &mut code);
-                out.push_str(&format!("[{word}](#{})", word.to_lowercase()));
+                out.push_str(&format!("[{word}]({}#{})", self.page, word.to_lowercase()));
             } else {
                 code.push_str(word);
             }
@@ -74,7 +81,7 @@ pub(super) fn rows(schema: &Value, skip: &[&str], style: Style, links: &Linker<'
     for field in fields(schema).iter().filter(|field| !skip.contains(&field.name)) {
         let mut text = description(field.schema).to_owned();
         if style == Style::Parameters && field.required {
-            text = format!("{text} Needed.");
+            text = format!("{text} Required.");
         }
         let name = if style == Style::Parameters {
             field.name.to_owned()

@@ -11,6 +11,7 @@ use super::{ProjectAccess, Settings, SettingsSource, jsonc};
 use crate::resources::Scope;
 
 mod files;
+mod table;
 
 /// Loads a global and a project file; complaints come without the directory.
 fn load(global: &str, project: &str, approved: Option<bool>) -> (Settings, Vec<String>) {

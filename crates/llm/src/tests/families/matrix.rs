@@ -1,5 +1,5 @@
 //! Which family can do what: a proof per feature, tried with every family, against what `data/features.json` claims. The page
-//! docs/PROVIDERS.md is made of that file, so it says what was shown here, no more and no less.
+//! docs/reference/providers.md is made of that file, so it says what was shown here, no more and no less.
 
 use std::collections::BTreeMap;
 

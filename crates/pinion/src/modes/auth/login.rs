@@ -12,12 +12,10 @@ use tokio_util::sync::CancellationToken;
 use super::input;
 use crate::args::Args;
 use crate::environment::{Environment, complain, say};
+use crate::exit;
 use crate::modes::browse::browse;
 use crate::modes::runtime;
 use crate::setup;
-
-/// What a shell says of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Why there is no login here, and what there is.
 const ANTHROPIC: &str = "\
@@ -50,7 +48,7 @@ pub(super) fn run(args: &Args, env: &Environment, provider: &str) -> anyhow::Res
     match done {
         Err(LoginError::Cancelled) => {
             complain("Cancelled");
-            Ok(ExitCode::from(INTERRUPTED))
+            Ok(ExitCode::from(exit::INTERRUPTED))
         }
         other => {
             say(&other?);

@@ -13,12 +13,10 @@ use tokio_util::sync::CancellationToken;
 use super::Nobody;
 use crate::args::Args;
 use crate::environment::{complain, say};
+use crate::exit;
 use crate::modes::auth::{input, login};
 use crate::modes::runtime;
 use crate::setup::Setup;
-
-/// What a shell says of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Where the browser ends.
 const PATH: &str = "/callback";
@@ -39,7 +37,7 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
     runtime.shutdown_background();
     if !done? {
         complain("Cancelled");
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(ExitCode::from(exit::INTERRUPTED));
     }
     let path = host::mcp::logins(&setup.agent.agent_dir);
     say(&format!(

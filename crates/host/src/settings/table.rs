@@ -1,0 +1,588 @@
+//! The table of all keys of settings.json that Pinion or its relatives know. `doctor`, the check of a file's keys and the
+//! settings reference are made from it. Reading values lives in `typed`; a test compares the defaults here with the code.
+
+/// A key with an effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Path of the key, such as `retry.provider.maxRetries`.
+    pub path: &'static str,
+    /// Type of the value, as text for people.
+    pub kind: &'static str,
+    /// Default value as JSON; empty if there is none.
+    pub default: &'static str,
+    /// What the value does, with its unit.
+    pub doc: &'static str,
+}
+
+const fn key(path: &'static str, kind: &'static str, default: &'static str, doc: &'static str) -> Key {
+    Key {
+        path,
+        kind,
+        default,
+        doc,
+    }
+}
+
+/// Headings of the reference with the keys below them.
+pub const SECTIONS: [(&str, &[Key]); 9] = [
+    ("Models", MODELS),
+    ("Prompts and queues", PROMPTS),
+    ("Compaction and retries", RUNS),
+    ("Tools and shell", TOOLS),
+    ("Permissions, sandbox, trust", SAFETY),
+    ("Extensions, hooks, resources", RESOURCES),
+    ("Network", NETWORK),
+    ("Sessions", SESSIONS),
+    ("Todos and rules", TODOS),
+];
+
+/// All keys with an effect.
+pub fn keys() -> impl Iterator<Item = &'static Key> {
+    SECTIONS.iter().flat_map(|(_, keys)| keys.iter())
+}
+
+const LEVEL: &str = "`off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`";
+const OBJECT: &str = "object";
+const FLAG: &str = "boolean";
+const COUNT: &str = "integer";
+const TEXT: &str = "string";
+const TEXTS: &str = "array of strings";
+const QUEUE: &str = "`all` or `one-at-a-time`";
+
+const MODELS: &[Key] = &[
+    key(
+        "defaultProvider",
+        TEXT,
+        "",
+        "Provider used when the command line names no model.",
+    ),
+    key(
+        "defaultModel",
+        TEXT,
+        "",
+        "Model used when the command line names no model: an id, `provider/id` or a part of a name.",
+    ),
+    key(
+        "defaultThinkingLevel",
+        LEVEL,
+        "",
+        "Thinking level of new sessions. Without it, the level is `medium`.",
+    ),
+    key(
+        "modelThinkingLevels",
+        "object of thinking levels",
+        "{}",
+        "Thinking level for each model, by `provider/id`.",
+    ),
+    key(
+        "thinkingBudgets",
+        OBJECT,
+        "{}",
+        "Thinking tokens for each level, for providers that take a number of tokens.",
+    ),
+    key(
+        "thinkingBudgets.minimal",
+        COUNT,
+        "",
+        "Tokens for the level `minimal`. Without it, the default of the provider applies.",
+    ),
+    key("thinkingBudgets.low", COUNT, "", "Tokens for the level `low`."),
+    key(
+        "thinkingBudgets.medium",
+        COUNT,
+        "",
+        "Tokens for the level `medium`.",
+    ),
+    key("thinkingBudgets.high", COUNT, "", "Tokens for the level `high`."),
+    key(
+        "enabledModels",
+        TEXTS,
+        "",
+        "Models that `cycle_model` cycles through: names and patterns, as for `--models`.",
+    ),
+    key("images", OBJECT, "{}", "Images in requests to a model."),
+    key(
+        "images.autoResize",
+        FLAG,
+        "true",
+        "Shrink images that are larger than the provider accepts.",
+    ),
+    key(
+        "images.blockImages",
+        FLAG,
+        "false",
+        "Send no images to a model. A project that is not trusted cannot turn this off.",
+    ),
+    key(
+        "localServers",
+        OBJECT,
+        "{}",
+        "Model servers on this machine or network: Ollama, llama.cpp, LM Studio, vLLM.",
+    ),
+    key(
+        "localServers.enabled",
+        FLAG,
+        "true",
+        "Search the usual ports for local servers when models are listed or none is configured. If false, a server is contacted only when one of its models is named.",
+    ),
+    key(
+        "localServers.servers",
+        "object of URLs",
+        "{}",
+        "Addresses of further servers by provider id. The id of a known server (`ollama`) replaces its usual address.",
+    ),
+];
+
+const PROMPTS: &[Key] = &[
+    key(
+        "steeringMode",
+        QUEUE,
+        "\"one-at-a-time\"",
+        "How many queued steering messages the model receives at once.",
+    ),
+    key(
+        "followUpMode",
+        QUEUE,
+        "\"one-at-a-time\"",
+        "How many queued follow-up messages the model receives at once.",
+    ),
+    key(
+        "interruptMode",
+        "`immediate` or `wait`",
+        "\"wait\"",
+        "When a steering message takes effect: `immediate` skips the tool calls that have not started, `wait` lets all tool calls of the turn finish.",
+    ),
+    key(
+        "dialogTimeoutMs",
+        COUNT,
+        "300000",
+        "Milliseconds until a dialog without a timeout of its own returns its default. An editor dialog gets six times as long. 0 means no timeout.",
+    ),
+];
+
+const RUNS: &[Key] = &[
+    key(
+        "compaction",
+        OBJECT,
+        "{}",
+        "When the older part of a conversation is replaced by a summary.",
+    ),
+    key(
+        "compaction.enabled",
+        FLAG,
+        "true",
+        "Compact automatically when the context window is nearly full.",
+    ),
+    key(
+        "compaction.reserveTokens",
+        COUNT,
+        "16384",
+        "Tokens of the context window that stay free for the answer.",
+    ),
+    key(
+        "compaction.keepRecentTokens",
+        COUNT,
+        "20000",
+        "Tokens at the end of the conversation that are kept verbatim.",
+    ),
+    key(
+        "compaction.modelOverrides",
+        "object of objects",
+        "{}",
+        "`reserveTokens` and `keepRecentTokens` for single models, by `provider/id`.",
+    ),
+    key(
+        "branchSummary",
+        OBJECT,
+        "{}",
+        "Summaries of branches that are abandoned.",
+    ),
+    key(
+        "branchSummary.reserveTokens",
+        COUNT,
+        "16384",
+        "Tokens of the context window that stay free for the summary.",
+    ),
+    key("retry", OBJECT, "{}", "Retries of failed runs and requests."),
+    key(
+        "retry.enabled",
+        FLAG,
+        "true",
+        "Retry a run that failed for a transient reason, such as an overloaded provider.",
+    ),
+    key(
+        "retry.maxRetries",
+        COUNT,
+        "3",
+        "Retries of a run after the first attempt.",
+    ),
+    key(
+        "retry.baseDelayMs",
+        COUNT,
+        "2000",
+        "Milliseconds before the first retry. The delay doubles with each retry.",
+    ),
+    key(
+        "retry.maxAgentDelayMs",
+        COUNT,
+        "",
+        "Longest delay before a retry, in milliseconds. Without it, the limit is 60000.",
+    ),
+    key(
+        "retry.provider",
+        OBJECT,
+        "{}",
+        "Limits for single requests to a provider.",
+    ),
+    key(
+        "retry.provider.timeoutMs",
+        COUNT,
+        "",
+        "Milliseconds that a request can take. Without it, only `httpIdleTimeoutMs` applies.",
+    ),
+    key(
+        "retry.provider.maxRetries",
+        COUNT,
+        "",
+        "Retries of a single request after the first attempt. Without it, requests are not retried below the run.",
+    ),
+    key(
+        "retry.provider.maxRetryDelayMs",
+        COUNT,
+        "60000",
+        "Longest delay that a provider can ask for, in milliseconds. A longer one is an error.",
+    ),
+];
+
+const TOOLS: &[Key] = &[
+    key(
+        "defaultTools",
+        TEXTS,
+        "",
+        "Tools that the model can call: a list of names, or only changes to the default (`+grep`, `-bash`). `--tools` replaces it.",
+    ),
+    key(
+        "shellPath",
+        TEXT,
+        "",
+        "Shell that runs `bash` commands. Without it, `/bin/bash`, else `bash` or `sh` from `PATH`.",
+    ),
+    key(
+        "shellCommandPrefix",
+        TEXT,
+        "",
+        "Line that is put before every shell command, such as `shopt -s expand_aliases`.",
+    ),
+    key(
+        "keepKeysInToolEnv",
+        FLAG,
+        "false",
+        "Keep the variables with API keys of providers in the environment of tools.",
+    ),
+];
+
+const SAFETY: &[Key] = &[
+    key(
+        "permissions",
+        OBJECT,
+        "{}",
+        "Which tool calls run, are asked about, or are denied. A project can only tighten.",
+    ),
+    key(
+        "permissions.mode",
+        "`off`, `auto`, `ask` or `read-only`",
+        "",
+        "Permission mode. Without it, the mode is `auto` if there are `ask` or `deny` rules, else `off`. An unknown mode counts as `ask`.",
+    ),
+    key(
+        "permissions.allow",
+        TEXTS,
+        "[]",
+        "Rules for calls that run without a question.",
+    ),
+    key(
+        "permissions.ask",
+        TEXTS,
+        "[]",
+        "Rules for calls that need a confirmation.",
+    ),
+    key(
+        "permissions.deny",
+        TEXTS,
+        "[]",
+        "Rules for calls that are denied. `deny` wins over `ask`, `ask` over `allow`.",
+    ),
+    key(
+        "sandbox",
+        OBJECT,
+        "{}",
+        "What the tools can reach (Linux). A project can only tighten.",
+    ),
+    key(
+        "sandbox.mode",
+        "`off`, `workspace-write` or `read-only`",
+        "\"off\"",
+        "Sandbox mode. An unknown mode counts as `read-only`.",
+    ),
+    key(
+        "sandbox.network",
+        FLAG,
+        "false",
+        "Allow network access inside the sandbox.",
+    ),
+    key(
+        "sandbox.unixSockets",
+        FLAG,
+        "false",
+        "Allow connections to Unix sockets inside the sandbox, such as a container engine or a key agent.",
+    ),
+    key(
+        "sandbox.gitWritable",
+        FLAG,
+        "false",
+        "Allow writes to `.git` except hooks and configuration, so that commands can commit.",
+    ),
+    key(
+        "sandbox.userBash",
+        FLAG,
+        "false",
+        "Run the command `bash` of the user in the sandbox, too.",
+    ),
+    key(
+        "sandbox.writable",
+        TEXTS,
+        "[]",
+        "Further directories that tools can write to in `workspace-write`.",
+    ),
+    key(
+        "sandbox.readable",
+        "`\"all\"` or array of strings",
+        "\"all\"",
+        "Directories that tools can read, besides those of the system and the working directory.",
+    ),
+    key(
+        "sandbox.denyRead",
+        TEXTS,
+        "[]",
+        "Paths that tools cannot read. The lists of user and project are joined.",
+    ),
+    key(
+        "defaultProjectTrust",
+        "`ask`, `always` or `never`",
+        "",
+        "Trust of a project without a stored decision. Without it, `ask`: if nobody can be asked, harmless settings and texts are used, code is not.",
+    ),
+];
+
+const RESOURCES: &[Key] = &[
+    key(
+        "packages",
+        "array of strings or objects",
+        "[]",
+        "Packages with extensions, skills and prompt templates: paths, or names of installed npm packages.",
+    ),
+    key(
+        "extensions",
+        TEXTS,
+        "[]",
+        "Paths of extensions. `!path`, `-path` and `+path` remove or add what is found elsewhere.",
+    ),
+    key(
+        "extensionRuntime",
+        TEXT,
+        "",
+        "Program that runs TypeScript extensions. Without it, Node or Bun from `PATH`.",
+    ),
+    key(
+        "hooks",
+        "array of strings or objects",
+        "[]",
+        "Hook executables: paths, or objects with `event`, `command`, `tools` and `timeout` (milliseconds).",
+    ),
+    key(
+        "hookTimeout",
+        COUNT,
+        "",
+        "Milliseconds that a hook can run. Without it, 30000.",
+    ),
+    key(
+        "customTools",
+        TEXTS,
+        "[]",
+        "Tool files in the format of older versions of pi.",
+    ),
+    key("skills", TEXTS, "[]", "Paths of further skills."),
+    key("prompts", TEXTS, "[]", "Paths of further prompt templates."),
+];
+
+const NETWORK: &[Key] = &[
+    key(
+        "httpProxy",
+        TEXT,
+        "",
+        "Proxy for requests to providers. Proxy variables of the environment take precedence.",
+    ),
+    key(
+        "httpIdleTimeoutMs",
+        "integer or `\"disabled\"`",
+        "300000",
+        "Milliseconds without data on a provider's stream until the request fails. 0 and `\"disabled\"` turn the timeout off.",
+    ),
+];
+
+const SESSIONS: &[Key] = &[
+    key(
+        "sessionDir",
+        TEXT,
+        "",
+        "Directory of the session files. Without it, `sessions` in the agent directory.",
+    ),
+    key(
+        "maxOpenSessions",
+        COUNT,
+        "",
+        "Most sessions that stay open besides the first. The least recently used idle session is evicted. Without it, 32 with `--mode web`, else 4096.",
+    ),
+    key(
+        "sessionIdleMs",
+        COUNT,
+        "",
+        "Milliseconds without a command after which a session other than the first is evicted. 0 means never. Without it, 30 minutes with `--mode web`, else never.",
+    ),
+];
+
+const TODOS: &[Key] = &[
+    key("todo", OBJECT, "{}", "The todo list of a session."),
+    key(
+        "todo.enabled",
+        FLAG,
+        "false",
+        "Give the model the tool `todo_write`.",
+    ),
+    key(
+        "todo.reminders",
+        "boolean or object",
+        "false",
+        "Remind the model of open todos at the end of a run.",
+    ),
+    key(
+        "todo.reminders.enabled",
+        FLAG,
+        "",
+        "Same as `todo.reminders` as a boolean; true if the object lacks it.",
+    ),
+    key(
+        "todo.reminders.max",
+        COUNT,
+        "3",
+        "Most reminders between two messages of the user.",
+    ),
+    key("tasks", OBJECT, "{}", "Further settings of the todo list."),
+    key(
+        "tasks.todoClearDelay",
+        "number",
+        "60",
+        "Seconds after which a completed todo leaves the list. A negative number keeps it.",
+    ),
+    key(
+        "ttsr",
+        OBJECT,
+        "{}",
+        "Rules that watch answers of the model while they are streamed.",
+    ),
+    key("ttsr.enabled", FLAG, "true", "Watch answers."),
+    key(
+        "ttsr.interruptMode",
+        "`always`, `prose-only`, `tool-only` or `never`",
+        "\"always\"",
+        "Which matches interrupt the answer: in prose, in tool calls, all, or none.",
+    ),
+    key(
+        "ttsr.contextMode",
+        "`discard` or `keep`",
+        "\"discard\"",
+        "Whether the interrupted part of an answer stays in the conversation.",
+    ),
+    key(
+        "ttsr.repeatMode",
+        "`once` or `after-gap`",
+        "\"once\"",
+        "Whether a rule can match again in the same session.",
+    ),
+    key(
+        "ttsr.repeatGap",
+        COUNT,
+        "10",
+        "Turns before a rule can match again with `after-gap`; at least 2.",
+    ),
+];
+
+/// Keys of relatives without an effect here, grouped by the reason.
+pub const IGNORED: [(&str, &[&str]); 5] = [
+    (
+        "Terminal interface",
+        &[
+            "autocompleteMaxVisible",
+            "collapseChangelog",
+            "doubleEscapeAction",
+            "editorPaddingX",
+            "externalEditor",
+            "fullscreenExitOutput",
+            "hideThinkingBlock",
+            "lastChangelogVersion",
+            "markdown",
+            "mouseScroll",
+            "outputPad",
+            "quietStartup",
+            "scrollbar",
+            "showCacheMissNotices",
+            "showHardwareCursor",
+            "terminal",
+            "theme",
+            "themes",
+            "treeFilterMode",
+            "tuiMode",
+            "warnings",
+            "wheelScrollLines",
+        ],
+    ),
+    (
+        "Telemetry, sharing and updates",
+        &[
+            "enableAnalytics",
+            "enableInstallTelemetry",
+            "trackingId",
+            "sessionShareDestination",
+            "shareViewerUrl",
+            "selfUpdateCommand",
+            "npmCommand",
+        ],
+    ),
+    (
+        "Transports and caches",
+        &["transport", "websocketConnectTimeoutMs", "cacheWarming"],
+    ),
+    (
+        "Configured elsewhere: MCP servers in `mcp.json`",
+        &["mcp", "mcpServers"],
+    ),
+    (
+        "Other features of pi and oh-my-pi",
+        &[
+            "branchSummary.skipPrompt",
+            "codemode",
+            "enableSkillCommands",
+            "thinkingBudgets.max",
+            "thinkingBudgets.xhigh",
+            "todo.eager",
+            "$schema",
+        ],
+    ),
+];
+
+/// Old names of keys and their current names.
+pub const RENAMED: [(&str, &str); 3] = [
+    ("queueMode", "steeringMode"),
+    ("websockets", "transport"),
+    ("retry.maxDelayMs", "retry.provider.maxRetryDelayMs"),
+];

@@ -1,0 +1,126 @@
+//! `xtask book`: checks the documentation. Links and anchors must lead somewhere, and code blocks must be what their language says:
+//! `json,settings`, `json,models` and `json,replies` fit the files that they are examples of, `jsonl` in pages of the protocol
+//! fits the schema, `sh`, `bash` and `python` have valid syntax, and `sh,run` runs with an agent.
+//!
+//! Here: which pages there are, and the report. Pages are taken apart in `page`, links checked in `links`, blocks in `blocks`.
+
+mod blocks;
+mod links;
+mod page;
+mod run;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::out::{complain, say};
+use page::Page;
+
+/// What a check counted, and what is wrong.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Pages that were read.
+    pub pages: usize,
+    /// Links within the repository that were followed.
+    pub links: usize,
+    /// Code blocks by what was checked.
+    pub blocks: std::collections::BTreeMap<&'static str, usize>,
+    /// What is wrong, as `file:line: message`.
+    pub wrong: Vec<String>,
+}
+
+impl Report {
+    fn count(&mut self, what: &'static str) {
+        *self.blocks.entry(what).or_default() += 1;
+    }
+}
+
+/// The chore; false when something is wrong.
+///
+/// # Errors
+/// When a page cannot be read or a checker cannot be run.
+pub fn run(root: &Path, agent: Option<&Path>) -> Result<bool> {
+    let report = check(root, agent)?;
+    for wrong in &report.wrong {
+        complain(wrong);
+    }
+    let blocks: Vec<String> = report
+        .blocks
+        .iter()
+        .map(|(what, count)| format!("{count} {what}"))
+        .collect();
+    say(&format!(
+        "{} pages, {} links; blocks: {}; {} problems",
+        report.pages,
+        report.links,
+        blocks.join(", "),
+        report.wrong.len()
+    ));
+    Ok(report.wrong.is_empty())
+}
+
+/// Checks all pages of a repository; with an agent, also runs the blocks that are to be run.
+///
+/// # Errors
+/// When a page cannot be read or a checker cannot be run.
+pub fn check(root: &Path, agent: Option<&Path>) -> Result<Report> {
+    let mut report = Report::default();
+    let mut all = Vec::new();
+    for path in pages(root)? {
+        let text = fs::read_to_string(root.join(&path))
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        all.push(Page::parse(&path, &text));
+    }
+    report.pages = all.len();
+    links::check(root, &all, &mut report);
+    blocks::check(&all, &mut report)?;
+    if let Some(agent) = agent {
+        let agent = fs::canonicalize(agent).with_context(|| format!("no agent at {}", agent.display()))?;
+        run::check(&all, &agent, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// Pages that are checked: Markdown at the root, in `docs`, in `protocol`, in `examples`, and READMEs of the SDKs and of crates.
+fn pages(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    collect(root, Path::new(""), 1, &mut out)?;
+    for (folder, depth) in [
+        ("docs", 9),
+        ("protocol", 1),
+        ("examples", 3),
+        ("sdk", 2),
+        ("crates", 2),
+        ("packaging", 3),
+    ] {
+        if root.join(folder).is_dir() {
+            collect(root, Path::new(folder), depth, &mut out)?;
+        }
+    }
+    out.sort();
+    Ok(out)
+}
+
+fn collect(root: &Path, folder: &Path, depth: usize, out: &mut Vec<PathBuf>) -> Result<()> {
+    let list =
+        fs::read_dir(root.join(folder)).with_context(|| format!("cannot list {}", folder.display()))?;
+    for entry in list {
+        let entry = entry?;
+        let path = folder.join(entry.file_name());
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if entry.file_type()?.is_dir() {
+            let is_output =
+                name.starts_with('.') || name == "node_modules" || name == "book" || name == "target";
+            if depth > 1 && !is_output {
+                collect(root, &path, depth - 1, out)?;
+            }
+        } else if name.ends_with(".md") {
+            out.push(path);
+        }
+    }
+    Ok(())
+}

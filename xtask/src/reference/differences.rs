@@ -1,0 +1,93 @@
+//! `differences.md`: what users of pi, oh-my-pi and xcsh notice. The lists come from the tables behind COMPATIBILITY.md, from
+//! `.ci/known-differences`, and from the tables of settings, options and events without effect.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use host::settings::table::IGNORED;
+use wire::Dialect;
+use wire::protocol::{COMMANDS, EVENTS};
+use wire::table::TABLE;
+
+use super::{cell, head, read};
+
+const KNOWN: &str = ".ci/known-differences";
+const HEARD: &str = "crates/host/src/session/extensions/heard.txt";
+
+const INTRO: &str = "\
+Pinion accepts the command lines, session files, settings and protocol messages of pi, oh-my-pi and xcsh. This page lists what differs.
+The lists are generated from the tables of the program and from the comparison with recorded sessions of pi that CI runs. The table
+of all commands and events by version is in [COMPATIBILITY.md](../../protocol/COMPATIBILITY.md).
+";
+
+/// The agents, with the dialects that they speak.
+const AGENTS: [(&str, &[Dialect]); 3] = [
+    (
+        "pi",
+        &[
+            Dialect::Early,
+            Dialect::Hooks,
+            Dialect::Pi,
+            Dialect::PiDelta,
+            Dialect::Web,
+        ],
+    ),
+    ("oh-my-pi", &[Dialect::Omp, Dialect::OmpNow]),
+    ("xcsh", &[Dialect::Xcsh]),
+];
+
+/// The page.
+pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
+    let mut out = head("Differences from pi, oh-my-pi and xcsh");
+    out.push_str(INTRO);
+    out.push_str("\n## Behaviour\n\nEach row is a recorded session of pi that Pinion answers differently, with the reason.\n\n| situation | difference |\n| --- | --- |\n");
+    let known = read(root, KNOWN)?;
+    let mut rows = 0;
+    for line in known
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.trim().is_empty())
+    {
+        let (name, why) = line.split_once(' ').unwrap_or((line, ""));
+        ensure!(!why.trim().is_empty(), "{KNOWN}: {name} has no reason");
+        out.push_str(&format!("| {} | {} |\n", name.replace('-', " "), cell(why)));
+        rows += 1;
+    }
+    ensure!(rows > 0, "{KNOWN} is empty");
+    out.push_str("\n## Commands and events that Pinion does not have\n\nAn unknown command gets the error `Unknown command: ...` with its id.\n\n| agent | commands | events |\n| --- | --- | --- |\n");
+    let commands: BTreeSet<&str> = TABLE.iter().map(|spec| spec.name).collect();
+    for (agent, dialects) in AGENTS {
+        out.push_str(&format!(
+            "| {agent} | {} | {} |\n",
+            missing(COMMANDS, dialects, &commands),
+            missing(EVENTS, dialects, sent)
+        ));
+    }
+    out.push_str("\n## Events that extensions do not receive\n\n| event | reason |\n| --- | --- |\n");
+    for line in read(root, HEARD)?.lines().filter(|line| !line.starts_with('#')) {
+        let parts: Vec<&str> = line.split(';').map(str::trim).collect();
+        if let [name, "no", why] = parts[..] {
+            out.push_str(&format!("| `{name}` | {} |\n", cell(why)));
+        }
+    }
+    out.push_str("\n## Settings without effect\n\n| reason | keys |\n| --- | --- |\n");
+    for (reason, keys) in IGNORED {
+        let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+        out.push_str(&format!("| {reason} | {} |\n", keys.join(", ")));
+    }
+    out.push_str("\nOptions without effect are listed under the last heading of the [command line reference](cli.md); members of the extension API without\neffect on the page [TypeScript extension API](extension-api.md#without-effect).\n");
+    Ok(out)
+}
+
+fn missing(rows: &[wire::protocol::Belongs], dialects: &[Dialect], here: &BTreeSet<&str>) -> String {
+    let names: Vec<String> = rows
+        .iter()
+        .filter(|(name, set)| dialects.iter().any(|dialect| set.has(*dialect)) && !here.contains(name))
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
+}
