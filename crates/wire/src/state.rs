@@ -191,6 +191,10 @@ pub struct SessionState {
     /// The sandbox of tools; absent when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxState>,
+    /// Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then starts with
+    /// `permissionMode` `ask` and a read-only sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_error: Option<String>,
 }
 
 /// How far the project is trusted, and what it brings that does not count because of that.

@@ -31,7 +31,7 @@ pub(crate) fn run(
     // Extensions may open sessions beside it.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
-        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
         outbox.render_nothing();
         drop(outbox);
         let prompts = collect(&args, env)?;

@@ -50,7 +50,7 @@ pub(crate) fn run(
     // One thread carries all sessions; the door has its own.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
-        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
         outbox.render_all();
         // Before anybody can know that it is there.
         let mut signals = Signals::listen()?;
