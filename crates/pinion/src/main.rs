@@ -7,6 +7,7 @@ mod limits;
 mod logs;
 mod modes;
 mod preflight;
+mod progress;
 mod run_command;
 mod sandbox;
 mod sessions;

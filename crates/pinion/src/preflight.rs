@@ -69,7 +69,10 @@ fn check_options(args: &mut Args, declared: &Declared, has_extensions: bool) -> 
 
 impl Known {
     fn of(args: &Args, agent: &Agent) -> Self {
-        let mut names: Vec<String> = Toolbox::infos().iter().map(|info| info.spec.name.clone()).collect();
+        let mut names: Vec<String> = Toolbox::infos()
+            .iter()
+            .map(|info| info.spec.name.clone())
+            .collect();
         names.push(pinion_core::todo::TOOL.to_owned());
         let (servers, _) = mcp::configured(&agent.mcp, &agent.settings, &agent.agent_dir, &agent.cwd);
         let has_clients = args.mode.is_some_and(crate::args::Mode::serves_clients);
@@ -123,7 +126,9 @@ fn warn_of_missing(args: &Args, known: &Known) {
     for item in args.tools.iter().flatten() {
         let is_foreign = FOREIGN_TOOLS.iter().any(|name| fits(item, name));
         if is_foreign && !known.has(item) {
-            complain(&format!("Warning: --tools names {item}, which does not exist here; ignored"));
+            complain(&format!(
+                "Warning: --tools names {item}, which does not exist here; ignored"
+            ));
         }
     }
 }

@@ -387,7 +387,7 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
         }
         chosen => chosen?,
     };
-    if args.model.is_none() && chosen.scope.is_empty() {
+    if args.model.is_none() && args.provider.is_none() && chosen.scope.is_empty() {
         bail!("--api-key needs a model: use --model, or --provider and --model");
     }
     registry.set_runtime_key(&chosen.model.provider, Secret::new(key));

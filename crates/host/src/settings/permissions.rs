@@ -60,7 +60,10 @@ pub(super) fn permissions(reader: &mut Reader<'_>) -> PermissionSettings {
 fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> PermissionLayer {
     let mut fault = |key: &str, message: String| notes.push(Diagnostic::fault(&layer.path, key, message));
     if layer.get("permissions").is_some_and(|value| !value.is_object()) {
-        fault("permissions", "\"permissions\" should be an object; taken as the mode ask".to_owned());
+        fault(
+            "permissions",
+            "\"permissions\" should be an object; taken as the mode ask".to_owned(),
+        );
         return PermissionLayer {
             mode: Some(PermissionMode::Ask),
             ..PermissionLayer::default()

@@ -123,7 +123,10 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
                 .collect()
         });
         texts.or_else(|| {
-            fault(&key, format!("\"{key}\" should be a list of paths; taken as an empty one"));
+            fault(
+                &key,
+                format!("\"{key}\" should be a list of paths; taken as an empty one"),
+            );
             Some(Vec::new())
         })
     };

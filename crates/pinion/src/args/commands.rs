@@ -1,10 +1,10 @@
 //! The table of commands: name, purpose, what may follow, own options. It feeds the parser, the check for mistyped commands
 //! and the help texts. What each command does lives in `modes`.
 
+use super::Command;
 use super::flags::{Flag, switch, value};
 use super::nearest::nearest;
 use super::set;
-use super::Command;
 
 /// One command.
 pub(crate) struct CommandInfo {
@@ -29,7 +29,10 @@ pub(crate) const COMMANDS: [CommandInfo; 7] = [
         command: Command::Doctor,
         name: "doctor",
         about: "Check settings, keys, models, tools and sessions, and name what is missing",
-        usage: &[("doctor [--json]", "Print a report. The exit code is 1 if no model can be used")],
+        usage: &[(
+            "doctor [--json]",
+            "Print a report. The exit code is 1 if no model can be used",
+        )],
         flags: DOCTOR,
         general: &["--model", "--provider", "--session-dir", "--approve", "--sandbox"],
         words: &[],
@@ -39,10 +42,22 @@ pub(crate) const COMMANDS: [CommandInfo; 7] = [
         name: "auth",
         about: "Log in to providers and store API keys",
         usage: &[
-            ("auth login PROVIDER [--open]", "Log in with the provider's own login page"),
-            ("auth login PROVIDER --api-key", "Store an API key that is read from stdin"),
-            ("auth logout PROVIDER", "Delete the stored login or key of a provider"),
-            ("auth status [--json]", "List the providers that have a key or a login"),
+            (
+                "auth login PROVIDER [--open]",
+                "Log in with the provider's own login page",
+            ),
+            (
+                "auth login PROVIDER --api-key",
+                "Store an API key that is read from stdin",
+            ),
+            (
+                "auth logout PROVIDER",
+                "Delete the stored login or key of a provider",
+            ),
+            (
+                "auth status [--json]",
+                "List the providers that have a key or a login",
+            ),
         ],
         flags: AUTH,
         general: &["--open"],
@@ -53,8 +68,14 @@ pub(crate) const COMMANDS: [CommandInfo; 7] = [
         name: "models",
         about: "Update the list of known models, or show its age",
         usage: &[
-            ("models update [--from URL|FILE]", "Download the list of models from models.dev or another source"),
-            ("models status [--json]", "Show which list is used and how old it is"),
+            (
+                "models update [--from URL|FILE]",
+                "Download the list of models from models.dev or another source",
+            ),
+            (
+                "models status [--json]",
+                "Show which list is used and how old it is",
+            ),
         ],
         flags: MODELS,
         general: &["--offline"],
@@ -65,7 +86,10 @@ pub(crate) const COMMANDS: [CommandInfo; 7] = [
         name: "trust",
         about: "Decide whether a project may run its own extensions, hooks and MCP servers",
         usage: &[
-            ("trust [DIR] [--json]", "Trust the project in DIR (default: the working directory)"),
+            (
+                "trust [DIR] [--json]",
+                "Trust the project in DIR (default: the working directory)",
+            ),
             ("trust [DIR] --deny", "Never use what the project brings"),
             ("trust [DIR] --remove", "Delete the decision"),
             ("trust --list [--json]", "List all stored decisions"),
@@ -79,7 +103,10 @@ pub(crate) const COMMANDS: [CommandInfo; 7] = [
         name: "mcp",
         about: "Configure MCP servers and check their connections",
         usage: &[
-            ("mcp add NAME -- COMMAND [ARG...]", "Add a server that is started as a process"),
+            (
+                "mcp add NAME -- COMMAND [ARG...]",
+                "Add a server that is started as a process",
+            ),
             ("mcp add NAME --url URL", "Add a server that is reached over HTTP"),
             ("mcp remove NAME", "Remove a server"),
             ("mcp login NAME [--open]", "Log in to a server with OAuth"),
@@ -94,7 +121,10 @@ pub(crate) const COMMANDS: [CommandInfo; 7] = [
         command: Command::Schema,
         name: "schema",
         about: "Print the protocol as JSON Schema or TypeScript types",
-        usage: &[("schema [--json|--ts] [--dialect NAME]", "Print the schema to stdout")],
+        usage: &[(
+            "schema [--json|--ts] [--dialect NAME]",
+            "Print the schema to stdout",
+        )],
         flags: SCHEMA,
         general: &[],
         words: &[],
@@ -105,7 +135,10 @@ pub(crate) const COMMANDS: [CommandInfo; 7] = [
         about: "Describe the program or one command",
         usage: &[
             ("help", "List all commands and options"),
-            ("help COMMAND", "Describe one command. COMMAND --help does the same"),
+            (
+                "help COMMAND",
+                "Describe one command. COMMAND --help does the same",
+            ),
         ],
         flags: &[],
         general: &[],
@@ -132,7 +165,10 @@ const COMMANDS_OF_PI: [(&str, &str); 6] = [
     ("uninstall", FROM_PI),
     ("update", FROM_PI),
     ("list", "Run \"pinion doctor\" to list the extensions in use."),
-    ("config", "Edit \"extensions\" and \"packages\" in settings.json, and check them with \"pinion doctor\"."),
+    (
+        "config",
+        "Edit \"extensions\" and \"packages\" in settings.json, and check them with \"pinion doctor\".",
+    ),
 ];
 
 const FROM_PI: &str = "Install packages with pi's own program or npm, or list their directories under \"packages\" in settings.json.";
@@ -149,7 +185,10 @@ pub(super) fn by_name(word: &str) -> Option<&'static CommandInfo> {
 
 /// The option with this name that only this command has.
 pub(super) fn own_flag(command: Command, name: &str) -> Option<&'static Flag> {
-    info(command)?.flags.iter().find(|flag| flag.names.contains(&name))
+    info(command)?
+        .flags
+        .iter()
+        .find(|flag| flag.names.contains(&name))
 }
 
 /// The option with this name of any command.
@@ -201,7 +240,11 @@ const MODELS: &[Flag] = &[
 const TRUST: &[Flag] = &[
     switch(&["--json"], |a| a.json = true, "Print JSON"),
     switch(&["--remove"], |a| a.trust.remove = true, "Delete the decision"),
-    switch(&["--deny"], |a| a.trust.deny = true, "Never use what the project brings"),
+    switch(
+        &["--deny"],
+        |a| a.trust.deny = true,
+        "Never use what the project brings",
+    ),
     switch(&["--list"], |a| a.trust.list = true, "List all stored decisions"),
 ];
 

@@ -66,7 +66,9 @@ pub(crate) enum UsageError {
         word: String,
     },
     /// A word that is almost a command.
-    #[error("\"{word}\" is not a command. Did you mean: pinion {meant}? To send it to the model: pinion -p {word}")]
+    #[error(
+        "\"{word}\" is not a command. Did you mean: pinion {meant}? To send it to the model: pinion -p {word}"
+    )]
     AlmostCommand {
         /// As it was typed.
         word: String,
@@ -74,7 +76,9 @@ pub(crate) enum UsageError {
         meant: &'static str,
     },
     /// A command that pi has and Pinion does not.
-    #[error("The command \"{program} {word}\" does not exist. {instead} To send it to the model: {program} -p {word}")]
+    #[error(
+        "The command \"{program} {word}\" does not exist. {instead} To send it to the model: {program} -p {word}"
+    )]
     CommandOfPi {
         /// The name that the program was started under.
         program: String,

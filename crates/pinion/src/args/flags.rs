@@ -2,10 +2,10 @@
 //! commands live in `commands`, those of other agents in `foreign`, the parser in `parse`, and setters that check their value
 //! in `set`.
 
+use super::Args;
 use super::error::UsageError;
 use super::foreign::FOREIGN;
 use super::set;
-use super::Args;
 
 /// What may follow an option, and what it does.
 pub(crate) enum Takes {
@@ -103,7 +103,12 @@ const RUN: &[Flag] = &[
         set::set_mode,
         "Output mode: text (default), json, rpc or web",
     ),
-    maybe(&["--print", "-p"], "TEXT", set::set_print, "Answer one prompt and exit"),
+    maybe(
+        &["--print", "-p"],
+        "TEXT",
+        set::set_print,
+        "Answer one prompt and exit",
+    ),
     value(
         &["--rpc-dialect"],
         "NAME",
@@ -127,14 +132,22 @@ const RUN: &[Flag] = &[
         |a| a.offline = true,
         "Use the network only for model requests",
     ),
-    switch(&["--verbose"], |a| a.verbose = true, "Print more messages to stderr"),
+    switch(
+        &["--verbose"],
+        |a| a.verbose = true,
+        "Print more messages to stderr",
+    ),
     value(
         &["--log-file"],
         "FILE",
         set!(log_file),
         "Write a log as JSON lines to this file (filter: PINION_LOG)",
     ),
-    switch(&["--help", "-h"], |a| a.help = true, "Print this help and exit; COMMAND --help describes one command"),
+    switch(
+        &["--help", "-h"],
+        |a| a.help = true,
+        "Print this help and exit; COMMAND --help describes one command",
+    ),
     switch(
         &["--version", "-v"],
         |a| a.version = true,
@@ -143,7 +156,12 @@ const RUN: &[Flag] = &[
 ];
 
 const MODEL: &[Flag] = &[
-    value(&["--provider"], "NAME", set!(provider), "Provider; without --model, its default model"),
+    value(
+        &["--provider"],
+        "NAME",
+        set!(provider),
+        "Provider; without --model, its default model",
+    ),
     value(
         &["--model"],
         "ID",
@@ -176,18 +194,19 @@ const SESSION: &[Flag] = &[
         |a| a.continue_latest = true,
         "Resume the most recent session in this directory",
     ),
-    switch(
-        &["--resume", "-r"],
-        |a| a.resume = true,
-        "Same as --continue",
-    ),
+    switch(&["--resume", "-r"], |a| a.resume = true, "Same as --continue"),
     value(
         &["--session"],
         "WHICH",
         set!(session),
         "Resume a session: file, or first characters of its id",
     ),
-    value(&["--fork"], "WHICH", set!(fork), "Copy a session and continue the copy"),
+    value(
+        &["--fork"],
+        "WHICH",
+        set!(fork),
+        "Copy a session and continue the copy",
+    ),
     value(
         &["--session-id"],
         "ID",
@@ -201,7 +220,11 @@ const SESSION: &[Flag] = &[
         set!(session_dir),
         "Directory of session files",
     ),
-    switch(&["--no-session"], |a| a.no_session = true, "Do not write a session file"),
+    switch(
+        &["--no-session"],
+        |a| a.no_session = true,
+        "Do not write a session file",
+    ),
 ];
 
 const TOOLS: &[Flag] = &[

@@ -56,7 +56,11 @@ fn set_approval_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
 
 /// The options, in the order of the help text.
 pub(super) const FOREIGN: &[Flag] = &[
-    switch(&["--no-rules"], set::set_no_rules, "Do not load rules that watch answers"),
+    switch(
+        &["--no-rules"],
+        set::set_no_rules,
+        "Do not load rules that watch answers",
+    ),
     value(
         &["--provider-session-id"],
         "ID",

@@ -21,7 +21,10 @@ const EXAMPLES: [(&str, &str); 6] = [
         "PROGRAM -c -p \"And now the tests\"",
         "resume the most recent session",
     ),
-    ("PROGRAM --mode rpc", "serve a host application on stdin and stdout"),
+    (
+        "PROGRAM --mode rpc",
+        "serve a host application on stdin and stdout",
+    ),
     ("PROGRAM --mode web --open", "serve the web page and open it"),
 ];
 

@@ -16,7 +16,9 @@ pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> 
     let command_at = command_position(argv);
     let word = command_at.and_then(|at| argv.get(at));
     let mut args = Args {
-        command: word.and_then(|word| commands::by_name(word)).map(|info| info.command),
+        command: word
+            .and_then(|word| commands::by_name(word))
+            .map(|info| info.command),
         ..Args::default()
     };
     let mut rest = argv;
@@ -233,8 +235,13 @@ pub(crate) fn unknown_option(
     has_extensions: bool,
 ) -> UsageError {
     let general = SECTIONS.iter().flat_map(|(_, flags)| flags.iter());
-    let own = command.and_then(commands::info).map_or(&[][..], |info| info.flags);
-    let names = own.iter().chain(general).flat_map(|flag| flag.names.iter().copied());
+    let own = command
+        .and_then(commands::info)
+        .map_or(&[][..], |info| info.flags);
+    let names = own
+        .iter()
+        .chain(general)
+        .flat_map(|flag| flag.names.iter().copied());
     // A short name is close to every other short name.
     let long = names.filter(|name| name.starts_with("--"));
     let declared = declared.iter().map(String::as_str);
@@ -246,7 +253,8 @@ pub(crate) fn unknown_option(
     let help = match command {
         Some(command) => format!("Options: pinion {} --help", command.name()),
         None if has_extensions => {
-            "No loaded extension declares it. Options: pinion --help; loaded extensions: pinion doctor".to_owned()
+            "No loaded extension declares it. Options: pinion --help; loaded extensions: pinion doctor"
+                .to_owned()
         }
         None => "Options: pinion --help".to_owned(),
     };

@@ -6,6 +6,7 @@ mod browse;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
+mod key_advice;
 mod list;
 mod mcp;
 mod models;
@@ -15,6 +16,7 @@ mod rpc;
 mod schema;
 mod text;
 mod trust;
+mod unusable;
 mod web;
 mod welcome;
 
@@ -28,8 +30,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::Receiver;
 
 use crate::args::{Args, Command, Mode};
-use crate::preflight;
 use crate::environment::{Environment, complain, stdin_is_terminal};
+use crate::preflight;
 use crate::sessions;
 use crate::setup::{Setup, build};
 pub(crate) use welcome::welcome;
@@ -110,10 +112,17 @@ async fn open(
     if let Some(name) = &args.name {
         session.set_name(name)?;
     }
-    if session.model().provider == "offline" && args.model.is_none() {
+    if !args.mode.is_some_and(Mode::serves_clients)
+        && let Err(error) = unusable::check(args, setup, &session).await
+    {
+        setup.agent.reaper.shutdown().await;
+        return Err(error);
+    }
+    if session.model().provider == unusable::OFFLINE && args.model.is_none() {
         complain(
-            "No model is configured: the built-in offline model answers. It is not an AI. Set a provider's API key \
-             (for example ANTHROPIC_API_KEY), start a model server of your own (such as Ollama), or add models to models.json.",
+            "No model is configured: the built-in offline model answers. It is not an AI. Log in with pinion auth login \
+             PROVIDER, set the API key of a provider (for example ANTHROPIC_API_KEY), or start a local model server (for \
+             example ollama serve).",
         );
     }
     Ok((session, outbox, outgoing))

@@ -35,13 +35,34 @@ fn unknown_option_stops_before_tools() {
     let world = armed();
     let [model, name] = MODEL;
     for (args, words) in [
-        (&["--sandbx", "read-only", "-p", "Go"][..], &["--sandbx", "--sandbox"][..]),
-        (&["--permision-mode", "ask", "-p", "Go"], &["--permision-mode", "--permission-mode"]),
-        (&["--permision-mode=ask", "-p", "Go"], &["--permision-mode", "--permission-mode"]),
-        (&["--mode", "json", "--no-tool", "Go"], &["--no-tool", "--no-tools"]),
-        (&["--mode", "rpc", "--sandbx", "read-only"], &["--sandbx", "--sandbox"]),
-        (&["--mode", "web", "--web-tokn", "x"], &["--web-tokn", "--web-token"]),
-        (&["--no-such-thing-at-all", "-p", "Go"], &["--no-such-thing-at-all", "--help"]),
+        (
+            &["--sandbx", "read-only", "-p", "Go"][..],
+            &["--sandbx", "--sandbox"][..],
+        ),
+        (
+            &["--permision-mode", "ask", "-p", "Go"],
+            &["--permision-mode", "--permission-mode"],
+        ),
+        (
+            &["--permision-mode=ask", "-p", "Go"],
+            &["--permision-mode", "--permission-mode"],
+        ),
+        (
+            &["--mode", "json", "--no-tool", "Go"],
+            &["--no-tool", "--no-tools"],
+        ),
+        (
+            &["--mode", "rpc", "--sandbx", "read-only"],
+            &["--sandbx", "--sandbox"],
+        ),
+        (
+            &["--mode", "web", "--web-tokn", "x"],
+            &["--web-tokn", "--web-token"],
+        ),
+        (
+            &["--no-such-thing-at-all", "-p", "Go"],
+            &["--no-such-thing-at-all", "--help"],
+        ),
         (&["-x", "-p", "Go"], &["-x"]),
         (&["doctor", "--jsn"], &["--jsn", "--json"]),
         (&["--no-extensions", "--plan", "-p", "Go"], &["--plan"]),
@@ -57,7 +78,10 @@ fn unusable_value_stops_before_tools() {
     for (args, words) in [
         (&["--tools", "bsh", "-p", "Go"][..], &["bsh", "bash"][..]),
         (&["--exclude-tools", "bsh", "-p", "Go"], &["bsh", "bash"]),
-        (&["--tools", "read,nothing-like-it", "-p", "Go"], &["nothing-like-it", "read"]),
+        (
+            &["--tools", "read,nothing-like-it", "-p", "Go"],
+            &["nothing-like-it", "read"],
+        ),
         (&["--mode", "rpc", "--tools", "bsh"], &["bsh", "bash"]),
         (&["--mode", "foo", "-p", "Go"], &["foo", "rpc", "web"]),
         (&["--mode", "web", "--port", "99999"], &["99999", "65535"]),
@@ -73,7 +97,14 @@ fn unusable_value_stops_before_tools() {
 fn tools_of_other_agents_are_accepted() {
     let world = World::new([Reply::text(["ok"])]);
     let done = world.run(
-        &["--model", "mock-anthropic/claude-mock", "--tools", "read,lsp,*grep*", "-p", "Go"],
+        &[
+            "--model",
+            "mock-anthropic/claude-mock",
+            "--tools",
+            "read,lsp,*grep*",
+            "-p",
+            "Go",
+        ],
         "",
     );
     assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{}", done.err);
@@ -94,30 +125,67 @@ fn only_declared_options_reach_extensions() {
     "#;
     let world = extended([Reply::text(["ok"])], body);
     let [model, name] = MODEL;
-    refused(&world, &[model, name, "--plann", "-p", "Go"], &["--plann", "--plan"]);
-    refused(&world, &[model, name, "--mode", "rpc", "--dept", "3"], &["--dept", "--depth"]);
-    refused(&world, &[model, name, "--tools", "measur", "-p", "Go"], &["measur", "measure"]);
+    refused(
+        &world,
+        &[model, name, "--plann", "-p", "Go"],
+        &["--plann", "--plan"],
+    );
+    refused(
+        &world,
+        &[model, name, "--mode", "rpc", "--dept", "3"],
+        &["--dept", "--depth"],
+    );
+    refused(
+        &world,
+        &[model, name, "--tools", "measur", "-p", "Go"],
+        &["measur", "measure"],
+    );
     // A boolean option does not swallow the prompt.
     let done = world.run(
-        &[model, name, "--tools", "measure", "--depth", "3", "--plan", "Go on", "--print"],
+        &[
+            model, name, "--tools", "measure", "--depth", "3", "--plan", "Go on", "--print",
+        ],
         "",
     );
     assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{}", done.err);
     let body = world.server.requests()[0].body.to_string();
-    assert!(body.contains("plan true depth 3") && body.contains("Go on"), "{body}");
+    assert!(
+        body.contains("plan true depth 3") && body.contains("Go on"),
+        "{body}"
+    );
     assert!(body.contains("\"measure\""), "{body}");
 }
 
 #[test]
 fn unreadable_settings_stop_the_start() {
     for (text, place, about) in [
-        ("{\n  \"sandbox\": {\"mode\": \"read-only\"}\n  \"theme\": 1\n}\n", ":3:3", "JSON"),
+        (
+            "{\n  \"sandbox\": {\"mode\": \"read-only\"}\n  \"theme\": 1\n}\n",
+            ":3:3",
+            "JSON",
+        ),
         ("{\"sandbox\": \"strict\"}", ":1:13", "\"sandbox\""),
-        ("{\n \"sandbox\": {\n  \"mode\": \"red-only\"}}", ":3:11", "\"sandbox.mode\""),
-        ("{\"permissions\": {\"mode\": 5}}", ":1:26", "\"permissions.mode\""),
-        ("{\"permissions\": {\"deny\": {\"bash\": true}}}", ":1:26", "\"permissions.deny\""),
+        (
+            "{\n \"sandbox\": {\n  \"mode\": \"red-only\"}}",
+            ":3:11",
+            "\"sandbox.mode\"",
+        ),
+        (
+            "{\"permissions\": {\"mode\": 5}}",
+            ":1:26",
+            "\"permissions.mode\"",
+        ),
+        (
+            "{\"permissions\": {\"deny\": {\"bash\": true}}}",
+            ":1:26",
+            "\"permissions.deny\"",
+        ),
         ("{\"permissions\": []}", ":1:17", "\"permissions\""),
-        ("{\"sandbox\": {\"network\": \"no\"}}", ":1:25", "\"sandbox.network\""),
+        (
+            "{\"sandbox\": {\"network\": \"no\"}}",
+            ":1:25",
+            "\"sandbox.network\"",
+        ),
         ("{\"defaultTools\": \"read\"}", ":1:18", "\"defaultTools\""),
         ("[1]", ":1:1", "object"),
     ] {
@@ -127,9 +195,18 @@ fn unreadable_settings_stop_the_start() {
         for args in [&["-p", "Go"][..], &["--mode", "json", "Go"]] {
             let all: Vec<&str> = MODEL.iter().chain(args).copied().collect();
             let done = world.run(&all, "");
-            assert_eq!((done.code, done.out.as_str()), (Some(1), ""), "{text}: {}", done.err);
+            assert_eq!(
+                (done.code, done.out.as_str()),
+                (Some(1), ""),
+                "{text}: {}",
+                done.err
+            );
             let named = format!("{}{place}", file.display());
-            assert!(done.err.contains(&named) && done.err.contains(about), "{text}: {}", done.err);
+            assert!(
+                done.err.contains(&named) && done.err.contains(about),
+                "{text}: {}",
+                done.err
+            );
             assert!(done.err.contains("pinion doctor"), "{}", done.err);
         }
         assert!(world.server.requests().is_empty());
@@ -140,7 +217,10 @@ fn unreadable_settings_stop_the_start() {
 #[test]
 fn unreadable_project_settings_stop_the_start() {
     let world = armed();
-    world.dir.write(".pi/settings.json", "{\"permissions\": {\"deny\": [\"bash\"]}").unwrap();
+    world
+        .dir
+        .write(".pi/settings.json", "{\"permissions\": {\"deny\": [\"bash\"]}")
+        .unwrap();
     let done = world.run(&[MODEL[0], MODEL[1], "-p", "Go"], "");
     assert_eq!((done.code, done.out.as_str()), (Some(1), ""), "{}", done.err);
     assert!(done.err.contains(".pi/settings.json:1:"), "{}", done.err);
@@ -164,7 +244,11 @@ fn hosts_connect_to_a_locked_agent_when_settings_are_unreadable() {
     };
     let pi = world.start_with(&["--permission-mode", "off", "--sandbox", "off"]);
     locked(&pi.state());
-    assert!(pi.agent.stderr().contains("settings.json:1:41"), "{}", pi.agent.stderr());
+    assert!(
+        pi.agent.stderr().contains("settings.json:1:41"),
+        "{}",
+        pi.agent.stderr()
+    );
     let before = pi.lines().len();
     pi.prompt("Go");
     let asked = pi.wait("extension_ui_request");
@@ -208,14 +292,23 @@ fn words_close_to_a_command_are_refused() {
         ("login", "pinion auth login"),
         ("version", "pinion --version"),
     ] {
-        refused(&world, &[model, name, word], &[word, suggestion, &format!("pinion -p {word}")]);
+        refused(
+            &world,
+            &[model, name, word],
+            &[word, suggestion, &format!("pinion -p {word}")],
+        );
     }
     refused(&world, &["auht", "status"], &["auht", "pinion auth"]);
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok"]), Reply::text(["ok"])]);
     for words in [&["-p", "docter"][..], &["--", "doctor"], &["The doctor said"]] {
         let all: Vec<&str> = MODEL.iter().chain(words).copied().collect();
         let done = world.run(&all, "");
-        assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{words:?}: {}", done.err);
+        assert_eq!(
+            (done.code, done.out.as_str()),
+            (Some(0), "ok\n"),
+            "{words:?}: {}",
+            done.err
+        );
     }
 }
 
@@ -234,7 +327,12 @@ fn package_commands_of_pi_are_refused_under_its_name() {
     ] {
         let all: Vec<&str> = MODEL.iter().chain(words).copied().collect();
         let done = world.run_as(&link, &all, "");
-        assert_eq!((done.code, done.out.as_str()), (Some(2), ""), "{words:?}: {}", done.err);
+        assert_eq!(
+            (done.code, done.out.as_str()),
+            (Some(2), ""),
+            "{words:?}: {}",
+            done.err
+        );
         assert!(done.err.contains(&format!("pi {}", words[0])), "{}", done.err);
     }
     assert!(world.server.requests().is_empty());
@@ -256,17 +354,41 @@ fn run_with(world: &World, env: &[&str], args: &[&str]) -> crate::kit::Done {
 #[test]
 fn what_was_named_and_cannot_be_used_is_an_error() {
     let table: [(&[&str], &[&str], &[&str]); 11] = [
-        (&[], &["--provider", "anthropic"], &["anthropic", "ANTHROPIC_API_KEY", "pinion auth login anthropic"]),
+        (
+            &[],
+            &["--provider", "anthropic"],
+            &["anthropic", "ANTHROPIC_API_KEY", "pinion auth login anthropic"],
+        ),
         (&[], &["--provider", "nope"], &["\"nope\"", "--list-models"]),
-        (&["OLLAMA_HOST=http://127.0.0.1:9"], &["--provider", "ollama"], &["Ollama", "http://127.0.0.1:9", "ollama serve"]),
-        (&["OLLAMA_HOST=http://127.0.0.1:9"], &[], &["OLLAMA_HOST", "ollama serve"]),
+        (
+            &["OLLAMA_HOST=http://127.0.0.1:9"],
+            &["--provider", "ollama"],
+            &["Ollama", "http://127.0.0.1:9", "ollama serve"],
+        ),
+        (
+            &["OLLAMA_HOST=http://127.0.0.1:9"],
+            &[],
+            &["OLLAMA_HOST", "ollama serve"],
+        ),
         (&[], &["--model", "claude-sonnet-4-5"], &["ANTHROPIC_API_KEY"]),
-        (&[], &["--model", "no-such-model-anywhere"], &["no-such-model-anywhere", "--list-models"]),
+        (
+            &[],
+            &["--model", "no-such-model-anywhere"],
+            &["no-such-model-anywhere", "--list-models"],
+        ),
         (&[], &["--models", "nothing-like-it"], &["nothing-like-it"]),
         (&[], &["--api-key", "sk-1"], &["--api-key", "--model"]),
-        (&["AZURE_OPENAI_BASE_URL=http://127.0.0.1:9"], &[], &["AZURE_OPENAI_BASE_URL"]),
+        (
+            &["AZURE_OPENAI_BASE_URL=http://127.0.0.1:9"],
+            &[],
+            &["AZURE_OPENAI_BASE_URL"],
+        ),
         (&["VLLM_BASE_URL=http://127.0.0.1:9"], &[], &["VLLM_BASE_URL"]),
-        (&["ANTHROPIC_API_KEY="], &["--provider", "openai"], &["OPENAI_API_KEY"]),
+        (
+            &["ANTHROPIC_API_KEY="],
+            &["--provider", "openai"],
+            &["OPENAI_API_KEY"],
+        ),
     ];
     for (env, args, words) in table {
         for tail in [&["-p", "Hi"][..], &["--mode", "json", "Hi"]] {
@@ -285,19 +407,40 @@ fn what_was_named_and_cannot_be_used_is_an_error() {
 #[test]
 fn stored_defaults_and_keys_that_cannot_be_used_are_errors() {
     let files: [(&str, &str, &[&str]); 6] = [
-        ("settings.json", r#"{"defaultProvider": "anthropic"}"#, &["defaultProvider", "anthropic"]),
-        ("settings.json", r#"{"defaultProvider": "anthropic", "defaultModel": "gone-1"}"#, &["anthropic/gone-1"]),
+        (
+            "settings.json",
+            r#"{"defaultProvider": "anthropic"}"#,
+            &["defaultProvider", "anthropic"],
+        ),
+        (
+            "settings.json",
+            r#"{"defaultProvider": "anthropic", "defaultModel": "gone-1"}"#,
+            &["anthropic/gone-1"],
+        ),
         ("settings.json", r#"{"enabledModels": ["gone-*"]}"#, &["gone-*"]),
-        ("auth.json", r#"{"anthropic": {"type": "api_key", "key": "$NOWHERE_KEY"}}"#, &["anthropic", "auth.json"]),
-        ("models.json", r#"{"providers": {"home": {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions",
-            "apiKey": "$NOWHERE_KEY", "models": [{"id": "m"}]}}}"#, &["home", "models.json"]),
+        (
+            "auth.json",
+            r#"{"anthropic": {"type": "api_key", "key": "$NOWHERE_KEY"}}"#,
+            &["anthropic", "auth.json"],
+        ),
+        (
+            "models.json",
+            r#"{"providers": {"home": {"baseUrl": "http://127.0.0.1:9/v1", "api": "openai-completions",
+            "apiKey": "$NOWHERE_KEY", "models": [{"id": "m"}]}}}"#,
+            &["home", "models.json"],
+        ),
         ("models.json", "{ not json", &["models.json"]),
     ];
     for (file, text, words) in files {
         let world = nothing_configured();
         std::fs::write(world.dir.agent_dir().join(file), text).unwrap();
         let done = world.run(&["-p", "Hi"], "");
-        assert_eq!((done.code, done.out.as_str()), (Some(1), ""), "{text}: {}", done.err);
+        assert_eq!(
+            (done.code, done.out.as_str()),
+            (Some(1), ""),
+            "{text}: {}",
+            done.err
+        );
         for word in words {
             assert!(done.err.contains(word), "{text}: {word}: {}", done.err);
         }
@@ -325,8 +468,16 @@ fn the_offline_answer_says_that_no_ai_was_asked() {
     assert_eq!(models["models"][0]["provider"], "offline");
     pi.finish();
     let world = World::new([]);
-    let pi = Pi::spawn(world.dir.agent(PROGRAM).args(["--mode", "rpc", "--model", "offline/echo"]));
+    let pi = Pi::spawn(
+        world
+            .dir
+            .agent(PROGRAM)
+            .args(["--mode", "rpc", "--model", "offline/echo"]),
+    );
     let models = pi.get("get_available_models").to_string();
-    assert!(models.contains("claude-mock") && !models.contains("offline"), "{models}");
+    assert!(
+        models.contains("claude-mock") && !models.contains("offline"),
+        "{models}"
+    );
     pi.finish();
 }

@@ -28,6 +28,7 @@ mod extensions_several;
 mod extensions_sub;
 mod families;
 mod faults;
+mod first_contact;
 mod forks;
 mod front;
 mod guarantees;
