@@ -211,7 +211,8 @@ impl Registry {
             format!("log in with: pinion auth login {provider}, ")
         });
         let help = format!(
-            "To use it, {login}{set}pass --api-key, or store a key in auth.json or models.json in the agent directory."
+            "To use it, {login}{set}store a key with: pinion auth login {provider} --api-key, pass --api-key, or edit auth.json or \
+             models.json in the agent directory."
         );
         RegistryError::NoKey {
             provider: provider.to_owned(),

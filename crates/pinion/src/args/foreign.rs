@@ -47,7 +47,7 @@ fn set_approval_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
             return Err(UsageError::InvalidValue {
                 flag: "--approval-mode",
                 value,
-                wanted: "always-ask, write or yolo".into(),
+                wanted: "use always-ask, write or yolo".into(),
             });
         }
     };

@@ -60,6 +60,13 @@ impl Printer {
             Event::Notice { level, message } if level != "info" => {
                 self.note(&format!("{level}: {message}"))?
             }
+            Event::ExtensionError {
+                extension_path,
+                event,
+                error,
+            } => {
+                self.note(&format!("Warning: extension {extension_path} failed ({event}): {error}"))?;
+            }
             Event::SessionDamage { path, message, .. } => self.note(&format!("{path}: {message}"))?,
             _ => {}
         }
