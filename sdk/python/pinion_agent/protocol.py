@@ -2635,6 +2635,10 @@ class _SessionState(TypedDict, total=False):
     #: The sandbox of tools; absent when there is none.
     sandbox: "SandboxState"
 
+    #: Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
+    #: starts with `permissionMode` `ask` and a read-only sandbox.
+    settingsError: str
+
 
 class SessionState(_SessionState):
     """Answer of `get_state`."""

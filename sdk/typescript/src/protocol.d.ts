@@ -3638,6 +3638,11 @@ export interface SessionState {
   projectTrust?: TrustState;
   /** The sandbox of tools; absent when there is none. */
   sandbox?: SandboxState;
+  /**
+   * Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
+   * starts with `permissionMode` `ask` and a read-only sandbox.
+   */
+  settingsError?: string;
 }
 
 /**

@@ -112,10 +112,10 @@ pub(crate) enum UsageError {
 }
 
 impl UsageError {
-    /// The exit code of the process: 2 for a wrong command line, and 1 for files, as in pi.
+    /// The exit code of the process: 2 for a wrong command line, and 1 where pi has 1 and clients know it.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Self::FilesInRpc | Self::FileNotFound(_) | Self::FileUnreadable { .. } => 1,
+            Self::Conflict(..) | Self::FilesInRpc | Self::FileNotFound(_) | Self::FileUnreadable { .. } => 1,
             _ => WRONG_USAGE,
         }
     }

@@ -65,7 +65,9 @@ impl Printer {
                 event,
                 error,
             } => {
-                self.note(&format!("Warning: extension {extension_path} failed ({event}): {error}"))?;
+                self.note(&format!(
+                    "Warning: extension {extension_path} failed ({event}): {error}"
+                ))?;
             }
             Event::SessionDamage { path, message, .. } => self.note(&format!("{path}: {message}"))?,
             _ => {}

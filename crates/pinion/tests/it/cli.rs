@@ -86,7 +86,7 @@ fn mistakes_are_errors() {
         (
             &["--mode", "rpc", "--session", "a", "--session-id", "b"],
             "--session",
-            2,
+            1,
         ),
     ] {
         let done = world.run(args, "");

@@ -126,7 +126,10 @@ fn enter_opens_the_web_page() {
         &[(OFFER, "\n"), ("Token:", "\u{3}")],
     );
     let page = std::fs::read_to_string(&opened).unwrap();
-    assert!(page.starts_with("http://127.0.0.1:") && seen.contains(page.trim()), "{page}: {seen}");
+    assert!(
+        page.starts_with("http://127.0.0.1:") && seen.contains(page.trim()),
+        "{page}: {seen}"
+    );
 }
 
 #[test]

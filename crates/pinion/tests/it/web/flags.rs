@@ -56,11 +56,11 @@ fn ports_are_taken_as_given() {
         "{}",
         taken.errors()
     );
+    assert!(taken.errors().contains("--port 0"), "{}", taken.errors());
     drop(free);
     let web = Web::start(&world, &["--web-port", &port.to_string()]);
     assert_eq!(web.port(), port);
     web.finish();
-    assert!(taken.errors().contains("--port 0"), "{}", taken.errors());
     let mut nowhere = Web::try_start(&world, &["--host", "no.such.host.invalid"]);
     assert_eq!(nowhere.wait().code(), Some(1));
     assert!(
