@@ -108,9 +108,11 @@ impl Layer {
             jsonc::locate(&self.text, key)
         };
         let path = note.path.display();
+        // What is used instead does not matter where it stops the start.
+        let message = note.message.split("; ").next().unwrap_or_default();
         Some(match place {
-            Some((line, column)) => format!("{path}:{line}:{column}: {}", note.message),
-            None => note.to_string(),
+            Some((line, column)) => format!("{path}:{line}:{column}: {message}"),
+            None => format!("{path}: {message}"),
         })
     }
 
