@@ -3658,6 +3658,11 @@ export interface SessionState {
   projectTrust?: TrustState;
   /** Sandbox of the tools; absent if there is none. */
   sandbox?: SandboxState;
+  /**
+   * Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
+   * starts with `permissionMode` `ask` and a read-only sandbox.
+   */
+  settingsError?: string;
 }
 
 /**

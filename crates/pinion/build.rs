@@ -13,6 +13,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=PINION_COMMIT");
     println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
     println!("cargo:rerun-if-changed=build.rs");
+    order_functions();
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
     let repository = Repository::around(&here);
     if let Some(repository) = &repository {
@@ -27,6 +28,47 @@ fn main() {
     let commit: String = commit.unwrap_or_default().chars().take(COMMIT_DIGITS).collect();
     println!("cargo:rustc-env=PINION_BUILD_COMMIT={commit}");
     println!("cargo:rustc-env=PINION_BUILD_DATE={}", date.unwrap_or_default());
+}
+
+/// Hands the linker the functions that a start runs, so that they lie together: the kernel maps 64 KiB around each page that is
+/// touched, and without the order most of the program becomes resident (`xtask startup`). Symbols that do not exist, because the
+/// toolchain or a dependency changed, are passed over. Only optimised builds, and only where the linker knows the option.
+fn order_functions() {
+    println!("cargo:rerun-if-changed=startup-order.txt");
+    let is_optimised = variable("PROFILE").as_deref() == Some("release");
+    let is_linux = variable("CARGO_CFG_TARGET_OS").as_deref() == Some("linux");
+    let Some(directory) = variable("CARGO_MANIFEST_DIR").filter(|_| is_optimised && is_linux) else {
+        return;
+    };
+    let list = Path::new(&directory).join("startup-order.txt");
+    let options = [
+        format!("-Wl,--symbol-ordering-file={}", list.display()),
+        "-Wl,--no-warn-symbol-ordering".to_owned(),
+    ];
+    if linker_takes(&options).unwrap_or(false) {
+        for option in options {
+            println!("cargo:rustc-link-arg-bins={option}");
+        }
+    }
+}
+
+/// Links a program that does nothing with these options. LLD takes them, GNU ld does not.
+fn linker_takes(options: &[String]) -> Option<bool> {
+    let directory = PathBuf::from(variable("OUT_DIR")?);
+    let source = directory.join("probe.rs");
+    std::fs::write(&source, "fn main() {}\n").ok()?;
+    let mut rustc = Command::new(variable("RUSTC")?);
+    rustc.arg(&source).arg("-o").arg(directory.join("probe"));
+    rustc.arg("--target").arg(variable("TARGET")?);
+    if let Some(linker) = variable("RUSTC_LINKER") {
+        rustc.arg("-C").arg(format!("linker={linker}"));
+    }
+    let flags = variable("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    rustc.args(flags.split('\u{1f}').filter(|flag| !flag.is_empty()));
+    for option in options {
+        rustc.arg("-C").arg(format!("link-arg={option}"));
+    }
+    Some(rustc.output().ok()?.status.success())
 }
 
 /// A variable that has a value.

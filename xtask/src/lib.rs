@@ -18,5 +18,6 @@ pub mod package;
 pub mod protocol;
 pub mod reference;
 mod sample;
+pub mod startup;
 pub mod tidy;
 pub mod torn;

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 use xtask::args::Args;
 use xtask::out::{complain, say};
 use xtask::{
-    abort, bench, book, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, tidy, torn,
+    abort, bench, book, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, startup,
+    tidy, torn,
 };
 
 const USAGE: &str = "\
@@ -30,6 +31,8 @@ Usage: cargo run -p xtask -- <chore>
                                                   write the files of a release (packaging/README.md)
   first-hour [--repository URL] [--packages] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
                                                   clone, run the README's first command, report time and disk
+  startup --agent PATH                            measure the memory of a start; fails above the limits
+  startup --write [PROFILE...]                    record the order of functions again (needs valgrind)
   models [--version V] [--from DIR]               make the catalogue of crates/llm from npm's pi-ai, or from an unpacked one
   models --max-age DAYS                           fail when the catalogue is older; a release allows 30
 ";
@@ -68,6 +71,7 @@ fn run(mut args: Args) -> Result<bool> {
         Some("torn") => torn::run(&torn::Options::parse(&mut args)?),
         Some("bench") => bench::run(&bench::Options::parse(&mut args)?),
         Some("package") => package::run(root, &package::Options::parse(&mut args)?),
+        Some("startup") => startup::run(root, &startup::Options::parse(&mut args)?),
         Some("first-hour") => first_hour::run(root, &first_hour::Options::parse(&mut args)?),
         Some("empty") => {
             // What `bench` compares the agent's start with: a program that only prints a line.

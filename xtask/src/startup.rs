@@ -79,9 +79,7 @@ fn check(agent: &Path) -> Result<bool> {
     let agent = agent
         .canonicalize()
         .with_context(|| format!("cannot find {}", agent.display()))?;
-    let mut starts = (0..STARTS)
-        .map(|_| measure(&agent))
-        .collect::<Result<Vec<_>>>()?;
+    let mut starts = (0..STARTS).map(|_| measure(&agent)).collect::<Result<Vec<_>>>()?;
     starts.sort_unstable();
     let (resident, proportional) = starts.get(STARTS / 2).copied().unwrap_or_default();
     let size = std::fs::metadata(&agent)?.len();
@@ -119,18 +117,35 @@ fn write(root: &Path, profiles: &[String]) -> Result<bool> {
     for profile in profiles {
         let built = Command::new("cargo")
             .current_dir(root)
-            .args(["rustc", "--profile", profile, "-p", "pinion", "--bin", "pinion", "--", "-C", "strip=none"])
+            .args([
+                "rustc",
+                "--profile",
+                profile,
+                "-p",
+                "pinion",
+                "--bin",
+                "pinion",
+                "--",
+                "-C",
+                "strip=none",
+            ])
             .status()?;
         if !built.success() {
             bail!("cargo could not build the profile {profile}");
         }
         let found = record(&target.join(profile).join("pinion"))?;
-        say(&format!("{profile}: a start runs {} functions of the program", found.len()));
+        say(&format!(
+            "{profile}: a start runs {} functions of the program",
+            found.len()
+        ));
         symbols.extend(found.into_iter().filter(|symbol| known.insert(symbol.clone())));
     }
     let path = root.join(ORDER);
     std::fs::write(&path, symbols.join("\n") + "\n")?;
-    say(&format!("{} symbols in {ORDER}; build again to use them", symbols.len()));
+    say(&format!(
+        "{} symbols in {ORDER}; build again to use them",
+        symbols.len()
+    ));
     Ok(true)
 }
 
@@ -155,8 +170,12 @@ fn functions(profile: &str) -> Vec<String> {
     let (mut objects, mut names) = (BTreeMap::new(), BTreeMap::new());
     let (mut is_ours, mut found, mut known) = (false, Vec::new(), HashSet::new());
     for line in profile.lines() {
-        let Some((key, value)) = line.split_once('=') else { continue };
-        let Some((number, name)) = value.split_once(')') else { continue };
+        let Some((key, value)) = line.split_once('=') else {
+            continue;
+        };
+        let Some((number, name)) = value.split_once(')') else {
+            continue;
+        };
         let name = name.trim();
         match key {
             "ob" | "cob" => {
@@ -173,7 +192,8 @@ fn functions(profile: &str) -> Vec<String> {
                 }
                 // Recursion levels are told apart with an apostrophe.
                 let symbol = names.get(number).and_then(|name| name.split('\'').next());
-                if let Some(symbol) = symbol.filter(|symbol| key == "fn" && is_ours && known.insert(*symbol)) {
+                if let Some(symbol) = symbol.filter(|symbol| key == "fn" && is_ours && known.insert(*symbol))
+                {
                     found.push(symbol.to_owned());
                 }
             }

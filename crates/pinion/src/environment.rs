@@ -169,9 +169,14 @@ pub(crate) fn stdout_takes_colour(env: &Environment) -> bool {
     std::io::stdout().is_terminal() && env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb")
 }
 
-/// Is stdin a terminal?
+/// True if stdin is a terminal.
 pub(crate) fn stdin_is_terminal() -> bool {
     std::io::stdin().is_terminal()
+}
+
+/// True if a person types on stdin and reads stdout.
+pub(crate) fn is_interactive() -> bool {
+    stdin_is_terminal() && std::io::stdout().is_terminal()
 }
 
 #[cfg(test)]

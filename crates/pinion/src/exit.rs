@@ -2,9 +2,11 @@
 
 /// Success. With `--mode rpc` also: the client closed stdin. With `--mode web` also: SIGTERM ended the server in order.
 pub(crate) const SUCCESS: u8 = 0;
-/// Failure: the arguments are wrong, the run or the subcommand failed, the client closed stdout, or `doctor` found no usable
+/// Failure: settings cannot be read, what was named cannot be used, the run or the subcommand failed, the client closed stdout, or `doctor` found no usable
 /// model. The reason is on stderr.
 pub(crate) const FAILURE: u8 = 1;
+/// The command line is wrong: an unknown option or command, or a value that an option does not take. Nothing was started.
+pub(crate) const USAGE: u8 = 2;
 /// SIGHUP (128 + 1): the terminal was closed. Child processes were ended and all output was written.
 pub(crate) const HANGUP: u8 = 129;
 /// SIGINT (128 + 2): Ctrl-C during a login or in the web server. Other modes leave SIGINT to the system: the process ends by

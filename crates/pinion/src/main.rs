@@ -8,6 +8,8 @@ mod generate;
 mod limits;
 mod logs;
 mod modes;
+mod preflight;
+mod progress;
 mod run_command;
 mod sandbox;
 mod sessions;
@@ -38,32 +40,47 @@ fn main() -> ExitCode {
         let words = std::env::args_os().skip(2).collect();
         return tools::sandbox::launcher::main(words, std::env::current_dir(), environment::say);
     }
-    match start(&words) {
+    match start(words) {
         Ok(code) => code,
         Err(error) => {
             environment::complain(&format!("Error: {error:#}"));
-            ExitCode::FAILURE
+            match error.downcast_ref::<args::UsageError>() {
+                Some(usage) => ExitCode::from(usage.exit_code()),
+                None => ExitCode::FAILURE,
+            }
         }
     }
 }
 
-fn start(words: &[String]) -> anyhow::Result<ExitCode> {
-    let version = version::line(std::env::args_os().next().as_deref());
-    if let Some(text) = generate::text(words, &version)? {
-        environment::say(text.trim_end());
-        return Ok(ExitCode::SUCCESS);
-    }
-    let args = args::parse(words)?;
+fn start(words: Vec<String>) -> anyhow::Result<ExitCode> {
+    let started_as = std::env::args_os().next();
+    let program = version::program(started_as.as_deref());
+    let mut args = args::parse(&program, &words)?;
     for warning in &args.warnings {
         environment::complain(&format!("Warning: {warning}"));
     }
     if args.help {
-        environment::say(&args::help("pinion"));
+        let text = match args.command {
+            Some(command) => args::help_of("pinion", command),
+            None => args::help("pinion"),
+        };
+        environment::say(&text);
         return Ok(ExitCode::SUCCESS);
     }
     if args.version {
-        environment::say(&version);
+        environment::say(&version::line(started_as.as_deref()));
         return Ok(ExitCode::SUCCESS);
     }
-    modes::run(args, &Environment::read()?)
+    if let Some(text) = generate::text(&args, &version::line(started_as.as_deref()))? {
+        environment::say(text.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let env = Environment::read()?;
+    if words.is_empty() && environment::is_interactive() {
+        match modes::welcome(&env)? {
+            Some(choice) => args = choice,
+            None => return Ok(ExitCode::SUCCESS),
+        }
+    }
+    modes::run(args, &env)
 }

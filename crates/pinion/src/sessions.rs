@@ -54,7 +54,7 @@ pub(crate) fn opening(
             bail!("--fork cannot be combined with --no-session")
         };
         let Opening::File(source) = find(&source, env, dir)? else {
-            bail!("No session found matching '{source}'")
+            bail!("{}", unknown(&source, env, dir))
         };
         return Ok(Opening::Fork {
             source,
@@ -108,5 +108,15 @@ fn find(wanted: &str, env: &Environment, dir: Option<&PathBuf>) -> anyhow::Resul
             return Ok(Opening::File(found.path));
         }
     }
-    bail!("No session found matching '{wanted}'")
+    bail!("{}", unknown(wanted, env, dir))
+}
+
+/// The error for a session that no file has.
+fn unknown(wanted: &str, env: &Environment, dir: Option<&PathBuf>) -> String {
+    let root = store::paths::sessions_root(&env.agent_dir);
+    format!(
+        "No session found matching '{wanted}'. Session files are in {}. Resume the most recent session of this directory with: \
+         pinion --continue",
+        dir.unwrap_or(&root).display()
+    )
 }

@@ -20,6 +20,7 @@ use tools::pattern::fits;
 use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
 
 use wire::Dialect;
+use wire::state::PermissionMode;
 
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
@@ -72,6 +73,7 @@ impl Maker for Workshop {
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let trust = Arc::new(Trust::new(&env.agent_dir, args.approve));
     let (settings, notes) = load_settings(args, env, &trust);
+    refuse_faults(args, &settings)?;
     let (_, missing) = packages(args, &settings, env);
     let mut warnings: Vec<String> = notes.iter().chain(&missing).map(ToString::to_string).collect();
     let local = local_sources(args, env, &settings);
@@ -121,6 +123,23 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         warnings: warnings.into_iter().map(|text| secrets.redact(text)).collect(),
         _logs: logs,
     })
+}
+
+/// Settings that protect the user and cannot be used stop the start. Where a client has to connect first, it is told by
+/// `get_state`, and the agent is locked down.
+fn refuse_faults(args: &Args, settings: &Settings) -> anyhow::Result<()> {
+    if settings.faults.is_empty() {
+        return Ok(());
+    }
+    let faults = settings.faults.join("\n");
+    if args.mode.is_some_and(Mode::serves_clients) && args.list_models.is_none() {
+        complain(&format!(
+            "Settings cannot be used:\n{faults}\nUntil they are corrected, tool calls are asked about and tools run in a \
+             read-only sandbox."
+        ));
+        return Ok(());
+    }
+    bail!("Settings cannot be used:\n{faults}\nCorrect the file, then check it with: pinion doctor")
 }
 
 /// The recording that is made or played. Who plays one needs no keys.
@@ -215,7 +234,10 @@ fn options(args: &Args, env: &Environment, settings: &Settings) -> Options {
         excluded_tools: args.exclude_tools.clone(),
         resources: resource_options(args, settings, env),
         cache_retention: env.cache_retention(),
-        permission_mode: args.permission_mode,
+        // A locked-down agent is not loosened by the command line.
+        permission_mode: args
+            .permission_mode
+            .filter(|mode| settings.faults.is_empty() || *mode == PermissionMode::ReadOnly),
         sandbox: None,
         only_tools: match &args.tools {
             Some(list) => Some(list.clone()),
@@ -304,6 +326,9 @@ pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (S
         home: env.home.as_deref(),
         trust,
     });
+    if !settings.faults.is_empty() {
+        settings.lock_down();
+    }
     // A client of xcsh counts on todos, whatever the user's files say (dialects.md 10.5).
     if args.mode == Some(Mode::Rpc) && dialect::of(args, env).0 == Dialect::Xcsh {
         settings.todo.reset_as_xcsh();
@@ -362,7 +387,7 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
         }
         chosen => chosen?,
     };
-    if args.model.is_none() && chosen.scope.is_empty() {
+    if args.model.is_none() && args.provider.is_none() && chosen.scope.is_empty() {
         bail!("--api-key needs a model: use --model, or --provider and --model");
     }
     registry.set_runtime_key(&chosen.model.provider, Secret::new(key));

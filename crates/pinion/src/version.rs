@@ -15,6 +15,12 @@ const DATE: &str = env!("PINION_BUILD_DATE");
 /// The version of pi whose RPC protocol the default wire covers.
 const PI: &str = "1.4.0";
 
+/// Returns the name a program was started under, without directories and extension.
+pub(crate) fn program(started_as: Option<&OsStr>) -> String {
+    let name = started_as.and_then(|path| Path::new(path).file_stem());
+    name.map_or_else(|| "pinion".to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
 /// Returns the line for a program started as `program`.
 pub(crate) fn line(program: Option<&OsStr>) -> String {
     let name = program.and_then(|program| Path::new(program).file_stem());

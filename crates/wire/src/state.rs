@@ -191,6 +191,10 @@ pub struct SessionState {
     /// Sandbox of the tools; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxState>,
+    /// Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then starts with
+    /// `permissionMode` `ask` and a read-only sandbox.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings_error: Option<String>,
 }
 
 /// Trust state of a project, and its resources that are not used.

@@ -2674,6 +2674,10 @@ class _SessionState(TypedDict, total=False):
     #: Sandbox of the tools; absent if there is none.
     sandbox: "SandboxState"
 
+    #: Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
+    #: starts with `permissionMode` `ask` and a read-only sandbox.
+    settingsError: str
+
 
 class SessionState(_SessionState):
     """Response to `get_state`."""

@@ -26,7 +26,7 @@ use crate::limits;
 
 pub use self::lender::Lender;
 pub use self::listing::{Listed, list, runtime};
-pub use self::model_list::with_extension_models;
+pub use self::model_list::{Declared, DeclaredFlag, declared, has_extensions, with_extension_models};
 pub use self::sources::{Choice, Places};
 pub(crate) use self::sources::{Found, era, find};
 pub use door::line::Generation;
@@ -183,7 +183,9 @@ impl Extensions {
         };
         let Some(runtime) = runtime else {
             return Err(DoorError::Start(
-                "Node 20 or later, or Bun, is needed and neither is on PATH".to_owned(),
+                "TypeScript extensions need Node 20 or later, or Bun, and neither is on PATH. Install one, set \
+                 \"extensionRuntime\" in settings.json to its path, or start with --no-extensions"
+                    .to_owned(),
             ));
         };
         let main = match &launch.main {

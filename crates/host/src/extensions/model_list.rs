@@ -1,4 +1,5 @@
-//! The models that extensions bring, for a list that is made without a session (`--list-models`).
+//! What extensions declare, read without a session: models for `--list-models`, options and tools for the check of a command
+//! line.
 
 use std::sync::Arc;
 
@@ -11,9 +12,61 @@ use crate::limits;
 
 use super::{Key, era, find};
 
-/// The registry with the models of the extensions that a session of this agent would have, and what was wrong on the way. Their
-/// processes are started for it, if there are any, and end with the agent.
+/// An option that an extension declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeclaredFlag {
+    /// The name without dashes.
+    pub name: String,
+    /// False for a switch.
+    pub takes_value: bool,
+}
+
+/// What the extensions of a session declare.
+#[derive(Debug, Clone, Default)]
+pub struct Declared {
+    /// Options for the command line.
+    pub flags: Vec<DeclaredFlag>,
+    /// Names of tools.
+    pub tools: Vec<String>,
+    /// Extensions that could not be loaded, one sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Returns true if a session of this agent has extensions.
+#[must_use]
+pub fn has_extensions(agent: &Agent) -> bool {
+    !find(agent, &agent.cwd).is_empty()
+}
+
+/// Loads the extensions that a session of this agent would have, and returns what they declare. Their processes stay for the
+/// session.
+pub async fn declared(agent: &Agent) -> Declared {
+    let (all, mut problems) = load(agent).await;
+    problems.extend(all.iter().filter_map(|extension| extension.error.clone()));
+    let flags = all.iter().flat_map(|extension| &extension.flags);
+    let tools = all.iter().flat_map(|extension| &extension.tools);
+    Declared {
+        flags: flags
+            .map(|flag| DeclaredFlag {
+                name: flag.name.clone(),
+                takes_value: flag.kind != "boolean",
+            })
+            .collect(),
+        tools: tools.map(|tool| tool.name.clone()).collect(),
+        problems,
+    }
+}
+
+/// Returns the registry with the models of the extensions that a session of this agent would have, and what was wrong on the
+/// way. The processes of the extensions end with the agent.
 pub async fn with_extension_models(agent: &Agent) -> (Arc<Registry>, Vec<String>) {
+    let (all, mut problems) = load(agent).await;
+    let (registry, more) = registered(&agent.registry, &all);
+    problems.extend(more);
+    (registry, problems)
+}
+
+async fn load(agent: &Agent) -> (Vec<Extension>, Vec<String>) {
     let mut keys: Vec<(Key, Vec<Source>)> = Vec::new();
     let (mut all, mut problems) = (Vec::new(), Vec::new());
     for found in find(agent, &agent.cwd) {
@@ -30,14 +83,13 @@ pub async fn with_extension_models(agent: &Agent) -> (Arc<Registry>, Vec<String>
         match tokio::time::timeout_at(deadline, opened(agent, key, sources)).await {
             Ok(Ok(opened)) => all.extend(opened.extensions),
             Ok(Err(error)) => problems.push(error),
-            Err(_) => problems.push(
-                "The extensions take too long to load; not all of their models are in the list".to_owned(),
-            ),
+            Err(_) => {
+                let seconds = limits::OPEN_WAIT.as_secs();
+                problems.push(format!("The extensions did not load within {seconds} seconds"));
+            }
         }
     }
-    let (registry, more) = registered(&agent.registry, &all);
-    problems.extend(more);
-    (registry, problems)
+    (all, problems)
 }
 
 async fn opened(agent: &Agent, key: &Key, sources: &[Source]) -> Result<Opened, String> {

@@ -1,4 +1,4 @@
-//! What was wrong with a file that was read on the way. Never fatal; the caller decides where it is shown.
+//! What was wrong with a file that was read on the way. The caller decides where it is shown, and whether it is fatal.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,8 @@ pub struct Diagnostic {
     pub path: PathBuf,
     /// One sentence without the path, without a full stop.
     pub message: String,
+    /// The dotted key whose value protects the user and could not be used; empty for the whole file.
+    pub fault: Option<String>,
 }
 
 impl Diagnostic {
@@ -18,6 +20,15 @@ impl Diagnostic {
         Self {
             path: path.to_path_buf(),
             message: message.into(),
+            fault: None,
+        }
+    }
+
+    /// A complaint about a setting that protects the user. It must not be passed over in silence.
+    pub fn fault(path: &Path, key: &str, message: impl Into<String>) -> Self {
+        Self {
+            fault: Some(key.to_owned()),
+            ..Self::new(path, message)
         }
     }
 }

@@ -63,7 +63,13 @@ impl Session {
             permission_mode: self.permitting.mode(),
             project_trust: self.trust_state(),
             sandbox: self.agent.options.sandbox,
+            settings_error: self.settings_error(),
         }
+    }
+
+    fn settings_error(&self) -> Option<String> {
+        let faults = &self.agent.settings.faults;
+        (!faults.is_empty()).then(|| faults.join("\n"))
     }
 
     pub(super) fn get_messages(&self) -> Reply {

@@ -61,7 +61,8 @@ pub(super) fn hooks(
 }
 
 fn note(layer: &Layer, what: &str) -> Diagnostic {
-    Diagnostic::new(&layer.path, format!("\"hooks\" {what}"))
+    // Hooks can deny tool calls.
+    Diagnostic::fault(&layer.path, "hooks", format!("\"hooks\" {what}"))
 }
 
 fn command(

@@ -17,6 +17,100 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_slice(&bytes)
 }
 
+/// Finds the value at a dotted key; returns its line and column, both from 1. Names of members must not contain dots.
+#[must_use]
+pub fn locate(text: &str, key: &str) -> Option<(usize, usize)> {
+    let mut bytes = text.as_bytes().to_vec();
+    blank_comments(&mut bytes);
+    blank_trailing_commas(&mut bytes);
+    let mut scanner = Scanner { bytes: &bytes, at: 0 };
+    scanner.skip_blanks();
+    for part in key.split('.') {
+        scanner.at = scanner.member(part)?;
+    }
+    let before = bytes.get(..scanner.at)?;
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    Some((line, column))
+}
+
+/// Walks over valid JSON.
+struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Scanner<'_> {
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn skip_blanks(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    /// Where the value of a member begins in the object that begins here; of several with one name the last, which counts.
+    fn member(&mut self, name: &str) -> Option<usize> {
+        if self.peek()? != b'{' {
+            return None;
+        }
+        self.at += 1;
+        let mut found = None;
+        loop {
+            self.skip_blanks();
+            if self.peek()? == b',' {
+                self.at += 1;
+                continue;
+            }
+            if self.peek()? != b'"' {
+                return found;
+            }
+            let start = self.at;
+            self.skip_text();
+            let key: String = serde_json::from_slice(self.bytes.get(start..self.at)?).ok()?;
+            self.skip_blanks();
+            self.at += 1;
+            self.skip_blanks();
+            if key == name {
+                found = Some(self.at);
+            }
+            self.skip_value();
+        }
+    }
+
+    fn skip_text(&mut self) {
+        self.at += 1;
+        let mut at = At::Text;
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            at = at.after(byte);
+            if at == At::Code {
+                return;
+            }
+        }
+    }
+
+    fn skip_value(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.skip_text();
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' if depth == 0 => return,
+                b'}' | b']' => depth -= 1,
+                b',' if depth == 0 => return,
+                _ => {}
+            }
+            self.at += 1;
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq)]
 enum At {
     Code,

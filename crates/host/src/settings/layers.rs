@@ -17,17 +17,20 @@ pub(crate) struct Layer {
     pub(crate) path: PathBuf,
     pub(crate) scope: Scope,
     pub(crate) keys: Map<String, Value>,
+    /// The text of the file, to find the line of a key in.
+    pub(crate) text: String,
     /// What the file looked like before anything was changed or left out.
     pub(crate) found: SettingsFile,
 }
 
 /// Reads one file. A missing file is an empty layer, a broken one too, with a complaint.
 pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> Layer {
-    let (mut keys, state) = match parse_file(&path) {
+    let mut text = String::new();
+    let (mut keys, state) = match parse_file(&path, &mut text) {
         Ok(Some(keys)) => (keys, FileState::Read),
         Ok(None) => (Map::new(), FileState::Missing),
         Err(message) => {
-            notes.push(Diagnostic::new(&path, format!("{message}; using defaults")));
+            notes.push(Diagnostic::fault(&path, "", format!("{message}; using defaults")));
             (Map::new(), FileState::Broken(message))
         }
     };
@@ -50,18 +53,21 @@ pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> 
         path,
         scope,
         keys,
+        text,
         found,
     };
     layer.migrate();
     layer
 }
 
-fn parse_file(path: &Path) -> Result<Option<Map<String, Value>>, String> {
+/// Parses a file and keeps its text.
+fn parse_file(path: &Path, kept: &mut String) -> Result<Option<Map<String, Value>>, String> {
     let Some(text) =
         read_if_there(path, limits::FILE_BYTES).map_err(|e| format!("could not read settings: {e}"))?
     else {
         return Ok(None);
     };
+    kept.clone_from(&text.text);
     if text.cut {
         return Err(format!(
             "settings are longer than {} KiB",
@@ -83,6 +89,25 @@ impl Layer {
         parts
             .try_fold(first, |value, part| value.get(part))
             .filter(|value| !value.is_null())
+    }
+
+    /// A fault with line and column, as compilers print it. Returns `None` for other complaints and other files.
+    pub(crate) fn locate(&self, note: &Diagnostic) -> Option<String> {
+        let key = note.fault.as_deref().filter(|_| note.path == self.path)?;
+        let place = if key.is_empty() {
+            jsonc::parse(&self.text)
+                .err()
+                .map_or(Some((1, 1)), |error| Some((error.line(), error.column())))
+        } else {
+            jsonc::locate(&self.text, key)
+        };
+        let path = note.path.display();
+        // What is used instead does not matter where it stops the start.
+        let message = note.message.split("; ").next().unwrap_or_default();
+        Some(match place {
+            Some((line, column)) => format!("{path}:{line}:{column}: {message}"),
+            None => format!("{path}: {message}"),
+        })
     }
 
     /// Old names of today's keys, in memory only (pi-core.md 8.1, last paragraph).

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
-use wire::state::{InterruptMode, QueueMode};
+use wire::state::{InterruptMode, PermissionMode, QueueMode, SandboxMode};
 
 use crate::resources::{Changes, Diagnostic, ExtraPath, PackageSpec, Scope};
 use crate::trust::{DecidedBy, Trust};
@@ -142,6 +142,9 @@ pub struct Settings {
     pub decided_by: DecidedBy,
     /// `defaultProjectTrust`, which only the user's own file can set.
     pub default_trust: Option<ProjectTrust>,
+    /// Files and values that protect the user and could not be used, as `FILE:LINE:COLUMN: message`. The settings in force
+    /// are less strict than the user wants them.
+    pub faults: Vec<String>,
     /// The files that were looked at, the user's first.
     pub files: Vec<SettingsFile>,
     /// Both files merged, with every key, also those unknown to us.
@@ -149,7 +152,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads both files. Never fails: what is broken is reported and replaced by its default.
+    /// Reads both files. Broken values are reported and replaced by their defaults; [`Self::faults`] lists those that the
+    /// caller must not pass over.
     #[must_use]
     pub fn load(source: &SettingsSource<'_>) -> (Self, Vec<Diagnostic>) {
         let mut notes = Vec::new();
@@ -182,7 +186,20 @@ impl Settings {
         settings.files = files;
         settings.decided_by = decision.by;
         settings.default_trust = default;
-        (settings, reader.notes)
+        let notes = reader.notes;
+        let located = |note: &Diagnostic| stack.iter().find_map(|layer| layer.locate(note));
+        settings.faults = notes.iter().filter_map(located).collect();
+        (settings, notes)
+    }
+
+    /// Locks the agent down: every tool call is asked about, and tools run in a read-only sandbox without network.
+    pub fn lock_down(&mut self) {
+        self.permissions.user.mode = Some(PermissionMode::Ask);
+        self.sandbox.user_mode = SandboxMode::ReadOnly;
+        // The mode of the project is the least that holds, whatever the command line says.
+        self.sandbox.project_mode = SandboxMode::ReadOnly;
+        self.sandbox.network = false;
+        self.sandbox.project_has_no_network = true;
     }
 
     /// How long a question to the user waits that does not say; none is without end.

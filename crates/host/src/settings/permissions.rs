@@ -58,9 +58,12 @@ pub(super) fn permissions(reader: &mut Reader<'_>) -> PermissionSettings {
 }
 
 fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> PermissionLayer {
-    let mut note = |message: String| notes.push(Diagnostic::new(&layer.path, message));
+    let mut fault = |key: &str, message: String| notes.push(Diagnostic::fault(&layer.path, key, message));
     if layer.get("permissions").is_some_and(|value| !value.is_object()) {
-        note("\"permissions\" should be an object; taken as the mode ask".to_owned());
+        fault(
+            "permissions",
+            "\"permissions\" should be an object; taken as the mode ask".to_owned(),
+        );
         return PermissionLayer {
             mode: Some(PermissionMode::Ask),
             ..PermissionLayer::default()
@@ -68,7 +71,8 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> PermissionLayer {
     }
     let mode = layer.get("permissions.mode").map(|value| {
         value.as_str().and_then(PermissionMode::parse).unwrap_or_else(|| {
-            note("\"permissions.mode\" should be off, auto, ask or read-only; taken as ask".to_owned());
+            let message = "\"permissions.mode\" should be off, auto, ask or read-only; taken as ask";
+            fault("permissions.mode", message.to_owned());
             PermissionMode::Ask
         })
     });
@@ -89,13 +93,14 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> PermissionLayer {
                 "allow" => ("ignored", Vec::new()),
                 _ => ("taken as a rule for all tools", vec!["*".to_owned()]),
             };
-            note(format!("\"{key}\" should be a list of rules; {meaning}"));
+            fault(&key, format!("\"{key}\" should be a list of rules; {meaning}"));
             texts
         })
     };
     let (mut allow, ask, deny) = (rules("allow"), rules("ask"), rules("deny"));
     if layer.scope == Scope::Project && !allow.is_empty() {
-        note("\"permissions.allow\" is left out: a project allows nothing by itself".to_owned());
+        let message = "\"permissions.allow\" is left out: a project allows nothing by itself";
+        notes.push(Diagnostic::new(&layer.path, message));
         allow.clear();
     }
     PermissionLayer {

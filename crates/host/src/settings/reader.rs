@@ -5,6 +5,14 @@ use serde_json::Value;
 use crate::resources::Diagnostic;
 use crate::settings::layers::Layer;
 
+/// Keys that protect the user, besides `permissions`, `sandbox` and `hooks`. A value of the wrong type is a fault.
+const PROTECTIVE: [&str; 4] = [
+    "defaultProjectTrust",
+    "defaultTools",
+    "images.blockImages",
+    "keepKeysInToolEnv",
+];
+
 /// Reads keys from the layers, the strongest first.
 pub(crate) struct Reader<'a> {
     pub(crate) layers: &'a [Layer],
@@ -24,10 +32,12 @@ impl Reader<'_> {
             if let Some(converted) = convert(value) {
                 return Some(converted);
             }
-            self.notes.push(Diagnostic::new(
-                &layer.path,
-                format!("\"{path}\" should be {wanted}; ignored"),
-            ));
+            let message = format!("\"{path}\" should be {wanted}; ignored");
+            self.notes.push(if PROTECTIVE.contains(&path) {
+                Diagnostic::fault(&layer.path, path, message)
+            } else {
+                Diagnostic::new(&layer.path, message)
+            });
         }
         None
     }

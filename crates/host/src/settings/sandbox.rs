@@ -88,9 +88,10 @@ pub(super) fn sandbox(reader: &mut Reader<'_>) -> SandboxSettings {
 }
 
 fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
-    let mut note = |message: String| notes.push(Diagnostic::new(&layer.path, message));
+    let mut fault = |key: &str, message: String| notes.push(Diagnostic::fault(&layer.path, key, message));
     if layer.get("sandbox").is_some_and(|value| !value.is_object()) {
-        note("\"sandbox\" should be an object; taken as the mode read-only".to_owned());
+        let message = "\"sandbox\" should be an object; taken as the mode read-only";
+        fault("sandbox", message.to_owned());
         return Said {
             mode: Some(SandboxMode::ReadOnly),
             ..Said::default()
@@ -98,21 +99,22 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
     }
     let mode = layer.get("sandbox.mode").map(|value| {
         value.as_str().and_then(SandboxMode::parse).unwrap_or_else(|| {
-            note(
-                "\"sandbox.mode\" should be off, workspace-write or read-only; taken as read-only".to_owned(),
-            );
+            let message = "\"sandbox.mode\" should be off, workspace-write or read-only; taken as read-only";
+            fault("sandbox.mode", message.to_owned());
             SandboxMode::ReadOnly
         })
     });
     let flags = FLAGS.map(|name| {
-        let value = layer.get(&format!("sandbox.{name}"))?;
+        let key = format!("sandbox.{name}");
+        let value = layer.get(&key)?;
         value.as_bool().or_else(|| {
-            note(format!("\"sandbox.{name}\" should be true or false; ignored"));
+            fault(&key, format!("\"{key}\" should be true or false; ignored"));
             None
         })
     });
     let mut list = |name: &str| {
-        let value = layer.get(&format!("sandbox.{name}"))?;
+        let key = format!("sandbox.{name}");
+        let value = layer.get(&key)?;
         let items = value.as_array().map(Vec::as_slice);
         let texts = items.and_then(|items| {
             items
@@ -121,9 +123,10 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
                 .collect()
         });
         texts.or_else(|| {
-            note(format!(
-                "\"sandbox.{name}\" should be a list of paths; taken as an empty one"
-            ));
+            fault(
+                &key,
+                format!("\"{key}\" should be a list of paths; taken as an empty one"),
+            );
             Some(Vec::new())
         })
     };
@@ -138,9 +141,8 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> Said {
     if layer.scope == Scope::Project {
         for (name, value) in [("writable", &mut said.writable), ("readable", &mut said.readable)] {
             if value.take().is_some() {
-                note(format!(
-                    "\"sandbox.{name}\" is left out: only the user's own file may say it"
-                ));
+                let message = format!("\"sandbox.{name}\" is left out: only the user's own file may say it");
+                notes.push(Diagnostic::new(&layer.path, message));
             }
         }
     }

@@ -81,6 +81,7 @@ pub(super) fn typed(
         project,
         decided_by: crate::trust::DecidedBy::Nobody,
         default_trust: None,
+        faults: Vec::new(),
         files: Vec::new(),
         raw,
     }

@@ -19,7 +19,7 @@ use wire::Model;
 
 use crate::registry::Secret;
 
-pub(crate) use places::places;
+pub(crate) use places::{places, variables as address_variables};
 pub use probe::prober;
 
 /// Which program serves.

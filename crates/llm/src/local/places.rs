@@ -3,7 +3,7 @@
 use super::{Kind, LocalSources, Place};
 
 /// The variables that name a server's address, best first.
-const fn variables(kind: Kind) -> &'static [&'static str] {
+pub(crate) const fn variables(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Ollama => &["OLLAMA_BASE_URL", "OLLAMA_HOST"],
         Kind::LlamaCpp => &["LLAMA_CPP_BASE_URL"],

@@ -12,9 +12,12 @@ use super::play::Step;
 use crate::request::ModelRequest;
 use crate::text::cut;
 
-/// Every first answer begins with this.
-const WHO: &str = "This is Pinion's built-in offline model. It is not an AI: it answers with fixed words, so that you can \
-                   try the program without a key and without a network.";
+/// The first line of every answer.
+const NOBODY: &str = "No AI was asked: this is the answer of Pinion's built-in offline model.";
+
+/// Every first answer continues with this.
+const WHO: &str = "No AI was asked: this is the answer of Pinion's built-in offline model.\n\nIt is not an AI: it answers with \
+                   fixed words, so that you can try the program without a key and without a network.";
 
 /// Every last answer ends with this.
 const HOW: &str = "To talk to a real model, set the key of a provider (for example ANTHROPIC_API_KEY) or name a model with \
@@ -118,7 +121,7 @@ fn summary(result: &ToolResultMessage) -> String {
         String::new()
     };
     format!(
-        "The tool `{}` came back{failed} with {} line(s):\n\n{}{rest}\n\nThat is all the offline model can do. {HOW}",
+        "{NOBODY}\n\nThe tool `{}` came back{failed} with {} line(s):\n\n{}{rest}\n\nThat is all the offline model can do. {HOW}",
         result.tool_name,
         lines.len(),
         shown.join("\n"),

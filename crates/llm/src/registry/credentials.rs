@@ -32,6 +32,9 @@ pub enum KeySource {
     None,
 }
 
+/// Variables that name a server which also needs a key.
+const SERVER_VARIABLES: [&str; 2] = ["AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_RESOURCE_NAME"];
+
 impl Registry {
     /// An environment variable as this provider sees it: its `env` in `auth.json` comes before the process environment.
     /// Empty counts as unset.
@@ -208,7 +211,8 @@ impl Registry {
             format!("log in with: pinion auth login {provider}, ")
         });
         let help = format!(
-            "To use it, {login}{set}pass --api-key, or store a key in auth.json or models.json in the agent directory."
+            "To use it, {login}{set}store a key with: pinion auth login {provider} --api-key, pass --api-key, or edit auth.json or \
+             models.json in the agent directory."
         );
         RegistryError::NoKey {
             provider: provider.to_owned(),
@@ -285,6 +289,27 @@ impl Registry {
         }
         out.push_str(rest);
         Ok(out)
+    }
+
+    /// Variables of providers that are set although no model can be used, one sentence each.
+    pub(super) fn unusable_variables(&self) -> Vec<String> {
+        let is_set = |name: &&str| (self.sources().env)(name).is_some_and(|value| !value.is_empty());
+        let mut out = Vec::new();
+        for known in self.catalogue().providers() {
+            let id = known.id();
+            for name in known.key_variables().iter().map(String::as_str).filter(is_set) {
+                out.push(format!(
+                    "{name} is set, but no model of the provider {id} can be used. Check with: pinion doctor"
+                ));
+            }
+        }
+        for name in SERVER_VARIABLES.iter().copied().filter(is_set) {
+            out.push(format!(
+                "{name} is set, but its provider has no key. {}",
+                self.no_key("azure-openai-responses")
+            ));
+        }
+        out
     }
 
     /// Variables that a tool's environment must not have: those of all built-in providers and those that `models.json` and

@@ -192,19 +192,47 @@ impl Registry {
                 help,
             });
         }
-        let variable = match place.kind {
-            Some(Kind::Ollama) => "OLLAMA_HOST or ",
-            Some(Kind::LlamaCpp) => "LLAMA_CPP_BASE_URL or ",
-            Some(Kind::LmStudio) => "LMSTUDIO_BASE_URL or ",
-            Some(Kind::Vllm) => "VLLM_BASE_URL or ",
-            None => "",
+        let (start, variable) = match place.kind {
+            Some(Kind::Ollama) => (" with: ollama serve", "OLLAMA_HOST or "),
+            Some(Kind::LlamaCpp) => (" with: llama-server -m MODEL.gguf", "LLAMA_CPP_BASE_URL or "),
+            Some(Kind::LmStudio) => (" with: lms server start", "LMSTUDIO_BASE_URL or "),
+            Some(Kind::Vllm) => (" with: vllm serve MODEL", "VLLM_BASE_URL or "),
+            None => ("", ""),
         };
-        let help = format!("Start it, or say where it is, in {variable}\"localServers\" of settings.json.");
+        let help = format!(
+            "Start it{start}. If it has another address, set {variable}\"localServers\" in settings.json."
+        );
         Some(RegistryError::NoServer {
             server,
             url: place.url,
             help,
         })
+    }
+
+    /// Servers that variables or settings name, one sentence each on why they cannot be used.
+    pub(super) fn unusable_servers(&self) -> Vec<String> {
+        let places = self.local_places().into_iter().filter(|place| place.is_named);
+        let mut out = Vec::new();
+        for place in places {
+            let id = place.id.as_str();
+            self.look_for_local(Some(id));
+            let by = place.kind.and_then(|kind| self.address_variable(kind));
+            let by = by.unwrap_or("localServers in settings.json");
+            out.push(match self.no_server(id) {
+                Some(error) => format!("{by} names a model server: {error}"),
+                // With `--offline` or without `localServers.enabled` it is asked only when it is named.
+                None => format!(
+                    "{by} names a model server that is not searched for. Use it with: --provider {id}"
+                ),
+            });
+        }
+        out
+    }
+
+    /// The variable that names the address of a kind of server, if one is set.
+    fn address_variable(&self, kind: Kind) -> Option<&'static str> {
+        let mut names = crate::local::address_variables(kind).iter().copied();
+        names.find(|name| (self.sources().env)(name).is_some_and(|value| !value.is_empty()))
     }
 
     /// The error for a model that a local server does not have.

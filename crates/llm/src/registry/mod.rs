@@ -33,7 +33,9 @@ mod tests;
 
 pub use auth::{AuthEntry, AuthFile};
 pub use catalogue::{Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider};
-pub use choose::{Cycled, Resolved, Scoped, Start, StartRequest, cycle, resolve, scope, start};
+pub use choose::{
+    Cycled, Resolved, Scoped, Start, StartRequest, cycle, default_problem, resolve, scope, start, unusable,
+};
 pub use credentials::KeySource;
 pub use error::RegistryError;
 pub use models_file::{ModelsFile, ProviderDef};

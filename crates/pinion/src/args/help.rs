@@ -1,109 +1,86 @@
-//! The text of `--help`, made from the table of options.
+//! The texts of `--help`, made from the tables of options and commands.
 
 use std::fmt::Write as _;
 
-use super::flags::{Flag, SECTIONS, Takes};
-
-/// Commands, which stand first: what to type, and one line for people.
-pub(crate) const COMMANDS: [(&str, &str); 12] = [
-    (
-        "doctor [--json]",
-        "Say what was found where: settings, keys, models, sessions",
-    ),
-    (
-        "schema [--ts] [--dialect NAME]",
-        "Print the protocol as JSON Schema (--json) or TypeScript types",
-    ),
-    (
-        "auth login PROVIDER [--open]",
-        "Log in; --api-key stores a key read from stdin instead",
-    ),
-    ("auth logout PROVIDER", "Forget what is stored for a provider"),
-    ("auth status [--json]", "Which providers have a key or login"),
-    (
-        "models update [--from URL|FILE]",
-        "Renew the list of known models, from models.dev or elsewhere",
-    ),
-    (
-        "models status [--json]",
-        "Say which list of known models is in use",
-    ),
-    (
-        "trust [DIR] [--deny|--remove]",
-        "Let a project bring code; --deny forbids it, --remove forgets",
-    ),
-    ("trust --list [--json]", "The decisions that are stored"),
-    (
-        "mcp add NAME -- COMMAND ...",
-        "Configure an MCP server; --url URL for one that is reached by HTTP",
-    ),
-    (
-        "mcp remove|login|logout NAME",
-        "Forget an MCP server; log in at one, or out",
-    ),
-    (
-        "mcp list [--json]",
-        "Connect the MCP servers and say how they are",
-    ),
-];
+use super::Command;
+use super::commands::{self, COMMANDS};
+use super::flags::{Flag, SECTIONS, Takes, find};
 
 /// Columns for an option's names and value.
 const OPTION_WIDTH: usize = 32;
 /// Columns for an example.
 const EXAMPLE_WIDTH: usize = 44;
+/// Columns for the name of a command.
+const COMMAND_WIDTH: usize = 10;
 
 const EXAMPLES: [(&str, &str); 6] = [
-    ("PROGRAM -p \"What does this project do?\"", "answer once"),
-    ("PROGRAM -p @notes.txt \"Summarise this\"", "with a file"),
-    ("git diff | PROGRAM -p \"Review this\"", "with what comes in"),
+    ("PROGRAM -p \"What does this project do?\"", "answer one prompt"),
+    ("PROGRAM -p @notes.txt \"Summarise this\"", "attach a file"),
+    ("git diff | PROGRAM -p \"Review this\"", "read stdin"),
     (
         "PROGRAM -c -p \"And now the tests\"",
-        "go on with the latest session",
+        "resume the most recent session",
     ),
-    ("PROGRAM --mode rpc", "speak JSON lines with a host application"),
     (
-        "PROGRAM --mode web --open",
-        "the same over WebSocket, with a page",
+        "PROGRAM --mode rpc",
+        "serve a host application on stdin and stdout",
     ),
+    ("PROGRAM --mode web --open", "serve the web page and open it"),
 ];
 
 /// The help text for a program of this name.
 pub(crate) fn help(program: &str) -> String {
     let mut out = format!(
         "{program}: a headless coding agent\n\n\
-         Usage: {program} [options] [@file...] [message...]\n       {program} doctor [--json] [options]\n       \
-         {program} schema [--json|--ts] [--dialect NAME]\n       {program} auth login|logout|status\n       \
-         {program} models update|status [options]\n\n\
-         Examples:\n"
+         Usage: {program} [options] [@file...] [message...]\n       {program} COMMAND [options]\n\nExamples:\n"
     );
     for (arguments, purpose) in EXAMPLES {
-        let _ = writeln!(
-            out,
-            "  {:<width$}  {purpose}",
-            arguments.replace("PROGRAM", program),
-            width = EXAMPLE_WIDTH
-        );
+        let arguments = arguments.replace("PROGRAM", program);
+        let _ = writeln!(out, "  {arguments:<EXAMPLE_WIDTH$}  {purpose}");
     }
-    out.push_str("\nCommands:\n");
-    for (what, purpose) in COMMANDS {
-        let _ = writeln!(out, "  {what:<OPTION_WIDTH$}  {purpose}");
+    let _ = writeln!(out, "\nCommands ({program} COMMAND --help describes one):");
+    for info in &COMMANDS {
+        let _ = writeln!(out, "  {:<COMMAND_WIDTH$}  {}", info.name, info.about);
     }
     for (heading, flags) in SECTIONS {
         let _ = writeln!(out, "\n{heading}:");
-        for flag in flags {
-            let _ = writeln!(
-                out,
-                "  {:<width$}  {}",
-                left(flag),
-                flag.help,
-                width = OPTION_WIDTH
-            );
-        }
+        options(&mut out, flags);
     }
     out.push_str(
-        "\nWhat follows -- is a message, whatever it looks like. Options unknown here are kept for extensions.\n",
+        "\nWords after -- are messages, even if they look like options or commands.\n\
+         Loaded extensions can add options. Other unknown options are errors.\n",
     );
     out
+}
+
+/// The help text of one command.
+pub(crate) fn help_of(program: &str, command: Command) -> String {
+    let Some(info) = commands::info(command) else {
+        return help(program);
+    };
+    let mut out = format!("{program} {}: {}\n\nUsage:\n", info.name, info.about);
+    let widest = info.usage.iter().map(|(usage, _)| usage.len()).max().unwrap_or(0);
+    let width = widest + program.len() + 1;
+    for (usage, purpose) in info.usage {
+        let usage = format!("{program} {usage}");
+        let _ = writeln!(out, "  {usage:<width$}  {purpose}");
+    }
+    if !info.flags.is_empty() {
+        out.push_str("\nOptions:\n");
+        options(&mut out, info.flags);
+    }
+    let general: Vec<&Flag> = info.general.iter().filter_map(|name| find(name)).collect();
+    if !general.is_empty() {
+        out.push_str("\nGeneral options that it uses:\n");
+        options(&mut out, general);
+    }
+    out
+}
+
+fn options<'a>(out: &mut String, flags: impl IntoIterator<Item = &'a Flag>) {
+    for flag in flags {
+        let _ = writeln!(out, "  {:<OPTION_WIDTH$}  {}", left(flag), flag.help);
+    }
 }
 
 /// Names and value of an option, the short name first. Aliases are left out.

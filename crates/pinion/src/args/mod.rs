@@ -1,12 +1,15 @@
 //! The command line: a pure function from arguments to [`Args`].
 //!
-//! What lives here: the table of options, the parser, the help text, and the reading of `@file` arguments. What does not:
-//! the environment, the choice of mode, model and session, and everything printed but the text of `--help`.
+//! What lives here: the tables of options and commands, the parser, the help texts, and the reading of `@file` arguments. What
+//! does not: the environment, the choice of mode, model and session, and everything printed but the text of `--help`.
 
+mod commands;
 mod error;
 mod files;
 mod flags;
+mod foreign;
 mod help;
+mod nearest;
 mod parse;
 mod set;
 #[cfg(test)]
@@ -16,10 +19,14 @@ use std::collections::BTreeMap;
 
 use wire::{Dialect, ThinkingLevel};
 
+pub(crate) use commands::{COMMANDS, CommandInfo};
+pub(crate) use error::UsageError;
 pub(crate) use files::read_files;
-pub(crate) use flags::{Flag, SECTIONS, Takes, of_command};
-pub(crate) use help::{COMMANDS, help};
-pub(crate) use parse::parse;
+pub(crate) use flags::{Flag, SECTIONS, Takes};
+pub(crate) use foreign::FOREIGN_TOOLS;
+pub(crate) use help::{help, help_of};
+pub(crate) use nearest::nearest;
+pub(crate) use parse::{parse, unknown_option};
 
 /// Longest `--session-id`: it becomes part of a file name, which may have 255 bytes.
 pub(crate) const SESSION_ID_BYTES: usize = 128;
@@ -38,6 +45,9 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
+    /// The words that `--mode` takes.
+    const WORDS: &str = "text, json, rpc or web";
+
     fn parse(word: &str) -> Option<Self> {
         match word {
             "text" => Some(Self::Text),
@@ -47,60 +57,58 @@ impl Mode {
             _ => None,
         }
     }
+
+    /// True if a host application or a browser connects, which must be told of problems.
+    pub(crate) fn serves_clients(self) -> bool {
+        matches!(self, Self::Rpc | Self::Web)
+    }
 }
 
-/// What the first word can ask for instead of a conversation.
+/// A command: what to do instead of a conversation. Names and texts live in `commands`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// What was found where.
+    /// Report what was found where.
     Doctor,
-    /// The protocol, for programs.
+    /// Print the protocol.
     Schema,
-    /// Logins and stored keys.
+    /// Manage logins and stored keys.
     Auth,
-    /// The list of known models.
+    /// Manage the list of known models.
     Models,
-    /// Stored decisions about projects.
+    /// Manage stored decisions about projects.
     Trust,
-    /// MCP servers.
+    /// Manage MCP servers.
     Mcp,
+    /// Print a completion script.
+    Completions,
+    /// Print a manual page.
+    Man,
+    /// Print help.
+    Help,
 }
 
 impl Command {
-    /// All of them, in the order of the help text.
-    pub(crate) const ALL: [Self; 6] = [
-        Self::Doctor,
-        Self::Schema,
-        Self::Auth,
-        Self::Models,
-        Self::Trust,
-        Self::Mcp,
-    ];
-
     /// The word.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Doctor => "doctor",
-            Self::Schema => "schema",
-            Self::Auth => "auth",
-            Self::Models => "models",
-            Self::Trust => "trust",
-            Self::Mcp => "mcp",
-        }
+        commands::info(self).map_or("help", |info| info.name)
     }
 
-    /// The words that may follow.
+    /// The words that may follow. Empty for `auth` and `mcp`, whose words may be keys and names.
     pub(crate) fn words(self) -> &'static [&'static str] {
         match self {
-            // The words of `auth` are its own business: one may be a key by mistake.
-            Self::Doctor | Self::Schema | Self::Auth | Self::Trust | Self::Mcp => &[],
-            Self::Models => &["update", "status"],
+            Self::Auth | Self::Mcp => &[],
+            other => commands::info(other).map_or(&[], |info| info.words),
         }
     }
+}
 
-    fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|command| command.name() == word)
-    }
+/// An unknown option that was given before extensions were loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Guess {
+    /// The option with its dashes.
+    pub(crate) option: String,
+    /// Number of messages before it, if the next word was taken for its value.
+    pub(crate) took_word_at: Option<usize>,
 }
 
 /// What `trust` is to do, other than to trust.
@@ -136,7 +144,7 @@ pub(crate) struct McpArgs {
 /// A command line, taken apart. What was not given is `None`, empty or false.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Args {
-    /// The command: the first word, if it is one.
+    /// The command: the first message, if it is one.
     pub(crate) command: Option<Command>,
     /// `--json` of `doctor`, `auth`, `models` and `trust`, and of `--list-models`.
     pub(crate) json: bool,
@@ -282,6 +290,8 @@ pub(crate) struct Args {
     pub(crate) provider_session_id: Option<String>,
     /// Long options unknown to us, without dashes; extensions may know them. `None` when they came without a value.
     pub(crate) extension_flags: BTreeMap<String, Option<String>>,
+    /// The same options in order, until a loaded extension is known to declare them.
+    pub(crate) guesses: Vec<Guess>,
     /// `@file` arguments without the `@`, in order.
     pub(crate) files: Vec<String>,
     /// Everything else, in order.

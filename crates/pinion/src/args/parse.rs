@@ -1,30 +1,36 @@
-//! Takes a command line apart. What the options are lives in `flags`; nothing here knows one by name but for the commands,
-//! and for the rules on options that exclude each other.
+//! Takes a command line apart. The options live in `flags`, `foreign` and `commands`; this file knows only `help` by name, and
+//! the rules on options that exclude each other.
 
+use super::commands::{self, COMMANDS};
 use super::error::UsageError;
-use super::flags::{self, Flag, Takes};
-use super::{Args, Command, Mode};
+use super::flags::{self, Flag, SECTIONS, Takes};
+use super::nearest::nearest;
+use super::{Args, Command, Guess, Mode};
 
-/// Takes the arguments apart, without the program's name.
+/// Takes the arguments apart. `program` is the name the program was started under, without directories.
 ///
 /// # Errors
-/// An unknown short option, a missing or wrong value, options that contradict each other, `@file` in RPC mode.
-pub(crate) fn parse(argv: &[String]) -> Result<Args, UsageError> {
-    let mut args = Args::default();
+/// An unknown option that no extension can have, a missing or wrong value, options that contradict each other, a word that is
+/// almost a command, `@file` in RPC mode.
+pub(crate) fn parse(program: &str, argv: &[String]) -> Result<Args, UsageError> {
+    let command_at = command_position(argv);
+    let word = command_at.and_then(|at| argv.get(at));
+    let mut args = Args {
+        command: word
+            .and_then(|word| commands::by_name(word))
+            .map(|info| info.command),
+        ..Args::default()
+    };
     let mut rest = argv;
-    if let Some((first, after)) = argv.split_first()
-        && let Some(command) = Command::parse(first)
-    {
-        args.command = Some(command);
-        rest = after;
-    }
     while let Some((first, after)) = rest.split_first() {
+        let at = argv.len() - rest.len();
         rest = after;
         match first.as_str() {
             "--" => {
                 args.messages.extend(rest.iter().cloned());
                 break;
             }
+            _ if args.command.is_some() && command_at == Some(at) => {}
             file if file.len() > 1 && file.starts_with('@') => {
                 args.files.push(file.trim_start_matches('@').to_owned());
             }
@@ -36,17 +42,103 @@ pub(crate) fn parse(argv: &[String]) -> Result<Args, UsageError> {
         }
     }
     adopt_json(&mut args);
+    if args.help || args.version {
+        return Ok(args);
+    }
+    if args.command == Some(Command::Help) {
+        return describe(args);
+    }
+    if args.command.is_none() && command_at.is_some() && !args.print {
+        check_words(program, &args)?;
+    }
     check(&args)?;
+    check_guesses(&args)?;
     Ok(args)
 }
 
-/// `--json` before `--list-models` means it as much as after it.
+/// Finds the first message, which may be a command: no option, no file, no value of an option. With `--print` all words are
+/// for the model, as are words after `--`.
+fn command_position(argv: &[String]) -> Option<usize> {
+    let mut found = None;
+    let mut rest = argv;
+    while let Some((first, after)) = rest.split_first() {
+        let at = argv.len() - rest.len();
+        rest = after;
+        if first == "--" {
+            break;
+        }
+        if !first.starts_with('-') || first.starts_with("---") {
+            let is_file = first.len() > 1 && first.starts_with('@');
+            found = found.or((!is_file).then_some(at));
+            continue;
+        }
+        let (name, inline) = split_inline(first);
+        if found.is_none() && ["--print", "-p"].contains(&name) {
+            return None;
+        }
+        let flag = flags::find(name).or_else(|| commands::any_flag(name));
+        let takes_next = inline.is_none()
+            && match flag.map(|flag| &flag.takes) {
+                Some(Takes::Value(..)) => true,
+                Some(Takes::Maybe(..)) => rest.first().is_some_and(|next| is_value(next)),
+                Some(Takes::Nothing(_)) | None => false,
+            };
+        if takes_next {
+            rest = rest.get(1..).unwrap_or_default();
+        }
+    }
+    found
+}
+
+/// `help` and `help COMMAND`.
+fn describe(mut args: Args) -> Result<Args, UsageError> {
+    args.help = true;
+    args.command = match args.messages.first() {
+        None => None,
+        Some(word) => match commands::by_name(word) {
+            Some(info) => Some(info.command),
+            None => {
+                let names: Vec<&str> = COMMANDS.iter().map(|info| info.name).collect();
+                return Err(UsageError::NoHelp {
+                    word: word.clone(),
+                    commands: names.join(", "),
+                });
+            }
+        },
+    };
+    Ok(args)
+}
+
+/// Refuses words that mean a command which does not exist.
+fn check_words(program: &str, args: &Args) -> Result<(), UsageError> {
+    let Some(first) = args.messages.first().filter(|_| args.files.is_empty()) else {
+        return Ok(());
+    };
+    if (program == "pi" || args.messages.len() == 1)
+        && let Some((word, instead)) = commands::of_pi(first)
+    {
+        return Err(UsageError::CommandOfPi {
+            program: program.to_owned(),
+            word,
+            instead,
+        });
+    }
+    match commands::meant_by(&args.messages) {
+        Some(meant) => Err(UsageError::AlmostCommand {
+            word: first.clone(),
+            meant,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// `--json` before `--list-models` means the same as after it.
 fn adopt_json(args: &mut Args) {
     if args.list_models.is_some()
         && let Some(swallowed) = args.extension_flags.remove("json")
     {
         args.json = true;
-        args.warnings.retain(|warning| !warning.contains(" --json "));
+        args.guesses.retain(|guess| guess.option != "--json");
         // A word that followed was taken for its value.
         if let Some(None) = args.list_models {
             args.list_models = Some(swallowed);
@@ -54,15 +146,21 @@ fn adopt_json(args: &mut Args) {
     }
 }
 
-/// Handles one option; returns what is left of the arguments.
-fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<&'a [String], UsageError> {
-    let (name, inline) = match option.split_once('=') {
+/// Name and value of `--name=value`.
+fn split_inline(option: &str) -> (&str, Option<String>) {
+    match option.split_once('=') {
         Some((name, value)) if option.starts_with("--") => (name, Some(value.to_owned())),
         _ => (option, None),
-    };
+    }
+}
+
+/// Handles one option; returns what is left of the arguments.
+fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<&'a [String], UsageError> {
+    let (name, inline) = split_inline(option);
     let own = match args.command {
-        Some(command) => flags::find_of_command(command, name),
-        None if args.list_models.is_some() => flags::find_of_list(name),
+        Some(command) => commands::own_flag(command, name),
+        // `--list-models` has the same switch as `doctor`.
+        None if args.list_models.is_some() => commands::own_flag(Command::Doctor, name),
         None => None,
     };
     let Some(flag) = own.or_else(|| flags::find(name)) else {
@@ -107,24 +205,76 @@ fn apply<'a>(
     }
 }
 
-/// Long options nobody knows may belong to an extension; short ones are mistakes.
+/// Keeps a long option that an extension may declare. Short ones and those of commands are mistakes.
 fn keep_unknown<'a>(
     args: &mut Args,
     name: &str,
     inline: Option<String>,
     rest: &'a [String],
 ) -> Result<&'a [String], UsageError> {
-    let Some(key) = name.strip_prefix("--") else {
-        return Err(UsageError::UnknownOption(name.to_owned()));
+    let Some(key) = name.strip_prefix("--").filter(|_| args.command.is_none()) else {
+        return Err(unknown_option(args.command, name, &[], false));
     };
     let next = rest
         .split_first()
         .filter(|(next, _)| inline.is_none() && is_value(next));
+    args.guesses.push(Guess {
+        option: name.to_owned(),
+        took_word_at: next.map(|_| args.messages.len()),
+    });
     let value = inline.or_else(|| next.map(|(value, _)| value.clone()));
-    args.warnings
-        .push(format!("Unknown option {name} is kept for extensions"));
     args.extension_flags.insert(key.to_owned(), value);
     Ok(next.map_or(rest, |(_, rest)| rest))
+}
+
+/// The error for an option that does not exist. `declared` are the options of loaded extensions, with dashes.
+pub(crate) fn unknown_option(
+    command: Option<Command>,
+    option: &str,
+    declared: &[String],
+    has_extensions: bool,
+) -> UsageError {
+    let general = SECTIONS.iter().flat_map(|(_, flags)| flags.iter());
+    let own = command
+        .and_then(commands::info)
+        .map_or(&[][..], |info| info.flags);
+    let names = own
+        .iter()
+        .chain(general)
+        .flat_map(|flag| flag.names.iter().copied());
+    // A short name is close to every other short name.
+    let long = names.filter(|name| name.starts_with("--"));
+    let declared = declared.iter().map(String::as_str);
+    let bare = |name: &'static str| name.trim_start_matches('-');
+    let known: Vec<&str> = long.map(bare).collect();
+    let declared: Vec<&str> = declared.map(|name| name.trim_start_matches('-')).collect();
+    let typed = option.trim_start_matches('-');
+    let nearest = nearest(typed, known.iter().copied().chain(declared.iter().copied()));
+    let help = match command {
+        Some(command) => format!("Options: pinion {} --help", command.name()),
+        None if has_extensions => {
+            "No loaded extension declares it. Options: pinion --help; loaded extensions: pinion doctor"
+                .to_owned()
+        }
+        None => "Options: pinion --help".to_owned(),
+    };
+    UsageError::UnknownOption {
+        option: option.to_owned(),
+        nearest: nearest.map(|name| format!("--{name}")),
+        help: help.into(),
+    }
+}
+
+/// Options that nothing can declare are errors before anything is loaded.
+fn check_guesses(args: &Args) -> Result<(), UsageError> {
+    let named = [&args.extensions, &args.hooks, &args.custom_tools];
+    let can_load = !args.no_extensions || named.iter().any(|paths| !paths.is_empty());
+    match args.guesses.first() {
+        Some(guess) if !can_load || args.export.is_some() => {
+            Err(unknown_option(None, &guess.option, &[], false))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// True for what can only be a value or a message.
@@ -172,7 +322,7 @@ fn check(args: &Args) -> Result<(), UsageError> {
             word: word.clone(),
         });
     }
-    if args.mode == Some(Mode::Rpc) && !args.files.is_empty() && !args.help && !args.version {
+    if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         return Err(UsageError::FilesInRpc);
     }
     Ok(())

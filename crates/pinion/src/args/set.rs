@@ -1,5 +1,6 @@
-//! What the options with a value do to [`Args`], where it is more than keeping the value. The table that names them is
-//! `flags`.
+//! Setters of options that check or convert their value. An unusable value is an error, except for an unknown thinking
+//! level: newer clients of pi know more levels, and the level protects nothing. The tables that name the options are `flags`,
+//! `commands` and `foreign`.
 
 use wire::state::{PermissionMode, SandboxMode};
 use wire::{Dialect, ThinkingLevel};
@@ -7,19 +8,18 @@ use wire::{Dialect, ThinkingLevel};
 use super::error::UsageError;
 use super::{Args, Mode, SESSION_ID_BYTES};
 
-/// An unknown mode is no reason to stop (pi-core.md 7.1), but worth a word.
 pub(super) fn set_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
-    match Mode::parse(&value) {
-        Some(mode) => {
-            if value == "rpc-ui" {
-                args.vendor = Some(Dialect::OmpNow);
-            }
-            args.mode = Some(mode);
-        }
-        None => args.warnings.push(format!(
-            "Unknown mode \"{value}\" is ignored. Modes: text, json, rpc, web"
-        )),
+    let Some(mode) = Mode::parse(&value) else {
+        return Err(UsageError::InvalidValue {
+            flag: "--mode",
+            value,
+            wanted: format!("use {}", Mode::WORDS).into(),
+        });
+    };
+    if value == "rpc-ui" {
+        args.vendor = Some(Dialect::OmpNow);
     }
+    args.mode = Some(mode);
     Ok(())
 }
 
@@ -42,7 +42,7 @@ fn dialect(flag: &'static str, value: String) -> Result<Dialect, UsageError> {
     Dialect::parse(&value).ok_or_else(|| UsageError::InvalidValue {
         flag,
         value,
-        wanted: format!("one of {}", Dialect::names()).into(),
+        wanted: format!("use one of {}", Dialect::names()).into(),
     })
 }
 
@@ -56,26 +56,24 @@ pub(super) fn set_no_rules(args: &mut Args) {
     set_vendor(args);
 }
 
-/// Whoever wants calls limited does not get them unlimited for a slip of the pen.
 pub(super) fn set_permission_mode(args: &mut Args, value: String) -> Result<(), UsageError> {
     let Some(mode) = PermissionMode::parse(&value) else {
         return Err(UsageError::InvalidValue {
             flag: "--permission-mode",
             value,
-            wanted: "off, auto, ask or read-only".into(),
+            wanted: "use off, auto, ask or read-only".into(),
         });
     };
     args.permission_mode = Some(mode);
     Ok(())
 }
 
-/// As [`set_permission_mode`].
 pub(super) fn set_sandbox(args: &mut Args, value: String) -> Result<(), UsageError> {
     let Some(mode) = SandboxMode::parse(&value) else {
         return Err(UsageError::InvalidValue {
             flag: "--sandbox",
             value,
-            wanted: "off, workspace-write or read-only".into(),
+            wanted: "use off, workspace-write or read-only".into(),
         });
     };
     args.sandbox = Some(mode);
@@ -128,7 +126,7 @@ pub(super) fn set_session_id(args: &mut Args, value: String) -> Result<(), Usage
     let first = ends.next();
     let last = ends.next_back().or(first);
     if !(value.chars().all(inside) && end(first) && end(last) && value.len() <= SESSION_ID_BYTES) {
-        let wanted = "at most 128 letters, digits, '.', '_' and '-', with a letter or digit at both ends";
+        let wanted = "use at most 128 letters, digits, '.', '_' and '-', with a letter or digit at both ends";
         return Err(UsageError::InvalidValue {
             flag: "--session-id",
             value,
@@ -139,14 +137,15 @@ pub(super) fn set_session_id(args: &mut Args, value: String) -> Result<(), Usage
     Ok(())
 }
 
-/// What is no port is ignored (web.md 1), but worth a word.
 pub(super) fn set_port(args: &mut Args, value: String) -> Result<(), UsageError> {
-    match value.parse() {
-        Ok(port) => args.port = Some(port),
-        Err(_) => args
-            .warnings
-            .push(format!("\"{value}\" is no port and is ignored")),
-    }
+    let Ok(port) = value.parse() else {
+        return Err(UsageError::InvalidValue {
+            flag: "--port",
+            value,
+            wanted: "use a number from 0 to 65535; 0 selects a free port".into(),
+        });
+    };
+    args.port = Some(port);
     Ok(())
 }
 
@@ -159,7 +158,7 @@ pub(super) fn set_max_open_sessions(args: &mut Args, value: String) -> Result<()
         _ => Err(UsageError::InvalidValue {
             flag: "--max-open-sessions",
             value,
-            wanted: "a whole number above 0".into(),
+            wanted: "use a whole number above 0".into(),
         }),
     }
 }
@@ -173,7 +172,7 @@ pub(super) fn set_replay_speed(args: &mut Args, value: String) -> Result<(), Usa
         _ => Err(UsageError::InvalidValue {
             flag: "--replay-speed",
             value,
-            wanted: "a number above 0".into(),
+            wanted: "use a number above 0".into(),
         }),
     }
 }

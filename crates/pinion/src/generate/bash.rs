@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table::{self, Value};
-use crate::args::{Command, Flag, of_command};
+use crate::args::{COMMANDS, Flag};
 
 const HEAD: &str = r#"# bash completion for pinion. Made by `pinion completions bash`.
 _pinion() {
@@ -35,7 +35,7 @@ complete -F _pinion pinion
 
 /// Returns the script.
 pub(super) fn script() -> String {
-    let commands = Command::ALL.map(Command::name);
+    let commands = COMMANDS.each_ref().map(|command| command.name);
     let mut out = HEAD.to_owned();
     let _ = writeln!(
         out,
@@ -44,18 +44,18 @@ pub(super) fn script() -> String {
         commands.join("|")
     );
     out.push_str("    case $command:$prev in\n");
-    for command in Command::ALL {
-        values(&mut out, command.name(), of_command(command));
+    for command in &COMMANDS {
+        values(&mut out, command.name, command.flags);
     }
     values(&mut out, "*", table::main_flags());
     out.push_str("    esac\n    case $command in\n");
-    for command in Command::ALL {
-        let flags = names(of_command(command)).join(" ");
-        let words = table::words(command).join(" ");
+    for command in &COMMANDS {
+        let flags = names(command.flags).join(" ");
+        let words = command.words.join(" ");
         let _ = writeln!(
             out,
             "        {})\n            options=\"{flags}\"\n            [ \"$COMP_CWORD\" -eq 2 ] && words=\"{words}\"\n            ;;",
-            command.name()
+            command.name
         );
     }
     let _ = writeln!(

@@ -3,34 +3,34 @@
 use std::fmt::Write as _;
 
 use super::table::{self, Value};
-use crate::args::{Command, Flag, of_command};
+use crate::args::{COMMANDS, Flag};
 
 /// Returns the script.
 pub(super) fn script() -> String {
-    let commands = Command::ALL.map(Command::name).join(" ");
+    let commands = COMMANDS.each_ref().map(|command| command.name).join(" ");
     let mut out = format!(
         "# fish completion for pinion. Made by `pinion completions fish`.\n\nfunction __pinion_command\n    \
          set -l words (commandline -opc)\n    if test (count $words) -ge 2; and contains -- $words[2] {commands}\n        \
          echo $words[2]\n    end\nend\n\nfunction __pinion_is\n    test (__pinion_command) = \"$argv[1]\" 2>/dev/null\nend\n\n\
          function __pinion_words\n    test (count (commandline -opc)) -eq $argv[1]\nend\n\n"
     );
-    for command in Command::ALL {
+    for command in &COMMANDS {
         let _ = writeln!(
             out,
             "complete -c pinion -n '__pinion_words 1' -a {} -d {}",
-            command.name(),
-            quote(table::purpose(command))
+            command.name,
+            quote(command.about)
         );
     }
-    for command in Command::ALL {
-        let name = command.name();
-        for word in table::words(command) {
+    for command in &COMMANDS {
+        let name = command.name;
+        for word in command.words {
             let _ = writeln!(
                 out,
                 "complete -c pinion -n '__pinion_is {name}; and __pinion_words 2' -a {word}"
             );
         }
-        for flag in of_command(command) {
+        for flag in command.flags {
             let _ = writeln!(out, "{}", line(&format!("__pinion_is {name}"), flag));
         }
     }

@@ -3,19 +3,20 @@
 use std::fmt::Write as _;
 
 use super::table;
-use crate::args::{Command, Flag, SECTIONS, of_command};
+use crate::args::{COMMANDS, CommandInfo, Flag, SECTIONS};
 
 const DESCRIPTION: &str = "Pinion is a coding agent without a terminal interface of its own. It sends messages to a language model, runs the tools \
 that the model calls in the working directory, and writes the conversation to a session file. With a message, Pinion answers \
 once and exits. With --mode rpc, an application writes JSON commands to stdin, one on each line, and reads responses and events \
 from stdout. With --mode web, browsers and other clients connect over WebSocket or HTTP.";
 
-const STATUS: [(&str, &str); 4] = [
+const STATUS: [(&str, &str); 5] = [
     ("0", "Success."),
     (
         "1",
-        "The model's last answer failed or was aborted, or the command line or the configuration has an error.",
+        "The model's last answer failed or was aborted, or the configuration has an error.",
     ),
+    ("2", "The command line has an error."),
     ("130", "SIGINT ended the run."),
     ("143", "SIGTERM ended the run."),
 ];
@@ -56,8 +57,8 @@ pub(super) fn main_page(version: &str) -> String {
          .B pinion\n.I command\n.RI [ options ]\n.SH DESCRIPTION\n{}\n.SH COMMANDS",
         escape(DESCRIPTION)
     );
-    for command in Command::ALL {
-        for (what, purpose) in table::lines(command) {
+    for command in &COMMANDS {
+        for (what, purpose) in command.usage {
             let _ = writeln!(out, ".TP\n.B {}\n{}.", escape(what), escape(purpose));
         }
     }
@@ -69,38 +70,39 @@ pub(super) fn main_page(version: &str) -> String {
         }
     }
     out.push_str(
-        ".PP\nWords after \\fB\\-\\-\\fR are messages. Pinion passes options that it does not know to extensions.\n",
+        ".PP\nWords after \\fB\\-\\-\\fR are messages. Loaded extensions can add options; other unknown options are errors.\n",
     );
     list(&mut out, "EXIT STATUS", &STATUS);
     list(&mut out, "ENVIRONMENT", &VARIABLES);
     list(&mut out, "FILES", &FILES);
-    let pages: Vec<String> = Command::ALL
+    let pages: Vec<String> = COMMANDS
         .iter()
-        .map(|command| format!(".BR pinion\\-{} (1)", command.name()))
+        .map(|command| format!(".BR pinion\\-{} (1)", command.name))
         .collect();
     let _ = writeln!(out, ".SH SEE ALSO\n{}", pages.join(",\n"));
     out
 }
 
 /// Returns the page of one command.
-pub(super) fn command_page(command: Command, version: &str) -> String {
-    let name = command.name();
+pub(super) fn command_page(command: &CommandInfo, version: &str) -> String {
+    let name = command.name;
     let mut out = head(&format!("pinion-{name}"), version);
     let _ = writeln!(
         out,
         ".SH NAME\npinion\\-{name} \\- {}\n.SH SYNOPSIS",
-        escape(&lowercase(table::purpose(command)))
+        escape(&lowercase(command.about))
     );
-    let lines: Vec<_> = table::lines(command).collect();
-    for (what, _) in &lines {
+    for (what, _) in command.usage {
         let _ = writeln!(out, ".B pinion {}\n.br", escape(what));
     }
     out.push_str(".SH DESCRIPTION\n");
-    for (what, purpose) in &lines {
+    for (what, purpose) in command.usage {
         let _ = writeln!(out, ".TP\n.B {}\n{}.", escape(what), escape(purpose));
     }
-    out.push_str(".SH OPTIONS\n");
-    for flag in of_command(command) {
+    if !command.flags.is_empty() {
+        out.push_str(".SH OPTIONS\n");
+    }
+    for flag in command.flags {
         option(&mut out, flag);
     }
     out.push_str(".PP\nThe options of\n.BR pinion (1)\nare accepted, too.\n.SH SEE ALSO\n.BR pinion (1)\n");

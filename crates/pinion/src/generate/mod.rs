@@ -1,6 +1,5 @@
-//! `pinion completions SHELL` and `pinion man [COMMAND]`: files for packages, made from the table of options, so that they
-//! cannot lag behind it. `xtask package` runs both commands. The parser of the command line does not know them; they
-//! take no options.
+//! `pinion completions SHELL` and `pinion man [COMMAND]`: files for packages, made from the tables of options and commands, so
+//! that they cannot differ from them. `xtask package` runs both commands.
 
 mod bash;
 mod fish;
@@ -12,28 +11,28 @@ mod zsh;
 
 use anyhow::bail;
 
-use crate::args::Command;
+use crate::args::{Args, COMMANDS, Command};
 
 /// Returns the text of `completions` or `man`, or none for any other command line.
 ///
 /// # Errors
-/// An unknown shell or command.
-pub(crate) fn text(words: &[String], version: &str) -> anyhow::Result<Option<String>> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    Ok(Some(match words.as_slice() {
-        ["completions", "bash"] => bash::script(),
-        ["completions", "zsh"] => zsh::script(),
-        ["completions", "fish"] => fish::script(),
-        ["completions", ..] => bail!("completions takes one word: bash, zsh or fish"),
-        ["man"] => man::main_page(version),
-        ["man", name] => {
-            let Some(command) = Command::ALL.into_iter().find(|command| command.name() == *name) else {
-                let names = Command::ALL.map(Command::name).join(", ");
+/// A missing or unknown shell or command.
+pub(crate) fn text(args: &Args, version: &str) -> anyhow::Result<Option<String>> {
+    let word = args.messages.first().map(String::as_str);
+    Ok(Some(match (args.command, word) {
+        (Some(Command::Completions), Some("bash")) => bash::script(),
+        (Some(Command::Completions), Some("zsh")) => zsh::script(),
+        (Some(Command::Completions), Some("fish")) => fish::script(),
+        (Some(Command::Completions), _) => bail!("completions takes one word: bash, zsh or fish"),
+        (Some(Command::Man), None) => man::main_page(version),
+        (Some(Command::Man), Some(name)) => {
+            let Some(info) = COMMANDS.iter().find(|info| info.name == name) else {
+                let names = COMMANDS.each_ref().map(|info| info.name).join(", ");
                 bail!(
                     "There is no manual page for \"{name}\". Pages: {names}; without a word, the page of pinion"
                 );
             };
-            man::command_page(command, version)
+            man::command_page(info, version)
         }
         _ => return Ok(None),
     }))

@@ -1,8 +1,8 @@
-//! What the generators read from the table of options: names, values, and the words that may follow a command.
+//! What the generators read from the table of options: names and values.
 
 use wire::Dialect;
 
-use crate::args::{COMMANDS, Command, Flag, SECTIONS, Takes};
+use crate::args::{Flag, SECTIONS, Takes};
 
 /// What may follow an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,32 +59,4 @@ pub(super) fn is_optional(flag: &Flag) -> bool {
 /// Returns all options that are not a command's own.
 pub(super) fn main_flags() -> impl Iterator<Item = &'static Flag> {
     SECTIONS.iter().flat_map(|(_, flags)| flags.iter())
-}
-
-/// Returns the lines of the help text about a command: what to type, and what it does.
-pub(super) fn lines(command: Command) -> impl Iterator<Item = (&'static str, &'static str)> {
-    COMMANDS
-        .into_iter()
-        .filter(move |(what, _)| what.split(' ').next() == Some(command.name()))
-}
-
-/// Returns the words that may follow a command, read from its lines: `mcp remove|login NAME` has two.
-pub(super) fn words(command: Command) -> Vec<&'static str> {
-    let mut found = Vec::new();
-    for (line, _) in lines(command) {
-        let second = line.split(' ').nth(1).unwrap_or_default();
-        let is_word =
-            |word: &&str| !word.is_empty() && word.chars().all(|letter| letter.is_ascii_lowercase());
-        for word in second.split('|').filter(is_word) {
-            if !found.contains(&word) {
-                found.push(word);
-            }
-        }
-    }
-    found
-}
-
-/// Returns what a command does, in the words of its first line.
-pub(super) fn purpose(command: Command) -> &'static str {
-    lines(command).next().map_or("", |(_, purpose)| purpose)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::table::{self, Value};
-use crate::args::{Command, Flag, of_command};
+use crate::args::{COMMANDS, Flag};
 
 /// Returns the script.
 pub(super) fn script() -> String {
@@ -12,21 +12,21 @@ pub(super) fn script() -> String {
          if [[ $PREFIX == @* ]]; then\n        compset -P '@'\n    fi\n    _files\n}\n\n_pinion_first() {\n    \
          local -a commands\n    commands=(\n",
     );
-    for command in Command::ALL {
-        let purpose = quote(&table::purpose(command).replace(':', "\\:"));
-        let _ = writeln!(out, "        '{}:{purpose}'", command.name());
+    for command in &COMMANDS {
+        let purpose = quote(&command.about.replace(':', "\\:"));
+        let _ = writeln!(out, "        '{}:{purpose}'", command.name);
     }
     out.push_str("    )\n    _describe -t commands command commands\n    _pinion_message\n}\n\n_pinion() {\n    if (( CURRENT > 2 )); then\n        case $words[2] in\n");
-    for command in Command::ALL {
+    for command in &COMMANDS {
         let _ = writeln!(
             out,
             "            {})\n                shift words\n                (( CURRENT-- ))\n                _arguments \\",
-            command.name()
+            command.name
         );
-        for flag in of_command(command) {
+        for flag in command.flags {
             let _ = writeln!(out, "                    {} \\", spec(flag));
         }
-        let words = table::words(command);
+        let words = command.words;
         if !words.is_empty() {
             let _ = writeln!(out, "                    '1:action:({})' \\", words.join(" "));
         }

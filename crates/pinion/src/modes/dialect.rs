@@ -47,7 +47,7 @@ mod tests {
 
     fn chosen(flags: &[&str], variable: Option<&str>, program: &str) -> Dialect {
         let words: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        let args = crate::args::parse(&words).unwrap();
+        let args = crate::args::parse("pinion", &words).unwrap();
         choose(&args, variable, Some(OsStr::new(program))).0
     }
 

@@ -6,6 +6,7 @@ mod browse;
 pub(crate) mod dialect;
 mod doctor;
 mod export;
+mod key_advice;
 mod list;
 mod mcp;
 mod models;
@@ -15,7 +16,9 @@ mod rpc;
 mod schema;
 mod text;
 mod trust;
+mod unusable;
 mod web;
+mod welcome;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,11 +31,13 @@ use tokio::sync::mpsc::Receiver;
 
 use crate::args::{Args, Command, Mode};
 use crate::environment::{Environment, complain, stdin_is_terminal};
+use crate::preflight;
 use crate::sessions;
 use crate::setup::{Setup, build};
+pub(crate) use welcome::welcome;
 
 /// Does what the command line asks for.
-pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     match args.command {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),
@@ -40,7 +45,8 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
         Some(Command::Models) => return models::run(&args, env),
         Some(Command::Trust) => return trust::run(&args, env),
         Some(Command::Mcp) => return mcp::run(&args, env),
-        None => {}
+        // The parser turns `help` into `--help`; the others need neither settings nor sessions and ran before.
+        Some(Command::Help | Command::Completions | Command::Man) | None => {}
     }
     if args.mode == Some(Mode::Rpc) && !args.files.is_empty() {
         bail!("@file arguments are not supported in RPC mode");
@@ -59,11 +65,15 @@ pub(crate) fn run(args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
     for warning in &setup.warnings {
         complain(&format!("Warning: {warning}"));
     }
-    if let Some(search) = &args.list_models {
-        let (registry, problems) = runtime()?.block_on(host::extensions::with_extension_models(&setup.agent));
+    if args.list_models.is_some() {
+        let (registry, problems) = runtime()?.block_on(async {
+            preflight::check(&mut args, &setup.agent).await?;
+            anyhow::Ok(host::extensions::with_extension_models(&setup.agent).await)
+        })?;
         for problem in &problems {
             complain(&format!("Warning: {problem}"));
         }
+        let search = args.list_models.flatten();
         return list::run(&registry, search.as_deref(), args.json);
     }
     let Some(stdout) = stdout else {
@@ -81,12 +91,17 @@ fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_io().enable_time().build()
 }
 
-/// Opens the session that the command line means. To be called inside a runtime.
-fn open(
+/// Checks the command line against the extensions and opens the session that it means. Nothing is open and no process of an
+/// extension is left when it fails.
+async fn open(
     args: &mut Args,
     env: &Environment,
     setup: &Setup,
 ) -> anyhow::Result<(Session, Outbox, Receiver<Outgoing>)> {
+    if let Err(error) = preflight::check(args, &setup.agent).await {
+        setup.agent.reaper.shutdown().await;
+        return Err(error.into());
+    }
     let (outbox, outgoing) = host::outbox(host::limits::OUTBOX);
     let dir = setup.agent.session_dir(&env.cwd);
     let opening = sessions::opening(args, env, dir.as_ref(), setup.own_session_dir)?;
@@ -97,10 +112,17 @@ fn open(
     if let Some(name) = &args.name {
         session.set_name(name)?;
     }
-    if session.model().provider == "offline" && args.model.is_none() {
+    if !args.mode.is_some_and(Mode::serves_clients)
+        && let Err(error) = unusable::check(args, setup, &session).await
+    {
+        setup.agent.reaper.shutdown().await;
+        return Err(error);
+    }
+    if session.model().provider == unusable::OFFLINE && args.model.is_none() {
         complain(
-            "No model is configured: the built-in offline model answers. It is not an AI. Set a provider's API key \
-             (for example ANTHROPIC_API_KEY), start a model server of your own (such as Ollama), or add models to models.json.",
+            "No model is configured: the built-in offline model answers. It is not an AI. Log in with pinion auth login \
+             PROVIDER, set the API key of a provider (for example ANTHROPIC_API_KEY), or start a local model server (for \
+             example ollama serve).",
         );
     }
     Ok((session, outbox, outgoing))

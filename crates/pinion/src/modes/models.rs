@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use host::trust::Trust;
@@ -17,12 +18,16 @@ use serde_json::{Value, json};
 
 use crate::args::Args;
 use crate::environment::{Environment, complain, say};
+use crate::progress::Progress;
 use crate::setup;
 
 use super::runtime;
 
 /// Where lists come from unless somebody says otherwise.
 const SOURCE: &str = "https://models.dev/api.json";
+
+/// How long a download may take before the terminal shows that it is running.
+const SHOW_AFTER: Duration = Duration::from_secs(1);
 
 /// Most files of a directory of lists.
 const MAX_FILES: usize = 500;
@@ -70,7 +75,9 @@ fn make(args: &Args, env: &Environment, from: &str) -> anyhow::Result<Built> {
         let trust = Trust::new(&env.agent_dir, args.approve);
         let (settings, _) = setup::load_settings(args, env, &trust);
         let config = setup::client_config(args, env, &settings);
+        let progress = Progress::after(SHOW_AFTER, format!("Downloading {}", shown(from)));
         let fetched = runtime()?.block_on(llm::fetch(config, from));
+        drop(progress);
         vec![parse(&fetched.map_err(anyhow::Error::msg)?)?]
     } else {
         read(&env.path(from))?

@@ -17,9 +17,13 @@ use crate::exit;
 use crate::setup::Setup;
 use crate::signals::Signals;
 
+use super::key_advice::key_advice;
 use super::prompts::{Prompt, collect};
 use super::text::Printer;
 use super::{open, runtime};
+
+/// Says what to do about a provider's error, if there is something to say.
+type Advise<'a> = dyn Fn(&str, &str) -> Option<String> + 'a;
 
 /// Runs it to its end. The exit code is 1 when the last answer failed, was aborted or, in text mode, hit the output limit.
 pub(crate) fn run(
@@ -32,17 +36,22 @@ pub(crate) fn run(
     // Extensions may open sessions beside it.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
-        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
         outbox.render_nothing();
         drop(outbox);
         let prompts = collect(&args, env)?;
         if prompts.is_empty() {
-            bail!("Nothing to say. Give a prompt (pinion -p \"...\"), or use --mode rpc. See --help.");
+            bail!(
+                "No prompt was given. Answer one: pinion -p \"...\"; open the web page: pinion --mode web --open; serve a host \
+                 application: pinion --mode rpc. All options: pinion --help"
+            );
         }
+        let advise =
+            |provider: &str, error: &str| key_advice(&setup.agent.registry, env, provider, error);
         let mut signals = Signals::listen()?;
         let (slot, mailbox) = host::mailbox();
         let code = tokio::select! {
-            code = play(&args, session, mailbox, slot, outgoing, prompts, stdout) => code?,
+            code = play(&args, session, mailbox, slot, outgoing, prompts, stdout, &advise) => code?,
             code = signals.next() => code,
         };
         tracing::debug!("processes of tools are ended");
@@ -61,11 +70,12 @@ async fn play(
     mut outgoing: Receiver<Outgoing>,
     prompts: Vec<Prompt>,
     stdout: File,
+    advise: &Advise<'_>,
 ) -> anyhow::Result<u8> {
     let mut screen = if args.mode == Some(Mode::Json) {
         Screen::json(&session, stdout)?
     } else {
-        Screen::Text(Box::new(Printer::new(stdout)))
+        Screen::Text(Box::new(Printer::new(stdout, &session.model().name)))
     };
     let running = session.run(mailbox);
     tokio::pin!(running);
@@ -73,7 +83,7 @@ async fn play(
         let talking = async {
             let mut code = exit::SUCCESS;
             for prompt in prompts {
-                code = talk(&slot, &mut outgoing, prompt, &mut screen).await?;
+                code = talk(&slot, &mut outgoing, prompt, &mut screen, advise).await?;
             }
             screen.close().await?;
             anyhow::Ok(code)
@@ -106,6 +116,7 @@ async fn talk(
     outgoing: &mut Receiver<Outgoing>,
     prompt: Prompt,
     screen: &mut Screen,
+    advise: &Advise<'_>,
 ) -> anyhow::Result<u8> {
     let params = PromptParams {
         message: prompt.text,
@@ -124,6 +135,7 @@ async fn talk(
     .await;
     let mut last = StopReason::Stop;
     let mut error = None;
+    let mut advice = None;
     while let Some(item) = outgoing.recv().await {
         let event = match item {
             Outgoing::Event(event) => event,
@@ -145,6 +157,7 @@ async fn talk(
         {
             last = answer.stop_reason;
             error.clone_from(&answer.error_message);
+            advice = error.as_deref().and_then(|error| advise(&answer.provider, error));
         }
         let settled = matches!(event.as_ref(), Event::AgentSettled { .. });
         screen.show(event).await?;
@@ -155,6 +168,9 @@ async fn talk(
     Ok(match last {
         StopReason::Error | StopReason::Aborted => {
             complain(error.as_deref().unwrap_or("The model failed"));
+            if let Some(advice) = advice {
+                complain(&advice);
+            }
             exit::FAILURE
         }
         StopReason::Length => {

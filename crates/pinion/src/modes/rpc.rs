@@ -27,7 +27,7 @@ pub(crate) fn run(
     // One thread carries all sessions.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
-        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
         let (dialect, warning) = dialect::of(&args, env);
         if let Some(warning) = warning {
             complain(&format!("Warning: {warning}"));

@@ -1,41 +1,46 @@
-//! An answer as text: on a terminal it streams, with a line per tool and a sign of life while nothing comes; into a pipe
-//! goes the text of the last answer and nothing else.
+//! An answer as text: on a terminal it streams, with a line per tool; into a pipe goes the text of the last answer and nothing
+//! else. While nothing comes, stderr shows what the program waits for.
 
 use std::fs::File;
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 use wire::content::AssistantBlock;
 use wire::{AssistantMessage, Event, StreamEvent};
 
 use crate::environment::complain;
+use crate::progress::Progress;
 
-/// Shown while waiting for the model; erased when something comes.
-const WAITING: &str = "\r\u{1b}[2m… waiting for the model\u{1b}[0m";
-const ERASE: &str = "\r\u{1b}[2K";
+/// How long a model or a tool may take before the terminal shows what the program waits for.
+const SHOW_AFTER: Duration = Duration::from_secs(2);
 
 /// Prints an answer.
 pub(crate) struct Printer {
     out: File,
     is_terminal: bool,
-    /// The terminal's line is the sign of life.
-    waiting: bool,
+    /// Name of the model.
+    model: String,
+    /// What the program waits for; erased before anything else is written.
+    waiting: Option<Progress>,
     at_line_start: bool,
     last: Option<AssistantMessage>,
 }
 
 impl Printer {
-    pub(crate) fn new(out: File) -> Self {
+    pub(crate) fn new(out: File, model: &str) -> Self {
         let is_terminal = out.is_terminal();
         Self {
             out,
             is_terminal,
-            waiting: false,
+            model: model.to_owned(),
+            waiting: None,
             at_line_start: true,
             last: None,
         }
     }
 
     pub(crate) fn show(&mut self, event: &Event) -> std::io::Result<()> {
+        self.wait(event);
         match event {
             Event::MessageEnd { message } => {
                 if let Some(answer) = message.as_assistant() {
@@ -55,6 +60,15 @@ impl Printer {
             Event::Notice { level, message } if level != "info" => {
                 self.note(&format!("{level}: {message}"))?
             }
+            Event::ExtensionError {
+                extension_path,
+                event,
+                error,
+            } => {
+                self.note(&format!(
+                    "Warning: extension {extension_path} failed ({event}): {error}"
+                ))?;
+            }
             Event::SessionDamage { path, message, .. } => self.note(&format!("{path}: {message}"))?,
             _ => {}
         }
@@ -67,8 +81,8 @@ impl Printer {
 
     /// Writes what is left to write.
     pub(crate) fn finish(&mut self) -> std::io::Result<()> {
+        self.waiting = None;
         if self.is_terminal {
-            self.erase()?;
             self.end_line()?;
         } else if let Some(answer) = self.last.take().filter(|answer| !answer.failed()) {
             for block in &answer.content {
@@ -84,19 +98,16 @@ impl Printer {
         match event {
             Event::TurnStart => {
                 self.end_line()?;
-                self.waiting = true;
-                write!(self.out, "{WAITING}")?;
             }
             Event::MessageUpdate {
                 assistant_message_event: StreamEvent::TextDelta { delta, .. },
                 ..
             } => {
-                self.erase()?;
+                self.waiting = None;
                 write!(self.out, "{delta}")?;
                 self.at_line_start = delta.ends_with('\n');
             }
             Event::ToolExecutionStart { tool_name, args, .. } => {
-                self.erase()?;
                 self.end_line()?;
                 let about = ["command", "path", "pattern"]
                     .into_iter()
@@ -116,19 +127,31 @@ impl Printer {
         self.out.flush()
     }
 
+    /// Shows what the program waits for from this event on. An answer that streams into a pipe is still waited for.
+    fn wait(&mut self, event: &Event) {
+        match event {
+            Event::TurnStart => {
+                let label = format!("Waiting for {}", self.model);
+                self.waiting = Some(Progress::after(SHOW_AFTER, label));
+            }
+            Event::ToolExecutionStart { tool_name, .. } => {
+                self.waiting = None;
+                if !self.is_terminal {
+                    self.waiting = Some(Progress::after(SHOW_AFTER, format!("Running {tool_name}")));
+                }
+            }
+            Event::MessageEnd { message } if message.as_assistant().is_some() => self.waiting = None,
+            Event::ToolExecutionEnd { .. } | Event::AgentSettled { .. } => self.waiting = None,
+            _ => {}
+        }
+    }
+
     fn note(&mut self, text: &str) -> std::io::Result<()> {
+        self.waiting = None;
         if self.is_terminal {
-            self.erase()?;
             self.end_line()?;
         }
         complain(text);
-        Ok(())
-    }
-
-    fn erase(&mut self) -> std::io::Result<()> {
-        if std::mem::take(&mut self.waiting) {
-            write!(self.out, "{ERASE}")?;
-        }
         Ok(())
     }
 

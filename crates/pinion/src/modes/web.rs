@@ -51,13 +51,13 @@ pub(crate) fn run(
     // One thread carries all sessions; the door has its own.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
-        let (session, outbox, outgoing) = open(&mut args, env, setup)?;
+        let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
         outbox.render_all();
         // Before anybody can know that it is there.
         let mut signals = Signals::listen()?;
         let (lanes, joining) = mpsc::channel(host::limits::JOINING);
         let (slot, mailbox) = host::mailbox();
-        let mut web = Web::open(options.clone(), outgoing, joining, slot)?;
+        let mut web = Web::open(options.clone(), outgoing, joining, slot).map_err(|error| explain(&error))?;
         let url = url(&options, web.address());
         let token = options.token.as_deref();
         let query = token
@@ -98,6 +98,18 @@ pub(crate) fn run(
     })?;
     runtime.shutdown_background();
     Ok(code)
+}
+
+/// Adds what to do when the port is taken.
+fn explain(error: &impl std::fmt::Display) -> anyhow::Error {
+    let text = error.to_string();
+    if !text.contains("Address already in use") {
+        return anyhow::Error::msg(text);
+    }
+    anyhow::anyhow!(
+        "{text}. Another program, perhaps another Pinion, uses this port. Choose another port with --port N, or a free one with \
+         --port 0"
+    )
 }
 
 /// Waits for a signal that ends it; Ctrl-C is one, for there is a person at the terminal.

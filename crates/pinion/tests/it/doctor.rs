@@ -439,22 +439,21 @@ fn sessions_are_counted() {
 fn it_is_a_command_of_its_own() {
     let world = World::new([]);
     let done = visit(&world, &["what", "is", "wrong"], &[]);
-    assert_eq!((done.code, done.out.as_str()), (Some(1), ""));
+    assert_eq!((done.code, done.out.as_str()), (Some(2), ""));
     assert!(
         done.err.contains("doctor takes options only, not \"what\""),
         "{}",
         done.err
     );
-    let help = world.run(&["--help"], "").out;
+    let help = world.run(&["doctor", "--help"], "").out;
     assert!(help.contains("doctor [--json]"), "{help}");
-    // Elsewhere the word is a word, and the option an extension's.
+    // Elsewhere the word is a word, and the option an error.
     let world = World::new([testkit::llm::Reply::text(["ok"])]);
-    let done = world.run(
-        &["--json", "--model", "mock-anthropic/claude-mock", "-p", "doctor"],
-        "",
-    );
+    let done = world.run(&["--model", "mock-anthropic/claude-mock", "-p", "doctor"], "");
     assert_eq!(done.code, Some(0), "{}", done.err);
-    assert!(done.err.contains("--json is kept for extensions"), "{}", done.err);
+    let done = world.run(&["--json", "-p", "doctor"], "");
+    assert_eq!(done.code, Some(2));
+    assert!(done.err.contains("Unknown option: --json"), "{}", done.err);
 }
 
 #[test]

@@ -429,7 +429,7 @@ fn an_id_cannot_lead_out_of_the_folder() {
             ],
             "{\"id\":\"1\",\"type\":\"get_state\"}\n",
         );
-        assert_eq!(done.code, Some(1), "{id:?}: {}", done.out);
+        assert_eq!(done.code, Some(2), "{id:?}: {}", done.out);
     }
 }
 

@@ -5,6 +5,7 @@
 #![expect(clippy::indexing_slicing, reason = "JSON of a known form")]
 
 mod abort;
+mod careless;
 mod check;
 mod cli;
 mod client;
@@ -27,6 +28,7 @@ mod extensions_several;
 mod extensions_sub;
 mod families;
 mod faults;
+mod first_contact;
 mod forks;
 mod front;
 mod guarantees;

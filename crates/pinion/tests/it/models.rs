@@ -120,7 +120,7 @@ fn without_a_good_list_everything_stays() {
     assert_eq!(std::fs::read(&file).unwrap(), before);
     for words in [&["models", "sideways"][..], &["models", "update", "now"]] {
         let done = world.run(words, "");
-        assert_eq!(done.code, Some(1), "{}", done.out);
+        assert_eq!(done.code, Some(2), "{}", done.out);
         assert!(done.err.contains(words.last().unwrap()), "{}", done.err);
     }
 }

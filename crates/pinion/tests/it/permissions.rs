@@ -299,7 +299,7 @@ fn a_project_can_forbid_and_never_allow() {
 fn the_command_line_and_the_client_choose_the_mode() {
     let world = world(json!({"mode": "ask"}), [write("c1", "a"), write("c2", "b")]);
     let done = world.run(&["--permission-mode", "readonly", "-p", "x"], "");
-    assert_eq!(done.code, Some(1));
+    assert_eq!(done.code, Some(2));
     assert!(done.err.contains("off, auto, ask or read-only"), "{}", done.err);
     let pi = world.start_with(&["--permission-mode", "off"]);
     assert!(pi.state().get("permissionMode").is_none());

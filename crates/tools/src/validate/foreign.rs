@@ -230,12 +230,7 @@ fn read_texts(validator: &Validator, value: &mut Value) -> bool {
     changed
 }
 
-fn readable(
-    error: &ValidationError<'_, '_>,
-    root: &Value,
-    depth: usize,
-    found: &mut Vec<(String, Value)>,
-) {
+fn readable(error: &ValidationError<'_, '_>, root: &Value, depth: usize, found: &mut Vec<(String, Value)>) {
     if found.len() >= limits::SCHEMA_ERRORS {
         return;
     }

@@ -87,9 +87,8 @@ fn failures_name_the_place_and_show_what_came() {
         json!({ "properties": { "a": { "$ref": "#/$defs/a" } }, "$defs": { "a": { "type": "number" } } });
     let failed = prepare(schema, json!({ "a": [{}] })).unwrap_err();
     assert!(
-        failed.starts_with(
-            "Validation failed for tool \"t\":\n  - a: want number, but got array\n\nReceived"
-        ),
+        failed
+            .starts_with("Validation failed for tool \"t\":\n  - a: want number, but got array\n\nReceived"),
         "{failed}"
     );
 }

@@ -7,9 +7,9 @@ mod check;
 mod coerce;
 mod cost;
 mod foreign;
-mod patterns;
 #[cfg(test)]
 mod foreign_tests;
+mod patterns;
 #[cfg(test)]
 mod tests;
 

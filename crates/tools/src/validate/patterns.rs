@@ -13,7 +13,9 @@ const DATA: [&str; 5] = ["const", "enum", "default", "examples", "example"];
 /// [`limits::SCHEMA_PATTERN_SIZE`]. Patterns that are wrong in every dialect stay, so that compilation fails.
 pub(super) fn supported(schema: &Value) -> Value {
     match schema {
-        Value::Object(map) => Value::Object(map.iter().filter_map(|(key, value)| member(key, value)).collect()),
+        Value::Object(map) => {
+            Value::Object(map.iter().filter_map(|(key, value)| member(key, value)).collect())
+        }
         Value::Array(items) => Value::Array(items.iter().map(supported).collect()),
         other => other.clone(),
     }

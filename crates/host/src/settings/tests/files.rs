@@ -186,3 +186,37 @@ fn whatever_stands_in_a_file_never_panics() {
         }
     }
 }
+
+#[test]
+fn faults_name_line_and_column() {
+    for (text, expected) in [
+        (
+            "{\n  \"a\": 1\n  \"b\": 2}",
+            "agent/settings.json:3:3: settings are not valid JSON",
+        ),
+        (
+            "// \"sandbox\": 1\n{\"theme\": {\"sandbox\": 1}, \"sandbox\": {\"network\": true, \"mode\": 5,}}",
+            "agent/settings.json:2:63: \"sandbox.mode\" should be",
+        ),
+        (
+            "{\"defaultTools\": [\"a\\\"}\", 1]}",
+            "agent/settings.json:1:18: \"defaultTools\" should be",
+        ),
+        (
+            "{\"hooks\": \"x\"}",
+            "agent/settings.json:1:11: \"hooks\" should be a list",
+        ),
+        ("[1]", "agent/settings.json:1:1: settings are not a JSON object"),
+    ] {
+        let (settings, _) = load(text, "", None);
+        assert_eq!(settings.faults.len(), 1, "{text}");
+        assert!(settings.faults[0].contains(expected), "{:?}", settings.faults);
+    }
+    // Values that protect nothing, and what a project may not say, stop nothing.
+    let (settings, notes) = load(
+        "{\"theme\": 5, \"defaultModel\": 5}",
+        "{\"permissions\": {\"allow\": [\"bash\"]}}",
+        None,
+    );
+    assert_eq!((settings.faults.len(), notes.len()), (0, 2));
+}

@@ -15,7 +15,7 @@ use crate::registry::store::Registry;
 use pattern::{Found, Strictness, by_pattern, exact, split_level};
 
 pub use scope::{Cycled, Scoped, cycle, scope};
-pub use start::{Start, StartRequest, start};
+pub use start::{Start, StartRequest, default_problem, start, unusable};
 
 /// What `--model` came to.
 #[derive(Debug, Clone, PartialEq)]

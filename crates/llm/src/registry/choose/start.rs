@@ -12,7 +12,7 @@ use crate::registry::store::Registry;
 /// What the caller knows at start-up.
 #[derive(Debug, Clone, Default)]
 pub struct StartRequest {
-    /// `--provider`; only used together with `model`.
+    /// `--provider`; without `model` it means the provider's default model.
     pub provider: Option<String>,
     /// `--model`.
     pub model: Option<String>,
@@ -49,7 +49,7 @@ pub struct Start {
     pub warnings: Vec<String>,
 }
 
-/// Chooses. Order: `--model`; the scope, if the session has no messages; the session's last model, if it has credentials; the
+/// Chooses. Order: `--model`; the default model of `--provider`; the scope, if the session has no messages; the session's last model, if it has credentials; the
 /// settings' default, with or without credentials; the first provider default with credentials; the first available model;
 /// the first model of a local server; `offline/echo`. Local servers are asked only where one is named or nothing else is
 /// left: see [`Registry::look_for_local`].
@@ -72,7 +72,13 @@ pub fn start(registry: &Registry, request: &StartRequest) -> Result<Start, Regis
             warnings.extend(more);
             Scoped { model, level }
         }
-        None => without_flag(registry, request, &scope, &mut warnings),
+        None => match &request.provider {
+            Some(provider) => Scoped {
+                model: provider_model(registry, provider)?.clone(),
+                level: None,
+            },
+            None => without_flag(registry, request, &scope, &mut warnings),
+        },
     };
     let thinking = request.thinking.or(chosen.level).or(request.session_thinking);
     let name = format!("{}/{}", chosen.model.provider, chosen.model.id);
@@ -130,14 +136,7 @@ fn without_flag(
 }
 
 fn fallback<'a>(registry: &'a Registry, request: &StartRequest) -> &'a Model {
-    let (provider, id) = (
-        request.default_provider.as_deref(),
-        request.default_model.as_deref(),
-    );
-    let saved = provider.zip(id).and_then(|(provider, id)| {
-        registry.look_if_local(provider);
-        registry.find(provider, id)
-    });
+    let saved = saved_default(registry, request).and_then(Result::ok);
     let default = saved.or_else(|| provider_default(registry));
     if default.is_none() {
         look_if_alone(registry);
@@ -147,17 +146,112 @@ fn fallback<'a>(registry: &'a Registry, request: &StartRequest) -> &'a Model {
         .unwrap_or_else(|| registry.echo())
 }
 
-/// A default of the settings that a local server does not have now: who counts on a model at home must hear that another
-/// one answers.
+/// The model that `defaultProvider` and `defaultModel` name, or why there is none. A provider alone needs credentials; with a
+/// model, the missing key is reported when the model is asked.
+fn saved_default<'a>(
+    registry: &'a Registry,
+    request: &StartRequest,
+) -> Option<Result<&'a Model, RegistryError>> {
+    let (provider, id) = (
+        request.default_provider.as_deref(),
+        request.default_model.as_deref(),
+    );
+    Some(match (provider, id) {
+        (None, None) => return None,
+        (Some(provider), Some(id)) => {
+            registry.look_if_local(provider);
+            let found = registry.find(provider, id);
+            found.ok_or_else(|| super::not_found(registry, provider, id))
+        }
+        (Some(provider), None) => provider_model(registry, provider).and_then(|model| {
+            if registry.has_auth(&model.provider) {
+                Ok(model)
+            } else {
+                Err(registry.no_key(&model.provider))
+            }
+        }),
+        (None, Some(id)) => {
+            let mut models = registry.models().into_iter();
+            let found =
+                models.find(|model| model.id == id || format!("{}/{}", model.provider, model.id) == id);
+            found.ok_or_else(|| RegistryError::ModelNotFound(id.to_owned()))
+        }
+    })
+}
+
+/// The model that a provider alone stands for: its default, or its first.
+fn provider_model<'a>(registry: &'a Registry, name: &str) -> Result<&'a Model, RegistryError> {
+    let id = super::known_provider(registry, name);
+    let id = id.ok_or_else(|| RegistryError::UnknownProvider(name.to_owned()))?;
+    registry.look_if_local(id);
+    let known = registry.catalogue().provider(id);
+    let default = known.and_then(|known| registry.find(id, known.default_model()));
+    default
+        .or_else(|| registry.models_of(id).into_iter().next())
+        .ok_or_else(|| registry.no_server(id).unwrap_or_else(|| registry.no_key(id)))
+}
+
+/// A default of the settings that cannot be used: another model answers, and the user must hear of it.
 fn missed(registry: &Registry, request: &StartRequest) -> Option<String> {
-    let provider = request.default_provider.as_deref()?;
-    let id = request.default_model.as_deref()?;
-    if !registry.is_local(provider) || registry.find(provider, id).is_some() {
-        return None;
+    let error = default_problem(registry, request)?;
+    let reason = error.lines().next().unwrap_or_default().to_owned();
+    Some(reason)
+}
+
+/// Says why the default of the settings cannot be used; `None` if it can, or if there is none.
+#[must_use]
+pub fn default_problem(registry: &Registry, request: &StartRequest) -> Option<String> {
+    let error = saved_default(registry, request)?.err()?;
+    let parts = [
+        request.default_provider.as_deref(),
+        request.default_model.as_deref(),
+    ];
+    let name = parts.into_iter().flatten().collect::<Vec<_>>().join("/");
+    let keys = match parts {
+        [Some(_), Some(_)] => "defaultProvider and defaultModel",
+        [Some(_), None] => "defaultProvider",
+        _ => "defaultModel",
+    };
+    Some(format!(
+        "The default model {name} ({keys} in settings.json) is not used: {error}"
+    ))
+}
+
+/// Lists everything that the user configured to name a model, when none of it can be used, with the reason for each. Empty if
+/// nothing was configured. Local servers that were named are asked once more.
+#[must_use]
+pub fn unusable(registry: &Registry, request: &StartRequest) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    if !request.models.is_empty() {
+        let list = request.models.join(", ");
+        out.push(format!(
+            "No usable model matches {list} (--models, or enabledModels in settings.json). List the models: pinion --list-models"
+        ));
     }
-    let error = registry.not_served(provider, id)?.to_string();
-    let reason = error.lines().next().unwrap_or_default();
-    Some(format!("The default model {provider}/{id} is not used: {reason}"))
+    out.extend(default_problem(registry, request));
+    let errors = [registry.models_error(), registry.auth_error()];
+    out.extend(errors.into_iter().flatten().map(str::to_owned));
+    let stored = registry
+        .auth()
+        .entries()
+        .iter()
+        .map(|(id, _)| (id.as_str(), "auth.json"));
+    let described = registry
+        .custom_providers()
+        .iter()
+        .map(|(id, _)| (id.as_str(), "models.json"));
+    let named: Vec<(&str, &str)> = stored.chain(described).collect();
+    for (id, file) in named {
+        let reason = match registry.resolve_key(id, 0) {
+            Err(error) => error.to_string(),
+            Ok(_) if registry.has_auth(id) => "none of its models can be used".to_owned(),
+            Ok(_) => registry.no_key(id).to_string(),
+        };
+        out.push(format!("{file} names the provider {id}: {reason}"));
+    }
+    out.extend(registry.unusable_variables());
+    out.extend(registry.unusable_servers());
+    out
 }
 
 /// The default model of the first provider with credentials, in the order of defaults.

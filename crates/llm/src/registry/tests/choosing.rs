@@ -284,14 +284,14 @@ fn start_order() {
             &[("XAI_API_KEY", "k"), ("OPENAI_API_KEY", "k")],
             &no_default,
             "openai/gpt-6.1-sol",
-            1,
+            2,
         ),
         (
             "first available",
             &[],
             &no_default,
             "mock-anthropic/claude-mock",
-            1,
+            2,
         ),
         (
             "settings before keys",

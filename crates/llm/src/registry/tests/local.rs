@@ -184,7 +184,8 @@ fn who_is_gone_is_named() {
     };
     let (model, warnings) = begin(&registry, settings);
     assert!(model.starts_with("mock-"), "{model}");
-    let said = "The default model vllm/m is not used: No vLLM server answers at http://127.0.0.1:8000.";
+    let said = "The default model vllm/m (defaultProvider and defaultModel in settings.json) is not used: No vLLM server \
+                answers at http://127.0.0.1:8000.";
     assert_eq!(warnings, [said]);
 }
 

@@ -4,17 +4,22 @@ mod files;
 
 use wire::ThinkingLevel;
 
+use super::commands::COMMANDS;
 use super::flags::SECTIONS;
-use super::{Args, Command, Mode, help, parse};
+use super::{Args, Command, Guess, Mode, UsageError, help, help_of};
 
 fn args(line: &[&str]) -> Args {
     let line: Vec<String> = line.iter().map(ToString::to_string).collect();
-    parse(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    super::parse("pinion", &line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+}
+
+fn parse(line: &[&str]) -> Result<Args, UsageError> {
+    let line: Vec<String> = line.iter().map(ToString::to_string).collect();
+    super::parse("pinion", &line)
 }
 
 fn mistake(line: &[&str]) -> String {
-    let line: Vec<String> = line.iter().map(ToString::to_string).collect();
-    match parse(&line) {
+    match parse(line) {
         Ok(args) => panic!("{line:?} was taken: {args:?}"),
         Err(error) => error.to_string(),
     }
@@ -163,8 +168,18 @@ fn unknown_long_options_are_kept_for_extensions() {
         ("plan", None),
     ];
     assert_eq!(flags, expected);
-    assert_eq!(parsed.warnings.len(), 4);
-    assert!(parsed.warnings[0].contains("--plan"));
+    let guess = |option: &str, took_word_at| Guess {
+        option: option.to_owned(),
+        took_word_at,
+    };
+    let guesses = [
+        guess("--plan", None),
+        guess("--deep", Some(0)),
+        guess("--flag", None),
+        guess("--file", None),
+    ];
+    assert_eq!(parsed.guesses, guesses);
+    assert_eq!(parsed.warnings, Vec::<String>::new());
     assert_eq!(
         (parsed.files, parsed.messages),
         (vec!["x".to_owned()], vec!["msg".to_owned()])
@@ -174,8 +189,16 @@ fn unknown_long_options_are_kept_for_extensions() {
 #[test]
 fn mistakes_are_named() {
     let table: &[(&[&str], &str)] = &[
-        (&["-x"], "Unknown option: -x"),
-        (&["-"], "Unknown option: -"),
+        (&["-x"], "Unknown option: -x. Options: pinion --help"),
+        (&["-"], "Unknown option: -. Options: pinion --help"),
+        (
+            &["-ne", "--sandbx", "read-only"],
+            "Unknown option: --sandbx. Did you mean --sandbox? Options: pinion --help",
+        ),
+        (
+            &["auth", "status", "--jsn"],
+            "Unknown option: --jsn. Did you mean --json? Options: pinion auth --help",
+        ),
         (&["--model"], "Option --model needs a value: --model ID"),
         (&["-t"], "Option -t needs a value: -t LIST"),
         (&["--offline=yes"], "Option --offline takes no value"),
@@ -220,10 +243,33 @@ fn session_ids_must_fit_into_a_file_name() {
 }
 
 #[test]
-fn odd_values_are_reported_and_ignored() {
-    let parsed = args(&["--thinking", "huge", "--mode", "tui", "--port", "http"]);
-    assert_eq!((parsed.thinking, parsed.mode, parsed.port), (None, None, None));
-    assert_eq!(parsed.warnings.len(), 3);
+fn unusable_values_are_errors() {
+    for (line, expected) in [
+        (
+            ["--mode", "tui"],
+            "Invalid value \"tui\" for --mode: use text, json, rpc or web",
+        ),
+        (
+            ["--port", "99999"],
+            "Invalid value \"99999\" for --port: use a number from 0 to 65535; 0 selects a free port",
+        ),
+        (
+            ["--sandbox", "x"],
+            "Invalid value \"x\" for --sandbox: use off, workspace-write or read-only",
+        ),
+        (
+            ["--approval-mode", "x"],
+            "Invalid value \"x\" for --approval-mode: use always-ask, write or yolo",
+        ),
+    ] {
+        let error = parse(&line).unwrap_err();
+        assert_eq!((error.to_string().as_str(), error.exit_code()), (expected, 2));
+    }
+    let parsed = args(&["--approval-mode", "write"]);
+    assert_eq!(parsed.permission_mode, Some(wire::state::PermissionMode::Ask));
+    // Newer clients know more levels.
+    let parsed = args(&["--thinking", "huge"]);
+    assert_eq!((parsed.thinking, parsed.warnings.len()), (None, 1));
     assert!(parsed.warnings[0].contains("huge") && parsed.warnings[0].contains("xhigh"));
 }
 
@@ -249,8 +295,43 @@ fn modes_and_dialects() {
 }
 
 #[test]
-fn other_programs_words_are_messages() {
+fn package_commands_belong_to_pi() {
     assert_eq!(args(&["install", "x"]).messages, ["install", "x"]);
+    assert!(mistake(&["list"]).starts_with("The command \"pinion list\" does not exist."));
+    let line = ["install".to_owned(), "x".to_owned()];
+    let error = super::parse("pi", &line).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("The command \"pi install\" does not exist.")
+    );
+    assert_eq!(error.exit_code(), 2);
+}
+
+#[test]
+fn help_describes_one_command_only() {
+    for info in &COMMANDS {
+        let text = help_of("pinion", info.command);
+        for other in COMMANDS.iter().filter(|other| other.name != info.name) {
+            assert!(
+                !text.contains(&format!("pinion {} ", other.name)),
+                "{}: {text}",
+                info.name
+            );
+        }
+        for flag in info.flags {
+            assert!(text.contains(flag.names[0]) && text.contains(flag.help), "{text}");
+        }
+        for line in text.lines() {
+            assert!(line.chars().count() <= 120, "{line}");
+        }
+        let by_option = args(&[info.name, "--help"]);
+        assert!(by_option.help && by_option.command == Some(info.command));
+        let by_word = args(&["help", info.name]);
+        assert!(by_word.help && by_word.command == Some(info.command));
+    }
+    assert!(args(&["help"]).help && args(&["help"]).command.is_none());
+    assert!(mistake(&["help", "colours"]).contains("doctor, auth"));
 }
 
 #[test]
@@ -272,7 +353,7 @@ fn the_table_names_every_option_once_and_the_help_shows_it() {
         }
     }
     for line in text.lines() {
-        assert!(line.chars().count() <= 110, "{line}");
+        assert!(line.chars().count() <= 120, "{line}");
     }
 }
 
@@ -281,11 +362,9 @@ fn the_doctor_comes_first_and_takes_options_only() {
     let doctor = args(&["doctor", "--json", "--model", "m", "--approve"]);
     assert!(doctor.command == Some(Command::Doctor) && doctor.json && doctor.warnings.is_empty());
     assert_eq!((doctor.model, doctor.approve), (some("m"), Some(true)));
-    for line in [
-        &["-p", "doctor"][..],
-        &["--", "doctor"],
-        &["--model", "doctor", "doctor"],
-    ] {
+    let behind = args(&["--json", "--model", "doctor", "doctor"]);
+    assert!(behind.command == Some(Command::Doctor) && behind.json && behind.messages.is_empty());
+    for line in [&["-p", "doctor"][..], &["--", "doctor"]] {
         let words = args(line);
         assert!(
             words.command.is_none() && words.messages == ["doctor"],
@@ -308,6 +387,5 @@ fn the_schema_has_options_of_its_own() {
     assert!(!args(&["schema", "--json"]).typescript);
     assert!(mistake(&["schema", "--dialect", "klingon"]).contains("Invalid value \"klingon\""));
     assert!(mistake(&["schema", "pi"]).contains("not \"pi\""));
-    let other = args(&["doctor", "--ts"]);
-    assert!(!other.typescript && other.extension_flags.contains_key("ts"));
+    assert!(mistake(&["doctor", "--ts"]).contains("Unknown option: --ts"));
 }

@@ -195,7 +195,7 @@ fn a_project_only_tightens() {
 fn the_command_line_decides_and_takes_no_unknown_word() {
     let world = world(json!({"mode": "workspace-write"}), []);
     let done = world.run(&["--sandbox", "readonly", "-p", "x"], "");
-    assert_eq!(done.code, Some(1));
+    assert_eq!(done.code, Some(2));
     assert!(
         done.err.contains("off, workspace-write or read-only"),
         "{}",
