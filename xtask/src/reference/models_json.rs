@@ -105,6 +105,11 @@ const MODEL: &[Doc] = &[
     ),
     ("maxTokens", "integer", "Output limit in tokens. Default: 16384."),
     (
+        "inputLimits",
+        "object",
+        "Limits of one request. `images.maxPerRequest` and `images.maxPerMessage`: how many images are sent; the oldest beyond that become a remark.",
+    ),
+    (
         "headers",
         "object of strings",
         "Additional headers of requests to this model.",

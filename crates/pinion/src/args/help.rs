@@ -11,7 +11,7 @@ const OPTION_WIDTH: usize = 32;
 /// Columns for an example.
 const EXAMPLE_WIDTH: usize = 44;
 /// Columns for the name of a command.
-const COMMAND_WIDTH: usize = 10;
+const COMMAND_WIDTH: usize = 12;
 
 const EXAMPLES: [(&str, &str); 6] = [
     ("PROGRAM -p \"What does this project do?\"", "answer one prompt"),
