@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use serde_json::json;
 use testkit::llm::Reply;
 
 use super::Web;
