@@ -50,8 +50,13 @@ pub(crate) fn run(
             |provider: &str, error: &str| key_advice(&setup.agent.registry, env, provider, error);
         let mut signals = Signals::listen()?;
         let (slot, mailbox) = host::mailbox();
+        let screen = if args.mode == Some(Mode::Json) {
+            Screen::json(&session, stdout)?
+        } else {
+            Screen::Text(Box::new(Printer::new(stdout, &session.model().name)))
+        };
         let code = tokio::select! {
-            code = play(&args, session, mailbox, slot, outgoing, prompts, stdout, &advise) => code?,
+            code = play(session, mailbox, slot, outgoing, prompts, screen, &advise) => code?,
             code = signals.next() => code,
         };
         tracing::debug!("processes of tools are ended");
@@ -63,20 +68,14 @@ pub(crate) fn run(
 }
 
 async fn play(
-    args: &Args,
     session: Session,
     mailbox: Mailbox,
     slot: Slot,
     mut outgoing: Receiver<Outgoing>,
     prompts: Vec<Prompt>,
-    stdout: File,
+    mut screen: Screen,
     advise: &Advise<'_>,
 ) -> anyhow::Result<u8> {
-    let mut screen = if args.mode == Some(Mode::Json) {
-        Screen::json(&session, stdout)?
-    } else {
-        Screen::Text(Box::new(Printer::new(stdout, &session.model().name)))
-    };
     let running = session.run(mailbox);
     tokio::pin!(running);
     let code = {

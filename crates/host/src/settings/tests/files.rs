@@ -196,7 +196,7 @@ fn faults_name_line_and_column() {
         ),
         (
             "// \"sandbox\": 1\n{\"theme\": {\"sandbox\": 1}, \"sandbox\": {\"network\": true, \"mode\": 5,}}",
-            "agent/settings.json:2:63: \"sandbox.mode\" should be",
+            "agent/settings.json:2:64: \"sandbox.mode\" should be",
         ),
         (
             "{\"defaultTools\": [\"a\\\"}\", 1]}",
