@@ -243,12 +243,14 @@ const CHILDREN: &[Variable] = &[
 ];
 
 /// Literals in the sources that look like variables and are none, or are documented by another name.
-const OTHER: [&str; 6] = [
+const OTHER: [&str; 8] = [
     "CARGO_MANIFEST_DIR",
     "CARGO_PKG_VERSION",
     "DBUS_SESSION_BUS_ADDRESS",
     "MAX_TOKENS",
     "OUT_DIR",
+    "PINION_BUILD_COMMIT",
+    "PINION_BUILD_DATE",
     "SSH_AUTH_SOCK",
 ];
 

@@ -474,8 +474,8 @@ const TODOS: &[Key] = &[
     key(
         "todo.reminders.max",
         COUNT,
-        "3",
-        "Most reminders between two messages of the user.",
+        "",
+        "Most reminders between two messages of the user. Default: 3. An object without `enabled` turns reminders on.",
     ),
     key("tasks", OBJECT, "{}", "Further settings of the todo list."),
     key(

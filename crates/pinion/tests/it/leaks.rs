@@ -334,7 +334,7 @@ fn work(world: &World, pi: &Pi) {
         }
     }
     pi.data(json!({"type": "bash", "command": "env"}));
-    pi.data(json!({"type": "set_model", "provider": "github-copilot", "modelId": "gpt-4.1"}));
+    pi.data(json!({"type": "set_model", "provider": "github-copilot", "modelId": "kimi-k3"}));
     pi.say("An expired login.");
     pi.data(json!({"type": "set_model", "provider": "by-auth", "modelId": "m"}));
     // Its request repeats what was said, so the parrot refuses it.

@@ -47,8 +47,9 @@ impl Validator {
         Some(Self { schemas, root })
     }
 
-    fn validate<'a>(&'a self, value: &'a Value) -> Result<(), ValidationError<'a, 'a>> {
-        self.schemas.validate(value, self.root)
+    /// Returns what is wrong with a value; none when it fits.
+    fn fault<'a>(&'a self, value: &'a Value) -> Option<ValidationError<'a, 'a>> {
+        self.schemas.validate(value, self.root).err()
     }
 }
 
@@ -93,7 +94,7 @@ impl ForeignSchema {
             if !cost::is_affordable(&self.schema, &value) {
                 return Ok(args.clone());
             }
-            if validator.validate(&value).is_ok() {
+            if validator.fault(&value).is_none() {
                 return match value {
                     Value::Object(map) => Ok(map),
                     _ => Ok(args.clone()),
@@ -121,10 +122,10 @@ impl ForeignSchema {
             &mut Budget::default(),
             &mut problems,
         );
-        if problems.is_empty() {
-            if let Err(error) = validator.validate(value) {
-                collect_problems(&error, limits::SCHEMA_DEPTH, &mut problems);
-            }
+        if problems.is_empty()
+            && let Some(error) = validator.fault(value)
+        {
+            collect_problems(&error, limits::SCHEMA_DEPTH, &mut problems);
         }
         problems
     }
@@ -216,7 +217,7 @@ fn names(schema: &Value, value: &Value) -> bool {
 /// Parses strings where the schema wants another type. False when there was none to parse.
 fn read_texts(validator: &Validator, value: &mut Value) -> bool {
     let mut found = Vec::new();
-    if let Err(error) = validator.validate(value) {
+    if let Some(error) = validator.fault(value) {
         readable(&error, value, limits::SCHEMA_DEPTH, &mut found);
     }
     let mut changed = false;
