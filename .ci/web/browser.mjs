@@ -29,7 +29,7 @@ export async function open(program) {
   const self = {
     browser, trouble, requests,
     evaluate: (expression) => browser.evaluate(expression),
-    until: (expression, ms = 8000) => until(browser, `Boolean(${expression})`, ms),
+    until: (expression, ms = 30000) => until(browser, `Boolean(${expression})`, ms),
     wait: (ms) => new Promise((resolve) => { setTimeout(resolve, ms); }),
     size: null,
     /** What a dialog of the browser is answered; without it, one is trouble. */
