@@ -94,7 +94,7 @@ pub fn run(root: &Path, options: &Options) -> Result<bool> {
     say(&format!("first command of the README: {}", first.join(" ")));
     let (cost, answer) = measure(in_clone(&first, &clone, &cargo_home)?)?;
     report("first command", cost);
-    let answered = answer.contains("README.md");
+    let answered = answer.contains("ARCHITECTURE.md");
     if !answered {
         say(&format!("the first command did not list the files:\n{answer}"));
     }
