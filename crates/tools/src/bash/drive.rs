@@ -1,14 +1,16 @@
-//! Runs one started command to its end: reads its pipe, watches for exit, timeout and abort (pi-core.md 5.4).
+//! Starts one command and runs it to its end: reads its pipe, watches for exit, timeout and abort (pi-core.md 5.4).
 
 use std::io;
+use std::pin::pin;
 use std::time::Duration;
 
 use tokio::net::unix::pipe::Receiver;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::error::ToolsError;
 use crate::limits;
-use crate::reaper::{Child, Ended};
+use crate::reaper::{Child, Ended, Reaper, SpawnSpec};
 
 /// Who takes the output.
 pub(crate) trait Sink {
@@ -29,6 +31,30 @@ pub(crate) enum Stop {
     TimedOut,
     /// It was aborted and killed.
     Aborted,
+}
+
+/// Starts a command; none when it was aborted first.
+///
+/// A command can already run and print before its start is reported here. An abort in that moment waits a little for the
+/// report, so that `drive` reads what was printed.
+pub(crate) async fn start(
+    reaper: &Reaper,
+    spec: SpawnSpec,
+    cancel: &CancellationToken,
+) -> Result<Option<(Child, Receiver)>, ToolsError> {
+    if cancel.is_cancelled() {
+        return Ok(None);
+    }
+    let mut starting = pin!(reaper.spawn(spec));
+    tokio::select! {
+        biased;
+        started = &mut starting => return started.map(Some),
+        () = cancel.cancelled() => {}
+    }
+    match timeout(limits::DRAIN_KILLED, starting).await {
+        Ok(started) => started.map(Some),
+        Err(_) => Ok(None),
+    }
 }
 
 /// Reads until the command is over. When this is dropped midway, the command is killed.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use wire::{ToolResult, UserBlock};
 
 use super::Means;
-use super::drive::{Sink, Stop, drive};
+use super::drive::{Sink, Stop, drive, start};
 use super::output::Collector;
 use crate::args::Args;
 use crate::config::{Progress, ToolContext};
@@ -39,10 +39,11 @@ pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Re
         details: None,
         terminate: None,
     });
-    let (child, pipe) = tokio::select! {
-        biased;
-        () = ctx.cancel.cancelled() => return Err("Command aborted".to_owned()),
-        started = means.reaper.spawn(spec) => started.map_err(|error| error.to_string())?,
+    let started = start(means.reaper, spec, &ctx.cancel)
+        .await
+        .map_err(|error| error.to_string())?;
+    let Some((child, pipe)) = started else {
+        return Err("Command aborted".to_owned());
     };
     let mut sink = Updates::new(&ctx.progress, Collector::new(means.tmp_dir));
     let stop = drive(child, pipe, limit, &ctx.cancel, &mut sink).await;

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use wire::state::OutputCounts;
 
 use super::Means;
-use super::drive::{Sink, Stop, drive};
+use super::drive::{Sink, Stop, drive, start};
 use super::output::Collector;
 use crate::error::ToolsError;
 use crate::reaper::Ended;
@@ -63,11 +63,7 @@ pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun,
             .command(spec, &policy, means.reaper)
             .map_err(ToolsError::Sandbox)?;
     }
-    let started = tokio::select! {
-        biased;
-        () = cancel.cancelled() => None,
-        started = means.reaper.spawn(spec) => Some(started?),
-    };
+    let started = start(means.reaper, spec, &cancel).await?;
     let collector = Collector::new(means.tmp_dir);
     let mut sink = Clean {
         cleaner: Cleaner::default(),
