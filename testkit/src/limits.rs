@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const MAX_HEAD: usize = 64 * 1024;
 /// Longest accepted request body, bytes; longer ones are answered with 413.
 pub const MAX_BODY: usize = 256 * 1024 * 1024;
-/// Requests kept for [`crate::llm::ScriptedServer::requests`]; older ones are forgotten.
+/// Requests kept for [`crate::llm::ScriptedServer::requests`] unless the options say otherwise; older ones are forgotten.
 pub const MAX_RECORDED: usize = 20_000;
 /// Connections served at the same time; one more is closed at once.
 pub const MAX_CONNECTIONS: usize = 1024;

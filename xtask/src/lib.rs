@@ -18,6 +18,7 @@ pub mod package;
 pub mod protocol;
 pub mod reference;
 mod sample;
+pub mod soak;
 pub mod startup;
 pub mod tidy;
 pub mod torn;

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, bail};
 use xtask::args::Args;
 use xtask::out::{complain, say};
 use xtask::{
-    abort, bench, book, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, startup,
-    tidy, torn,
+    abort, bench, book, breaking, examples, first_hour, fuzz, kill9, models, package, protocol, soak,
+    startup, tidy, torn,
 };
 
 const USAGE: &str = "\
@@ -27,6 +27,8 @@ Usage: cargo run -p xtask -- <chore>
                                                   open session files that were cut or have wrong bytes
   bench --agent PATH [--only NAME] [--json FILE] [--peer NAME=COMMAND] [--strict]
                                                   measure start-up, streaming, tools, sessions, floods (build with --release)
+  soak --agent PATH [--prompts N] [--seed S] [--plot FILE.svg]
+                                                  many prompts in one process; fails when it holds more at the end than at the start
   package --agent PATH --out DIR [--static-agent PATH] [--target TRIPLE] [--signing-key FILE] [--ca-bundle FILE] [KIND...]
                                                   write the files of a release (packaging/README.md)
   first-hour [--repository URL] [--packages] [--profile NAME] [--keep DIR] [--max-wall S] [--max-cpu S]
@@ -71,6 +73,7 @@ fn run(mut args: Args) -> Result<bool> {
         Some("torn") => torn::run(&torn::Options::parse(&mut args)?),
         Some("bench") => bench::run(&bench::Options::parse(&mut args)?),
         Some("package") => package::run(root, &package::Options::parse(&mut args)?),
+        Some("soak") => soak::run(&soak::Options::parse(&mut args)?),
         Some("startup") => startup::run(root, &startup::Options::parse(&mut args)?),
         Some("first-hour") => first_hour::run(root, &first_hour::Options::parse(&mut args)?),
         Some("empty") => {

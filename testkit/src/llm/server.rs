@@ -20,12 +20,24 @@ use crate::error::{Error, Result};
 use crate::limits::{MAX_CONNECTIONS, MAX_RECORDED, SHUTDOWN_GRACE};
 
 /// Settings of a server.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Options {
     /// Port on the loopback interface; 0 for any free one.
     pub port: u16,
     /// Pause after each event of a stream, unless the reply has its own.
     pub chunk_delay: Duration,
+    /// Requests kept for [`ScriptedServer::requests`]; older ones are forgotten.
+    pub recorded: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            chunk_delay: Duration::ZERO,
+            recorded: MAX_RECORDED,
+        }
+    }
 }
 
 /// A scripted LLM server on the loopback interface. Dropping it cuts all connections and ends its threads.
@@ -148,7 +160,7 @@ impl ScriptedServer {
         lock(&self.shared.script).unused()
     }
 
-    /// All requests so far (the last [`MAX_RECORDED`] of them).
+    /// All requests so far (the last ones, see [`Options::recorded`]).
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
         lock(&self.shared.log).kept.iter().cloned().collect()
@@ -346,9 +358,6 @@ impl Shared {
             connection,
         });
         log.total += 1;
-        if log.kept.len() >= MAX_RECORDED {
-            log.kept.pop_front();
-        }
         let entry = Recorded {
             request: Arc::clone(&request),
             outcome: Outcome::Pending,
@@ -356,6 +365,9 @@ impl Shared {
             ended: None,
         };
         log.kept.push_back(entry);
+        if log.kept.len() > self.options.recorded {
+            log.kept.pop_front();
+        }
         self.logged.notify_all();
         request
     }

@@ -13,21 +13,21 @@ const TICK_NS: u64 = 10_000_000;
 
 /// What a process tree has used up to now, and what it holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Usage {
+pub(crate) struct Usage {
     /// CPU in ns, children that were waited for included.
-    pub(super) cpu: u64,
+    pub(crate) cpu: u64,
     /// The part of it that children used that were waited for.
-    pub(super) children: u64,
+    pub(crate) children: u64,
     /// Resident memory of the program itself, bytes.
-    pub(super) resident: u64,
+    pub(crate) resident: u64,
     /// Resident memory of all processes of the tree, bytes; pages they share count more than once.
-    pub(super) resident_all: u64,
+    pub(crate) resident_all: u64,
     /// The most that each of these processes ever held, summed, bytes.
-    pub(super) peak_all: u64,
+    pub(crate) peak_all: u64,
 }
 
 /// Reads the usage of a process tree.
-pub(super) fn usage(root: u32) -> Usage {
+pub(crate) fn usage(root: u32) -> Usage {
     let mut total = Usage::default();
     for pid in tree(root) {
         let Some(stat) = Stat::read(pid) else { continue };
@@ -52,7 +52,7 @@ pub(super) fn reset_peaks(root: u32) {
 }
 
 /// The process and its living descendants.
-pub(super) fn tree(root: u32) -> Vec<u32> {
+pub(crate) fn tree(root: u32) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
@@ -74,7 +74,7 @@ pub(super) fn tree(root: u32) -> Vec<u32> {
 pub(super) struct Stat {
     pub(super) parent: u32,
     pub(super) own: u64,
-    pub(super) children: u64,
+    pub(crate) children: u64,
 }
 
 impl Stat {

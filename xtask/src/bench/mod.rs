@@ -13,7 +13,7 @@ mod limits;
 mod listing;
 mod longline;
 mod many;
-mod meter;
+pub(crate) mod meter;
 mod neighbours;
 mod output;
 mod probe;
