@@ -95,6 +95,13 @@ const MODELS: &[Key] = &[
     ),
     key("thinkingBudgets.high", COUNT, "", "Tokens for the level `high`."),
     key(
+        "thinkingBudgets.xhigh",
+        COUNT,
+        "",
+        "Tokens for the level `xhigh`.",
+    ),
+    key("thinkingBudgets.max", COUNT, "", "Tokens for the level `max`."),
+    key(
         "enabledModels",
         TEXTS,
         "",
@@ -400,6 +407,12 @@ const RESOURCES: &[Key] = &[
         "Hook executables: paths, or objects with `event`, `command`, `tools` and `timeout` (milliseconds).",
     ),
     key(
+        "mcpServers",
+        OBJECT,
+        "{}",
+        "MCP servers by name, as in `mcp.json`.",
+    ),
+    key(
         "hookTimeout",
         COUNT,
         "",
@@ -518,7 +531,7 @@ const TODOS: &[Key] = &[
 ];
 
 /// Keys of relatives without an effect here, grouped by the reason.
-pub const IGNORED: [(&str, &[&str]); 5] = [
+pub const IGNORED: [(&str, &[&str]); 4] = [
     (
         "Terminal interface",
         &[
@@ -563,17 +576,12 @@ pub const IGNORED: [(&str, &[&str]); 5] = [
         &["transport", "websocketConnectTimeoutMs", "cacheWarming"],
     ),
     (
-        "Configured elsewhere: MCP servers in `mcp.json`",
-        &["mcp", "mcpServers"],
-    ),
-    (
         "Other features of pi and oh-my-pi",
         &[
             "branchSummary.skipPrompt",
             "codemode",
             "enableSkillCommands",
-            "thinkingBudgets.max",
-            "thinkingBudgets.xhigh",
+            "mcp",
             "todo.eager",
             "$schema",
         ],
