@@ -83,7 +83,7 @@ async fn choose(ui: &Ui, title: &str, options: Vec<String>) -> Result<String, Re
     match ui.ask(dialog, &CancellationToken::new()).await {
         Answer::Value(value) => Ok(value),
         Answer::None(why) => Err(unanswered(why)),
-        Answer::Confirmed(_) => Err(Reply::Cancel),
+        Answer::Confirmed(_) | Answer::Denied(_) => Err(Reply::Cancel),
     }
 }
 
@@ -142,7 +142,7 @@ async fn typed(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Rep
         let text = match ui.ask(dialog, &CancellationToken::new()).await {
             Answer::Value(text) => text,
             Answer::None(why) => return Err(unanswered(why)),
-            Answer::Confirmed(_) => return Err(Reply::Cancel),
+            Answer::Confirmed(_) | Answer::Denied(_) => return Err(Reply::Cancel),
         };
         if text.is_empty() && (field.default.is_some() || !field.required) {
             return Ok(field.default.clone());
