@@ -108,7 +108,7 @@ pub const UI_WISHES: usize = 16;
 pub const ASKED_LETTERS: usize = 16_000;
 
 /// Lines of them that a permission dialog shows.
-pub const ASKED_LINES: usize = 200;
+pub const ASKED_LINES: usize = 100;
 
 /// Characters of one line that a permission dialog shows.
 pub const ASKED_LINE: usize = 6_000;

@@ -93,7 +93,12 @@ impl Call {
     pub fn shown(&self) -> String {
         match &self.subject {
             Subject::Command(script) => script.text().to_owned(),
-            Subject::File(place) if place.real == place.named => place.named.to_string_lossy().into_owned(),
+            // A name that says itself where it leads must not be taken at its word.
+            Subject::File(place)
+                if place.real == place.named && !place.named.to_string_lossy().contains("(which is ") =>
+            {
+                place.named.to_string_lossy().into_owned()
+            }
             Subject::File(place) => format!("{} (which is {})", place.named.display(), place.real.display()),
             Subject::Uri(uri) => uri.clone(),
             Subject::Unknown => String::new(),

@@ -13,7 +13,7 @@ mod shell;
 mod table;
 #[cfg(test)]
 mod tests;
-mod visible;
+pub(crate) mod visible;
 mod wild;
 
 use std::collections::VecDeque;

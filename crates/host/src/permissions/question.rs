@@ -152,16 +152,18 @@ impl Question {
                 lines.push(self.subject_line());
                 let content = self.text_of("content");
                 lines.push(self.size(content));
+                lines.extend(self.session_line());
                 lines.push(visible::text(content));
             }
             "edit" if is_known => {
                 lines.push(self.subject_line());
+                lines.extend(self.session_line());
                 lines.push(match diff {
                     Some(Ok(diff)) => visible::text(&diff),
                     Some(Err(why)) => {
                         let why = visible::line(why.trim(), limits::ASKED_PATH);
                         format!(
-                            "The file as it is now: {why}\n{}",
+                            "It would fail now: {why}\n{}",
                             visible::text(&self.replacements())
                         )
                     }
@@ -179,6 +181,12 @@ impl Question {
 
     fn subject_line(&self) -> String {
         visible::line(&self.subject, limits::ASKED_PATH)
+    }
+
+    /// What "Allow for this session" covers, where that is more than the call that is shown.
+    fn session_line(&self) -> Option<String> {
+        let covers = format!("For this session: any {} of this file", self.tool);
+        (self.source == Source::BuiltIn).then_some(covers)
     }
 
     fn text_of(&self, name: &str) -> &str {

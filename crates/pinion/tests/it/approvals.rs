@@ -103,7 +103,7 @@ fn edit_question_shows_a_diff() {
     let asked = question(&pi);
     for part in [
         "Allow edit?\n/",
-        "/server.toml\n",
+        "/server.toml\nFor this session: any edit of this file\n",
         "-2 port = 8080\n",
         "+2 port = 22\n",
         "+3 open = true\n",
@@ -118,6 +118,7 @@ fn edit_question_shows_a_diff() {
     choose(&pi, &asked, "Deny");
     // What cannot be applied now might be later: the texts themselves are shown.
     let asked = question(&pi);
+    assert!(title(&asked).contains("\nIt would fail now: "), "{asked}");
     assert!(
         title(&asked).contains("-absent\n+port = 22\n+open = true"),
         "{}",

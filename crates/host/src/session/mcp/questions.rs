@@ -5,6 +5,9 @@ use ::mcp::{AskUser, Boxed, Field, Form, Kind, Question, Reply};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::limits;
+use crate::permissions::visible;
+
 use super::super::dialogs::{Answer, Dialog, NoAnswer, Ui};
 
 /// Chosen to leave a field out.
@@ -26,26 +29,24 @@ impl AskUser for Asks {
 /// Asks all there is to ask; an error ends it.
 async fn ask(ui: &Ui, question: Question) -> Result<Reply, Reply> {
     let title = format!("MCP server {} asks", question.server);
+    // No padding pushes what is to be agreed to out of sight.
+    let asked = visible::text(&question.message);
     let fields = match &question.form {
         Form::Visit(url) => {
-            let message = format!("{}\n\nVisit this page? {url}", question.message);
+            let url = visible::line(url, limits::ASKED_PATH);
+            let message = format!("{asked}\n\nVisit this page? {url}");
             consent(ui, title, message).await?;
             return Ok(Reply::Accept(Map::new()));
         }
         Form::Fields(fields) => fields,
     };
     if fields.is_empty() {
-        consent(ui, title, question.message.clone()).await?;
+        consent(ui, title, asked).await?;
         return Ok(Reply::Accept(Map::new()));
     }
     let mut content = Map::new();
     for field in fields {
-        let value = answer(
-            ui,
-            &format!("{title}: {}\n{}", question.message, field.title),
-            field,
-        )
-        .await?;
+        let value = answer(ui, &format!("{title}: {asked}\n{}", field.title), field).await?;
         if let Some(value) = value {
             content.insert(field.name.clone(), value);
         }
