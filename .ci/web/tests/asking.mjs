@@ -15,6 +15,26 @@ export async function choosing(page, agent) {
   same('the answer', agent.answers[0].value, 'Yes, and do not ask again');
 }
 
+export async function denying(page, agent) {
+  const options = ['Allow once', 'Allow for this session', 'Deny'];
+  ask(agent, { id: 'q1', method: 'select', title: 'Allow write?\n/tmp/a.sh\nCreates the file: 1 line, 9 bytes\nrm -rf \\u{202e}x', options, timeout: 60000 });
+  await page.until("document.querySelectorAll('dialog .choice').length === 3");
+  check('it says what happens without an answer', /^Denied automatically in \d+ s$/.test(await page.text('.dialog-clock')));
+  same('one way to say no', await page.evaluate("[...document.querySelectorAll('dialog button')].map((one) => one.querySelector('span').innerText).join()"), options.join());
+  check('the call', (await page.text('.dialog-about')).endsWith('rm -rf \\u{202e}x'));
+  await page.picture('question-permission');
+  await page.click('dialog input');
+  await page.type('3 is wrong');
+  await page.key('Enter');
+  await page.until("!document.querySelector('dialog')");
+  same('the answer', [agent.answers[0].value, agent.answers[0].reason], ['Deny', '3 is wrong']);
+  ask(agent, { id: 'q2', method: 'select', title: 'Allow bash?\necho hi', options });
+  await page.until("document.querySelectorAll('dialog .choice').length === 3");
+  await page.key('Escape');
+  await page.until("!document.querySelector('dialog')");
+  same('Escape denies', [agent.answers[1].value, agent.answers[1].reason], ['Deny', undefined]);
+}
+
 export async function confirming(page, agent) {
   ask(agent, { id: 'q1', method: 'confirm', title: 'Delete?', message: 'All of it will be gone.' });
   ask(agent, { id: 'q2', method: 'confirm', title: 'Really?' });

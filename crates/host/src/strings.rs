@@ -1,5 +1,7 @@
 //! Error sentences that clients match on (behaviour.md 1.7, dialects.md 2 and 7). Their wording is part of the protocol.
 
+use std::time::Duration;
+
 use wire::hosted::UriOperation;
 
 use crate::session::NoAnswer;
@@ -273,6 +275,23 @@ pub(crate) fn read_only(tool: &str) -> String {
 
 /// A call that the user does not want.
 pub(crate) const USER_DENIED: &str = "Permission denied: the user does not allow this call.";
+
+/// A file whose diff a question should show was not read in time.
+pub(crate) const SLOW_FILE: &str = "It could not be read in time.";
+
+/// A call that the user does not want, and why.
+pub(crate) fn user_denied(reason: &str) -> String {
+    format!("{USER_DENIED} The reason: {reason}")
+}
+
+/// A call that the user did not answer about in time.
+pub(crate) fn denied_automatically(waited: Duration) -> String {
+    let seconds = format!("{:.2}", waited.as_secs_f64());
+    let seconds = seconds.trim_end_matches('0').trim_end_matches('.');
+    format!(
+        "Permission denied: the user has to allow this call. Denied automatically, since nobody answered within {seconds} s."
+    )
+}
 
 /// A call that the user was not asked about, or gave no answer to.
 pub(crate) fn not_permitted(why: &NoAnswer) -> String {

@@ -19,7 +19,8 @@ pub(crate) fn plain(text: &str, most: usize) -> String {
                 while rest.next().is_some_and(|c| !('@'..='~').contains(&c) || c == '[') {}
             }
             '\n' | '\t' => out.push(c),
-            _ if c.is_control() || is_turner(c) => {}
+            _ if is_hidden(c) => {}
+            _ if c.is_whitespace() => out.push(' '),
             _ => out.push(c),
         }
         if out.len() > most {
@@ -38,9 +39,30 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Marks that change the direction of writing, and invisible tags.
-fn is_turner(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+/// True for what shows nothing, or changes how its neighbours look: controls, format characters, tags, fillers, selectors, and
+/// what is unassigned or private.
+fn is_hidden(c: char) -> bool {
+    match c {
+        ' '..='~' => false,
+        '\u{2028}' | '\u{2029}' => true,
+        '\u{34f}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{2800}' => true,
+        '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{ffa0}'
+        | '\u{fffc}'
+        | '\u{16fe4}'
+        | '\u{e0000}'..='\u{e0fff}' => true,
+        _ if c.is_control() => true,
+        _ if c.is_whitespace() => false,
+        // `Debug` escapes what has no picture; the letter before shows a combining mark as it is.
+        _ => String::from_iter(['x', c]).escape_debug().nth(1) != Some(c),
+    }
 }
 
 #[cfg(test)]
@@ -55,6 +77,13 @@ mod tests {
         );
         assert_eq!(plain("a\u{202e}b\u{e0041}\nc\td", 100), "ab\nc\td");
         assert_eq!(plain("\u{1b}[2J", 100), "");
+        let hidden =
+            "a\u{61c}\u{ad}\u{180e}\u{2066}\u{206a}\u{3164}\u{fe0f}\u{fff9}\u{e007f}\u{e0100}\u{e000}b";
+        assert_eq!(plain(hidden, 100), "ab");
+        assert_eq!(
+            plain("gro\u{308}ßer\u{a0}日本 हिन्दी 😀", 100),
+            "gro\u{308}ßer 日本 हिन्दी 😀"
+        );
         assert_eq!(line("ééé", 5), "é…");
         assert_eq!(plain(&"x".repeat(50), 10).len(), 10);
     }

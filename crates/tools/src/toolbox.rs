@@ -155,6 +155,30 @@ impl Toolbox {
         bash::user::run(request, &means).await
     }
 
+    /// The diff that `edit` with prepared arguments would report now. Changes nothing.
+    ///
+    /// # Errors
+    /// Why the edit would fail, in the words for the model.
+    pub async fn preview_edit(&self, args: Map<String, Value>, cwd: &Path) -> Result<String, String> {
+        let args = Args::new(args);
+        let resolver = Resolver {
+            cwd,
+            home: self.shared.config.home.as_deref(),
+        };
+        let path = resolver.resolve(args.str("path"))?;
+        let mode = self.shared.config.fuzzy_edit;
+        let guard = self.shared.guard.as_ref();
+        let policy = guard.map(|guard| guard.policy(cwd)).transpose()?;
+        let preview = tokio::task::spawn_blocking(move || {
+            file_tool(policy.as_ref(), Aim::Read, &path, || {
+                edit::preview(&path, args.str("path"), &edit::edits(args.get("edits")), mode)
+            })
+        });
+        preview
+            .await
+            .unwrap_or_else(|error| Err(format!("The preview failed: {error}")))
+    }
+
     /// The file or directory that a call with prepared arguments is about; none for tools without one, and for a name that
     /// cannot be one.
     #[must_use]

@@ -265,6 +265,10 @@ pub struct UiResponse {
     #[serde(default)]
     #[cfg_attr(feature = "schema", schemars(with = "Option<bool>"))]
     pub timed_out: Value,
+    /// Permission dialogs: why the user denies the call. The model receives it.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub reason: Value,
 }
 
 #[cfg(test)]

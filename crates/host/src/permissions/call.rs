@@ -11,6 +11,8 @@ pub struct Call {
     /// The tool.
     pub(super) tool: String,
     pub(super) subject: Subject,
+    /// What a consent for the session is bound to besides; see `question`.
+    identity: Option<String>,
 }
 
 /// What a call is about.
@@ -55,6 +57,22 @@ impl Call {
         Self {
             tool: tool.to_owned(),
             subject,
+            identity: None,
+        }
+    }
+
+    /// The same call, if a consent for the session covers no other definition and arguments of the tool.
+    #[must_use]
+    pub fn bound_to(self, identity: Option<String>) -> Self {
+        Self { identity, ..self }
+    }
+
+    /// The file that it is about, with every link followed.
+    #[must_use]
+    pub fn real_file(&self) -> Option<PathBuf> {
+        match &self.subject {
+            Subject::File(place) => Some(place.real.clone()),
+            _ => None,
         }
     }
 
@@ -66,14 +84,21 @@ impl Call {
             Subject::Uri(uri) => uri.clone(),
             Subject::Unknown => String::new(),
         };
-        format!("{}\0{about}", self.tool)
+        let identity = self.identity.as_deref().unwrap_or_default();
+        format!("{identity}\0{}\0{about}", self.tool)
     }
 
-    /// The call in words, for the question about it.
-    pub(super) fn shown(&self) -> String {
+    /// What it is about: the command, the path, the URI. Empty when that is not known.
+    #[must_use]
+    pub fn shown(&self) -> String {
         match &self.subject {
             Subject::Command(script) => script.text().to_owned(),
-            Subject::File(place) if place.real == place.named => place.named.to_string_lossy().into_owned(),
+            // A name that says itself where it leads must not be taken at its word.
+            Subject::File(place)
+                if place.real == place.named && !place.named.to_string_lossy().contains("(which is ") =>
+            {
+                place.named.to_string_lossy().into_owned()
+            }
             Subject::File(place) => format!("{} (which is {})", place.named.display(), place.real.display()),
             Subject::Uri(uri) => uri.clone(),
             Subject::Unknown => String::new(),

@@ -6,12 +6,14 @@
 
 mod call;
 mod paths;
+mod question;
 mod rule;
 mod shell;
 #[cfg(test)]
 mod table;
 #[cfg(test)]
 mod tests;
+pub(crate) mod visible;
 mod wild;
 
 use std::collections::VecDeque;
@@ -27,6 +29,7 @@ use crate::strings;
 pub use self::call::Call;
 use self::call::Subject;
 use self::paths::Bases;
+pub use self::question::{Proposal, Question, Source};
 use self::rule::Rule;
 
 /// Tools that change nothing but what is shown.
@@ -160,38 +163,11 @@ fn rules(texts: &[String], bases: Bases<'_>, forbids: bool, notes: &mut Vec<Diag
     let read = texts.iter().filter_map(|text| match Rule::parse(text, bases) {
         Ok(rule) => Some(rule),
         Err((error, whole)) => {
+            let text = visible::line(text, limits::ASKED_PATH);
             let message = format!("The permission rule \"{text}\" cannot be read: {error}");
             notes.push(Diagnostic::new(Path::new("settings.json"), message));
             forbids.then_some(whole)
         }
     });
     read.collect()
-}
-
-/// The question about a call.
-#[must_use]
-pub fn question(call: &Call) -> String {
-    let shown = call.shown();
-    if shown.is_empty() {
-        return format!("Allow {}?", call.tool);
-    }
-    let mut text = String::new();
-    for letter in shown.chars().take(limits::ASKED_CALL) {
-        if is_misleading(letter) {
-            text.extend(letter.escape_unicode());
-        } else {
-            text.push(letter);
-        }
-    }
-    let rest = shown.chars().count().saturating_sub(limits::ASKED_CALL);
-    if rest > 0 {
-        text.push_str(&format!(" ... ({rest} more letters)"));
-    }
-    format!("Allow {}?\n{text}", call.tool)
-}
-
-/// Letters that could make a question look like another one.
-fn is_misleading(letter: char) -> bool {
-    letter.is_control() && letter != '\n' && letter != '\t'
-        || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

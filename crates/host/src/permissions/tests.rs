@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use wire::state::PermissionMode;
 
 use super::shell::Script;
-use super::{Call, Policy, Verdict, question};
+use super::{Call, Policy, Verdict};
 use crate::settings::{PermissionLayer, PermissionSettings};
 
 const CWD: &str = "/nowhere/project";
@@ -458,17 +458,4 @@ fn a_line_is_taken_apart_into_its_commands() {
     let commands: Vec<&str> = script.commands().collect();
     assert_eq!(commands, ["cd 'my dir'", "git commit -m 'it'\\''s'", "cat"]);
     assert!(script.is_plain() && !script.is_opaque());
-}
-
-#[test]
-fn a_question_shows_what_would_run() {
-    assert_eq!(
-        question(&Call::command("bash", "ls\nrm x")),
-        "Allow bash?\nls\nrm x"
-    );
-    assert_eq!(question(&Call::other("lookup")), "Allow lookup?");
-    let asked = question(&Call::command("bash", "ls \u{202e}x\r\u{1b}[2K"));
-    assert_eq!(asked, "Allow bash?\nls \\u{202e}x\\u{d}\\u{1b}[2K");
-    let asked = question(&Call::command("bash", &"x".repeat(10_000)));
-    assert!(asked.ends_with(" ... (1808 more letters)"), "{asked}");
 }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::path::Path;
 use std::pin::Pin;
+use std::time::{Duration, Instant};
 
 use pinion_core::{Input, Prepared, ToolInput};
 use tokio_util::sync::CancellationToken;
@@ -13,9 +14,9 @@ use wire::state::PermissionMode;
 use wire::{Reply, ToolResult};
 
 use crate::agent::Agent;
-use crate::permissions::{Call, Policy, Verdict, question};
+use crate::permissions::{Call, Policy, Proposal, Question, Source, Verdict};
 use crate::resources::Diagnostic;
-use crate::strings;
+use crate::{limits, strings};
 
 use super::Session;
 use super::dialogs::{Answer, Dialog, NoAnswer};
@@ -37,6 +38,9 @@ pub(super) struct Permitting {
 pub(super) struct Asking {
     slot: usize,
     call: Call,
+    since: Instant,
+    /// How long the question may take, if that is limited.
+    wait: Option<Duration>,
     answer: Pin<Box<dyn Future<Output = Answer> + Send>>,
 }
 
@@ -44,6 +48,12 @@ impl Asking {
     /// Waits for the answer. Cancel-safe.
     pub(super) async fn answer(&mut self) -> Answer {
         (&mut self.answer).await
+    }
+
+    /// How long the user had. A client may have a shorter time limit of its own.
+    fn waited(&self) -> Duration {
+        let elapsed = self.since.elapsed();
+        self.wait.map_or(elapsed, |wait| wait.min(elapsed))
     }
 }
 
@@ -92,66 +102,108 @@ impl Session {
         if self.permitting.mode().is_off() || matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
         }
-        let Some(call) = self.call_at(slot) else {
+        let Some(proposal) = self.proposal_at(slot) else {
             return Some(prepared);
         };
+        let call = self.call_of(slot, &proposal);
         match self.permitting.policy.judge(&call) {
             Verdict::Run => Some(prepared),
             Verdict::Refuse(why) => Some(Prepared::Refused(ToolResult::error(why))),
             Verdict::Ask => {
-                self.ask_permission(slot, call);
+                let question = proposal.question(call.shown(), call.real_file());
+                self.ask_permission(slot, call, question);
                 None
             }
         }
     }
 
-    /// A prepared call as rules look at it.
-    fn call_at(&self, slot: usize) -> Option<Call> {
-        if let Some(call) = self.hosted.call_at(slot) {
-            return Some(call);
-        }
-        if let Some((name, _)) = self.mcp.tools().at(slot) {
-            return Some(Call::other(name));
-        }
-        // A tool of an extension that takes the place of one of ours does the same kind of thing.
-        let theirs = self.extensions.tools().at(slot);
-        let ours = || {
-            self.calls
-                .prepared(slot)
-                .map(|request| (request.name.as_str(), &request.args))
-        };
-        let (name, args) = theirs.or_else(ours)?;
-        if name == "bash" {
-            let command = args.get("command").and_then(serde_json::Value::as_str);
-            return Some(Call::command(name, command.unwrap_or_default()));
-        }
-        let target = self.agent.toolbox.target(name, args, &self.cwd);
-        Some(target.map_or_else(|| Call::other(name), |path| Call::file(name, path)))
+    /// A prepared call with the definition of its tool.
+    fn proposal_at(&self, slot: usize) -> Option<Proposal<'_>> {
+        let foreign = self.hosted.proposal_at(slot);
+        let foreign = foreign.or_else(|| self.mcp.tools().proposal_at(slot));
+        // A tool of an extension may take the place of one of ours.
+        let foreign = foreign.or_else(|| self.extensions.tools().proposal_at(slot));
+        foreign.or_else(|| {
+            let request = self.calls.prepared(slot)?;
+            Some(Proposal {
+                tool: &request.name,
+                source: Source::BuiltIn,
+                description: "",
+                schema: None,
+                args: &request.args,
+            })
+        })
     }
 
-    fn ask_permission(&mut self, slot: usize, call: Call) {
-        let wait = self.agent.settings.dialog_wait();
-        let dialog = Dialog::Select {
-            title: question(&call),
-            options: [ONCE, ALWAYS, NEVER].map(str::to_owned).to_vec(),
-            timeout: Some(wait.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))),
+    /// A proposed call as rules look at it.
+    fn call_of(&self, slot: usize, proposal: &Proposal<'_>) -> Call {
+        let Proposal { tool, args, .. } = *proposal;
+        let call = match proposal.source {
+            Source::ClientUri => Call::uri(tool, self.hosted.uri_at(slot).unwrap_or_default()),
+            // One in the place of ours does the same kind of thing.
+            Source::BuiltIn | Source::Extension(_) if tool == "bash" => {
+                let command = args.get("command").and_then(serde_json::Value::as_str);
+                Call::command(tool, command.unwrap_or_default())
+            }
+            Source::BuiltIn | Source::Extension(_) => {
+                let target = self.agent.toolbox.target(tool, args, &self.cwd);
+                target.map_or_else(|| Call::other(tool), |path| Call::file(tool, path))
+            }
+            Source::Client | Source::McpServer { .. } | Source::McpResources(_) => Call::other(tool),
         };
-        let ui = self.dialogs.ui();
-        let answer = Box::pin(async move { ui.ask(dialog, &CancellationToken::new()).await });
-        self.permitting.asking = Some(Asking { slot, call, answer });
+        call.bound_to(proposal.identity())
+    }
+
+    fn ask_permission(&mut self, slot: usize, call: Call, question: Question) {
+        let wait = self.agent.settings.dialog_wait();
+        let timeout = wait.map_or(0, |wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        let (ui, toolbox, cwd) = (self.dialogs.ui(), self.agent.toolbox.clone(), self.cwd.clone());
+        let answer = Box::pin(async move {
+            let diff = match question.edit_args() {
+                Some(args) => {
+                    let diff = toolbox.preview_edit(args.clone(), &cwd);
+                    let diff = tokio::time::timeout(limits::ASKED_WAIT, diff).await;
+                    Some(diff.unwrap_or_else(|_| Err(strings::SLOW_FILE.to_owned())))
+                }
+                None => None,
+            };
+            // It may be long, and the disk is looked at.
+            let title = tokio::task::spawn_blocking(move || question.title(diff)).await;
+            let Ok(title) = title else {
+                return Answer::None(NoAnswer::Gone);
+            };
+            let dialog = Dialog::Permission {
+                title,
+                allow: [ONCE, ALWAYS].map(str::to_owned).to_vec(),
+                deny: NEVER.to_owned(),
+                timeout: Some(timeout),
+            };
+            ui.ask(dialog, &CancellationToken::new()).await
+        });
+        self.permitting.asking = Some(Asking {
+            slot,
+            call,
+            since: Instant::now(),
+            wait,
+            answer,
+        });
     }
 
     /// The user has answered, or will not any more.
     pub(super) async fn on_permission(&mut self, answer: Answer) {
-        let Some(Asking { slot, call, .. }) = self.permitting.asking.take() else {
+        let Some(asking) = self.permitting.asking.take() else {
             return;
         };
+        let waited = asking.waited();
+        let Asking { slot, call, .. } = asking;
         let refusal = match &answer {
             Answer::Value(chosen) if chosen == ONCE => None,
             Answer::Value(chosen) if chosen == ALWAYS => {
                 self.permitting.policy.grant(&call);
                 None
             }
+            Answer::Denied(reason) => Some(strings::user_denied(reason)),
+            Answer::None(NoAnswer::TimedOut) => Some(strings::denied_automatically(waited)),
             Answer::Value(_) | Answer::Confirmed(_) | Answer::None(NoAnswer::Cancelled) => {
                 Some(strings::USER_DENIED.to_owned())
             }

@@ -37,7 +37,7 @@ fn a_dialog_nobody_answers_times_out() {
     pi.settled();
     assert_eq!(
         told(&pi),
-        "Permission denied: the user has to allow this call, but nobody answered in time."
+        "Permission denied: the user has to allow this call. Denied automatically, since nobody answered within 0.15 s."
     );
     // Late answers, and answers to nothing, are ignored and not answered.
     choose(&pi, &asked, "Allow once");

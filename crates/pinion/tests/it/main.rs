@@ -5,6 +5,7 @@
 #![expect(clippy::indexing_slicing, reason = "JSON of a known form")]
 
 mod abort;
+mod approvals;
 mod careless;
 mod check;
 mod cli;

@@ -215,7 +215,10 @@ fn links_and_dots_lead_nowhere_else() {
     let second = question(&pi);
     let title = second["title"].as_str().unwrap();
     assert!(title.contains("out/link/stolen.txt (which is "), "{title}");
-    assert!(title.ends_with("elsewhere/stolen.txt)"), "{title}");
+    assert!(
+        title.contains("elsewhere/stolen.txt)\nCreates the file: 1 line, 1 byte\n"),
+        "{title}"
+    );
     choose(&pi, &second, "Deny");
     pi.settled();
     let said: Vec<bool> = ends(&pi).into_iter().map(|(is_error, _)| is_error).collect();
@@ -346,7 +349,7 @@ fn tools_of_the_host_are_asked_about_and_the_users_own_commands_are_not() {
     );
     pi.prompt("Go");
     let asked = question(&pi);
-    assert_eq!(asked["title"], "Allow lookup?");
+    assert_eq!(asked["title"], "Allow lookup?\nTool of the client\nNo arguments");
     assert!(of_type(&pi.lines(), "host_tool_call").is_empty());
     choose(&pi, &asked, "Allow once");
     let called = pi.wait("host_tool_call");

@@ -83,3 +83,26 @@ export function imageAddress(block) {
   if (!kind || !/^[A-Za-z0-9+/=\s]+$/.test(data)) return null;
   return `data:${kind[0]};base64,${data.replace(/\s+/g, '')}`;
 }
+
+// Controls but tab and line feed, format characters, separators, what is unassigned or private, fillers, and what stands for a
+// character that was no valid one. Joiners and selectors stay within an emoji.
+const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\ufffd\u{e0000}-\u{e0fff}]/gu;
+const BLANKS = /(?! )\p{Zs}/gu;
+const EMOJI = /\p{Extended_Pictographic}(?:\ufe0f?\p{Emoji_Modifier}?\u200d\p{Extended_Pictographic}|\ufe0f)*/gu;
+
+/** A text whose hidden characters can be seen: `\u{202e}`. With `blanks`, blanks other than the usual one are shown, too. */
+export function visible(text, { blanks = false } = {}) {
+  const escaped = (part) => {
+    const code = (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`;
+    const shown = part.replace(HIDDEN, code);
+    return blanks ? shown.replace(BLANKS, code) : shown;
+  };
+  const whole = String(text ?? '');
+  let out = '';
+  let at = 0;
+  for (const match of whole.matchAll(EMOJI)) {
+    out += escaped(whole.slice(at, match.index)) + match[0];
+    at = match.index + match[0].length;
+  }
+  return out + escaped(whole.slice(at));
+}

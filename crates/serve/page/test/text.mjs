@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse, strip } from '../lib/ansi.js';
 import { diffText, makeDiff, readDiff, tally } from '../lib/diff.js';
-import { age, cost, duration, imageAddress, oneLine, shortPath, tokens } from '../lib/format.js';
+import { age, cost, duration, imageAddress, oneLine, shortPath, tokens, visible } from '../lib/format.js';
 
 const E = '\u001b';
 
@@ -77,4 +77,12 @@ test('only pictures that a browser should decode become addresses', () => {
   assert.equal(imageAddress({ mimeType: 'image/png', data: 'AAAA' }), 'data:image/png;base64,AAAA');
   for (const mimeType of ['image/svg+xml', 'text/html', 'image/png;x="', undefined]) assert.equal(imageAddress({ mimeType, data: 'AAAA' }), null);
   assert.equal(imageAddress({ mimeType: 'image/png', data: '"onerror=1' }), null);
+});
+
+test('hidden characters can be seen, and emoji stay whole', () => {
+  assert.equal(visible('a\u202eb\u00ad\u{e0041}\u061c\u3164\u001b[2K\ufffd'), 'a\\u{202e}b\\u{ad}\\u{e0041}\\u{61c}\\u{3164}\\u{1b}[2K\\u{fffd}');
+  assert.equal(visible('a\u200db\ufe0f'), 'a\\u{200d}b\\u{fe0f}');
+  for (const text of ['line\n\tnext', 'größer, наверх, 日本語, हिन्दी, e\u0301', '👩\u200d💻 ❤\ufe0f 👍🏽', 'non\u00a0oui']) assert.equal(visible(text), text);
+  assert.equal(visible('non\u00a0oui\u3000 x', { blanks: true }), 'non\\u{a0}oui\\u{3000} x');
+  assert.equal(visible(null), '');
 });

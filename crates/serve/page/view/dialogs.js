@@ -2,6 +2,17 @@
 // that runs out or that somebody else answered goes away by itself. And dialogs of our own (`askText`, `askSure`).
 
 import { el, fill, setText } from '../lib/dom.js';
+import { visible } from '../lib/format.js';
+
+/** What can be chosen when a tool call may need consent (docs/guides/permissions.md). */
+const PERMISSION = ['Allow once', 'Allow for this session', 'Deny'];
+const DENY = PERMISSION[2];
+
+function isPermission(question) {
+  const { method, options } = question;
+  return method === 'select' && Array.isArray(options) && options.length === PERMISSION.length
+    && PERMISSION.every((option, index) => options[index] === option);
+}
 
 /** Shows the open questions of the session, one after the other. */
 export class Questions {
@@ -38,18 +49,18 @@ export class Questions {
   open(question) {
     const { id, method } = question;
     const finish = (answer) => this.done(id, answer);
-    const body = { select: selectBody, confirm: confirmBody, input: inputBody, editor: editorBody }[method](question, finish);
+    const body = isPermission(question) ? permissionBody(question, finish) : { select: selectBody, confirm: confirmBody, input: inputBody, editor: editorBody }[method](question, finish);
     // A title of several lines is a question and what it is about.
-    const [head, ...rest] = String(question.title || 'A question').split('\n');
+    const [head, ...rest] = visible(question.title || 'A question').split('\n');
     const title = el('h2', { id: 'question-title', text: head, dir: 'auto' });
     const about = rest.join('\n').trim();
     const clock = el('p.dialog-clock', { role: 'timer' });
     this.more = el('p.dialog-more');
     const node = el('dialog.dialog', { aria: { labelledby: 'question-title' } },
       el('form', { method: 'dialog', onsubmit: (event) => { event.preventDefault(); body.submit?.(); } }, title,
-        about ? el('pre.dialog-about', { text: about, tabIndex: 0 }) : null,
-        question.message ? el('p.dialog-message', { text: question.message, dir: 'auto' }) : null, ...body.nodes, clock, this.more));
-    node.addEventListener('cancel', (event) => { event.preventDefault(); finish({ cancelled: true }); });
+        about ? el('pre.dialog-about', { text: about, tabIndex: 0, dir: 'ltr' }) : null,
+        question.message ? el('p.dialog-message', { text: visible(question.message), dir: 'auto' }) : null, ...body.nodes, clock, this.more));
+    node.addEventListener('cancel', (event) => { event.preventDefault(); body.cancel ? body.cancel() : finish({ cancelled: true }); });
     document.body.append(node);
     node.showModal();
     body.focus?.();
@@ -66,7 +77,9 @@ export class Questions {
   count(question, clock) {
     const tick = () => {
       const left = Math.ceil((question.askedAt + question.timeout - Date.now()) / 1000);
-      setText(clock, left > 0 ? `Goes on without an answer in ${left} s` : 'No longer waiting for an answer');
+      setText(clock, isPermission(question)
+        ? (left > 0 ? `Denied automatically in ${left} s` : 'Denied automatically: nobody answered in time')
+        : (left > 0 ? `Goes on without an answer in ${left} s` : 'No longer waiting for an answer'));
       if (left <= -1) {
         this.hide();
         this.show(this.waiting.filter((dialog) => dialog.id !== question.id));
@@ -78,18 +91,34 @@ export class Questions {
 }
 
 function selectBody(question, finish) {
-  const options = (question.options || []).map(String);
-  const buttons = options.map((option, index) => el('button.choice', { type: 'button', onclick: () => finish({ value: option }) },
-    el('span', { text: option, dir: 'auto' }), index < 9 ? el('kbd', { text: String(index + 1) }) : null));
+  const { list, buttons } = choices((question.options || []).map(String), (option) => finish({ value: option }));
+  return { nodes: [list, foot(cancelButton(finish))], focus: () => buttons[0]?.focus() };
+}
+
+// There is one way to say no: the option, with a reason if one likes. Escape means it, too.
+function permissionBody(question, finish) {
+  const reason = el('input', { type: 'text', maxLength: 2000, placeholder: 'Why not? (optional, the model is told)', autocomplete: 'off', aria: { label: 'Reason for denying' } });
+  const deny = () => {
+    const words = reason.value.trim();
+    finish(words ? { value: DENY, reason: words } : { value: DENY });
+  };
+  const { list, buttons } = choices(question.options, (option) => (option === DENY ? deny() : finish({ value: option })));
+  // An Enter that was meant for the message field must not allow anything.
+  return { nodes: [list, reason], focus: () => buttons.at(-1).focus(), submit: deny, cancel: deny };
+}
+
+function choices(options, choose) {
+  const buttons = options.map((option, index) => el('button.choice', { type: 'button', onclick: () => choose(option) },
+    el('span', { text: visible(option), dir: 'auto' }), index < 9 ? el('kbd', { text: String(index + 1) }) : null));
   const list = el('div.choices', { role: 'group' }, ...buttons);
   list.addEventListener('keydown', (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       event.preventDefault();
       buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length]?.focus();
-    } else if (/^[1-9]$/.test(event.key) && options[event.key - 1] !== undefined) finish({ value: options[event.key - 1] });
+    } else if (/^[1-9]$/.test(event.key) && options[event.key - 1] !== undefined) choose(options[event.key - 1]);
   });
-  return { nodes: [list, foot(cancelButton(finish))], focus: () => buttons[0]?.focus() };
+  return { list, buttons };
 }
 
 function confirmBody(_question, finish) {

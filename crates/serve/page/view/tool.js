@@ -2,7 +2,7 @@
 
 import { isOver } from '../state/session.js';
 import { partialMember } from '../state/blocks.js';
-import { baseName, duration, oneLine, shortPath, textOf } from '../lib/format.js';
+import { baseName, duration, oneLine, shortPath, textOf, visible } from '../lib/format.js';
 import { strip } from '../lib/ansi.js';
 import { diffText, tally } from '../lib/diff.js';
 import { copy, el, fill, icon, setText } from '../lib/dom.js';
@@ -44,7 +44,7 @@ export class ToolCard {
     const called = tool.name.toLowerCase();
     const kind = Object.hasOwn(KINDS, called) ? KINDS[called] : { label: tool.name || 'Tool', icon: 'tool', members: ANY };
     if (this.iconName !== kind.icon) { this.iconName = kind.icon; fill(this.kindIcon, icon(kind.icon)); }
-    setText(this.label, oneLine(kind.label, 60));
+    setText(this.label, oneLine(visible(String(kind.label).slice(0, 200), { blanks: true }), 60));
     this.showSubject(kind);
     this.node.dataset.status = tool.status;
     if (this.mark.dataset.status !== tool.status) {
@@ -65,12 +65,12 @@ export class ToolCard {
     const member = kind.members.find((name) => typeof args[name] === 'string' && args[name]);
     const text = tool.json !== undefined ? partialMember(tool.json, kind.members) : member ? args[member] : '';
     const isPath = member === 'path' || member === 'file_path';
-    const line = oneLine(isPath ? shortPath(text) : text, 200);
+    const line = oneLine(visible(String(isPath ? shortPath(text) : text).slice(0, 1000), { blanks: true }), 200);
     if (isPath && line) {
       const name = baseName(line);
       if (this.subject.textContent !== line) fill(this.subject, el('span.tool-directory', { text: line.slice(0, line.length - name.length) }), el('span', { text: name }));
     } else setText(this.subject, line);
-    this.subject.title = String(text).slice(0, 1000);
+    this.subject.title = visible(String(text).slice(0, 1000), { blanks: true });
   }
 
   /** The few words at the end of the line. */

@@ -1,7 +1,7 @@
 // What a tool call shows when it is opened: a diff, a terminal, a file, pictures. Text is text here, whatever it looks like.
 
 import { parse } from '../lib/ansi.js';
-import { imagesOf, textOf } from '../lib/format.js';
+import { imagesOf, textOf, visible } from '../lib/format.js';
 import { el } from '../lib/dom.js';
 import { codeBlock, languageOf } from './code.js';
 import { diffOf, diffView } from './diffview.js';
@@ -56,7 +56,7 @@ export function toolBody(tool) {
   const name = tool.name.toLowerCase();
   const args = tool.args || {};
   if (name === 'bash' || name === 'shell') {
-    parts.push(terminalView(text, { command: String(args.command ?? ''), live: tool.status === 'running' }));
+    parts.push(terminalView(text, { command: visible(args.command, { blanks: true }), live: tool.status === 'running' }));
   } else if (name === 'edit') {
     const lines = diffOf(tool);
     if (lines) parts.push(diffView(lines, languageOf(args.path ?? args.file_path)));
@@ -79,8 +79,9 @@ function plain(text) {
 }
 
 function argumentsView(args) {
+  const shown = (text) => visible(text, { blanks: true });
   const rows = Object.entries(args).map(([key, value]) => el('div.argument', {},
-    el('span.argument-name', { text: key }),
-    el('span.argument-value', { text: typeof value === 'string' ? value.slice(0, 20000) : JSON.stringify(value, null, 2)?.slice(0, 20000) ?? '' })));
+    el('span.argument-name', { text: shown(key) }),
+    el('span.argument-value', { text: shown(typeof value === 'string' ? value.slice(0, 20000) : JSON.stringify(value, null, 2)?.slice(0, 20000)) })));
   return el('div.arguments', {}, ...rows);
 }

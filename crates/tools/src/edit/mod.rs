@@ -81,16 +81,7 @@ pub(crate) fn edit(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) ->
     if edits.is_empty() {
         return Err("Edit tool input is invalid. edits must contain at least one replacement.".to_owned());
     }
-    let bytes = read(path, shown)?;
-    let text = String::from_utf8(bytes).map_err(|_| {
-        format!("Could not edit file: {shown}. It is not valid UTF-8, so editing would damage it.")
-    })?;
-    let (bom, text) = match text.strip_prefix('\u{feff}') {
-        Some(rest) => ("\u{feff}", rest),
-        None => ("", text.as_str()),
-    };
-    let (text, endings) = Endings::split(text);
-    let done = plan::apply(&text, &endings, shown, edits, mode)?;
+    let (bom, done) = plan(path, shown, edits, mode, Purpose::Change)?;
     let diff = diff::diff(&done.before, &done.after);
     let out = format!("{bom}{}", done.endings.join(&done.after));
     crate::write::put(path, out.as_bytes())?;
@@ -102,7 +93,40 @@ pub(crate) fn edit(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) ->
     Ok(result)
 }
 
-fn read(path: &Path, shown: &str) -> Result<Vec<u8>, String> {
+/// The diff that [`edit`] would report now. Changes nothing.
+pub(crate) fn preview(path: &Path, shown: &str, edits: &[Edit], mode: FuzzyEdit) -> Result<String, String> {
+    let (_, done) = plan(path, shown, edits, mode, Purpose::Preview)?;
+    Ok(diff::diff(&done.before, &done.after).text)
+}
+
+/// Why a file is opened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Change,
+    Preview,
+}
+
+/// The byte order mark of a file, and what the edits make of the rest.
+fn plan(
+    path: &Path,
+    shown: &str,
+    edits: &[Edit],
+    mode: FuzzyEdit,
+    purpose: Purpose,
+) -> Result<(&'static str, plan::Applied), String> {
+    let bytes = read(path, shown, purpose)?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        format!("Could not edit file: {shown}. It is not valid UTF-8, so editing would damage it.")
+    })?;
+    let (bom, text) = match text.strip_prefix('\u{feff}') {
+        Some(rest) => ("\u{feff}", rest),
+        None => ("", text.as_str()),
+    };
+    let (text, endings) = Endings::split(text);
+    Ok((bom, plan::apply(&text, &endings, shown, edits, mode)?))
+}
+
+fn read(path: &Path, shown: &str, purpose: Purpose) -> Result<Vec<u8>, String> {
     let failed = |error: &io::Error| {
         let (code, _) = system_error::describe(error);
         format!("Could not edit file: {shown}. Error code: {code}.")
@@ -112,7 +136,7 @@ fn read(path: &Path, shown: &str) -> Result<Vec<u8>, String> {
     }
     let file = OpenOptions::new()
         .read(true)
-        .write(true)
+        .write(purpose == Purpose::Change)
         .custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
         .map_err(|error| failed(&error))?;

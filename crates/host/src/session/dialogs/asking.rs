@@ -23,6 +23,18 @@ pub enum Dialog {
         /// See the type's page.
         timeout: Option<u64>,
     },
+    /// Whether a tool call may run; answered with [`Answer::Value`], or [`Answer::Denied`] when the user gives a reason. On the
+    /// wire it is a `select`.
+    Permission {
+        /// What is asked.
+        title: String,
+        /// The options that allow it.
+        allow: Vec<String>,
+        /// The option that denies it.
+        deny: String,
+        /// See the type's page.
+        timeout: Option<u64>,
+    },
     /// Yes or no; answered with [`Answer::Confirmed`].
     Confirm {
         /// What is asked, in short.
@@ -55,7 +67,7 @@ impl Dialog {
     #[must_use]
     pub const fn method(&self) -> UiMethod {
         match self {
-            Self::Select { .. } => UiMethod::Select,
+            Self::Select { .. } | Self::Permission { .. } => UiMethod::Select,
             Self::Confirm { .. } => UiMethod::Confirm,
             Self::Input { .. } => UiMethod::Input,
             Self::Editor { .. } => UiMethod::Editor,
@@ -65,9 +77,10 @@ impl Dialog {
     /// The time limit that the asker wants.
     pub(super) const fn timeout(&self) -> Option<u64> {
         match self {
-            Self::Select { timeout, .. } | Self::Confirm { timeout, .. } | Self::Input { timeout, .. } => {
-                *timeout
-            }
+            Self::Select { timeout, .. }
+            | Self::Permission { timeout, .. }
+            | Self::Confirm { timeout, .. }
+            | Self::Input { timeout, .. } => *timeout,
             Self::Editor { .. } => None,
         }
     }
@@ -86,6 +99,20 @@ impl Dialog {
                 timeout,
                 ..frame
             },
+            Self::Permission {
+                title,
+                mut allow,
+                deny,
+                timeout,
+            } => {
+                allow.push(deny);
+                UiRequest {
+                    title: Some(title),
+                    options: Some(allow),
+                    timeout,
+                    ..frame
+                }
+            }
             Self::Confirm {
                 title,
                 message,
@@ -210,6 +237,8 @@ pub enum Answer {
     Value(String),
     /// Yes or no.
     Confirmed(bool),
+    /// The call of a [`Dialog::Permission`] must not run, for this reason.
+    Denied(String),
     /// Nothing. The default counts: no value, not confirmed.
     None(NoAnswer),
 }
@@ -253,7 +282,7 @@ impl Answer {
     pub fn value(self) -> Option<String> {
         match self {
             Self::Value(value) => Some(value),
-            Self::Confirmed(_) | Self::None(_) => None,
+            Self::Confirmed(_) | Self::Denied(_) | Self::None(_) => None,
         }
     }
 

@@ -43,6 +43,8 @@ struct Open {
     request: UiRequest,
     answer: oneshot::Sender<Answer>,
     timer: Option<Pin<Box<Sleep>>>,
+    /// The options that allow a call; none when it is another question.
+    allow: Option<Vec<String>>,
 }
 
 /// Something to deal with.
@@ -157,11 +159,16 @@ impl Dialogs {
             return;
         }
         let timer = self.limit(&dialog).map(|wait| Box::pin(tokio::time::sleep(wait)));
+        let allow = match &dialog {
+            Dialog::Permission { allow, .. } => Some(allow.clone()),
+            _ => None,
+        };
         let request = dialog.into_request(new_id());
         self.open.push(Open {
             request: request.clone(),
             answer,
             timer,
+            allow,
         });
         tell(outbox, request).await;
     }
@@ -181,6 +188,10 @@ impl Dialogs {
     pub(super) fn answered(&mut self, response: &UiResponse) {
         if let Some(open) = self.take(&response.id) {
             let answer = understood(open.request.method, response);
+            let answer = match &open.allow {
+                Some(allow) => with_reason(answer, allow, response),
+                None => answer,
+            };
             drop(open.answer.send(answer));
         }
     }
@@ -224,6 +235,16 @@ async fn end(open: Open, why: NoAnswer, outbox: &Outbox) {
         ..UiRequest::new(new_id(), UiMethod::Cancel)
     };
     tell(outbox, cancel).await;
+}
+
+/// The answer to a question about a call: whatever does not allow it may have a reason.
+fn with_reason(answer: Answer, allow: &[String], response: &UiResponse) -> Answer {
+    let allows = matches!(&answer, Answer::Value(chosen) if allow.contains(chosen));
+    let reason = response.reason.as_str().unwrap_or_default().trim();
+    if allows || reason.is_empty() {
+        return answer;
+    }
+    Answer::Denied(reason.chars().take(limits::DENIAL_REASON).collect())
 }
 
 fn understood(method: UiMethod, response: &UiResponse) -> Answer {

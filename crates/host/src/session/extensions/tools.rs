@@ -13,6 +13,7 @@ use tools::{ForeignSchema, Toolbox};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
 use crate::limits;
+use crate::permissions::{Proposal, Source};
 use crate::resources::CommandInfo;
 
 use super::super::Session;
@@ -104,10 +105,16 @@ impl Theirs {
         })
     }
 
-    /// The name and the arguments of a prepared call.
-    pub(in crate::session) fn at(&self, slot: usize) -> Option<(&str, &Map<String, Value>)> {
-        let call = self.prepared.get(&slot)?;
-        Some((&call.tool.tool.name, &call.args))
+    /// A prepared call as it is to be permitted.
+    pub(in crate::session) fn proposal_at(&self, slot: usize) -> Option<Proposal<'_>> {
+        let Call { tool, args, .. } = self.prepared.get(&slot)?;
+        Some(Proposal {
+            tool: &tool.tool.name,
+            source: Source::Extension(tool.extension.clone()),
+            description: &tool.tool.description,
+            schema: Some(tool.schema.schema()),
+            args,
+        })
     }
 
     /// What the model is told of those among `active`.

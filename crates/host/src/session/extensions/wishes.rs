@@ -345,7 +345,7 @@ async fn understood(answer: oneshot::Receiver<Answer>) -> Value {
     match answer.await {
         Ok(Answer::Value(value)) => Value::String(value),
         Ok(Answer::Confirmed(confirmed)) => Value::Bool(confirmed),
-        Ok(Answer::None(_)) | Err(_) => Value::Null,
+        Ok(Answer::Denied(_) | Answer::None(_)) | Err(_) => Value::Null,
     }
 }
 

@@ -20,7 +20,7 @@ use wire::hosted::{
 };
 use wire::{Reply, ToolResult, ToolSpec};
 
-use crate::permissions::Call;
+use crate::permissions::{Proposal, Source};
 use crate::strings;
 
 use super::Session;
@@ -117,12 +117,46 @@ impl Hosted {
         Prepared::Run
     }
 
-    /// A prepared question as rules look at it.
-    pub(super) fn call_at(&self, slot: usize) -> Option<Call> {
+    /// A prepared question as it is to be permitted. What is asked later is done by the tool of that name that there is then, so
+    /// its definition of now counts.
+    pub(super) fn proposal_at(&self, slot: usize) -> Option<Proposal<'_>> {
         Some(match self.prepared.get(&slot)? {
-            Question::Tool { name, .. } => Call::other(name),
-            Question::Uri { operation, url, .. } => Call::uri(operation.as_str(), url),
+            Question::Tool { name, arguments, .. } => {
+                let tool = self.tools.iter().find(|tool| tool.name == *name);
+                Proposal {
+                    tool: name,
+                    source: Source::Client,
+                    description: tool.map_or("", |tool| tool.description.as_str()),
+                    schema: tool.map(|tool| tool.schema.schema()),
+                    args: arguments,
+                }
+            }
+            Question::Uri {
+                operation, url, args, ..
+            } => Proposal {
+                tool: operation.as_str(),
+                source: Source::ClientUri,
+                description: self
+                    .scheme_of(url)
+                    .and_then(|scheme| scheme.description.as_deref())
+                    .unwrap_or(""),
+                schema: None,
+                args,
+            },
         })
+    }
+
+    /// A prepared question about a URI.
+    pub(super) fn uri_at(&self, slot: usize) -> Option<&str> {
+        match self.prepared.get(&slot)? {
+            Question::Uri { url, .. } => Some(url),
+            Question::Tool { .. } => None,
+        }
+    }
+
+    fn scheme_of(&self, url: &str) -> Option<&HostUriScheme> {
+        let name = url.split_once("://")?.0.to_ascii_lowercase();
+        self.schemes.iter().find(|scheme| scheme.scheme == name)
     }
 
     /// Is it a tool of the host?

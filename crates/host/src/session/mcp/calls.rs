@@ -10,6 +10,8 @@ use tokio::sync::mpsc;
 use tools::ForeignSchema;
 use wire::{ToolCall, ToolResult, ToolSpec};
 
+use crate::permissions::{Proposal, Source};
+
 use super::super::Session;
 use super::super::calls::Reporter;
 use super::results::{self, Room};
@@ -110,6 +112,29 @@ impl Offered {
     pub(in crate::session) fn at(&self, slot: usize) -> Option<(&str, &Map<String, Value>)> {
         let call = self.prepared.get(&slot)?;
         Some((&call.tool.name, &call.args))
+    }
+
+    /// A prepared call as it is to be permitted.
+    pub(in crate::session) fn proposal_at(&self, slot: usize) -> Option<Proposal<'_>> {
+        let Call { tool, args } = self.prepared.get(&slot)?;
+        let names = |servers: &[Server]| {
+            let names = servers.iter().map(|server| server.config().name.clone());
+            Source::McpResources(names.collect())
+        };
+        Some(Proposal {
+            tool: &tool.name,
+            source: match &tool.what {
+                What::Call(server, raw) => Source::McpServer {
+                    server: server.config().name.clone(),
+                    tool: raw.clone(),
+                    config: format!("{:?}", server.config()),
+                },
+                What::List(servers) | What::Read(servers) => names(servers),
+            },
+            description: &tool.description,
+            schema: Some(tool.schema.schema()),
+            args,
+        })
     }
 
     /// Other arguments for a prepared call.

@@ -5,6 +5,9 @@ use ::mcp::{AskUser, Boxed, Field, Form, Kind, Question, Reply};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::limits;
+use crate::permissions::visible;
+
 use super::super::dialogs::{Answer, Dialog, NoAnswer, Ui};
 
 /// Chosen to leave a field out.
@@ -26,26 +29,24 @@ impl AskUser for Asks {
 /// Asks all there is to ask; an error ends it.
 async fn ask(ui: &Ui, question: Question) -> Result<Reply, Reply> {
     let title = format!("MCP server {} asks", question.server);
+    // No padding pushes what is to be agreed to out of sight.
+    let asked = visible::text(&question.message);
     let fields = match &question.form {
         Form::Visit(url) => {
-            let message = format!("{}\n\nVisit this page? {url}", question.message);
+            let url = visible::line(url, limits::ASKED_PATH);
+            let message = format!("{asked}\n\nVisit this page? {url}");
             consent(ui, title, message).await?;
             return Ok(Reply::Accept(Map::new()));
         }
         Form::Fields(fields) => fields,
     };
     if fields.is_empty() {
-        consent(ui, title, question.message.clone()).await?;
+        consent(ui, title, asked).await?;
         return Ok(Reply::Accept(Map::new()));
     }
     let mut content = Map::new();
     for field in fields {
-        let value = answer(
-            ui,
-            &format!("{title}: {}\n{}", question.message, field.title),
-            field,
-        )
-        .await?;
+        let value = answer(ui, &format!("{title}: {asked}\n{}", field.title), field).await?;
         if let Some(value) = value {
             content.insert(field.name.clone(), value);
         }
@@ -83,7 +84,7 @@ async fn choose(ui: &Ui, title: &str, options: Vec<String>) -> Result<String, Re
     match ui.ask(dialog, &CancellationToken::new()).await {
         Answer::Value(value) => Ok(value),
         Answer::None(why) => Err(unanswered(why)),
-        Answer::Confirmed(_) => Err(Reply::Cancel),
+        Answer::Confirmed(_) | Answer::Denied(_) => Err(Reply::Cancel),
     }
 }
 
@@ -142,7 +143,7 @@ async fn typed(ui: &Ui, title: &str, field: &Field) -> Result<Option<Value>, Rep
         let text = match ui.ask(dialog, &CancellationToken::new()).await {
             Answer::Value(text) => text,
             Answer::None(why) => return Err(unanswered(why)),
-            Answer::Confirmed(_) => return Err(Reply::Cancel),
+            Answer::Confirmed(_) | Answer::Denied(_) => return Err(Reply::Cancel),
         };
         if text.is_empty() && (field.default.is_some() || !field.required) {
             return Ok(field.default.clone());

@@ -156,8 +156,12 @@ fn serve() {
 
 fn tools(grown: bool) -> Value {
     let text = json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
-    let mut tools =
-        vec![json!({"name": "echo", "description": "Says it\u{1b}[2J again", "inputSchema": text})];
+    let description = if grown {
+        "Says it to everybody"
+    } else {
+        "Says it\u{1b}[2J again"
+    };
+    let mut tools = vec![json!({"name": "echo", "description": description, "inputSchema": text})];
     let mut names = vec!["slow", "die", "ask", "huge", "fail", "grow"];
     if grown {
         names.push("late");

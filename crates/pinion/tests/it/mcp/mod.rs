@@ -1,6 +1,7 @@
 //! MCP servers, by the real program: configured, started when needed, called, dying, asking, changing. What hostile servers
 //! can send is tested in the crate `mcp`.
 
+mod approvals;
 mod kit;
 mod login;
 
