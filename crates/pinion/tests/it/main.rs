@@ -70,6 +70,7 @@ mod sessions;
 mod shell;
 mod shell_context;
 mod stats;
+mod storage;
 mod switching;
 mod tapes;
 mod todos;
