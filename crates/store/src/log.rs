@@ -245,7 +245,9 @@ impl SessionLog {
     /// An empty session in memory with the header of this one.
     #[must_use]
     pub fn detached(&self) -> Self {
-        Self::bare(None, self.header.clone())
+        let mut empty = Self::bare(None, self.header.clone());
+        empty.durability = self.durability;
+        empty
     }
 
     /// The session's header.

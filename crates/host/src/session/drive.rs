@@ -67,6 +67,7 @@ impl Session {
                     self.outbox.tell(event).await;
                 }
             }
+            Effect::Persist(message) if self.log.has_prompt(&message) => {}
             Effect::Persist(message) => {
                 if let Some(message) = self.show_ending(message) {
                     self.persist_group(message).await;
@@ -134,8 +135,17 @@ impl Session {
         self.keep(vec![body_of(message)], begins).await
     }
 
-    /// The same for a message and those that follow it with nothing but events in between: one write for all of them. What
-    /// extensions may still change, or want to add to, is written when it is its turn.
+    /// Appends a prompt before it is acknowledged. Its run does not append it again. A prompt that extensions may change, or
+    /// before which the conversation is compacted, is appended when its run begins.
+    pub(super) async fn store_prompt(&mut self, message: &Arc<Message>) {
+        if !self.context_is_full() && !self.extensions.hear("message_end") {
+            self.persist(Arc::clone(message)).await;
+            self.log.note_prompt(Arc::clone(message));
+        }
+    }
+
+    /// Appends a message together with the entries that follow it with nothing but events in between: one write, and with
+    /// `durability` `disk` one sync. What extensions may still change, or add entries to, is written when it is its turn.
     async fn persist_group(&mut self, message: Arc<Message>) {
         let effects = &self.agenda.effects;
         let is_plain = |effect: &&Effect| match effect {

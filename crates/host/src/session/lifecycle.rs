@@ -56,7 +56,7 @@ impl Session {
     /// # Errors
     /// When the file cannot be opened; it is untouched then.
     pub fn start(agent: Arc<Agent>, outbox: Outbox, opening: &Opening) -> Result<Self, HostError> {
-        let (mut log, cwd) = match opening {
+        let (log, cwd) = match opening {
             Opening::New { id } => (
                 new_log(&agent, &agent.cwd, None, id.as_deref())?,
                 agent.cwd.clone(),
@@ -66,8 +66,7 @@ impl Session {
             Opening::Fork { source, id } => (forked_log(&agent, source, id.as_deref())?, agent.cwd.clone()),
         };
         let agent = agent.fitting(&cwd);
-        let durability = agent.durability();
-        log.set_durability(durability);
+        let log = Storage::new(log, agent.durability());
         let context = log.context(log.leaf_id());
         let has_messages = !context.messages.is_empty();
         let mut extensions = Extended::of(&agent, &cwd);
@@ -98,8 +97,7 @@ impl Session {
             agent,
             outbox: outbox.traced(&log.header().id),
             machine,
-            log: Storage::new(log),
-            durability,
+            log,
             kept,
             model: start.model,
             thinking: start.thinking,
@@ -123,8 +121,7 @@ impl Session {
         };
         session.load_todos();
         if (!has_messages || !has_level) && !session.extensions.is_unresolved() {
-            let entries = session.start_entries(has_messages);
-            session.log.direct().append_batch(entries)?;
+            session.note_first(has_messages)?;
         }
         Ok(session)
     }
@@ -162,18 +159,18 @@ impl Session {
 
     /// Ends the session once everything before was dealt with; the mailbox is not looked at any more.
     pub(super) async fn close(&mut self, origin: Origin) {
-        match self.stored().await {
+        match self.stored(false).await {
             Ok(()) => self.closing = Some(origin),
             Err(error) => self.outbox.respond(origin, Err(error)).await,
         }
     }
 
-    /// Entries that waited are in the file now.
+    /// Entries that waited are in the file now, or may be `kept` while another session takes the place of this one.
     ///
     /// # Errors
-    /// They are not: what to tell a client that wants to leave the session.
-    pub(super) async fn stored(&mut self) -> Result<(), String> {
-        if self.log.waiting() == 0 || self.flush_storage().await {
+    /// They would be lost: what to tell a client that wants to leave the session.
+    pub(super) async fn stored(&mut self, kept: bool) -> Result<(), String> {
+        if self.log.waiting() == 0 || self.flush_storage().await || (kept && self.log.has_room()) {
             return Ok(());
         }
         Err(strings::unstored_entries(
@@ -224,6 +221,13 @@ impl Session {
         let model = (!has_messages).then_some(EntryBody::ModelChange(model));
         let level = EntryBody::ThinkingLevelChange(level);
         model.into_iter().chain([level]).collect()
+    }
+
+    /// Adds the first entries of a session that does not run yet.
+    fn note_first(&mut self, has_messages: bool) -> Result<(), HostError> {
+        let entries = self.start_entries(has_messages);
+        self.log.direct().append_batch(entries)?;
+        Ok(())
     }
 
     /// Adds the first entries of a session that takes the place of another one.

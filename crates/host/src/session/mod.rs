@@ -47,7 +47,6 @@ use llm::registry::Scoped;
 use pinion_core::Machine;
 use tokio::time::Sleep;
 use wire::event::CloseReason;
-use wire::state::Durability;
 use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
 
 use crate::agent::Agent;
@@ -84,8 +83,6 @@ pub struct Session {
     outbox: Outbox,
     machine: Machine,
     log: Storage,
-    /// What stored entries survive.
-    durability: Durability,
     /// The directory that tools work in.
     cwd: PathBuf,
     resources: Resources,

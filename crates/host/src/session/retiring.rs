@@ -54,7 +54,8 @@ impl Session {
             && self.extensions.is_at_rest()
             && !self.mcp.is_asking()
             // What is only in memory would be lost.
-            && self.log.waiting() == 0;
+            && self.log.waiting() == 0
+            && !self.log.has_left();
         let is_lent = self.hosted.lends() || self.mcp.has_set();
         // Going to another place of the tree is no entry: the file would lead back to its end.
         let newest = self.log.entries().last().map(|entry| entry.id.as_str());
@@ -73,7 +74,7 @@ impl Session {
                 settings: self.machine.settings,
                 auto_compaction: self.auto_compaction,
                 permission_mode: self.permitting.chosen(),
-                durability: self.durability,
+                durability: self.log.durability(),
                 chosen: self.chosen.clone(),
                 shells: self.shells.made(),
                 hears_mcp: self.mcp.is_heard(),

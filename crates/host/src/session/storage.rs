@@ -3,6 +3,7 @@
 //! order. What could not be written waits in the log, is tried again here, and is reported to clients.
 
 use std::ops::Deref;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::state::{Durability, StorageState};
-use wire::{Entry, EntryBody, Event};
+use wire::{Entry, EntryBody, Event, Message};
 
 use crate::limits;
 use crate::strings;
@@ -23,7 +24,11 @@ pub(super) struct Storage {
     /// The log. While a job has it, an empty one stands in its place: nothing looks at it then, since the session waits.
     log: SessionLog,
     job: Option<JoinHandle<SessionLog>>,
+    /// Logs of sessions that were left while entries of theirs waited.
+    left: Vec<SessionLog>,
     trouble: Option<Trouble>,
+    /// A prompt that is in the log before its run has begun.
+    prompt: Option<Arc<Message>>,
 }
 
 /// Why entries wait, and when writing them is tried again.
@@ -31,6 +36,20 @@ struct Trouble {
     error: String,
     pause: Duration,
     again: Instant,
+    /// Entries of the present session wait, and clients know it.
+    is_current: bool,
+}
+
+impl Trouble {
+    /// After an attempt whose time had come, the next one comes later. Attempts in between, made by new entries, change nothing:
+    /// otherwise they would put it off for good.
+    fn renew(&mut self) {
+        let now = Instant::now();
+        if self.again <= now {
+            self.pause = (self.pause * 2).min(limits::STORAGE_RETRY.1);
+            self.again = now + self.pause;
+        }
+    }
 }
 
 impl Deref for Storage {
@@ -42,11 +61,14 @@ impl Deref for Storage {
 }
 
 impl Storage {
-    pub(super) fn new(log: SessionLog) -> Self {
+    pub(super) fn new(mut log: SessionLog, durability: Durability) -> Self {
+        log.set_durability(durability);
         Self {
             log,
             job: None,
+            left: Vec::new(),
             trouble: None,
+            prompt: None,
         }
     }
 
@@ -55,14 +77,61 @@ impl Storage {
         &mut self.log
     }
 
-    /// Another log takes the place of this one.
+    /// Another log takes the place of this one, which is kept as long as entries of it wait.
     pub(super) fn replace(&mut self, log: SessionLog) {
         let old = std::mem::replace(&mut self.log, log);
-        self.trouble = None;
-        // To close a file can take as long as to write it.
-        if old.is_on_disk() {
-            drop(tokio::task::spawn_blocking(move || drop(old)));
+        self.leave(old);
+        match &mut self.trouble {
+            Some(_) if self.log.waiting() == 0 && self.left.is_empty() => self.trouble = None,
+            Some(trouble) => trouble.is_current = self.log.waiting() > 0,
+            None => {}
         }
+    }
+
+    /// Closes a log, once nothing of it waits.
+    pub(super) fn leave(&mut self, log: SessionLog) {
+        if log.waiting() > 0 {
+            self.left.push(log);
+        } else if log.is_on_disk() {
+            // To close a file can take as long as to write it.
+            drop(tokio::task::spawn_blocking(move || drop(log)));
+        }
+    }
+
+    /// Notes a prompt that was appended before its run.
+    pub(super) fn note_prompt(&mut self, message: Arc<Message>) {
+        self.prompt = Some(message);
+    }
+
+    /// Returns true once for a prompt that was appended before its run.
+    pub(super) fn has_prompt(&mut self, message: &Arc<Message>) -> bool {
+        let is_it = |prompt: &mut Arc<Message>| Arc::ptr_eq(prompt, message);
+        self.prompt.take_if(is_it).is_some()
+    }
+
+    /// Whether another session with entries that wait can be left.
+    pub(super) fn has_room(&self) -> bool {
+        self.left.len() < limits::LEFT_SESSIONS
+    }
+
+    /// Whether entries of sessions that were left wait.
+    pub(super) fn has_left(&self) -> bool {
+        !self.left.is_empty()
+    }
+
+    /// The log of a file that was left while entries of it waited: it is still locked, and the file is not complete.
+    pub(super) async fn take_left(&mut self, path: &Path) -> Option<SessionLog> {
+        if self.left.is_empty() {
+            return None;
+        }
+        let files = self.left.iter().map(|log| log.path().map(Path::to_path_buf));
+        let (files, wanted) = (files.collect::<Vec<_>>(), path.to_path_buf());
+        let find = move || {
+            let is_it = |file: &Option<PathBuf>| file.as_ref().is_some_and(|file| same_file(file, &wanted));
+            files.iter().position(is_it)
+        };
+        let place = off_thread(find).await?;
+        (place < self.left.len()).then(|| self.left.swap_remove(place))
     }
 
     /// Does file work beside all sessions. When the caller gives up waiting, the work goes on, and [`Storage::settle`]
@@ -141,12 +210,24 @@ impl Storage {
         }
     }
 
-    /// Writes what waits.
-    async fn flush(&mut self) -> Result<(), StoreError> {
-        if self.waiting() == 0 {
-            return Ok(());
+    /// Writes what waits; gives the files of sessions that were left and are complete now.
+    async fn flush(&mut self) -> (Result<(), StoreError>, Vec<PathBuf>) {
+        if self.waiting() == 0 && self.left.is_empty() {
+            return (Ok(()), Vec::new());
         }
-        self.run(SessionLog::flush).await
+        let mut left = std::mem::take(&mut self.left);
+        let flush = move |log: &mut SessionLog| {
+            let mut done = Vec::new();
+            left.retain_mut(|left| {
+                let is_done = left.flush().is_ok();
+                done.extend(left.path().filter(|_| is_done).map(Path::to_path_buf));
+                !is_done
+            });
+            (log.flush(), done, left)
+        };
+        let (flushed, done, left) = self.run(flush).await;
+        self.left = left;
+        (flushed, done)
     }
 
     /// Resolves when writing is to be tried again.
@@ -162,15 +243,39 @@ impl Storage {
 
     /// Notes a failed attempt. Returns true if it is the first one.
     fn fail(&mut self, error: String) -> bool {
-        let (first, longest) = limits::STORAGE_RETRY;
-        let pause = self.trouble.as_ref().map_or(first, |known| known.pause * 2);
-        let pause = pause.min(longest);
-        let trouble = Trouble {
-            error,
-            pause,
-            again: Instant::now() + pause,
+        let Some(trouble) = &mut self.trouble else {
+            let pause = limits::STORAGE_RETRY.0;
+            self.trouble = Some(Trouble {
+                error,
+                pause,
+                again: Instant::now() + pause,
+                is_current: true,
+            });
+            return true;
         };
-        self.trouble.replace(trouble).is_none()
+        trouble.error = error;
+        trouble.renew();
+        !std::mem::replace(&mut trouble.is_current, true)
+    }
+
+    /// Nothing of the present session waits. Returns true if that is news.
+    fn recover(&mut self) -> bool {
+        let known = self.trouble.take();
+        let was_current = known.as_ref().is_some_and(|trouble| trouble.is_current);
+        if let Some(mut trouble) = known
+            && !self.left.is_empty()
+        {
+            trouble.is_current = false;
+            trouble.renew();
+            self.trouble = Some(trouble);
+        }
+        was_current
+    }
+
+    /// Why the last attempt to write this session failed.
+    fn error(&self) -> Option<&str> {
+        let trouble = self.trouble.as_ref().filter(|trouble| trouble.is_current);
+        trouble.map(|trouble| trouble.error.as_str())
     }
 }
 
@@ -198,13 +303,17 @@ impl Session {
 
     /// Tries once more to write what waits. Returns true if nothing waits any more.
     pub(super) async fn flush_storage(&mut self) -> bool {
-        let flushed = self.log.flush().await;
+        let (flushed, done) = self.log.flush().await;
+        for path in done {
+            self.tell_storage(path.to_string_lossy().into_owned(), 0, None)
+                .await;
+        }
         self.note_storage(flushed).await
     }
 
     /// The last attempt before the session ends.
     pub(super) async fn finish_storage(&mut self) {
-        if self.log.job.is_some() || self.log.waiting() > 0 {
+        if self.log.job.is_some() || self.log.waiting() > 0 || self.log.has_left() {
             let last = async {
                 self.log.settle().await;
                 self.flush_storage().await
@@ -217,8 +326,9 @@ impl Session {
     async fn note_storage(&mut self, outcome: Result<(), StoreError>) -> bool {
         let pending = self.log.waiting();
         let Err(error) = outcome else {
-            if pending == 0 && self.log.trouble.take().is_some() {
-                self.tell_storage(0, None).await;
+            if pending == 0 && self.log.recover() {
+                let path = self.file_text().unwrap_or_default();
+                self.tell_storage(path, 0, None).await;
             }
             return pending == 0;
         };
@@ -228,39 +338,44 @@ impl Session {
             self.notice("error", strings::not_written(&error)).await;
         } else if self.log.fail(error.clone()) {
             self.notice("error", strings::written_later(&error)).await;
-            self.tell_storage(pending, Some(error)).await;
+            let path = self.file_text().unwrap_or_default();
+            self.tell_storage(path, pending, Some(error)).await;
         }
         false
     }
 
-    async fn tell_storage(&self, pending: usize, error: Option<String>) {
-        let path = self.file_text().unwrap_or_default();
+    async fn tell_storage(&self, path: String, pending: usize, error: Option<String>) {
         let event = Event::StorageStatus { path, pending, error };
         self.outbox.tell(event).await;
     }
 
     /// The state of the session file, if there is something to say of it.
     pub(super) fn storage_state(&self) -> Option<StorageState> {
-        let (durability, pending) = (self.durability, self.log.waiting());
+        let (durability, pending) = (self.log.durability(), self.log.waiting());
         let is_stored = self.log.path().is_some();
         (pending > 0 || (is_stored && !durability.is_process())).then(|| StorageState {
             durability,
             pending,
-            error: self.log.trouble.as_ref().map(|trouble| trouble.error.clone()),
+            error: self.log.error().map(str::to_owned),
         })
     }
 
     /// Why the last attempt to write failed.
     pub(super) fn storage_error(&self) -> Option<&str> {
-        let trouble = self.log.trouble.as_ref();
-        trouble.map(|trouble| trouble.error.as_str())
+        self.log.error()
     }
 
     /// What entries of this session survive from now on.
     pub(crate) fn set_durability(&mut self, durability: Durability) {
-        self.durability = durability;
         self.log.direct().set_durability(durability);
     }
+}
+
+/// Whether two paths lead to the same file.
+pub(super) fn same_file(a: &Path, b: &Path) -> bool {
+    a == b
+        || a.canonicalize()
+            .is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
 /// Does file work that needs no session beside all sessions.

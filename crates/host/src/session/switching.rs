@@ -10,6 +10,7 @@ use store::{Context, ForkScope, SessionLog, StoreError};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, NoParams, SwitchParams};
 use wire::event::ChangeReason;
 use wire::reply::{Cancelled, Forked};
+use wire::state::Durability;
 use wire::{Command, EntryBody, Event, Message, Reply};
 
 use crate::agent::Agent;
@@ -23,7 +24,7 @@ use super::dialogs::NoAnswer;
 use super::extensions::word;
 use super::lifecycle::{Empty, conversation, new_log, open_log, stored_cwd};
 use super::prompting::Later;
-use super::storage::off_thread;
+use super::storage::{off_thread, same_file};
 
 /// What takes the place of the session.
 pub(super) enum Change {
@@ -222,12 +223,8 @@ impl Session {
             Change::New(params, entries) => {
                 let parent = params.parent_session.filter(|parent| !parent.is_empty());
                 let cwd = params.cwd.map_or_else(|| self.cwd.clone(), PathBuf::from);
-                let before = self.durability;
-                self.durability = params.durability.unwrap_or(before);
-                if let Err(error) = self.begin_anew(cwd, parent, entries).await {
-                    self.durability = before;
-                    return Err(error);
-                }
+                let durability = params.durability.unwrap_or(self.log.durability());
+                self.begin_anew(cwd, parent, entries, durability).await?;
             }
             Change::Switch(path, spare) => self.switch_to(path, spare).await?,
             Change::Fork {
@@ -284,8 +281,9 @@ impl Session {
         cwd: PathBuf,
         parent: Option<String>,
         entries: Vec<wire::Entry>,
+        durability: Durability,
     ) -> Result<(), HostError> {
-        let (agent, dir, durability) = (Arc::clone(&self.agent), cwd.clone(), self.durability);
+        let (agent, dir) = (Arc::clone(&self.agent), cwd.clone());
         let begin = move || {
             // Where its file goes may be the other directory's own business.
             let agent = agent.fitting(&dir);
@@ -311,7 +309,8 @@ impl Session {
             Some(before) => self.branch_off(before).await?,
             None => {
                 let (cwd, parent) = (self.cwd.clone(), self.file_text());
-                self.begin_anew(cwd, parent, Vec::new()).await?;
+                let durability = self.log.durability();
+                self.begin_anew(cwd, parent, Vec::new(), durability).await?;
             }
         }
         if let Some((messages, kept)) = old {
@@ -325,7 +324,7 @@ impl Session {
         let header = store::new_header(&self.cwd.to_string_lossy(), self.file_text().as_deref());
         let dir = self.agent.session_dir(&self.cwd);
         let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
-        let durability = self.durability;
+        let durability = self.log.durability();
         let fork = move |old: &mut SessionLog| {
             let mut log = old.fork(path, header, ForkScope::Path(&leaf))?;
             log.set_durability(durability);
@@ -363,14 +362,21 @@ impl Session {
             let copy = |log: &mut SessionLog| {
                 let header = log.header().clone();
                 let copy = log.fork(None, header, ForkScope::All);
-                let copy = copy.unwrap_or_else(|_| log.detached());
+                let mut copy = copy.unwrap_or_else(|_| log.detached());
+                copy.set_durability(log.durability());
                 drop(std::mem::replace(log, copy));
             };
             self.log.run(copy).await;
         }
+        if let Some(log) = self.log.take_left(&path).await {
+            let cwd = stored_cwd(&log, &path, &self.agent.cwd, spare.as_deref());
+            let cwd = cwd.unwrap_or_else(|_| self.cwd.clone());
+            return self.replace(log, cwd, false).await;
+        }
         let cwd = self.cwd.clone();
         let opening = move || open_log(&path, &cwd, spare.as_deref(), Empty::IsRefused);
-        let (log, cwd) = off_thread(opening).await?;
+        let (mut log, cwd) = off_thread(opening).await?;
+        log.set_durability(self.log.durability());
         let is_empty = log.entries().is_empty();
         self.replace(log, cwd, false).await?;
         if is_empty {
@@ -381,14 +387,19 @@ impl Session {
 
     /// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew: from the
     /// command line for an empty session, or from what the client chose since, else from what the session says.
-    async fn replace(&mut self, mut log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
+    async fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
         self.fit_agent(&cwd).await;
         let context = log.context(log.leaf_id());
-        let mut start = self.choose_for(&context, is_new)?;
+        let mut start = match self.choose_for(&context, is_new) {
+            Ok(start) => start,
+            Err(error) => {
+                self.log.leave(log);
+                return Err(error);
+            }
+        };
         if is_new {
             self.keep_choice(&mut start);
         }
-        log.set_durability(self.durability);
         self.log.replace(log);
         self.cwd = cwd;
         self.take_up(context, start).await;
@@ -423,12 +434,6 @@ impl Session {
     pub(crate) fn file_text(&self) -> Option<String> {
         self.log.path().map(|path| path.to_string_lossy().into_owned())
     }
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    a == b
-        || a.canonicalize()
-            .is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
 impl Agent {

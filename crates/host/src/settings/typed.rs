@@ -76,9 +76,7 @@ pub(super) fn typed(
         permissions: permissions::permissions(reader),
         sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
-        durability: reader
-            .word("durability", "process or disk", Durability::parse)
-            .unwrap_or_default(),
+        durability: durability(reader),
         max_open_sessions: reader.count("maxOpenSessions"),
         session_idle_ms: reader.count("sessionIdleMs"),
         project,
@@ -88,6 +86,11 @@ pub(super) fn typed(
         files: Vec::new(),
         raw,
     }
+}
+
+fn durability(reader: &mut Reader<'_>) -> Durability {
+    let parsed = reader.word("durability", "process or disk", Durability::parse);
+    parsed.unwrap_or_default()
 }
 
 fn queue_mode(reader: &mut Reader<'_>, key: &str) -> QueueMode {

@@ -114,7 +114,7 @@ impl Session {
     /// The run has ended: extensions hear that the session is left, for a moment, then it is.
     pub(in crate::session) async fn leave(&mut self, asker: Asker, change: Change) {
         if change.leaves_file()
-            && let Err(error) = self.stored().await
+            && let Err(error) = self.stored(true).await
         {
             return self.reply(asker, Err(error)).await;
         }
