@@ -10,7 +10,7 @@ use llm::{Budgets, CacheRetention, Client};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
 use pinion_core::{LoopSettings, RetrySettings};
 use tools::{Reaper, Toolbox};
-use wire::state::{PermissionMode, SandboxState};
+use wire::state::{Durability, PermissionMode, SandboxState};
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
@@ -37,6 +37,8 @@ pub struct Options {
     pub resources: ResourceOptions,
     /// The permission mode that the command line names (`--permission-mode`).
     pub permission_mode: Option<PermissionMode>,
+    /// What stored entries survive, if the command line names it (`--durability`).
+    pub durability: Option<Durability>,
     /// The sandbox of tools, for those who ask; the toolbox has it itself.
     pub sandbox: Option<SandboxState>,
     /// How long providers should keep prompts cached.
@@ -101,6 +103,13 @@ pub trait Maker: Send + Sync {
 }
 
 impl Agent {
+    /// What stored entries of a session survive, unless a client says otherwise: what the command line names, else the
+    /// settings.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.options.durability.unwrap_or(self.settings.durability)
+    }
+
     /// Where the sessions of a working directory go; none when they live in memory.
     #[must_use]
     pub fn session_dir(&self, cwd: &Path) -> Option<PathBuf> {

@@ -26,6 +26,12 @@ pub const OPEN_SESSIONS: usize = 4_096;
 /// Sessions that are considered for eviction when the limit is reached.
 pub const RETIRE_TRIES: usize = 8;
 
+/// Sessions in one place that were left while entries waited to be written. With more, the session cannot be left.
+pub const LEFT_SESSIONS: usize = 16;
+
+/// First and longest pause between attempts to write entries that could not be written.
+pub const STORAGE_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
+
 /// Time for a session to report whether it is idle.
 pub const RETIRE_WAIT: Duration = Duration::from_millis(250);
 

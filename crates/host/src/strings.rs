@@ -337,3 +337,37 @@ pub(crate) fn unknown_login(provider: &str) -> String {
 
 /// One login at a time: its questions would be taken for the other's.
 pub(crate) const LOGGING_IN: &str = "Another login is under way";
+
+/// An entry that can never be written.
+pub(crate) fn not_written(error: &str) -> String {
+    format!("The session file could not be written: {error}")
+}
+
+/// Entries wait in memory.
+pub(crate) fn written_later(error: &str) -> String {
+    format!(
+        "The session file could not be written: {error}. New entries are kept in memory and written when that works again."
+    )
+}
+
+/// A command of the user ran, but is not in the session file.
+pub(crate) fn ran_unstored(exit_code: Option<i32>, error: Option<&str>) -> String {
+    let code = exit_code.map_or_else(
+        || "was ended".to_owned(),
+        |code| format!("ended with code {code}"),
+    );
+    let error = error.unwrap_or("unknown error");
+    format!(
+        "The command ran and {code}, but its result could not be written to the session file: {error}. It is kept in memory \
+         and written when that works again."
+    )
+}
+
+/// A session with entries that are in memory only is not left.
+pub(crate) fn unstored_entries(pending: usize, error: Option<&str>) -> String {
+    let error = error.unwrap_or("unknown error");
+    format!(
+        "The session cannot be left: {pending} of its entries could not be written to the session file: {error}. Make room \
+         and try again."
+    )
+}

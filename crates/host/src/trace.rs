@@ -180,6 +180,10 @@ impl Spans {
             Event::SessionDamage { path, message, .. } => {
                 event!(parent: session, Level::WARN, path = path.as_str(), "session file: {message}");
             }
+            Event::StorageStatus { path, pending, error } => {
+                let (path, error) = (path.as_str(), error.as_deref());
+                event!(parent: session, Level::WARN, path, pending, error, "session file");
+            }
             Event::Notice { level, message } => {
                 event!(parent: session, Level::WARN, level = level.as_str(), "notice: {message}");
             }

@@ -5,6 +5,13 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit;
 
+/// A write beyond the file size limit (`ulimit -f`) is an error of that write and does not end the process. The signal is
+/// caught, not ignored: `exec` gives children its default back. Needs a runtime; holds as long as the process lives.
+pub(crate) fn survive_file_size_limit() -> std::io::Result<()> {
+    let number = rustix::process::Signal::XFSZ.as_raw();
+    signal(SignalKind::from_raw(number)).map(drop)
+}
+
 /// The signals we wait for.
 pub(crate) struct Signals {
     terminate: Signal,

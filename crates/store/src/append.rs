@@ -5,13 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use wire::state::Durability;
 use wire::{Entry, EntryBody};
 
 use crate::error::{Result, StoreError};
 use crate::forest::Span;
 use crate::limits::{MAX_LINE, SETTLE_PAUSE, SETTLE_QUIET, SETTLE_TRIES};
 use crate::load::Loader;
-use crate::log::{Durability, SessionLog, json_line};
+use crate::log::{SessionLog, json_line};
 use crate::medium::{FileMedium, Medium, Presence};
 use crate::stamp;
 
@@ -33,7 +34,7 @@ impl SessionLog {
     /// # Errors
     /// As [`SessionLog::append`].
     pub fn append_batch(&mut self, bodies: Vec<EntryBody>) -> Result<Vec<Arc<Entry>>> {
-        self.catch_up()?;
+        self.make_way()?;
         let entries = self.make_entries(bodies);
         let lines = entries
             .iter()
@@ -48,7 +49,7 @@ impl SessionLog {
     /// # Errors
     /// As [`SessionLog::append`].
     pub fn append_made(&mut self, entries: Vec<Entry>) -> Result<()> {
-        self.catch_up()?;
+        self.make_way()?;
         let mut taken = HashSet::new();
         let entries = entries.into_iter().filter(|entry| {
             let is_free = !entry.id.is_empty() && self.forest.position(&entry.id).is_none();
@@ -62,7 +63,16 @@ impl SessionLog {
         self.append_lines(entries, &lines).map(drop)
     }
 
-    fn make_entries(&self, bodies: Vec<EntryBody>) -> Vec<Arc<Entry>> {
+    /// What waits to be appended comes first, and so do lines of other writers.
+    fn make_way(&mut self) -> Result<()> {
+        if self.committed && !self.unwritten.is_empty() {
+            self.flush()
+        } else {
+            self.catch_up()
+        }
+    }
+
+    pub(crate) fn make_entries(&self, bodies: Vec<EntryBody>) -> Vec<Arc<Entry>> {
         let timestamp = stamp::now_iso();
         let mut parent_id = self.leaf_id().map(str::to_owned);
         let mut made: Vec<Arc<Entry>> = Vec::with_capacity(bodies.len());
@@ -128,6 +138,7 @@ impl SessionLog {
         let Some(path) = self.path.clone().filter(|_| !self.committed) else {
             return Ok(());
         };
+        self.wanted = true;
         let made_here = self.medium.is_none();
         if made_here {
             self.medium = Some(Box::new(FileMedium::create(&path)?));
@@ -146,6 +157,7 @@ impl SessionLog {
             return Err(error);
         }
         self.committed = true;
+        self.wanted = false;
         Ok(())
     }
 
@@ -249,13 +261,14 @@ impl SessionLog {
         self.needs_lf = tail.unterminated || (self.needs_lf && bytes.is_empty());
         self.damage.torn_bytes += tail.torn.saturating_sub(self.torn);
         self.torn = tail.torn;
+        self.find_written(&loader.known);
         Ok(())
     }
 
     /// Appends whole lines in one write and gives where they begin in the file.
-    fn write(&mut self, lines: &[u8]) -> Result<u64> {
+    pub(crate) fn write(&mut self, lines: &[u8]) -> Result<u64> {
         let path = self.name();
-        let (before, power) = (self.len, self.durability == Durability::Power);
+        let (before, is_synced) = (self.len, self.durability == Durability::Disk);
         let lf = u64::from(self.needs_lf);
         let joined;
         let bytes = if self.needs_lf {
@@ -266,7 +279,7 @@ impl SessionLog {
         };
         let medium = self.medium()?;
         let (taken, written) = write_all(medium, bytes);
-        let done = written.and_then(|()| if power { medium.sync() } else { Ok(()) });
+        let done = written.and_then(|()| if is_synced { medium.sync() } else { Ok(()) });
         if let Err(error) = done {
             roll_back(medium, before, taken);
             return Err(refused(&path, error));

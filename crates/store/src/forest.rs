@@ -62,6 +62,13 @@ impl Forest {
         self.spans.get(position).copied()
     }
 
+    /// Notes where the entry's line is now.
+    pub(crate) fn set_span(&mut self, position: usize, span: Span) {
+        if let Some(known) = self.spans.get_mut(position) {
+            *known = span;
+        }
+    }
+
     /// Label of an entry and the time it was set.
     pub(crate) fn label(&self, id: &str) -> Option<(&str, &str)> {
         self.labels

@@ -32,6 +32,7 @@ mod stamp;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod waiting;
 
 pub use context::Context;
 pub use damage::{Damage, SkipReason, SkippedLine};
@@ -42,8 +43,9 @@ pub use header::new_header;
 pub use list::{
     FoundSession, Listing, check_session, find_by_id_prefix, list, list_all, most_recent, working_directory,
 };
-pub use log::{Durability, SessionLog};
+pub use log::SessionLog;
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};
 pub use stamp::{iso_to_ms, ms_to_iso, now_iso};
 pub use tree::{Tree, TreeNode};
+pub use wire::state::Durability;

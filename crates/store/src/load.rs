@@ -26,6 +26,9 @@ pub(crate) struct Loader {
     pub(crate) last: Option<usize>,
     /// Number of the last line read.
     pub(crate) lines: u64,
+    /// Entries that were in the forest before, with their lines; only noted while the end of an open file is read.
+    pub(crate) known: Vec<(usize, Span)>,
+    notes_known: bool,
     /// The first line that says something, when it is unreadable: perhaps a damaged header.
     remains: Vec<u8>,
     spoken: u64,
@@ -61,6 +64,7 @@ impl Loader {
         Self {
             lines,
             spoken: lines.max(2),
+            notes_known: true,
             ..Self::default()
         }
     }
@@ -229,6 +233,9 @@ impl Loader {
         let position = match forest.add(Arc::new(entry), span) {
             Added::Known(position) => {
                 damage.duplicate_entries += 1;
+                if self.notes_known {
+                    self.known.push((position, span));
+                }
                 position
             }
             Added::New(position) => {

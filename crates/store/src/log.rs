@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use wire::state::Durability;
 use wire::{Entry, SessionHeader};
 
 use crate::damage::Damage;
@@ -13,16 +14,6 @@ use crate::limits::{LOAD_BLOCK, MAX_FILE};
 use crate::load::{Loader, Tail, Verdict, header_remains};
 use crate::medium::{FileMedium, Medium};
 use crate::migrate;
-
-/// What an acknowledged entry survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// The death of the process, `kill -9` included.
-    #[default]
-    Kill,
-    /// A power failure too: every append waits for the disk.
-    Power,
-}
 
 /// A session: its header, its entries in file order and the leaf that the next entry follows. On disk it is one append-only
 /// file, locked while this value lives. A new session is in memory only until [`SessionLog::ensure_on_disk`] is called.
@@ -38,6 +29,10 @@ pub struct SessionLog {
     pub(crate) committed: bool,
     /// Lines that wait for `ensure_on_disk`, header first. Spans of entries point into it until then.
     pub(crate) pending: Vec<u8>,
+    /// `ensure_on_disk` was called and failed: the whole session waits to be written.
+    pub(crate) wanted: bool,
+    /// Positions of entries that are kept in memory and still have to be appended to the file, in file order.
+    pub(crate) unwritten: Vec<usize>,
     /// Bytes of the file that were read or written here; whole lines.
     pub(crate) len: u64,
     /// Torn bytes known to follow them.
@@ -73,6 +68,22 @@ impl SessionLog {
     pub fn open(path: &Path, cwd: &str) -> Result<(Self, Damage)> {
         let medium = FileMedium::open(path)?;
         Self::open_on(Box::new(medium), path, cwd)
+    }
+
+    /// Opens a file as [`SessionLog::open`] does, but only one that holds a session: an empty file, or one with nothing but
+    /// white space, is another program's.
+    ///
+    /// # Errors
+    /// As [`SessionLog::open`]; [`StoreError::NotASession`] for an empty file.
+    pub fn open_existing(path: &Path, cwd: &str) -> Result<(Self, Damage)> {
+        let (log, damage) = Self::open(path, cwd)?;
+        // A header that was cut off by the end of its process is a session that began.
+        if !log.committed && damage.torn_bytes == 0 {
+            return Err(StoreError::NotASession {
+                path: path.to_path_buf(),
+            });
+        }
+        Ok((log, damage))
     }
 
     /// [`SessionLog::open`] on any medium, for simulations of failing disks. `path` is only used as a name.
@@ -220,6 +231,8 @@ impl SessionLog {
             medium: None,
             committed: false,
             pending: Vec::new(),
+            wanted: false,
+            unwritten: Vec::new(),
             len: 0,
             torn: 0,
             needs_lf: false,
@@ -227,6 +240,14 @@ impl SessionLog {
             durability: Durability::default(),
             damage: Damage::default(),
         }
+    }
+
+    /// An empty session in memory with the header of this one.
+    #[must_use]
+    pub fn detached(&self) -> Self {
+        let mut empty = Self::bare(None, self.header.clone());
+        empty.durability = self.durability;
+        empty
     }
 
     /// The session's header.
@@ -259,6 +280,24 @@ impl SessionLog {
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         self.committed
+    }
+
+    /// Number of entries that are kept in memory and wait to be written, because an earlier write failed.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        if self.committed {
+            self.unwritten.len()
+        } else if self.wanted {
+            self.forest.entries().len()
+        } else {
+            0
+        }
+    }
+
+    /// What an acknowledged entry survives.
+    #[must_use]
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 
     /// What was found wrong so far, on opening and in lines that other writers added since.

@@ -50,8 +50,8 @@ pub struct FileMedium {
     file: File,
     path: PathBuf,
     read_only: bool,
-    /// Is it known that the directory knows of the file for good?
-    dir_synced: bool,
+    /// Directories whose entries for the file, or for a directory above it, may not be on the disk yet.
+    unsynced_dirs: Vec<PathBuf>,
 }
 
 impl FileMedium {
@@ -70,9 +70,9 @@ impl FileMedium {
             if presence(&file, &path).map_err(failed)? == Presence::Same {
                 return Ok(Self {
                     file,
+                    unsynced_dirs: dir_of(&path).map(Path::to_path_buf).into_iter().collect(),
                     path,
                     read_only,
-                    dir_synced: false,
                 });
             }
         }
@@ -84,16 +84,14 @@ impl FileMedium {
     /// # Errors
     /// [`StoreError::AlreadyExists`] when anything at all is at the path, a dangling link included.
     pub fn create(path: &Path) -> Result<Self> {
-        if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-            crate::paths::ensure_private_dir(dir)?;
-        }
+        let unsynced_dirs = make_dir_of(path)?;
         let file = create_new(path).map_err(|e| StoreError::io("cannot create", path, e))?;
         lock::try_lock(&file, path)?;
         Ok(Self {
             file,
             path: path.to_path_buf(),
             read_only: false,
-            dir_synced: false,
+            unsynced_dirs,
         })
     }
 
@@ -126,7 +124,7 @@ impl FileMedium {
             return Err(error);
         }
         self.file = file;
-        sync_dir(&self.path)
+        dir_of(&self.path).map_or(Ok(()), sync_dir)
     }
 
     fn writable(&self) -> io::Result<()> {
@@ -196,10 +194,10 @@ impl Medium for FileMedium {
 
     fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
-        if !self.dir_synced {
-            sync_dir(&self.path)?;
-            self.dir_synced = true;
+        for dir in &self.unsynced_dirs {
+            sync_dir(dir)?;
         }
+        self.unsynced_dirs.clear();
         Ok(())
     }
 
@@ -212,6 +210,8 @@ impl Medium for FileMedium {
 
     fn restore(&mut self) -> io::Result<()> {
         let bytes = self.read_from(0)?;
+        // The directory may have gone with the file.
+        let unsynced_dirs = make_dir_of(&self.path).map_err(io::Error::other)?;
         let mut file = create_new(&self.path)?;
         if let Err(error) = file
             .write_all(&bytes)
@@ -221,7 +221,7 @@ impl Medium for FileMedium {
             return Err(error);
         }
         self.file = file;
-        self.dir_synced = false;
+        self.unsynced_dirs = unsynced_dirs;
         Ok(())
     }
 }
@@ -320,11 +320,25 @@ fn presence(_file: &File, path: &Path) -> io::Result<Presence> {
     })
 }
 
-/// Makes the directory entry of a file durable.
-fn sync_dir(path: &Path) -> io::Result<()> {
-    if cfg!(unix)
-        && let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty())
-    {
+fn dir_of(path: &Path) -> Option<&Path> {
+    path.parent().filter(|dir| !dir.as_os_str().is_empty())
+}
+
+/// Makes the directory of a file and what is missing above it. Gives the directories that got a new entry, or are about to.
+fn make_dir_of(path: &Path) -> Result<Vec<PathBuf>> {
+    let Some(dir) = dir_of(path) else {
+        return Ok(Vec::new());
+    };
+    let mut changed = vec![dir.to_path_buf()];
+    let missing = dir.ancestors().take_while(|dir| !dir.exists());
+    changed.extend(missing.filter_map(dir_of).map(Path::to_path_buf));
+    crate::paths::ensure_private_dir(dir)?;
+    Ok(changed)
+}
+
+/// Makes the entries of a directory durable.
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    if cfg!(unix) {
         File::open(dir)?.sync_all()?;
     }
     Ok(())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::content::ImageContent;
-use crate::state::{InterruptMode, PermissionMode, QueueMode};
+use crate::state::{Durability, InterruptMode, PermissionMode, QueueMode};
 
 pub use crate::connection::{HelloParams, ReplayParams};
 pub use crate::table::Command;
@@ -106,6 +106,9 @@ pub struct NewSessionParams {
     /// directory, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// What stored entries of this session and of those that follow it in the same place survive. Default: unchanged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
 }
 
 /// Parameters of `get_session_stats`.
@@ -382,6 +385,9 @@ pub struct OpenSessionParams {
     /// Working directory. Default: that of the session file or of the process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// What stored entries survive. Default: the setting `durability`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
 }
 
 /// Which sessions `list_sessions` returns.

@@ -512,6 +512,17 @@ pub enum Event {
         /// Bytes of an incomplete last line that were removed.
         torn_bytes: u64,
     },
+    /// Entries of the session could not be written to its file, or all of them are written again. Sent when that changes.
+    /// Pinion keeps the entries in memory and tries again. `get_state` returns the current number.
+    StorageStatus {
+        /// The session file.
+        path: String,
+        /// Number of entries that wait to be written.
+        pending: usize,
+        /// Why they could not be written; absent when none waits.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        error: Option<String>,
+    },
     /// The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or `mcp_reconnect` was
     /// used.
     McpServersChange {

@@ -58,6 +58,7 @@ names! {
     BashExecutionEnd = "bash_execution_end";
     Notice = "notice";
     SessionDamage = "session_damage";
+    StorageStatus = "storage_status";
     McpServersChange = "mcp_servers_change";
     Heartbeat = "heartbeat";
 }

@@ -126,6 +126,61 @@ pub struct SandboxState {
     pub network: bool,
 }
 
+/// What a stored entry survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Durability {
+    /// The end of the process, however it ends.
+    #[default]
+    Process,
+    /// A power failure, too: an entry is reported as stored only when the disk has it.
+    Disk,
+}
+
+impl Durability {
+    /// All of them, the weakest first.
+    pub const ALL: [Self; 2] = [Self::Process, Self::Disk];
+
+    /// The word on the wire.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Disk => "disk",
+        }
+    }
+
+    /// The durability of a word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|durability| durability.as_str() == word)
+    }
+
+    /// Returns true for the default.
+    #[must_use]
+    pub fn is_process(&self) -> bool {
+        *self == Self::Process
+    }
+}
+
+/// How a session is stored, if that is worth a word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct StorageState {
+    /// What a stored entry survives; absent if it is `process`.
+    #[serde(default, skip_serializing_if = "Durability::is_process")]
+    pub durability: Durability,
+    /// Entries that could not be written yet. Pinion keeps them in memory and tries again.
+    pub pending: usize,
+    /// Why the last attempt failed; absent if nothing is pending.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
 /// Use of the context window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -191,6 +246,9 @@ pub struct SessionState {
     /// Sandbox of the tools; absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxState>,
+    /// State of the session file; absent if all entries are written and `durability` is `process`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<StorageState>,
     /// Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then starts with
     /// `permissionMode` `ask` and a read-only sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]

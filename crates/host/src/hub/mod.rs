@@ -370,7 +370,13 @@ async fn opened(
     handle: &Arc<str>,
     params: OpenSessionParams,
 ) -> Result<(Session, OpenedSession), String> {
-    let making = move |outbox| start(&agent_for, outbox, params.session_path, params.cwd);
+    let making = move |outbox| {
+        let mut session = start(&agent_for, outbox, params.session_path, params.cwd)?;
+        if let Some(durability) = params.durability {
+            session.set_durability(durability);
+        }
+        Ok(session)
+    };
     let session = joined(lanes, first, handle, making).await?;
     let opened = OpenedSession {
         session: handle.to_string(),

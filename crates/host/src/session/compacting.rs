@@ -80,7 +80,7 @@ impl Session {
     /// The summaries are there, or not.
     pub(super) async fn compacted(&mut self, outcome: Result<Box<Finished>, Refusal>) {
         let outcome = match outcome {
-            Ok(finished) => self.store_summary(*finished),
+            Ok(finished) => self.store_summary(*finished).await,
             Err(Refusal::Aborted) => CompactOutcome::Aborted,
             Err(refusal) => CompactOutcome::Failed(refusal.to_string()),
         };
@@ -110,8 +110,8 @@ impl Session {
         self.compact_now(Asked { asker, instructions }).await;
     }
 
-    fn store_summary(&mut self, finished: Finished) -> CompactOutcome {
-        if let Err(error) = self.log.append(EntryBody::Compaction(finished.entry)) {
+    async fn store_summary(&mut self, finished: Finished) -> CompactOutcome {
+        if let Err(error) = self.append(EntryBody::Compaction(finished.entry)).await {
             return CompactOutcome::Failed(error.to_string());
         }
         CompactOutcome::Done {

@@ -67,9 +67,10 @@ impl Session {
                     self.outbox.tell(event).await;
                 }
             }
+            Effect::Persist(message) if self.log.has_prompt(&message) => {}
             Effect::Persist(message) => {
                 if let Some(message) = self.show_ending(message) {
-                    self.persist(message).await;
+                    self.persist_group(message).await;
                 }
             }
             Effect::Record(body) => self.record(body).await,
@@ -128,28 +129,60 @@ impl Session {
     }
 
     /// Appends a message to the session file. The file comes into being with the first thing the user says
-    /// (pi-1.5-delta.md 3); from then on nothing is told before it is on disk.
-    pub(super) async fn persist(&mut self, message: Arc<Message>) {
-        let begins = matches!(message.as_ref(), Message::User(_) | Message::Assistant(_));
-        let appended = self.log.append(body_of(message)).map(drop);
-        let done = if begins {
-            appended.and_then(|()| self.log.ensure_on_disk())
-        } else {
-            appended
-        };
-        if let Err(error) = done {
-            self.notice("error", format!("The session file could not be written: {error}"))
-                .await;
+    /// (pi-1.5-delta.md 3); from then on nothing is told before it is on disk. Returns false if it waits to be written.
+    pub(super) async fn persist(&mut self, message: Arc<Message>) -> bool {
+        let begins = begins(&message);
+        self.keep(vec![body_of(message)], begins).await
+    }
+
+    /// Appends a prompt before it is acknowledged. Its run does not append it again. A prompt that extensions may change, or
+    /// before which the conversation is compacted, is appended when its run begins.
+    pub(super) async fn store_prompt(&mut self, message: &Arc<Message>) {
+        if !self.context_is_full() && !self.extensions.hear("message_end") {
+            self.persist(Arc::clone(message)).await;
+            self.log.note_prompt(Arc::clone(message));
         }
+    }
+
+    /// Appends a message together with the entries that follow it with nothing but events in between: one write, and with
+    /// `durability` `disk` one sync. What extensions may still change, or add entries to, is written when it is its turn.
+    async fn persist_group(&mut self, message: Arc<Message>) {
+        let effects = &self.agenda.effects;
+        let is_plain = |effect: &&Effect| match effect {
+            Effect::Persist(_) => !self.extensions.hear("message_end"),
+            Effect::Record(_) => true,
+            Effect::Emit(event) => !self.extensions.hear(event.name()),
+            _ => false,
+        };
+        let end = effects.iter().take_while(is_plain).count();
+        let mut begins_with = begins(&message);
+        let mut bodies = vec![body_of(message)];
+        let mut events = Vec::new();
+        for effect in self.agenda.effects.drain(..end) {
+            match effect {
+                Effect::Persist(message) => {
+                    begins_with |= begins(&message);
+                    bodies.push(body_of(message));
+                }
+                Effect::Record(body) => bodies.push(body),
+                event => events.push(event),
+            }
+        }
+        for event in events.into_iter().rev() {
+            self.agenda.effects.push_front(event);
+        }
+        self.keep(bodies, begins_with).await;
     }
 
     /// Appends an entry that is no message.
     pub(super) async fn record(&mut self, body: EntryBody) {
-        if let Err(error) = self.log.append(body) {
-            self.notice("error", format!("The session file could not be written: {error}"))
-                .await;
-        }
+        self.keep(vec![body], false).await;
     }
+}
+
+/// Does a session get its file with this message?
+fn begins(message: &Message) -> bool {
+    matches!(message, Message::User(_) | Message::Assistant(_))
 }
 
 /// The entry of a message. Messages that no person and no model said have a kind of their own.

@@ -29,6 +29,8 @@ pub(super) enum Happening {
     Extension(extensions::News),
     Mcp(mcp::News),
     RetryDue,
+    /// Entries that wait may be written again.
+    StorageDue,
     TodoDue,
     Closed,
 }
@@ -41,6 +43,7 @@ impl Session {
         let summarising = &mut self.summarising;
         let asking = &mut self.permitting.asking;
         let todo = self.machine.todos.next_due();
+        let storage = self.log.retry_due();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
             mail = next_mail(mailbox, urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
@@ -53,6 +56,7 @@ impl Session {
             news = self.mcp.next() => Happening::Mcp(news),
             answer = permission(asking) => Happening::Permission(answer),
             () = due(timer) => Happening::RetryDue,
+            () = storage => Happening::StorageDue,
             () = at(todo) => Happening::TodoDue,
         }
     }

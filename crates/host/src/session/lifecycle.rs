@@ -27,6 +27,7 @@ use super::looking::Looking;
 use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
+use super::storage::Storage;
 
 /// Which session to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +39,7 @@ pub enum Opening {
     },
     /// The one in this file; a file that is missing becomes a new session at that path.
     File(PathBuf),
-    /// The same, but one whose working directory is gone works in the agent's.
+    /// The same, but one whose working directory is gone works in the agent's, and a file with nothing in it is refused.
     Stored(PathBuf),
     /// A new one with everything that is in this file, all branches (`--fork`).
     Fork {
@@ -60,11 +61,12 @@ impl Session {
                 new_log(&agent, &agent.cwd, None, id.as_deref())?,
                 agent.cwd.clone(),
             ),
-            Opening::File(path) => open_log(path, &agent.cwd, None)?,
-            Opening::Stored(path) => open_log(path, &agent.cwd, Some(&agent.cwd))?,
+            Opening::File(path) => open_log(path, &agent.cwd, None, Empty::Begins)?,
+            Opening::Stored(path) => open_log(path, &agent.cwd, Some(&agent.cwd), Empty::IsRefused)?,
             Opening::Fork { source, id } => (forked_log(&agent, source, id.as_deref())?, agent.cwd.clone()),
         };
         let agent = agent.fitting(&cwd);
+        let log = Storage::new(log, agent.durability());
         let context = log.context(log.leaf_id());
         let has_messages = !context.messages.is_empty();
         let mut extensions = Extended::of(&agent, &cwd);
@@ -119,7 +121,7 @@ impl Session {
         };
         session.load_todos();
         if (!has_messages || !has_level) && !session.extensions.is_unresolved() {
-            session.note_start(has_messages)?;
+            session.note_first(has_messages)?;
         }
         Ok(session)
     }
@@ -156,8 +158,25 @@ impl Session {
     }
 
     /// Ends the session once everything before was dealt with; the mailbox is not looked at any more.
-    pub(super) fn close(&mut self, origin: Origin) {
-        self.closing = Some(origin);
+    pub(super) async fn close(&mut self, origin: Origin) {
+        match self.stored(false).await {
+            Ok(()) => self.closing = Some(origin),
+            Err(error) => self.outbox.respond(origin, Err(error)).await,
+        }
+    }
+
+    /// Entries that waited are in the file now, or may be `kept` while another session takes the place of this one.
+    ///
+    /// # Errors
+    /// They would be lost: what to tell a client that wants to leave the session.
+    pub(super) async fn stored(&mut self, kept: bool) -> Result<(), String> {
+        if self.log.waiting() == 0 || self.flush_storage().await || (kept && self.log.has_room()) {
+            return Ok(());
+        }
+        Err(strings::unstored_entries(
+            self.log.waiting(),
+            self.storage_error(),
+        ))
     }
 
     /// The model of the next run.
@@ -178,7 +197,8 @@ impl Session {
     pub fn set_name(&mut self, name: &str) -> Result<(), HostError> {
         let name = name.trim().to_owned();
         if !name.is_empty() {
-            self.log.append(EntryBody::SessionInfo(SessionInfo {
+            let log = self.log.direct();
+            log.append(EntryBody::SessionInfo(SessionInfo {
                 name,
                 extra: wire::Extra::default(),
             }))?;
@@ -187,23 +207,33 @@ impl Session {
     }
 
     /// First entries of a session: model and thinking level (pi-core.md 2.4). A session with messages keeps its model.
-    pub(super) fn note_start(&mut self, has_messages: bool) -> Result<(), HostError> {
-        if !has_messages {
-            let (provider, model_id) = (self.model.provider.clone(), self.model.id.clone());
-            self.log.append(EntryBody::ModelChange(ModelChange {
-                provider,
-                model_id,
-                model: None,
-                extra: wire::Extra::default(),
-            }))?;
-        }
-        let thinking_level = Some(self.thinking.as_str().to_owned());
-        self.log
-            .append(EntryBody::ThinkingLevelChange(ThinkingLevelChange {
-                thinking_level,
-                extra: wire::Extra::default(),
-            }))?;
+    fn start_entries(&self, has_messages: bool) -> Vec<EntryBody> {
+        let model = ModelChange {
+            provider: self.model.provider.clone(),
+            model_id: self.model.id.clone(),
+            model: None,
+            extra: wire::Extra::default(),
+        };
+        let level = ThinkingLevelChange {
+            thinking_level: Some(self.thinking.as_str().to_owned()),
+            extra: wire::Extra::default(),
+        };
+        let model = (!has_messages).then_some(EntryBody::ModelChange(model));
+        let level = EntryBody::ThinkingLevelChange(level);
+        model.into_iter().chain([level]).collect()
+    }
+
+    /// Adds the first entries of a session that does not run yet.
+    fn note_first(&mut self, has_messages: bool) -> Result<(), HostError> {
+        let entries = self.start_entries(has_messages);
+        self.log.direct().append_batch(entries)?;
         Ok(())
+    }
+
+    /// Adds the first entries of a session that takes the place of another one.
+    pub(super) async fn note_start(&mut self, has_messages: bool) {
+        let entries = self.start_entries(has_messages);
+        self.keep(entries, false).await;
     }
 
     pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<Reply, String> {
@@ -211,11 +241,11 @@ impl Session {
         if name.is_empty() {
             return Err(strings::EMPTY_NAME.to_owned());
         }
-        self.record(EntryBody::SessionInfo(SessionInfo {
+        let entry = EntryBody::SessionInfo(SessionInfo {
             name: name.clone(),
             extra: wire::Extra::default(),
-        }))
-        .await;
+        });
+        self.append(entry).await.map_err(|error| error.to_string())?;
         self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
         Ok(Reply::Nothing)
     }
@@ -281,12 +311,22 @@ fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Result<SessionL
     Ok(fork)
 }
 
+/// What becomes of a file with nothing in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Empty {
+    /// A new session: the user named it on the command line, as in pi.
+    Begins,
+    /// It is another program's: a client named it.
+    IsRefused,
+}
+
 /// The session in a file, and the directory it works in: `spare`, if there is one, when its own is gone. A missing file becomes
 /// a new session at that path.
 pub(super) fn open_log(
     path: &Path,
     cwd: &Path,
     spare: Option<&Path>,
+    empty: Empty,
 ) -> Result<(SessionLog, PathBuf), HostError> {
     let text = cwd.to_string_lossy();
     if !path.exists() {
@@ -296,7 +336,10 @@ pub(super) fn open_log(
             cwd.to_path_buf(),
         ));
     }
-    let (log, _damage) = SessionLog::open(path, &text)?;
+    let (log, _damage) = match empty {
+        Empty::Begins => SessionLog::open(path, &text)?,
+        Empty::IsRefused => SessionLog::open_existing(path, &text)?,
+    };
     let stored = stored_cwd(&log, path, cwd, spare)?;
     Ok((log, stored))
 }

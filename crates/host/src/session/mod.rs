@@ -31,6 +31,7 @@ mod resuming;
 mod retiring;
 mod ruling;
 mod shell;
+mod storage;
 mod summarising;
 mod switching;
 mod todos;
@@ -44,7 +45,6 @@ use std::sync::Arc;
 use llm::PromptHistory;
 use llm::registry::Scoped;
 use pinion_core::Machine;
-use store::SessionLog;
 use tokio::time::Sleep;
 use wire::event::CloseReason;
 use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
@@ -74,6 +74,7 @@ use self::navigating::Moving;
 use self::permitting::Permitting;
 use self::prompting::Later;
 use self::shell::Shells;
+use self::storage::Storage;
 use self::summarising::Summarising;
 
 /// A session. Made by [`Session::start`], runs until its mailbox is closed.
@@ -81,7 +82,7 @@ pub struct Session {
     agent: Arc<Agent>,
     outbox: Outbox,
     machine: Machine,
-    log: SessionLog,
+    log: Storage,
     /// The directory that tools work in.
     cwd: PathBuf,
     resources: Resources,
@@ -165,6 +166,7 @@ impl Session {
             Some(origin) => {
                 self.wind_up().await;
                 self.end_extensions().await;
+                self.finish_storage().await;
                 // The handle is free as soon as the client can know.
                 let left = mailbox.map(|mut mailbox| mailbox.close()).unwrap_or_default();
                 self.tell_closed(CloseReason::Closed).await;
@@ -176,6 +178,7 @@ impl Session {
             None if self.is_retired => {
                 self.wind_up().await;
                 self.end_extensions().await;
+                self.finish_storage().await;
                 self.tell_closed(CloseReason::Evicted).await;
             }
             // The client is gone: nothing more is told (behaviour.md 11), except how calls end that waited for it.
@@ -186,6 +189,7 @@ impl Session {
                 self.lose_host().await;
                 self.wind_up().await;
                 self.end_extensions().await;
+                self.finish_storage().await;
             }
         }
     }
@@ -198,6 +202,7 @@ impl Session {
             Happening::Shell(report) => self.on_shell(report).await,
             Happening::Summarised(summarised) => self.on_summarised(summarised).await,
             Happening::TodoDue => self.clear_todos().await,
+            Happening::StorageDue => drop(self.flush_storage().await),
             Happening::RetryDue => self.drive(pinion_core::Input::RetryDue).await,
             Happening::Dialog(news) => self.dialogs.deal_with(news, &self.outbox).await,
             Happening::Permission(answer) => self.on_permission(answer).await,
@@ -227,6 +232,8 @@ impl Session {
             }
         };
         if tokio::time::timeout(limits::END_WAIT, quiet).await.is_err() {
+            // The entry that is being written comes first; a disk that hangs is given up, and the rest stays unwritten.
+            let _late = tokio::time::timeout(limits::END_WAIT, self.log.settle()).await;
             self.cut_off().await;
         }
         self.answering = None;

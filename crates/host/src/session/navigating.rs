@@ -61,7 +61,7 @@ impl Session {
         let label = params.label.as_deref().map(str::trim);
         let label = label.filter(|label| !label.is_empty()).map(str::to_owned);
         if self.log.leaf_id() == Some(place.target.as_str()) {
-            let stays = self.label_entry(&place.target, label);
+            let stays = self.label_entry(&place.target, label).await;
             let outcome = stays
                 .map(|()| moved(None, None))
                 .map_err(|error| error.to_string());
@@ -169,7 +169,7 @@ impl Session {
     async fn arrive(&mut self, moving: Moving, summary: Option<BranchSummary>) {
         let Moving { asker, place, label } = moving;
         let before = self.log.leaf_id().map(str::to_owned);
-        let there = self.go_to(&place, summary, label);
+        let there = self.go_to(&place, summary, label).await;
         let messages = match &there {
             Ok(_) => {
                 self.load_todos();
@@ -177,7 +177,7 @@ impl Session {
             }
             Err(_) => {
                 // An entry that was read cannot have gone away, so this does not fail.
-                let _back = self.log.set_leaf(before.as_deref());
+                let _back = self.log.direct().set_leaf(before.as_deref());
                 None
             }
         };
@@ -195,30 +195,31 @@ impl Session {
         self.reply(asker, outcome).await;
     }
 
-    fn go_to(
+    async fn go_to(
         &mut self,
         place: &Place,
         summary: Option<BranchSummary>,
         label: Option<String>,
     ) -> Result<Option<String>, store::StoreError> {
-        self.log.set_leaf(place.leaf.as_deref())?;
+        self.log.direct().set_leaf(place.leaf.as_deref())?;
         let mut summary_id = None;
         if let Some(summary) = summary {
-            let entry = self.log.append(EntryBody::BranchSummary(summary))?;
+            let entry = self.append(EntryBody::BranchSummary(summary)).await?;
             summary_id = Some(entry.id.clone());
         }
         let labelled = summary_id.clone().unwrap_or_else(|| place.target.clone());
-        self.label_entry(&labelled, label)?;
+        self.label_entry(&labelled, label).await?;
         Ok(summary_id)
     }
 
-    fn label_entry(&mut self, target: &str, label: Option<String>) -> Result<(), store::StoreError> {
+    async fn label_entry(&mut self, target: &str, label: Option<String>) -> Result<(), store::StoreError> {
         if label.is_some() {
-            self.log.append(EntryBody::Label(Label {
+            self.append(EntryBody::Label(Label {
                 target_id: target.to_owned(),
                 label,
                 extra: wire::Extra::default(),
-            }))?;
+            }))
+            .await?;
         }
         Ok(())
     }
@@ -234,7 +235,7 @@ impl Session {
             label: label.filter(|label| !label.is_empty()),
             extra: wire::Extra::default(),
         };
-        let appended = self.log.append(EntryBody::Label(body));
+        let appended = self.append(EntryBody::Label(body)).await;
         appended
             .map(|_| Reply::Nothing)
             .map_err(|error| error.to_string())

@@ -63,6 +63,7 @@ impl Session {
             permission_mode: self.permitting.mode(),
             project_trust: self.trust_state(),
             sandbox: self.agent.options.sandbox,
+            storage: self.storage_state(),
             settings_error: self.settings_error(),
         }
     }

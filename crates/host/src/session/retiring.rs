@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pinion_core::LoopSettings;
 use wire::event::CloseReason;
 use wire::reply::OpenSession;
-use wire::state::PermissionMode;
+use wire::state::{Durability, PermissionMode};
 use wire::{Event, Model, ThinkingLevel};
 
 use crate::strings;
@@ -31,6 +31,7 @@ struct Habits {
     settings: LoopSettings,
     auto_compaction: bool,
     permission_mode: Option<PermissionMode>,
+    durability: Durability,
     chosen: (Option<Model>, Option<ThinkingLevel>),
     /// Shell commands so far, so that no two have the same name.
     shells: u64,
@@ -51,7 +52,10 @@ impl Session {
             && self.parked.is_empty()
             && self.dialogs.open().is_empty()
             && self.extensions.is_at_rest()
-            && !self.mcp.is_asking();
+            && !self.mcp.is_asking()
+            // What is only in memory would be lost.
+            && self.log.waiting() == 0
+            && !self.log.has_left();
         let is_lent = self.hosted.lends() || self.mcp.has_set();
         // Going to another place of the tree is no entry: the file would lead back to its end.
         let newest = self.log.entries().last().map(|entry| entry.id.as_str());
@@ -70,6 +74,7 @@ impl Session {
                 settings: self.machine.settings,
                 auto_compaction: self.auto_compaction,
                 permission_mode: self.permitting.chosen(),
+                durability: self.log.durability(),
                 chosen: self.chosen.clone(),
                 shells: self.shells.made(),
                 hears_mcp: self.mcp.is_heard(),
@@ -83,6 +88,7 @@ impl Session {
         self.machine.settings = habits.settings;
         self.auto_compaction = habits.auto_compaction;
         self.chosen = habits.chosen;
+        self.set_durability(habits.durability);
         self.shells.go_on_from(habits.shells);
         if habits.hears_mcp {
             self.mcp.hear();

@@ -152,29 +152,39 @@ impl Session {
             ShellReport::Done(origin, params, shell, outcome) => (*origin, params, shell, outcome),
         };
         self.shells.running -= 1;
-        let outcome = match outcome {
+        let (result, outcome) = match outcome {
             Ok(run) => {
                 self.parked.push(message(&params, &run));
+                let mut is_stored = true;
                 if self.machine.is_idle() {
-                    self.unpark().await;
+                    is_stored = self.unpark().await;
                     self.hear();
                 }
-                Ok(answer(run))
+                let result = answer(run);
+                let outcome = if is_stored {
+                    Ok(result.clone())
+                } else {
+                    Err(strings::ran_unstored(result.exit_code, self.storage_error()))
+                };
+                (result, outcome)
             }
-            Err(error) => Err(error),
+            Err(error) => (nothing(), Err(error)),
         };
-        self.outbox.tell(ended(shell, params, &outcome)).await;
+        let error = outcome.as_ref().err().cloned();
+        self.outbox.tell(ended(shell, params, result, error)).await;
         self.outbox.respond(origin, outcome.map(Reply::Bash)).await;
     }
 
     /// Writes down commands that ended during a run. Not before the run is over: a tool call and its result must stay next
-    /// to each other.
-    pub(super) async fn unpark(&mut self) {
+    /// to each other. Returns false if they wait to be written.
+    pub(super) async fn unpark(&mut self) -> bool {
+        let mut is_stored = true;
         for bash in std::mem::take(&mut self.parked) {
             let message = Arc::new(Message::BashExecution(bash));
-            self.persist(Arc::clone(&message)).await;
+            is_stored &= self.persist(Arc::clone(&message)).await;
             self.unheard.push(message);
         }
+        is_stored
     }
 
     /// Commands that ended during a run become part of the conversation with the next prompt (behaviour.md 10).
@@ -186,23 +196,27 @@ impl Session {
 }
 
 /// What clients are told that did not ask for it.
-fn ended(shell: Shell, params: BashParams, outcome: &Result<BashResult, String>) -> Event {
-    let nothing = || BashResult {
-        output: String::new(),
-        exit_code: None,
-        cancelled: false,
-        truncated: false,
-        full_output_path: None,
-        counts: None,
-    };
+fn ended(shell: Shell, params: BashParams, result: BashResult, error: Option<String>) -> Event {
     Event::BashExecutionEnd {
         id: shell.id,
         command_id: None,
         bash_id: shell.bash_id,
         command: params.command,
         exclude_from_context: params.exclude_from_context,
-        result: outcome.clone().unwrap_or_else(|_| nothing()),
-        error: outcome.as_ref().err().cloned(),
+        result,
+        error,
+    }
+}
+
+/// The result of a command that could not be started.
+fn nothing() -> BashResult {
+    BashResult {
+        output: String::new(),
+        exit_code: None,
+        cancelled: false,
+        truncated: false,
+        full_output_path: None,
+        counts: None,
     }
 }
 

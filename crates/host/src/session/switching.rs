@@ -10,6 +10,7 @@ use store::{Context, ForkScope, SessionLog, StoreError};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, NoParams, SwitchParams};
 use wire::event::ChangeReason;
 use wire::reply::{Cancelled, Forked};
+use wire::state::Durability;
 use wire::{Command, EntryBody, Event, Message, Reply};
 
 use crate::agent::Agent;
@@ -21,8 +22,9 @@ use super::Session;
 use super::compacting::Asker;
 use super::dialogs::NoAnswer;
 use super::extensions::word;
-use super::lifecycle::{conversation, new_log, open_log, stored_cwd};
+use super::lifecycle::{Empty, conversation, new_log, open_log, stored_cwd};
 use super::prompting::Later;
+use super::storage::{off_thread, same_file};
 
 /// What takes the place of the session.
 pub(super) enum Change {
@@ -68,6 +70,11 @@ impl Change {
         !matches!(self, Self::Reload)
     }
 
+    /// Another log takes the place of the session's.
+    pub(super) fn leaves_file(&self) -> bool {
+        !matches!(self, Self::Reload)
+    }
+
     fn reason(&self) -> Option<ChangeReason> {
         Some(match self {
             Self::New(..) => ChangeReason::New,
@@ -94,11 +101,9 @@ impl Session {
         let path = self.cwd.join(params.session_path);
         let spare = params.is_page.then(|| self.agent.home.clone());
         // Before the run is ended for nothing.
-        let is_current = self.log.path().is_some_and(|current| same_file(current, &path));
-        if params.is_page
-            && !is_current
-            && let Err(error) = store::check_session(&path)
-        {
+        let is_checked = params.is_page && !self.is_current(&path).await;
+        let wanted = path.clone();
+        if is_checked && let Err(error) = off_thread(move || store::check_session(&wanted)).await {
             let error = match error {
                 StoreError::Missing { .. } => strings::NO_SESSION_FILE.to_owned(),
                 other => other.to_string(),
@@ -180,7 +185,7 @@ impl Session {
         let mut reloaded = None;
         let (word, previous) = (word(&change), reason.and(self.file_text()));
         self.leave_extensions(word);
-        let outcome = self.make(change);
+        let outcome = self.make(change).await;
         if let (Ok(_), Some(reason)) = (&outcome, reason) {
             self.dialogs.end_all(NoAnswer::SessionChanged, &self.outbox).await;
             if had_queued {
@@ -213,31 +218,32 @@ impl Session {
         }
     }
 
-    fn make(&mut self, change: Change) -> Result<Reply, HostError> {
+    async fn make(&mut self, change: Change) -> Result<Reply, HostError> {
         match change {
             Change::New(params, entries) => {
                 let parent = params.parent_session.filter(|parent| !parent.is_empty());
                 let cwd = params.cwd.map_or_else(|| self.cwd.clone(), PathBuf::from);
-                self.begin_anew(cwd, parent.as_deref(), entries)?;
+                let durability = params.durability.unwrap_or(self.log.durability());
+                self.begin_anew(cwd, parent, entries, durability).await?;
             }
-            Change::Switch(path, spare) => self.switch_to(&path, spare.as_deref())?,
+            Change::Switch(path, spare) => self.switch_to(path, spare).await?,
             Change::Fork {
                 before,
                 text,
                 keeps_messages,
                 ..
             } => {
-                self.fork_off(before, keeps_messages)?;
+                self.fork_off(before, keeps_messages).await?;
                 return Ok(Reply::Forked(Forked {
                     text,
                     cancelled: false,
                 }));
             }
-            Change::At(entry) => self.branch_off(&entry)?,
+            Change::At(entry) => self.branch_off(entry).await?,
             // The leaf may have moved while the run ended.
             Change::Clone(leaf) => {
                 let leaf = self.log.leaf_id().map_or(leaf, str::to_owned);
-                self.branch_off(&leaf)?;
+                self.branch_off(leaf).await?;
             }
             Change::Reload => {
                 self.agent.extensions.rewrite_models(&self.agent.registry);
@@ -270,30 +276,42 @@ impl Session {
         })
     }
 
-    fn begin_anew(
+    async fn begin_anew(
         &mut self,
         cwd: PathBuf,
-        parent: Option<&str>,
+        parent: Option<String>,
         entries: Vec<wire::Entry>,
+        durability: Durability,
     ) -> Result<(), HostError> {
-        // Where its file goes may be the other directory's own business.
-        let agent = self.agent.fitting(&cwd);
-        let mut log = new_log(&agent, &cwd, parent, None)?;
-        let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
-        let says_something = entries.iter().any(says);
-        log.append_made(entries)?;
-        if says_something {
-            log.ensure_on_disk()?;
-        }
-        self.replace(log, cwd, true)?;
-        self.note_start(false)
+        let (agent, dir) = (Arc::clone(&self.agent), cwd.clone());
+        let begin = move || {
+            // Where its file goes may be the other directory's own business.
+            let agent = agent.fitting(&dir);
+            let mut log = new_log(&agent, &dir, parent.as_deref(), None)?;
+            log.set_durability(durability);
+            let says = |entry: &wire::Entry| matches!(entry.body, EntryBody::Message(_));
+            let says_something = entries.iter().any(says);
+            log.append_made(entries)?;
+            if says_something {
+                log.ensure_on_disk()?;
+            }
+            Ok::<_, HostError>(log)
+        };
+        let log = off_thread(begin).await?;
+        self.replace(log, cwd, true).await?;
+        self.note_start(false).await;
+        Ok(())
     }
 
-    fn fork_off(&mut self, before: Option<String>, keeps_messages: bool) -> Result<(), HostError> {
+    async fn fork_off(&mut self, before: Option<String>, keeps_messages: bool) -> Result<(), HostError> {
         let old = keeps_messages.then(|| (self.machine.messages().to_vec(), self.kept));
         match before {
-            Some(before) => self.branch_off(&before)?,
-            None => self.begin_anew(self.cwd.clone(), self.file_text().as_deref(), Vec::new())?,
+            Some(before) => self.branch_off(before).await?,
+            None => {
+                let (cwd, parent) = (self.cwd.clone(), self.file_text());
+                let durability = self.log.durability();
+                self.begin_anew(cwd, parent, Vec::new(), durability).await?;
+            }
         }
         if let Some((messages, kept)) = old {
             self.machine = Machine::new(self.machine.settings, messages);
@@ -302,62 +320,94 @@ impl Session {
         Ok(())
     }
 
-    fn branch_off(&mut self, leaf: &str) -> Result<(), HostError> {
+    async fn branch_off(&mut self, leaf: String) -> Result<(), HostError> {
         let header = store::new_header(&self.cwd.to_string_lossy(), self.file_text().as_deref());
         let dir = self.agent.session_dir(&self.cwd);
         let path = dir.map(|dir| dir.join(store::paths::file_name(&header.timestamp, &header.id)));
-        let mut log = self.log.fork(path, header, ForkScope::Path(leaf))?;
-        let answered = |entry: &Arc<wire::Entry>| matches!(&entry.body, EntryBody::Message(body) if body.message.as_assistant().is_some());
-        if log.entries().iter().any(answered) {
-            log.ensure_on_disk()?;
-        }
-        self.replace(log, self.cwd.clone(), false)
+        let durability = self.log.durability();
+        let fork = move |old: &mut SessionLog| {
+            let mut log = old.fork(path, header, ForkScope::Path(&leaf))?;
+            log.set_durability(durability);
+            let answered = |entry: &Arc<wire::Entry>| matches!(&entry.body, EntryBody::Message(body) if body.message.as_assistant().is_some());
+            if log.entries().iter().any(answered) {
+                log.ensure_on_disk()?;
+            }
+            Ok::<_, StoreError>(log)
+        };
+        let log = self.log.run(fork).await?;
+        self.replace(log, self.cwd.clone(), false).await
     }
 
-    fn switch_to(&mut self, path: &Path, spare: Option<&Path>) -> Result<(), HostError> {
-        let is_current = self.log.path().is_some_and(|current| same_file(current, path));
-        if is_current && self.log.catch_up().is_ok() {
+    /// Is it the file of this session?
+    async fn is_current(&self, path: &Path) -> bool {
+        let (current, path) = (self.log.path().map(Path::to_path_buf), path.to_path_buf());
+        off_thread(move || current.is_some_and(|current| same_file(&current, &path))).await
+    }
+
+    async fn switch_to(&mut self, path: PathBuf, spare: Option<PathBuf>) -> Result<(), HostError> {
+        let is_current = self.is_current(&path).await;
+        if is_current && self.log.run(SessionLog::catch_up).await.is_ok() {
             // It is open already; what others have written is read, and the rest begins anew.
-            let cwd = stored_cwd(&self.log, path, &self.agent.cwd, spare)?;
+            let cwd = stored_cwd(&self.log, &path, &self.agent.cwd, spare.as_deref())?;
             let context = self.log.context(self.log.leaf_id());
-            self.fit_agent(&cwd);
+            self.fit_agent(&cwd).await;
             let start = self.choose_for(&context, false)?;
             self.cwd = cwd;
-            return self.take_up(context, start);
+            self.take_up(context, start).await;
+            return Ok(());
         }
         if is_current {
             // Somebody put another file in its place: our own lock would be in the way. A copy in memory stands in, should
             // the file not open.
-            let header = self.log.header().clone();
-            self.log = match self.log.fork(None, header.clone(), ForkScope::All) {
-                Ok(copy) => copy,
-                Err(_) => SessionLog::create(None, header)?,
+            let copy = |log: &mut SessionLog| {
+                let header = log.header().clone();
+                let copy = log.fork(None, header, ForkScope::All);
+                let mut copy = copy.unwrap_or_else(|_| log.detached());
+                copy.set_durability(log.durability());
+                drop(std::mem::replace(log, copy));
             };
+            self.log.run(copy).await;
         }
-        let (log, cwd) = open_log(path, &self.cwd, spare)?;
+        if let Some(log) = self.log.take_left(&path).await {
+            let cwd = stored_cwd(&log, &path, &self.agent.cwd, spare.as_deref());
+            let cwd = cwd.unwrap_or_else(|_| self.cwd.clone());
+            return self.replace(log, cwd, false).await;
+        }
+        let cwd = self.cwd.clone();
+        let opening = move || open_log(&path, &cwd, spare.as_deref(), Empty::IsRefused);
+        let (mut log, cwd) = off_thread(opening).await?;
+        log.set_durability(self.log.durability());
         let is_empty = log.entries().is_empty();
-        self.replace(log, cwd, false)?;
+        self.replace(log, cwd, false).await?;
         if is_empty {
-            self.note_start(false)?;
+            self.note_start(false).await;
         }
         Ok(())
     }
 
     /// Another log takes the place of the current one. Queue modes stay; queues, model and level start anew: from the
     /// command line for an empty session, or from what the client chose since, else from what the session says.
-    fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
-        self.fit_agent(&cwd);
+    async fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
+        self.fit_agent(&cwd).await;
         let context = log.context(log.leaf_id());
-        let mut start = self.choose_for(&context, is_new)?;
+        let mut start = match self.choose_for(&context, is_new) {
+            Ok(start) => start,
+            Err(error) => {
+                self.log.leave(log);
+                return Err(error);
+            }
+        };
         if is_new {
             self.keep_choice(&mut start);
         }
-        (self.log, self.cwd) = (log, cwd);
-        self.take_up(context, start)
+        self.log.replace(log);
+        self.cwd = cwd;
+        self.take_up(context, start).await;
+        Ok(())
     }
 
     /// What the log says now takes the place of everything that the session was about.
-    fn take_up(&mut self, context: Context, start: Start) -> Result<(), HostError> {
+    async fn take_up(&mut self, context: Context, start: Start) {
         let has_level = context.thinking_level.is_some();
         let has_messages = !context.messages.is_empty();
         let (messages, kept) = conversation(context);
@@ -371,25 +421,19 @@ impl Session {
         self.unheard.clear();
         self.calls.reset();
         self.permitting = self.permitting.anew(&self.agent, &self.cwd);
-        self.resources = self.agent.load_resources(&self.cwd);
+        let (agent, cwd) = (Arc::clone(&self.agent), self.cwd.clone());
+        self.resources = off_thread(move || agent.load_resources(&cwd)).await;
         self.move_mcp();
         self.system_prompt = None;
         if has_messages && !has_level {
-            self.note_start(true)?;
+            self.note_start(true).await;
         }
-        Ok(())
     }
 
     /// The session file as text; none without persistence.
     pub(crate) fn file_text(&self) -> Option<String> {
         self.log.path().map(|path| path.to_string_lossy().into_owned())
     }
-}
-
-fn same_file(a: &Path, b: &Path) -> bool {
-    a == b
-        || a.canonicalize()
-            .is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
 }
 
 impl Agent {

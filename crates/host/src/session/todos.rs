@@ -45,14 +45,14 @@ impl Session {
     }
 
     /// A client's list. It is written down before it counts.
-    pub(super) fn set_todos(&mut self, params: &TodosParams) -> Result<Reply, String> {
+    pub(super) async fn set_todos(&mut self, params: &TodosParams) -> Result<Reply, String> {
         let phases = todo::normalise(params.phases.as_ref().unwrap_or(&Value::Null))?;
         let entry = EntryBody::Custom(CustomEntry {
             custom_type: todo::EDIT_ENTRY.to_owned(),
             data: Some(json!({ "phases": phases })),
             extra: wire::Extra::default(),
         });
-        self.log.append(entry).map_err(|error| error.to_string())?;
+        self.append(entry).await.map_err(|error| error.to_string())?;
         self.machine.todos.replace(phases, now_ms());
         Ok(self.todos_reply())
     }

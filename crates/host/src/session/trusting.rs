@@ -14,6 +14,7 @@ use crate::settings::ProjectAccess;
 use crate::trust::{DecidedBy, held_back};
 
 use super::Session;
+use super::storage::off_thread;
 
 impl Session {
     /// What of the project is held back; none when nothing is.
@@ -61,8 +62,9 @@ impl Session {
     }
 
     /// The settings of the directory that the session goes on in, as decisions on trust are by now.
-    pub(super) fn fit_agent(&mut self, cwd: &Path) {
-        let fitting = self.agent.fitting(cwd);
+    pub(super) async fn fit_agent(&mut self, cwd: &Path) {
+        let (agent, cwd) = (Arc::clone(&self.agent), cwd.to_path_buf());
+        let fitting = off_thread(move || agent.fitting(&cwd)).await;
         self.take_agent(fitting);
     }
 

@@ -45,6 +45,9 @@ pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> 
         // Not even a trusted project gets at the user's keys.
         found.mark("keepKeysInToolEnv", &KeyUse::GlobalOnly);
         keys.remove("keepKeysInToolEnv");
+        // What a power cut may cost, and how long each turn takes, is the user's choice.
+        found.mark("durability", &KeyUse::GlobalOnly);
+        keys.remove("durability");
         for key in ["permissions.allow", "sandbox.writable", "sandbox.readable"] {
             found.mark(key, &KeyUse::GlobalOnly);
         }

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
-use wire::state::{InterruptMode, PermissionMode, QueueMode, SandboxMode};
+use wire::state::{Durability, InterruptMode, PermissionMode, QueueMode, SandboxMode};
 
 use crate::resources::{Changes, Diagnostic, ExtraPath, PackageSpec, Scope};
 use crate::trust::{DecidedBy, Trust};
@@ -131,6 +131,8 @@ pub struct Settings {
     pub sandbox: SandboxSettings,
     /// `dialogTimeoutMs`: how long a question to the user waits that does not say; 0 is without end.
     pub dialog_timeout_ms: Option<u64>,
+    /// `durability`: what stored entries survive.
+    pub durability: Durability,
     /// `maxOpenSessions`: how many sessions besides the first stay open; the one that was used longest ago is put away for
     /// another.
     pub max_open_sessions: Option<u64>,

@@ -6,9 +6,10 @@ use crate::resources::Diagnostic;
 use crate::settings::layers::Layer;
 
 /// Keys that protect the user, besides `permissions`, `sandbox` and `hooks`. A value of the wrong type is a fault.
-const PROTECTIVE: [&str; 4] = [
+const PROTECTIVE: [&str; 5] = [
     "defaultProjectTrust",
     "defaultTools",
+    "durability",
     "images.blockImages",
     "keepKeysInToolEnv",
 ];

@@ -451,6 +451,12 @@ const SESSIONS: &[Key] = &[
         "Directory of the session files. Without it, `sessions` in the agent directory.",
     ),
     key(
+        "durability",
+        "`process` or `disk`",
+        "\"process\"",
+        "What a stored entry survives: the end of the process, `kill -9` included, or with `disk` a power failure, too. With `disk`, Pinion waits for the disk once or twice a turn. Not in project settings.",
+    ),
+    key(
         "maxOpenSessions",
         COUNT,
         "",

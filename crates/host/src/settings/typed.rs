@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
-use wire::state::{InterruptMode, QueueMode};
+use wire::state::{Durability, InterruptMode, QueueMode};
 
 use crate::resources::packages::Kind;
 use crate::resources::{Changes, Diagnostic, ExtraPath, PackageSpec, is_change, resolve_path};
@@ -76,6 +76,7 @@ pub(super) fn typed(
         permissions: permissions::permissions(reader),
         sandbox: sandbox::sandbox(reader),
         dialog_timeout_ms: reader.count("dialogTimeoutMs"),
+        durability: durability(reader),
         max_open_sessions: reader.count("maxOpenSessions"),
         session_idle_ms: reader.count("sessionIdleMs"),
         project,
@@ -85,6 +86,11 @@ pub(super) fn typed(
         files: Vec::new(),
         raw,
     }
+}
+
+fn durability(reader: &mut Reader<'_>) -> Durability {
+    let parsed = reader.word("durability", "process or disk", Durability::parse);
+    parsed.unwrap_or_default()
 }
 
 fn queue_mode(reader: &mut Reader<'_>, key: &str) -> QueueMode {

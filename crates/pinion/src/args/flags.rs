@@ -220,6 +220,12 @@ const SESSION: &[Flag] = &[
         set!(session_dir),
         "Directory of session files",
     ),
+    value(
+        &["--durability"],
+        "LEVEL",
+        set::set_durability,
+        "What stored entries survive: process (kill -9, default) or disk (a power failure, too)",
+    ),
     switch(
         &["--no-session"],
         |a| a.no_session = true,

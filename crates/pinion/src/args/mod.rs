@@ -190,6 +190,8 @@ pub(crate) struct Args {
     pub(crate) thinking: Option<ThinkingLevel>,
     /// `--permission-mode`.
     pub(crate) permission_mode: Option<wire::state::PermissionMode>,
+    /// `--durability`.
+    pub(crate) durability: Option<wire::state::Durability>,
     /// `--sandbox`.
     pub(crate) sandbox: Option<wire::state::SandboxMode>,
     /// `--sandbox-network`.

@@ -2,7 +2,7 @@
 //! level: newer clients of pi know more levels, and the level protects nothing. The tables that name the options are `flags`,
 //! `commands` and `foreign`.
 
-use wire::state::{PermissionMode, SandboxMode};
+use wire::state::{Durability, PermissionMode, SandboxMode};
 use wire::{Dialect, ThinkingLevel};
 
 use super::error::UsageError;
@@ -65,6 +65,18 @@ pub(super) fn set_permission_mode(args: &mut Args, value: String) -> Result<(), 
         });
     };
     args.permission_mode = Some(mode);
+    Ok(())
+}
+
+pub(super) fn set_durability(args: &mut Args, value: String) -> Result<(), UsageError> {
+    let Some(durability) = Durability::parse(&value) else {
+        return Err(UsageError::InvalidValue {
+            flag: "--durability",
+            value,
+            wanted: "use process or disk".into(),
+        });
+    };
+    args.durability = Some(durability);
     Ok(())
 }
 

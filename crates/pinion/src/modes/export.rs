@@ -14,6 +14,8 @@ const SHOW_AFTER: Duration = Duration::from_secs(1);
 /// Exports and says where to. The session is only read; another process may have it open.
 pub(crate) fn run(source: &str, output: Option<&str>, env: &Environment) -> anyhow::Result<ExitCode> {
     let source = env.path(source);
+    // An export beyond the file size limit is an error.
+    let _survives = super::runtime()?;
     let progress = Progress::after(SHOW_AFTER, format!("Exporting {}", source.display()));
     let log = export::open_read_only(&source)?;
     let output = match output {

@@ -34,6 +34,7 @@ use crate::environment::{Environment, complain, stdin_is_terminal};
 use crate::preflight;
 use crate::sessions;
 use crate::setup::{Setup, build};
+use crate::signals;
 pub(crate) use welcome::welcome;
 
 /// Does what the command line asks for.
@@ -88,7 +89,10 @@ pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode>
 
 /// One thread carries everything: waking a second one for each delta would cost more than the work itself.
 fn runtime() -> std::io::Result<Runtime> {
-    Builder::new_current_thread().enable_io().enable_time().build()
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let _entered = runtime.enter();
+    signals::survive_file_size_limit()?;
+    Ok(runtime)
 }
 
 /// Checks the command line against the extensions and opens the session that it means. Nothing is open and no process of an

@@ -71,6 +71,7 @@ mod sessions;
 mod shell;
 mod shell_context;
 mod stats;
+mod storage;
 mod switching;
 mod tapes;
 mod todos;

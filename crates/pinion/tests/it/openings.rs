@@ -148,30 +148,22 @@ fn a_version_of_the_future_is_read_but_not_ruined() {
     assert!(fs::read_to_string(&future).unwrap().starts_with(&content));
 }
 
+/// As in pi, when the user names it on the command line. A client that names one is refused, see `storage`.
 #[test]
 fn an_empty_file_becomes_a_session() {
-    for by_switching in [false, true] {
-        let world = World::new([]);
-        let empty = world.dir.cwd().join("empty.jsonl");
-        fs::write(&empty, "").unwrap();
-        let pi = if by_switching {
-            let (pi, _) = begun(&world);
-            switch(&pi, &empty);
-            pi
-        } else {
-            world.start_with(&["--session", "./empty.jsonl"])
-        };
-        assert_eq!((pi.file(), pi.messages().len()), (empty.clone(), 0));
-        world.server.push(Reply::text(["here"]));
-        pi.say("Hi");
-        assert_eq!(check::roles(&empty), ["user", "assistant"]);
-        let headers = fs::read_to_string(&empty)
-            .unwrap()
-            .matches("\"type\":\"session\"")
-            .count();
-        assert_eq!(headers, 1);
-        pi.finish();
-    }
+    let world = World::new([Reply::text(["here"])]);
+    let empty = world.dir.cwd().join("empty.jsonl");
+    fs::write(&empty, "").unwrap();
+    let pi = world.start_with(&["--session", "./empty.jsonl"]);
+    assert_eq!((pi.file(), pi.messages().len()), (empty.clone(), 0));
+    pi.say("Hi");
+    assert_eq!(check::roles(&empty), ["user", "assistant"]);
+    let headers = fs::read_to_string(&empty)
+        .unwrap()
+        .matches("\"type\":\"session\"")
+        .count();
+    assert_eq!(headers, 1);
+    pi.finish();
 }
 
 #[test]

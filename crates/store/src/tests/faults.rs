@@ -39,6 +39,30 @@ impl Memory {
     fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
         look(&mut self.0.lock().unwrap())
     }
+
+    pub(super) fn content(&self) -> Vec<u8> {
+        self.with(|s| s.bytes.clone())
+    }
+
+    pub(super) fn limit(&self, capacity: Option<usize>) {
+        self.with(|s| s.capacity = capacity);
+    }
+
+    pub(super) fn fail_truncate(&self, fails: bool) {
+        self.with(|s| s.fail_truncate = fails);
+    }
+
+    pub(super) fn appends(&self) -> usize {
+        self.with(|s| s.appends)
+    }
+
+    pub(super) fn add(&self, text: &str) {
+        self.with(|s| s.bytes.extend(text.bytes()));
+    }
+
+    pub(super) fn arrive(&self, looks: usize, text: &str) {
+        self.with(|s| s.arrives = Some((looks, text.as_bytes().to_vec())));
+    }
 }
 
 impl Medium for Memory {
@@ -349,7 +373,7 @@ fn a_first_write_that_fails_is_tried_again() {
 fn with_power_durability_nothing_acknowledged_is_forgotten() {
     let disk = Memory::default();
     let mut log = open(&disk);
-    log.set_durability(Durability::Power);
+    log.set_durability(Durability::Disk);
     log.ensure_on_disk().unwrap();
     let mut random = 7_u64;
     let mut acknowledged = Vec::new();
@@ -364,7 +388,7 @@ fn with_power_durability_nothing_acknowledged_is_forgotten() {
             disk.with(|s| s.bytes.truncate(s.synced));
             drop(log);
             log = open(&disk);
-            log.set_durability(Durability::Power);
+            log.set_durability(Durability::Disk);
         }
     }
     disk.with(|s| s.bytes.truncate(s.synced));

@@ -135,7 +135,7 @@ impl Session {
                 if self.log.entry(&target).is_none() {
                     return Err(crate::strings::entry_not_found(&target));
                 }
-                self.append_entry_body(EntryBody::Other(draft))?;
+                self.append_entry_body(EntryBody::Other(draft)).await?;
                 Ok(true)
             }
             "compaction" => {
@@ -148,7 +148,7 @@ impl Session {
                     return Err(crate::strings::entry_not_found(&entry.first_kept_entry_id));
                 }
                 entry.from_hook = Some(true);
-                self.append_entry_body(EntryBody::Compaction(entry))?;
+                self.append_entry_body(EntryBody::Compaction(entry)).await?;
                 Ok(true)
             }
             other => Err(format!("an entry of the type {other} cannot be added here")),
@@ -166,13 +166,14 @@ impl Session {
             data: data.filter(|data| !data.is_null()),
             extra: wire::Extra::default(),
         });
-        let entry = self.log.append(body).map_err(|error| error.to_string())?;
+        let entry = self.append(body).await.map_err(|error| error.to_string())?;
         self.emit(Event::EntryAppended { entry }).await;
         Ok(())
     }
 
-    fn append_entry_body(&mut self, body: EntryBody) -> Result<(), String> {
-        self.log.append(body).map(drop).map_err(|error| error.to_string())
+    async fn append_entry_body(&mut self, body: EntryBody) -> Result<(), String> {
+        let appended = self.append(body).await;
+        appended.map(drop).map_err(|error| error.to_string())
     }
 }
 

@@ -90,6 +90,7 @@ impl Session {
                 let params = NewSessionParams {
                     parent_session,
                     cwd: None,
+                    durability: None,
                 };
                 Change::New(params, entries)
             }
@@ -112,6 +113,11 @@ impl Session {
 
     /// The run has ended: extensions hear that the session is left, for a moment, then it is.
     pub(in crate::session) async fn leave(&mut self, asker: Asker, change: Change) {
+        if change.leaves_file()
+            && let Err(error) = self.stored(true).await
+        {
+            return self.reply(asker, Err(error)).await;
+        }
         if !self.extensions.hear("session_shutdown") {
             return self.carry_out(asker, change).await;
         }

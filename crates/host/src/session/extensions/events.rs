@@ -125,7 +125,7 @@ impl Session {
             .give_up(|then| matches!(then, Then::Persist(_) | Then::Settle(_) | Then::Answer(_)))
         {
             match then {
-                Then::Persist(message) => self.persist(message).await,
+                Then::Persist(message) => drop(self.persist(message).await),
                 Then::Settle(event) => self.outbox.tell(event).await,
                 Then::Answer(input) => self.step(input),
                 _ => {}

@@ -232,9 +232,7 @@ impl Session {
         self.scope = start.scope;
         if unresolved.is_some() {
             (self.model, self.thinking) = (start.model, start.thinking);
-            if let Err(error) = self.note_start(has_messages) {
-                self.notice("error", error.to_string()).await;
-            }
+            self.note_start(has_messages).await;
         } else if !is_same {
             (self.model, self.thinking) = (start.model, start.thinking);
             self.record(EntryBody::ModelChange(ModelChange {

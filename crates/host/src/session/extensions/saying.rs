@@ -220,8 +220,11 @@ impl Session {
                 .await;
             return self.answer(turn.who, queued).await;
         }
-        self.answer(turn.who, Ok(started())).await;
         self.hear();
+        if answer.is_null() && self.extensions.next_turn.is_empty() {
+            self.store_prompt(&turn.message).await;
+        }
+        self.answer(turn.who, Ok(started())).await;
         let mut messages = vec![turn.message];
         messages.append(&mut self.extensions.next_turn);
         for added in answer

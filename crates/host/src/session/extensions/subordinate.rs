@@ -26,6 +26,7 @@ use crate::mail::{Mail, Mailbox, Slot, mailbox};
 use crate::outbox::{ClientId, Origin, Outgoing};
 use crate::resources::{ExtraPath, Scope};
 
+use super::super::storage::off_thread;
 use super::super::{Opening, Session};
 
 /// Those of a session, by the handle that the extension chose. To drop one ends it.
@@ -78,7 +79,7 @@ struct Wanted {
 
 impl Session {
     /// What an extension wants of sessions of its own. Commands are answered by them.
-    pub(super) fn subordinate(
+    pub(super) async fn subordinate(
         &mut self,
         (place, id): (usize, Option<u64>),
         method: &str,
@@ -86,7 +87,7 @@ impl Session {
     ) -> Result<Option<Value>, String> {
         let handle = params.get("session").and_then(Value::as_str).unwrap_or_default();
         match method {
-            "session.create" => self.open_subordinate(place, params).map(Some),
+            "session.create" => self.open_subordinate(place, params).await.map(Some),
             "session.dispose" => {
                 let key = (place, handle.to_owned());
                 self.extensions.subordinates.open.remove(&key);
@@ -115,7 +116,7 @@ impl Session {
         }
     }
 
-    fn open_subordinate(&mut self, place: usize, params: Value) -> Result<Value, String> {
+    async fn open_subordinate(&mut self, place: usize, params: Value) -> Result<Value, String> {
         let wanted: Wanted = serde_json::from_value(params).map_err(|error| error.to_string())?;
         let door = self.extensions.door.clone().ok_or("the extension is gone")?;
         let open = &mut self.extensions.subordinates.open;
@@ -137,7 +138,8 @@ impl Session {
             Some(file) => Opening::File(agent.cwd.join(file)),
             None => Opening::New { id: None },
         };
-        let session = Session::start(agent, outbox, &opening).map_err(|error| error.to_string())?;
+        let started = off_thread(move || Session::start(agent, outbox, &opening)).await;
+        let session = started.map_err(|error| error.to_string())?;
         let state = serde_json::to_value(session.state()).map_err(|error| error.to_string())?;
         let told = json!({
             "state": state,

@@ -67,7 +67,7 @@ impl Session {
             };
         }
         if method.starts_with("session.") {
-            return self.subordinate((place, id), method, params);
+            return self.subordinate((place, id), method, params).await;
         }
         match method {
             "sendMessage" => self.send_message(&params).await?,
