@@ -2,12 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use host::mcp::McpSetup;
+use host::resources::packages::Kind;
 use host::settings::Settings;
 use tools::Sandbox;
 use wire::state::SandboxState;
 
 use crate::args::Args;
 use crate::environment::Environment;
+use crate::setup;
 
 /// The sandbox that tools run in, if they run in one.
 pub(crate) fn of(
@@ -15,7 +18,10 @@ pub(crate) fn of(
     settings: &Settings,
     env: &Environment,
     session_dir: Option<&Path>,
+    mcp: &McpSetup,
 ) -> Option<Sandbox> {
+    #[cfg(target_os = "linux")]
+    tools::sandbox::clear_placeholders(&env.cwd);
     let said = &settings.sandbox;
     let mode = said.mode(args.sandbox);
     if mode.is_off() {
@@ -35,9 +41,47 @@ pub(crate) fn of(
             .map(Path::to_path_buf)
             .into_iter()
             .collect(),
+        code: code(args, settings, env, mcp),
         user_commands: said.user_bash,
         ..Sandbox::new(mode, &env.agent_dir)
     })
+}
+
+/// What settings, the command line and MCP servers run, besides what lies in the usual places. Programs and files that a command
+/// line names count, directories do not: these are what a server works on.
+fn code(args: &Args, settings: &Settings, env: &Environment, mcp: &McpSetup) -> Vec<PathBuf> {
+    let lists = [&settings.extensions, &settings.hooks, &settings.custom_tools];
+    let mut found: Vec<PathBuf> = lists
+        .into_iter()
+        .flatten()
+        .map(|extra| extra.path.clone())
+        .collect();
+    let flags = [
+        &args.extensions,
+        &args.hooks,
+        &args.custom_tools,
+        &args.mcp_config,
+    ];
+    found.extend(flags.into_iter().flatten().map(|path| env.path(path)));
+    for package in setup::packages(args, settings, env).0 {
+        found.extend(package.paths(Kind::Extensions));
+        found.extend([package.root.join("package.json"), package.root]);
+    }
+    let file = |text: &str| Some(env.path(text)).filter(|path| path.is_file());
+    for hook in &settings.hook_commands {
+        found.push(hook.program.clone());
+        found.extend(hook.args.iter().filter_map(|arg| file(arg)));
+    }
+    let (servers, _) = host::mcp::configured(mcp, settings, &env.agent_dir, &env.cwd);
+    for (server, _) in servers {
+        if let mcp::config::Reach::Stdio(program) = &server.reach {
+            let words = std::iter::once(&program.command).chain(&program.args);
+            found.extend(words.filter_map(|word| file(word)));
+        }
+    }
+    let programs = [&settings.shell_path, &settings.extension_runtime];
+    found.extend(programs.into_iter().flatten().filter_map(|path| file(path)));
+    found
 }
 
 /// What clients are told of it.
