@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use host::mcp::McpSetup;
 use host::resources::packages::Kind;
 use host::settings::Settings;
+use host::trust::Trust;
 use tools::Sandbox;
-use wire::state::SandboxState;
+use wire::state::{SandboxMode, SandboxState};
 
 use crate::args::Args;
-use crate::environment::Environment;
+use crate::environment::{Environment, complain};
 use crate::setup;
 
 /// The sandbox that tools run in, if they run in one.
@@ -19,6 +20,7 @@ pub(crate) fn of(
     env: &Environment,
     session_dir: Option<&Path>,
     mcp: &McpSetup,
+    trust: &Trust,
 ) -> Option<Sandbox> {
     #[cfg(target_os = "linux")]
     tools::sandbox::clear_placeholders(&env.cwd);
@@ -28,11 +30,25 @@ pub(crate) fn of(
         return None;
     }
     let paths = |texts: &[String]| texts.iter().map(|text| env.path(text)).collect::<Vec<PathBuf>>();
+    let writable = paths(&said.writable);
+    if mode == SandboxMode::WorkspaceWrite {
+        let dirs = std::iter::once(&env.cwd).chain(&writable);
+        if let Err(error) = trust.note_sandboxed(dirs.map(PathBuf::as_path)) {
+            complain(&format!(
+                "Warning: the directories of the sandbox could not be stored: {error}"
+            ));
+        }
+    }
+    let decisions = trust.file().all().unwrap_or_default().into_iter();
     Some(Sandbox {
         network: (said.network || args.sandbox_network) && !said.project_has_no_network,
         unix_sockets: said.unix_sockets,
         git_writable: said.git_writable,
-        writable: paths(&said.writable),
+        writable,
+        projects: decisions
+            .filter(|stored| stored.trusted)
+            .map(|stored| stored.path)
+            .collect(),
         readable: said.readable.as_deref().map(paths),
         deny_read: paths(&said.deny_read),
         // Sessions that lie among the user's own files are not worth closing these.

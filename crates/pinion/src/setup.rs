@@ -189,7 +189,7 @@ impl Workshop {
         let Self { args, env, shared } = &self;
         let (session_dir, _) = sessions::session_dir(args, env, settings.session_dir.as_deref());
         let mcp = mcp_setup(args, env, &settings, &shared.registry);
-        let sandbox = sandbox::of(args, &settings, env, session_dir.as_deref(), &mcp);
+        let sandbox = sandbox::of(args, &settings, env, session_dir.as_deref(), &mcp, &shared.trust);
         let options = Options {
             sandbox: sandbox.as_ref().map(sandbox::state),
             ..options(args, env, &settings)

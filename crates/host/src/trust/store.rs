@@ -156,10 +156,10 @@ pub fn real(dir: &Path) -> PathBuf {
 }
 
 /// The directory that pi takes as a lock while it reads and writes the file.
-struct Lock(PathBuf);
+pub(super) struct Lock(PathBuf);
 
 impl Lock {
-    fn take(file: &Path) -> io::Result<Self> {
+    pub(super) fn take(file: &Path) -> io::Result<Self> {
         let mut name = file.as_os_str().to_owned();
         name.push(".lock");
         let dir = PathBuf::from(name);

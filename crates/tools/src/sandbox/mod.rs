@@ -61,6 +61,8 @@ pub struct Sandbox {
     pub agent_dir: PathBuf,
     /// Other directories of the agent's own that are closed.
     pub closed: Vec<PathBuf>,
+    /// Trusted projects: what they run at a later start is only read, if it lies where may be written.
+    pub projects: Vec<PathBuf>,
     /// What runs outside at a later start, besides the usual places: files and directories that are only read.
     pub code: Vec<PathBuf>,
     /// Does it hold for the user's own commands, too?
@@ -83,6 +85,7 @@ impl Sandbox {
             deny_read: Vec::new(),
             agent_dir: agent_dir.to_path_buf(),
             closed: Vec::new(),
+            projects: Vec::new(),
             code: Vec::new(),
             user_commands: false,
             launcher: PathBuf::from("/proc/self/exe"),

@@ -141,8 +141,13 @@ impl Policy {
             for name in git {
                 self.protect_one(&root.join(name), can_hold && *name == GIT_HOOKS, roots, named);
             }
+        }
+        let nested = sandbox.projects.iter();
+        let nested = nested.filter(|dir| roots.iter().any(|root| dir.starts_with(root)));
+        for project in roots.iter().chain(nested) {
+            let can_hold = project.is_dir();
             for name in PROJECT_CODE {
-                let path = root.join(name);
+                let path = project.join(name);
                 self.protect_one(&path, can_hold, roots, named);
                 self.protect_linked(&path, roots, named);
             }

@@ -248,3 +248,56 @@ fn protected_files_are_not_named() {
     assert!(ends[2].1.contains("open.txt"), "{}", ends[2].1);
     pi.finish();
 }
+
+#[test]
+fn code_planted_in_a_nested_project_is_not_run() {
+    if offered().0 == 0 {
+        return;
+    }
+    let plant = |dir: &str| {
+        let hook = format!("{dir}/.pi/hooks/session_start");
+        format!("mkdir -p {dir}/.pi/hooks && printf '#!/bin/sh\\necho ran > ran' > {hook} && chmod +x {hook}")
+    };
+    let calls = [
+        bash("c1", &plant("sub")),
+        bash("c2", &plant("own")),
+        bash("c3", "mv own gone"),
+    ];
+    let world = world(json!({"mode": "workspace-write"}), calls);
+    let cwd = world.dir.cwd();
+    for dir in ["sub", "own"] {
+        fs::create_dir(cwd.join(dir)).unwrap();
+    }
+    let path = |name: &str| cwd.join(name).display().to_string();
+    for dir in [path("."), path("own")] {
+        assert_eq!(world.run(&["trust", &dir], "").code, Some(0));
+    }
+    let pi = world.start();
+    pi.say("Go");
+    let ends = ends(&pi);
+    // A nested project that is trusted itself is protected like the first; any other loses the trust.
+    assert_eq!(
+        ends.iter().map(|end| end.0).collect::<Vec<_>>(),
+        [false, true, true],
+        "{ends:?}"
+    );
+    pi.finish();
+    world.settings(json!({}));
+    for settings in [json!({}), json!({"defaultProjectTrust": "always"})] {
+        world.settings(settings);
+        let pi = Pi::spawn(world.config().cwd(cwd.join("sub")));
+        pi.state();
+        assert!(
+            pi.agent.stderr().contains("pinion trust"),
+            "{}",
+            pi.agent.stderr()
+        );
+        pi.finish();
+        assert!(!cwd.join("sub/ran").exists());
+    }
+    // Once the user has looked at it, it runs.
+    assert_eq!(world.run(&["trust", &path("sub")], "").code, Some(0));
+    let pi = Pi::spawn(world.config().cwd(cwd.join("sub")));
+    until("the hook", || cwd.join("sub/ran").exists());
+    pi.finish();
+}
