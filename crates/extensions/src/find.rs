@@ -1,26 +1,25 @@
 //! Where extensions are: files `*.ts` and `*.js` of a directory, programs, and directories in it that say what they hold.
 //! Which directories are looked at, and whether a project may bring code, is decided by the caller.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use files::Root;
 use serde_json::Value;
 
 use crate::program::{self, Program};
 
+/// Directory entries looked at in one directory of extensions.
+const ENTRIES: usize = 2_000;
+
 /// The extensions in a directory, sorted by name. A directory that is not there holds none.
 #[must_use]
-pub fn in_directory(dir: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(dir) else {
-        return Vec::new();
-    };
-    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    paths.sort();
+pub fn in_directory(root: &Root, dir: &Path) -> Vec<PathBuf> {
+    let (paths, _) = root.list(dir, ENTRIES).unwrap_or_default();
     let mut found = Vec::new();
     for path in paths {
-        if path.is_dir() {
-            found.extend(package(&path));
-        } else if is_script(&path) || matches!(Program::at(&path), Ok(Some(_))) {
+        if root.is_dir(&path) {
+            found.extend(package(root, &path));
+        } else if is_script(root, &path) || matches!(Program::at(root, &path), Ok(Some(_))) {
             found.push(path);
         }
     }
@@ -30,25 +29,29 @@ pub fn in_directory(dir: &Path) -> Vec<PathBuf> {
 /// The extensions at a path that somebody named: a file is one; a directory holds what its `package.json` names, an index, or
 /// scripts. A path where nothing is stands for itself, so that loading it says what is wrong.
 #[must_use]
-pub fn at(path: &Path) -> Vec<PathBuf> {
-    if !path.is_dir() {
+pub fn at(root: &Root, path: &Path) -> Vec<PathBuf> {
+    if !root.is_dir(path) {
         return vec![path.to_path_buf()];
     }
-    let own = package(path);
-    if own.is_empty() { in_directory(path) } else { own }
+    let own = package(root, path);
+    if own.is_empty() {
+        in_directory(root, path)
+    } else {
+        own
+    }
 }
 
 /// What a directory says it holds: itself, as a program; `pi.extensions` of its `package.json`; else its index.
-fn package(dir: &Path) -> Vec<PathBuf> {
-    if dir.join(program::MANIFEST).is_file() {
+fn package(root: &Root, dir: &Path) -> Vec<PathBuf> {
+    if root.is_file(&dir.join(program::MANIFEST)) {
         return vec![dir.to_path_buf()];
     }
-    if let Some(named) = manifest(dir) {
-        let there = named.into_iter().filter(|path| path.exists());
+    if let Some(named) = manifest(root, dir) {
+        let there = named.into_iter().filter(|path| root.find(path).is_ok());
         return there
             .flat_map(|path| {
-                if path.is_dir() {
-                    in_directory(&path)
+                if root.is_dir(&path) {
+                    in_directory(root, &path)
                 } else {
                     vec![path]
                 }
@@ -58,14 +61,16 @@ fn package(dir: &Path) -> Vec<PathBuf> {
     let index = ["index.ts", "index.js"].map(|name| dir.join(name));
     index
         .into_iter()
-        .find(|path| path.is_file())
+        .find(|path| root.is_file(path))
         .into_iter()
         .collect()
 }
 
-fn manifest(dir: &Path) -> Option<Vec<PathBuf>> {
-    let text = fs::read_to_string(dir.join("package.json")).ok()?;
-    let package: Value = serde_json::from_str(&text).ok()?;
+fn manifest(root: &Root, dir: &Path) -> Option<Vec<PathBuf>> {
+    let text = root
+        .read(&dir.join("package.json"), program::MANIFEST_BYTES)
+        .ok()?;
+    let package: Value = serde_json::from_str(&text.text).ok()?;
     let list = package.get("pi")?.get("extensions")?.as_array()?;
     Some(
         list.iter()
@@ -80,17 +85,17 @@ fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-fn is_script(path: &Path) -> bool {
+fn is_script(root: &Root, path: &Path) -> bool {
     path.extension()
         .is_some_and(|ending| ending == "ts" || ending == "js")
-        && path.is_file()
+        && root.is_readable_or_refused(path)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::{at, in_directory};
+    use files::Root;
 
     #[test]
     fn scripts_packages_and_indexes_are_found() {
@@ -123,7 +128,7 @@ mod tests {
             paths.iter().map(short).collect()
         };
         assert_eq!(
-            names(in_directory(dir.path())),
+            names(super::in_directory(&Root::user(), dir.path())),
             [
                 "a.js",
                 "b.ts",
@@ -135,11 +140,17 @@ mod tests {
             ]
         );
         assert_eq!(
-            names(at(&dir.path().join("pack"))),
+            names(super::at(&Root::user(), &dir.path().join("pack"))),
             ["pack/src/x.ts", "pack/more/y.ts"]
         );
-        assert_eq!(names(at(&dir.path().join("loose"))), ["loose/one.ts"]);
-        assert_eq!(names(at(&dir.path().join("nowhere.ts"))), ["nowhere.ts"]);
-        assert!(in_directory(&dir.path().join("nowhere")).is_empty());
+        assert_eq!(
+            names(super::at(&Root::user(), &dir.path().join("loose"))),
+            ["loose/one.ts"]
+        );
+        assert_eq!(
+            names(super::at(&Root::user(), &dir.path().join("nowhere.ts"))),
+            ["nowhere.ts"]
+        );
+        assert!(super::in_directory(&Root::user(), &dir.path().join("nowhere")).is_empty());
     }
 }

@@ -1,15 +1,18 @@
 //! Extensions that are programs: any executable that speaks the lines itself. Recognised and read here; started by whoever
 //! owns the processes.
 
-use std::fs::{self, File};
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use files::Root;
 use serde::Deserialize;
 
 /// The file of a directory that says how its program is started.
 pub const MANIFEST: &str = "extension.json";
+
+/// Bytes of a manifest.
+pub(crate) const MANIFEST_BYTES: u64 = 1024 * 1024;
+/// Bytes of a file that say whether it is a program.
+const HEAD_BYTES: u64 = 256;
 
 /// Endings of files that the TypeScript host runs, whatever their mode and first line.
 const SCRIPTS: [&str; 6] = ["ts", "js", "mjs", "cjs", "mts", "cts"];
@@ -41,10 +44,10 @@ impl Program {
     ///
     /// # Errors
     /// In words, when it says itself how it is started and that cannot be understood.
-    pub fn at(path: &Path) -> Result<Option<Self>, String> {
-        if path.is_dir() {
-            return if path.join(MANIFEST).is_file() {
-                Self::of_directory(path).map(Some)
+    pub fn at(root: &Root, path: &Path) -> Result<Option<Self>, String> {
+        if root.is_dir(path) {
+            return if root.is_file(&path.join(MANIFEST)) {
+                Self::of_directory(root, path).map(Some)
             } else {
                 Ok(None)
             };
@@ -52,7 +55,7 @@ impl Program {
         if is_script(path) {
             return Ok(None);
         }
-        Ok(command_of(path).map(|command| Self {
+        Ok(command_of(root, path).map(|command| Self {
             path: path.to_path_buf(),
             command,
             name: name_of(path),
@@ -61,8 +64,9 @@ impl Program {
     }
 
     /// Parts of the command that name something in the directory are made absolute: the process works elsewhere.
-    fn of_directory(dir: &Path) -> Result<Self, String> {
-        let text = fs::read_to_string(dir.join(MANIFEST)).map_err(|error| format!("{MANIFEST}: {error}"))?;
+    fn of_directory(root: &Root, dir: &Path) -> Result<Self, String> {
+        let text = root.read(&dir.join(MANIFEST), MANIFEST_BYTES);
+        let text = text.map_err(|error| format!("{MANIFEST}: {error}"))?.text;
         let manifest: Manifest =
             serde_json::from_str(&text).map_err(|error| format!("{MANIFEST}: {error}"))?;
         if manifest.command.is_empty() {
@@ -70,7 +74,7 @@ impl Program {
         }
         let absolute = |part: String| {
             let inside = dir.join(&part);
-            if !part.is_empty() && inside.exists() {
+            if !part.is_empty() && root.find(&inside).is_ok() {
                 let inside: PathBuf = inside.components().collect();
                 inside.to_string_lossy().into_owned()
             } else {
@@ -99,11 +103,10 @@ fn name_of(path: &Path) -> String {
 
 /// How a file is run: by itself when it may be executed, by the interpreter of its first line otherwise. A file that may be
 /// executed but is neither a script nor machine code is none: on some disks everything may be.
-fn command_of(path: &Path) -> Option<Vec<String>> {
+fn command_of(root: &Root, path: &Path) -> Option<Vec<String>> {
     let own = path.to_string_lossy().into_owned();
-    let may_run = path.metadata().ok()?.permissions().mode() & 0o111 != 0;
-    let mut head = Vec::new();
-    File::open(path).ok()?.take(256).read_to_end(&mut head).ok()?;
+    let may_run = root.find(path).ok()?.mode & 0o111 != 0;
+    let (head, _) = root.read_bytes(path, HEAD_BYTES).ok()?;
     if let Some(line) = head.strip_prefix(b"#!") {
         if may_run {
             return Some(vec![own]);
@@ -127,6 +130,8 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
+    use files::Root;
+
     use super::Program;
 
     fn put(dir: &Path, name: &str, text: &[u8], mode: u32) -> String {
@@ -138,7 +143,7 @@ mod tests {
     }
 
     fn command(dir: &Path, name: &str) -> Option<Vec<String>> {
-        Program::at(&dir.join(name))
+        Program::at(&Root::user(), &dir.join(name))
             .unwrap()
             .map(|program| program.command)
     }
@@ -176,19 +181,19 @@ mod tests {
             br#"{"command": ["python3", "./main.py", "--fast"], "events": ["input"]}"#,
             0o644,
         );
-        let program = Program::at(&dir.join("kit")).unwrap().unwrap();
+        let program = Program::at(&Root::user(), &dir.join("kit")).unwrap().unwrap();
         assert_eq!(program.command, ["python3", main.as_str(), "--fast"]);
         assert_eq!(
             (program.name.as_str(), program.events.as_slice()),
             ("kit", &["input".to_owned()][..])
         );
-        assert_eq!(Program::at(dir), Ok(None));
+        assert_eq!(Program::at(&Root::user(), dir), Ok(None));
         for (text, why) in [
             ("{", "extension.json: "),
             (r#"{"command": []}"#, "command is empty"),
         ] {
             fs::write(dir.join("kit/extension.json"), text).unwrap();
-            let error = Program::at(&dir.join("kit")).unwrap_err();
+            let error = Program::at(&Root::user(), &dir.join("kit")).unwrap_err();
             assert!(error.contains(why), "{error}");
         }
     }

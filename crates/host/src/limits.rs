@@ -216,6 +216,9 @@ pub const HOOK_LANE: usize = 256;
 /// Bytes of a file that are searched for its `#!` line.
 pub const SHEBANG: usize = 512;
 
+/// Directory entries looked at in one directory of hooks.
+pub const HOOK_ENTRIES: usize = 2_000;
+
 /// Hooks of one session. Further ones are refused.
 pub const HOOKS: usize = 256;
 

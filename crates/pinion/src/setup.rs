@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
+use files::Boundaries;
 use host::extensions::{Choice, Extensions, Generation, Launch};
 use host::mcp::McpSetup;
 use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptions, Scope};
@@ -187,7 +188,8 @@ impl Workshop {
     fn agent(self, settings: Settings) -> Agent {
         let Self { args, env, shared } = &self;
         let (session_dir, _) = sessions::session_dir(args, env, settings.session_dir.as_deref());
-        let sandbox = sandbox::of(args, &settings, env, session_dir.as_deref());
+        let mcp = mcp_setup(args, env, &settings, &shared.registry);
+        let sandbox = sandbox::of(args, &settings, env, session_dir.as_deref(), &mcp, &shared.trust);
         let options = Options {
             sandbox: sandbox.as_ref().map(sandbox::state),
             ..options(args, env, &settings)
@@ -197,7 +199,6 @@ impl Workshop {
             ..tools_config(&shared.registry, &settings, env)
         };
         let toolbox = Toolbox::new(config, shared.reaper.clone());
-        let mcp = mcp_setup(args, env, &settings, &shared.registry);
         let shared = shared.clone();
         Agent {
             mcp,
@@ -288,6 +289,7 @@ pub(crate) fn mcp_setup(
         },
         env: env.for_tools(&hidden_variables(registry, settings)),
         tmp_dir: env.tmp_dir.clone(),
+        boundaries: boundaries(args, settings, env),
     }
 }
 
@@ -479,6 +481,14 @@ fn means(pattern: &str, name: &str) -> bool {
     fits(pattern, name) && !(name == todo::TOOL && pattern.starts_with('*'))
 }
 
+/// What separates a project from the user's own files. What tools may not read in the sandbox, no link of the project brings to
+/// the model.
+pub(crate) fn boundaries(args: &Args, settings: &Settings, env: &Environment) -> Boundaries {
+    let denied = settings.sandbox.deny_read.iter().map(|path| env.path(path));
+    let (sessions, _) = sessions::session_dir(args, env, settings.session_dir.as_deref());
+    Boundaries::new(&env.agent_dir, env.home.as_deref()).deny(denied.chain(sessions))
+}
+
 /// What the system prompt is made of.
 pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environment) -> ResourceOptions {
     let extra = |from_settings: &[ExtraPath], from_flags: &[String]| {
@@ -501,6 +511,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
         template_paths: extra(&settings.prompts, &args.prompt_templates),
         system_prompt: args.system_prompt.clone(),
         append_system_prompt: args.append_system_prompt.clone(),
+        boundaries: boundaries(args, settings, env),
         ..ResourceOptions::new(&env.agent_dir, &env.cwd, env.home.as_deref())
     }
 }

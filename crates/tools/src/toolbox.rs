@@ -19,7 +19,7 @@ use crate::queue::FileQueue;
 use crate::read::{ImageRules, Window};
 use crate::reaper::Reaper;
 use crate::sandbox::{Aim, Guard, Policy, file_tool};
-use crate::search::{find, grep, ls};
+use crate::search::{Names, find, grep, ls};
 use crate::validate::{NullText, validate_with};
 use crate::{edit, limits, read, write};
 
@@ -285,7 +285,8 @@ impl Toolbox {
         let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             file_tool(policy.as_ref(), Aim::Read, &root, || {
-                find::find(&root, args.str("pattern"), limit, &cancel)
+                let names = Names::new(policy.as_ref(), &root);
+                find::find(&root, args.str("pattern"), limit, &names, &cancel)
             })
         })
         .await
@@ -297,7 +298,7 @@ impl Toolbox {
         let policy = self.policy(ctx)?;
         blocking(&ctx.cancel, Duration::ZERO, move |cancel| {
             file_tool(policy.as_ref(), Aim::Read, &root, || {
-                ls::ls(&root, limit, &cancel)
+                ls::ls(&root, limit, &Names::new(policy.as_ref(), &root), &cancel)
             })
         })
         .await

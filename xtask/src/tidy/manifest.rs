@@ -5,22 +5,34 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("wire", &[]),
+    ("files", &[]),
     ("core", &["wire"]),
-    ("llm", &["wire"]),
+    ("llm", &["wire", "files"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
-    ("extensions", &[]),
+    ("extensions", &["files"]),
     ("mcp", &[]),
     (
         "host",
-        &["wire", "core", "llm", "tools", "store", "extensions", "mcp"],
+        &[
+            "wire",
+            "files",
+            "core",
+            "llm",
+            "tools",
+            "store",
+            "extensions",
+            "mcp",
+        ],
     ),
     ("serve", &["wire", "host"]),
     (
         "pinion",
-        &["wire", "core", "llm", "tools", "store", "host", "serve", "mcp"],
+        &[
+            "wire", "files", "core", "llm", "tools", "store", "host", "serve", "mcp",
+        ],
     ),
     ("client", &["wire"]),
     ("testkit", &["wire"]),

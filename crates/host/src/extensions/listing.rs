@@ -96,15 +96,9 @@ fn untrusted(places: &Places<'_>) -> Vec<Listed> {
     let kinds = [("extensions", "extension"), ("hooks", "hook"), ("tools", "tool")];
     let mut listed = Vec::new();
     for (folder, kind) in kinds {
-        let entries = std::fs::read_dir(places.cwd.join(".pi").join(folder));
-        let mut paths: Vec<PathBuf> = entries
-            .into_iter()
-            .flatten()
-            .flatten()
-            .map(|entry| entry.path())
-            .collect();
-        paths.sort();
-        listed.extend(paths.into_iter().map(|path| Listed {
+        let root = places.boundaries.project(places.cwd);
+        let paths = root.list(&places.cwd.join(".pi").join(folder), crate::limits::HOOK_ENTRIES);
+        listed.extend(paths.unwrap_or_default().0.into_iter().map(|path| Listed {
             kind,
             path,
             scope: Scope::Project,

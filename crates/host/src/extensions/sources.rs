@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use door::line::{Era, Generation, Kind, Scope as ChildScope, Source};
 use door::program::Program;
+use files::{Boundaries, Kind as FileKind, Root};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
@@ -89,6 +90,8 @@ pub struct Places<'a> {
     pub home: &'a Path,
     /// The session's.
     pub cwd: &'a Path,
+    /// How far the links of a project lead.
+    pub boundaries: &'a Boundaries,
 }
 
 impl<'a> Places<'a> {
@@ -100,6 +103,15 @@ impl<'a> Places<'a> {
             agent_dir: &agent.agent_dir,
             home: &agent.cwd,
             cwd,
+            boundaries: &agent.options.resources.boundaries,
+        }
+    }
+
+    /// Whose files those of a scope are; `path` is what the scope's settings name.
+    pub(crate) fn root(&self, scope: Scope, path: &Path) -> Root {
+        match scope {
+            Scope::Project => self.boundaries.named(self.cwd, path),
+            Scope::User | Scope::Temporary => Root::user(),
         }
     }
 
@@ -148,7 +160,7 @@ impl Finder {
     fn extensions(&mut self, places: &Places<'_>) {
         let (choice, settings, kind) = (places.choice, places.settings, Kind::Extension);
         for path in &choice.paths {
-            self.named(kind, path, Scope::Temporary, SourceOrigin::Cli);
+            self.named(places, kind, path, Scope::Temporary, SourceOrigin::Cli);
         }
         let (named, packages): (Vec<&Package>, Vec<&Package>) = places
             .packages
@@ -164,16 +176,16 @@ impl Finder {
         };
         if places.is_trusted() {
             for extra in of(Scope::Project) {
-                self.named(kind, &extra.path, Scope::Project, SourceOrigin::Local);
+                self.named(places, kind, &extra.path, Scope::Project, SourceOrigin::Local);
             }
             for dir in places.project_dirs() {
-                self.folder(kind, &dir, Scope::Project);
+                self.folder(places, kind, &dir, Scope::Project);
             }
         }
         for extra in of(Scope::User) {
-            self.named(kind, &extra.path, Scope::User, SourceOrigin::Local);
+            self.named(places, kind, &extra.path, Scope::User, SourceOrigin::Local);
         }
-        self.folder(kind, places.agent_dir, Scope::User);
+        self.folder(places, kind, places.agent_dir, Scope::User);
         packages.into_iter().for_each(|package| self.package(package));
     }
 
@@ -205,38 +217,40 @@ impl Finder {
         only_named: bool,
     ) {
         if !only_named {
-            self.folder(kind, places.agent_dir, Scope::User);
+            self.folder(places, kind, places.agent_dir, Scope::User);
             for dir in places.project_dirs() {
-                self.folder(kind, &dir, Scope::Project);
+                self.folder(places, kind, &dir, Scope::Project);
             }
             for scope in [Scope::User, Scope::Project] {
                 let may = scope == Scope::User || places.is_trusted();
                 for extra in listed.iter().filter(|extra| may && extra.scope == scope) {
-                    self.named(kind, &extra.path, scope, SourceOrigin::Local);
+                    self.named(places, kind, &extra.path, scope, SourceOrigin::Local);
                 }
             }
         }
         for path in named {
-            self.named(kind, path, Scope::Temporary, SourceOrigin::Cli);
+            self.named(places, kind, path, Scope::Temporary, SourceOrigin::Cli);
         }
     }
 
-    fn named(&mut self, kind: Kind, path: &Path, scope: Scope, origin: SourceOrigin) {
+    fn named(&mut self, places: &Places<'_>, kind: Kind, path: &Path, scope: Scope, origin: SourceOrigin) {
         let base = path.parent().unwrap_or(path).to_path_buf();
-        for path in door::find::at(path) {
-            self.add(kind, path, scope, origin, &base);
+        let root = places.root(scope, path);
+        for path in door::find::at(&root, path) {
+            self.add(&root, kind, path, scope, origin, &base);
         }
     }
 
     /// The folder of a kind in a directory of configuration.
-    fn folder(&mut self, kind: Kind, base: &Path, scope: Scope) {
+    fn folder(&mut self, places: &Places<'_>, kind: Kind, base: &Path, scope: Scope) {
         let name = match kind {
             Kind::Extension => "extensions",
             Kind::Hook => "hooks",
             Kind::Tool => "tools",
         };
-        for path in door::find::in_directory(&base.join(name)) {
-            self.add(kind, path, scope, SourceOrigin::Auto, base);
+        let root = places.root(scope, base);
+        for path in door::find::in_directory(&root, &base.join(name)) {
+            self.add(&root, kind, path, scope, SourceOrigin::Auto, base);
         }
     }
 
@@ -244,6 +258,7 @@ impl Finder {
         let before = self.found.len();
         for path in package.paths(packages::Kind::Extensions) {
             self.add(
+                &package.files,
                 Kind::Extension,
                 path,
                 package.scope,
@@ -257,24 +272,34 @@ impl Finder {
         }
     }
 
-    fn add(&mut self, kind: Kind, path: PathBuf, scope: Scope, origin: SourceOrigin, base: &Path) {
+    fn add(
+        &mut self,
+        root: &Root,
+        kind: Kind,
+        path: PathBuf,
+        scope: Scope,
+        origin: SourceOrigin,
+        base: &Path,
+    ) {
         // Of hooks, what is no script runs by itself.
         let is_out = match kind {
             Kind::Extension => !counts(&self.changes, packages::Kind::Extensions, scope, &path),
-            Kind::Hook => !is_script(&path),
+            Kind::Hook => !is_script(root, &path),
             // Older agents kept programs of their own in that folder.
-            Kind::Tool => !matches!(Program::at(&path), Ok(None)),
+            Kind::Tool => !matches!(Program::at(root, &path), Ok(None)),
         };
         if is_out {
             return;
         }
-        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let real = root.real(&path).unwrap_or_else(|_| path.clone());
         if !self.seen.insert(real) {
             return;
         }
-        let runs = Program::at(&path).map(|program| match program {
-            Some(program) => Key::Program(Arc::new(program)),
-            None => Key::TypeScript,
+        let runs = readable(root, &path).and_then(|()| {
+            Ok(match Program::at(root, &path)? {
+                Some(program) => Key::Program(Arc::new(program)),
+                None => Key::TypeScript,
+            })
         });
         let path = path.to_string_lossy().into_owned();
         self.found.push(Found {
@@ -296,6 +321,15 @@ impl Finder {
                 kind,
             },
         });
+    }
+}
+
+/// Whether there is something that can be loaded. What does not exist is reported when it is loaded.
+fn readable(root: &Root, path: &Path) -> Result<(), String> {
+    match root.find(path) {
+        Ok(found) if found.kind == FileKind::Other => Err("It is not a regular file".to_owned()),
+        Err(error) if !files::is_absent(&error) => Err(error.to_string()),
+        _ => Ok(()),
     }
 }
 

@@ -3,9 +3,6 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs;
-use std::io::Read as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -14,6 +11,7 @@ use crate::limits;
 use crate::resources::Scope;
 use crate::settings::HookCommand;
 use door::combining::names;
+use files::Root;
 
 use super::{Hook, Refused};
 
@@ -45,16 +43,17 @@ pub(crate) fn find(places: &Places<'_>) -> Finding {
         finding: Finding::default(),
     };
     if !places.choice.only_named && !places.choice.no_hooks {
-        finder.folder(&places.agent_dir.join("hooks"), Scope::User);
+        finder.folder(&Root::user(), &places.agent_dir.join("hooks"), Scope::User);
         for dir in places.project_dirs() {
-            finder.folder(&dir.join("hooks"), Scope::Project);
+            let root = places.root(Scope::Project, &dir);
+            finder.folder(&root, &dir.join("hooks"), Scope::Project);
         }
         for scope in [Scope::User, Scope::Project] {
             if scope == Scope::Project && !places.is_trusted() {
                 continue;
             }
             for extra in settings.hooks.iter().filter(|extra| extra.scope == scope) {
-                finder.named(&extra.path, scope);
+                finder.named(&places.root(scope, &extra.path), &extra.path, scope);
             }
             for command in settings
                 .hook_commands
@@ -66,17 +65,17 @@ pub(crate) fn find(places: &Places<'_>) -> Finding {
         }
     }
     for path in &places.choice.hooks {
-        finder.named(path, Scope::Temporary);
+        finder.named(&Root::user(), path, Scope::Temporary);
     }
     finder.finding
 }
 
 /// Is it a script for the TypeScript host, and not one that runs by itself?
-pub(crate) fn is_script(path: &Path) -> bool {
+pub(crate) fn is_script(root: &Root, path: &Path) -> bool {
     let ends = path
         .extension()
         .is_some_and(|ending| ending == "ts" || ending == "js");
-    let runs = || Event::of(path).is_some() && shebang(path).is_some();
+    let runs = || Event::of(path).is_some() && shebang(root, path).is_some();
     ends && !runs()
 }
 
@@ -89,37 +88,35 @@ struct Finder {
 }
 
 impl Finder {
-    fn folder(&mut self, dir: &Path, scope: Scope) {
-        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        paths.sort();
-        for path in paths {
-            self.file(path, scope, false);
+    fn folder(&mut self, root: &Root, dir: &Path, scope: Scope) {
+        let listed = root.list(dir, limits::HOOK_ENTRIES);
+        for path in listed.unwrap_or_default().0 {
+            self.file(root, path, scope, false);
         }
     }
 
     /// A file or a folder that somebody named.
-    fn named(&mut self, path: &Path, scope: Scope) {
-        if path.is_dir() {
-            self.folder(path, scope);
+    fn named(&mut self, root: &Root, path: &Path, scope: Scope) {
+        if root.is_dir(path) {
+            self.folder(root, path, scope);
         } else {
-            self.file(path.to_path_buf(), scope, true);
+            self.file(root, path.to_path_buf(), scope, true);
         }
     }
 
-    fn file(&mut self, path: PathBuf, scope: Scope, named: bool) {
+    fn file(&mut self, root: &Root, path: PathBuf, scope: Scope, named: bool) {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let left_alone = name.starts_with('.') || LEFT_ALONE.iter().any(|ending| name.ends_with(ending));
-        if is_script(&path) || (!named && (left_alone || !path.is_file())) {
+        if is_script(root, &path) || (!named && (left_alone || !root.is_readable_or_refused(&path))) {
             return;
         }
-        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        let real = root.real(&path).unwrap_or_else(|_| path.clone());
         if !self.seen.insert(real) {
             return;
         }
-        let (event, runs) = (Event::of(&path), how_to_run(&path));
+        let (event, runs) = (Event::of(&path), how_to_run(root, &path));
         let why = match (event, runs) {
-            (_, _) if !path.is_file() => "There is no such file".to_owned(),
+            (_, _) if !root.is_file(&path) => missing(root, &path),
             (Some(Event::Delta(event)), _) => delta(event),
             (Some(Event::Known(event)), Some((program, args))) => {
                 return self.add(Hook {
@@ -181,6 +178,15 @@ impl Finder {
     }
 }
 
+/// Why a path is no hook.
+fn missing(root: &Root, path: &Path) -> String {
+    match root.find(path) {
+        Err(error) if !files::is_absent(&error) => error.to_string(),
+        Ok(_) => "It is not a regular file".to_owned(),
+        Err(_) => "There is no such file".to_owned(),
+    }
+}
+
 fn delta(event: &str) -> String {
     format!(
         "{event} comes with every piece, and hooks are not run for it; {} comes once",
@@ -220,22 +226,19 @@ impl Event {
 }
 
 /// The program and the arguments that run a file: itself, or whom its first line names.
-fn how_to_run(path: &Path) -> Option<(OsString, Vec<OsString>)> {
-    let meta = path.metadata().ok()?;
-    if meta.permissions().mode() & 0o111 != 0 {
+fn how_to_run(root: &Root, path: &Path) -> Option<(OsString, Vec<OsString>)> {
+    if root.find(path).ok()?.mode & 0o111 != 0 {
         return Some((path.into(), Vec::new()));
     }
-    let (program, arg) = shebang(path)?;
+    let (program, arg) = shebang(root, path)?;
     let args = arg.into_iter().map(OsString::from).chain([path.into()]);
     Some((program.into(), args.collect()))
 }
 
 /// The program of a file's `#!` line and its argument, which is one as for the system itself.
-fn shebang(path: &Path) -> Option<(String, Option<String>)> {
-    let mut start = Vec::new();
-    let file = fs::File::open(path).ok()?;
+fn shebang(root: &Root, path: &Path) -> Option<(String, Option<String>)> {
     let limit = u64::try_from(limits::SHEBANG).unwrap_or(u64::MAX);
-    file.take(limit).read_to_end(&mut start).ok()?;
+    let (start, _) = root.read_bytes(path, limit).ok()?;
     let text = String::from_utf8_lossy(&start);
     let line = text.lines().next()?.strip_prefix("#!")?.trim();
     let (program, arg) = match line.split_once(char::is_whitespace) {

@@ -53,6 +53,7 @@ impl Home {
             agent_dir: &agent_dir,
             home: &cwd,
             cwd: &cwd,
+            boundaries: &files::Boundaries::new(&agent_dir, None),
         });
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
         let loaded = finding

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::mcp::{AskUser, Expander, Logins, Surroundings};
+use files::Boundaries;
 
 use crate::agent::Agent;
 use crate::settings::Settings;
@@ -28,6 +29,8 @@ pub struct McpSetup {
     pub env: Vec<(OsString, OsString)>,
     /// Where results go that are too long for a model.
     pub tmp_dir: PathBuf,
+    /// How far the links of a project lead.
+    pub boundaries: Boundaries,
 }
 
 /// Where logins are kept.

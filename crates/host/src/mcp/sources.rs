@@ -1,11 +1,10 @@
 //! Which servers a session has: those of the user (`settings.json`, `mcp.json`), of the project where it is trusted
 //! (`.mcp.json`, `.pi/mcp.json`), of the command line. Of one name, the later of these counts.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::Path;
 
 use ::mcp::{ServerConfig, config};
+use files::{Root, is_absent};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
@@ -66,13 +65,20 @@ pub(crate) fn read(
     if let Some(servers) = settings.raw.get("mcpServers") {
         entries.add("settings.json", servers, Origin::User);
     }
-    entries.file(&agent_dir.join("mcp.json"), Origin::User, false);
+    let user = Root::user();
+    entries.file(&user, &agent_dir.join("mcp.json"), Origin::User, false);
     if let Some(project) = project.filter(|_| settings.project == ProjectAccess::Full) {
-        entries.file(&project.join(".mcp.json"), Origin::Project, false);
-        entries.file(&project.join(".pi").join("mcp.json"), Origin::Project, false);
+        let root = setup.boundaries.project(project);
+        entries.file(&root, &project.join(".mcp.json"), Origin::Project, false);
+        entries.file(
+            &root,
+            &project.join(".pi").join("mcp.json"),
+            Origin::Project,
+            false,
+        );
     }
     for path in &setup.files {
-        entries.file(path, Origin::Cli, true);
+        entries.file(&user, path, Origin::Cli, true);
     }
     entries.read()
 }
@@ -85,16 +91,13 @@ struct Entries {
 }
 
 impl Entries {
-    fn file(&mut self, path: &Path, origin: Origin, must_be: bool) {
-        let mut text = String::new();
-        let read =
-            File::open(path).and_then(|file| file.take(::mcp::limits::CONFIG).read_to_string(&mut text));
-        match read {
-            Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_be => return,
-            Err(_) if !must_be && is_empty_directory(path) => return,
+    fn file(&mut self, root: &Root, path: &Path, origin: Origin, must_be: bool) {
+        let text = match root.read(path, ::mcp::limits::CONFIG) {
+            Ok(text) => text.text,
+            // The sandbox of the tools puts an empty directory where a file is missing, so that nothing else can be put there.
+            Err(error) if is_absent(&error) && !must_be => return,
             Err(error) => return self.problems.push(format!("{}: {error}", path.display())),
-        }
+        };
         let document: Value = match jsonc::parse(&text) {
             Ok(document) => document,
             Err(error) => {
@@ -145,11 +148,6 @@ impl Entries {
         }
         (servers, problems)
     }
-}
-
-/// The sandbox of the tools puts one where a file is missing, so that nothing else can be put there.
-fn is_empty_directory(path: &Path) -> bool {
-    std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Does an entry say how the server is reached?

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use files::{Boundaries, Root, is_absent};
+
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::limits;
-use crate::resources::text_file::{is_absent, read_up_to};
 
 /// Per directory the first of these that can be read counts; the override replaces its neighbours.
 const NAMES: [&str; 5] = [
@@ -24,9 +25,14 @@ pub struct ContextFile {
     pub content: String,
 }
 
-/// The context files: the one of `agent_dir` first, then from the root of the file system down to `cwd`.
+/// The context files: the one of `agent_dir` first, then from the root of the file system down to `cwd`. The one of `agent_dir` is
+/// the user's own; each of the others must lie in the repository of its directory, or in the directory itself.
 #[must_use]
-pub fn context_files(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Diagnostic>) {
+pub fn context_files(
+    agent_dir: &Path,
+    cwd: &Path,
+    boundaries: &Boundaries,
+) -> (Vec<ContextFile>, Vec<Diagnostic>) {
     let mut files: Vec<ContextFile> = Vec::new();
     let mut notes = Vec::new();
     let mut directories = vec![agent_dir];
@@ -34,7 +40,12 @@ pub fn context_files(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Dia
     ancestors.reverse();
     directories.extend(ancestors);
     for directory in directories {
-        if let Some(file) = context_file(directory, &mut notes)
+        let root = if directory == agent_dir {
+            Root::user()
+        } else {
+            boundaries.project(directory)
+        };
+        if let Some(file) = context_file(directory, &root, &mut notes)
             && !files.iter().any(|known| known.path == file.path)
         {
             files.push(file);
@@ -43,10 +54,10 @@ pub fn context_files(agent_dir: &Path, cwd: &Path) -> (Vec<ContextFile>, Vec<Dia
     (files, notes)
 }
 
-fn context_file(directory: &Path, notes: &mut Vec<Diagnostic>) -> Option<ContextFile> {
+fn context_file(directory: &Path, root: &Root, notes: &mut Vec<Diagnostic>) -> Option<ContextFile> {
     NAMES.iter().find_map(|name| {
         let path = directory.join(name);
-        match read_up_to(&path, limits::CONTEXT_FILE_BYTES) {
+        match root.read(&path, limits::CONTEXT_FILE_BYTES) {
             Ok(text) => {
                 if text.cut {
                     let kib = limits::CONTEXT_FILE_BYTES / 1024;
@@ -62,7 +73,7 @@ fn context_file(directory: &Path, notes: &mut Vec<Diagnostic>) -> Option<Context
             }
             Err(error) => {
                 if !is_absent(&error) {
-                    notes.push(Diagnostic::new(
+                    notes.push(Diagnostic::left_out(
                         &path,
                         format!("could not read context file: {error}"),
                     ));

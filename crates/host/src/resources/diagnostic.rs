@@ -12,6 +12,8 @@ pub struct Diagnostic {
     pub message: String,
     /// The dotted key whose value protects the user and could not be used; empty for the whole file.
     pub fault: Option<String>,
+    /// True if something that the project brings was left out, so that the client learns of it.
+    pub is_left_out: bool,
 }
 
 impl Diagnostic {
@@ -21,6 +23,15 @@ impl Diagnostic {
             path: path.to_path_buf(),
             message: message.into(),
             fault: None,
+            is_left_out: false,
+        }
+    }
+
+    /// A complaint about a file that cannot be used, or may not.
+    pub fn left_out(path: &Path, message: impl Into<String>) -> Self {
+        Self {
+            is_left_out: true,
+            ..Self::new(path, message)
         }
     }
 

@@ -21,11 +21,11 @@ mod template_args;
 mod templates;
 #[cfg(test)]
 mod tests;
-pub(crate) mod text_file;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use files::Boundaries;
 use pinion_core::ttsr::Rules;
 
 pub use changes::Changes;
@@ -74,6 +74,8 @@ pub struct ResourceOptions {
     pub append_system_prompt: Vec<String>,
     /// Both are texts, whatever files may be called like them.
     pub literal: bool,
+    /// How far the links of a project lead.
+    pub boundaries: Boundaries,
 }
 
 impl ResourceOptions {
@@ -96,6 +98,7 @@ impl ResourceOptions {
             system_prompt: None,
             append_system_prompt: Vec::new(),
             literal: false,
+            boundaries: Boundaries::new(agent_dir, home),
         }
     }
 }
@@ -111,6 +114,8 @@ pub struct Resources {
     skills: Loaded<Vec<Skill>>,
     templates: Loaded<Vec<Template>>,
     rules: Loaded<Arc<Rules>>,
+    /// Set when the client was told what is left out.
+    told: OnceLock<()>,
 }
 
 /// A user's text after skill calls and template calls were carried out.
@@ -133,13 +138,14 @@ impl Resources {
             skills: OnceLock::new(),
             templates: OnceLock::new(),
             rules: OnceLock::new(),
+            told: OnceLock::new(),
         }
     }
 
     /// The context files, outermost first.
     pub fn context_files(&self) -> &[ContextFile] {
         let load = || match &self.options {
-            o if o.context_files => context_files(&o.agent_dir, &o.cwd),
+            o if o.context_files => context_files(&o.agent_dir, &o.cwd, &o.boundaries),
             _ => Default::default(),
         };
         &self.context.get_or_init(load).0
@@ -230,6 +236,17 @@ impl Resources {
             date,
             cwd: &self.options.cwd,
         })
+    }
+
+    /// What was left out of the system prompt; nothing the second time.
+    pub fn take_left_out(&self) -> Vec<Diagnostic> {
+        if self.told.set(()).is_err() {
+            return Vec::new();
+        }
+        let _ = (self.context_files(), self.prompt_texts(), self.skills());
+        let mut notes = self.diagnostics();
+        notes.retain(|note| note.is_left_out);
+        notes
     }
 
     /// Complaints about everything read so far.

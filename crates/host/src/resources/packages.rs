@@ -1,16 +1,16 @@
 //! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Those that pi
 //! installed from npm or git are used where they lie; nothing is installed or renewed here.
 
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use files::{Boundaries, Root};
 use serde_json::Value;
 
 use crate::resources::changes::{is_change, rules, says};
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::limits;
-use crate::resources::skill_files;
-use crate::resources::source::{Scope, resolve_path};
+use crate::resources::skill_files::{self, Budget};
+use crate::resources::source::{Place, Scope, resolve_path};
 
 /// A package as somebody named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,8 @@ pub struct Package {
     pub scope: Scope,
     /// Its directory, or its only file.
     pub root: PathBuf,
+    /// Whose files it has.
+    pub(crate) files: Root,
     only: Vec<(Kind, Vec<String>)>,
 }
 
@@ -117,7 +119,24 @@ impl PackageSpec {
             let message = format!("{} names no package", self.source);
             return Err(Diagnostic::new(&self.base, message));
         }
-        if !root.exists() {
+        let boundaries = Boundaries::new(agent_dir, home);
+        let files = match (self.scope, installed(&self.source)) {
+            (Scope::Project, Some(_)) => boundaries.project(cwd),
+            (Scope::Project, None) => boundaries.named(cwd, &root),
+            // What was downloaded has no links to the user's files.
+            (_, Some(_)) => boundaries.beneath(&root),
+            (_, None) => Root::user(),
+        };
+        let found = files.find(&root);
+        if let Err(error) = found.as_ref()
+            && !files::is_absent(error)
+        {
+            return Err(Diagnostic::new(
+                &root,
+                format!("package {}: {error}", self.source),
+            ));
+        }
+        if found.is_err() {
             let how = match installed(&self.source) {
                 Some(_) => "is not installed (`pi install` does that)",
                 None => "is not there",
@@ -128,6 +147,7 @@ impl PackageSpec {
             source: self.source.clone(),
             scope: self.scope,
             root,
+            files,
             only: self.only.clone(),
         })
     }
@@ -170,7 +190,7 @@ impl Package {
     /// Files and directories that it brings of a kind, in its own order.
     #[must_use]
     pub fn paths(&self, kind: Kind) -> Vec<PathBuf> {
-        if self.root.is_file() {
+        if self.files.is_file(&self.root) {
             let is_one = kind == Kind::Extensions;
             return is_one.then(|| self.root.clone()).into_iter().collect();
         }
@@ -186,8 +206,9 @@ impl Package {
     }
 
     fn manifest(&self, kind: Kind) -> Option<Vec<String>> {
-        let text = fs::read_to_string(self.root.join("package.json")).ok()?;
-        let manifest: Value = serde_json::from_str(&text).ok()?;
+        let path = self.root.join("package.json");
+        let text = self.files.read(&path, limits::MANIFEST_BYTES).ok()?;
+        let manifest: Value = serde_json::from_str(&text.text).ok()?;
         let list = manifest.get("pi")?.get(kind.word())?.as_array()?;
         Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
     }
@@ -196,9 +217,9 @@ impl Package {
     fn usual(&self, kind: Kind) -> Vec<PathBuf> {
         let dir = self.root.join(kind.word());
         match kind {
-            Kind::Extensions if dir.is_dir() => door::find::in_directory(&dir),
-            Kind::Extensions => door::find::at(&self.root),
-            _ if dir.is_dir() => vec![dir],
+            Kind::Extensions if self.files.is_dir(&dir) => door::find::in_directory(&self.files, &dir),
+            Kind::Extensions => door::find::at(&self.files, &self.root),
+            _ if self.files.is_dir(&dir) => vec![dir],
             _ => Vec::new(),
         }
     }
@@ -212,13 +233,15 @@ impl Package {
         for entry in plain {
             let path = resolve_path(&entry, &self.root, None);
             match kind {
-                Kind::Extensions if path.exists() => found.extend(door::find::at(&path)),
+                Kind::Extensions if self.files.find(&path).is_ok() => {
+                    found.extend(door::find::at(&self.files, &path));
+                }
                 _ => found.push(path),
             }
         }
         if !patterns.is_empty() {
             let mut files = Vec::new();
-            below(&self.root, 0, &mut files);
+            self.below(&self.root, 0, &mut files);
             let rules = rules(&self.root, &patterns);
             found.extend(
                 files
@@ -227,7 +250,7 @@ impl Package {
             );
         }
         // What leads out of the package is not the package's.
-        found.retain(|path| path.starts_with(&self.root) && path.exists());
+        found.retain(|path| path.starts_with(&self.root) && self.files.find(path).is_ok());
         if changes.is_empty() {
             found
         } else {
@@ -242,34 +265,34 @@ impl Package {
         let mut files: Vec<PathBuf> = Vec::new();
         for path in found {
             match kind {
-                _ if path.is_file() => files.push(path.clone()),
+                _ if self.files.is_file(path) => files.push(path.clone()),
                 Kind::Skills => {
-                    let candidates = skill_files::find(path, true, &mut Vec::new());
+                    let place = Place::auto(self.files.clone(), path.clone(), &self.root, self.scope);
+                    let candidates = skill_files::find(&place, &mut Budget::user(), &mut Vec::new());
                     files.extend(candidates.into_iter().map(|candidate| candidate.path));
                 }
-                _ => below(path, 0, &mut files),
+                _ => self.below(path, 0, &mut files),
             }
         }
         files.retain(|file| says(&rules, &self.root, file).unwrap_or(by_default));
         files
     }
-}
 
-/// The files below a directory, by name, without what was installed into it.
-fn below(dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
-    if depth > limits::SKILL_DEPTH || out.len() > limits::SKILL_ENTRIES {
-        return;
-    }
-    let mut entries: Vec<_> = fs::read_dir(dir).into_iter().flatten().flatten().collect();
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let name = entry.file_name();
-        let is_hidden = name.to_string_lossy().starts_with('.') || name == "node_modules";
-        // Links are not followed: they may form circles.
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && !is_hidden => below(&entry.path(), depth + 1, out),
-            Ok(kind) if kind.is_file() && !is_hidden => out.push(entry.path()),
-            _ => {}
+    /// The files below a directory, by name, without what was installed into it.
+    fn below(&self, dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
+        if depth > limits::SKILL_DEPTH || out.len() > limits::SKILL_ENTRIES {
+            return;
+        }
+        let listed = self.files.list(dir, limits::SKILL_ENTRIES);
+        for path in listed.unwrap_or_default().0 {
+            let name = path.file_name().unwrap_or_default();
+            let is_hidden = name.to_string_lossy().starts_with('.') || name == "node_modules";
+            // Links are not followed: they may form circles.
+            match path.symlink_metadata() {
+                Ok(found) if found.is_dir() && !is_hidden => self.below(&path, depth + 1, out),
+                Ok(found) if found.is_file() && !is_hidden => out.push(path),
+                _ => {}
+            }
         }
     }
 }

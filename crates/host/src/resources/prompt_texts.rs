@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use files::{Root, is_absent};
+
 use crate::resources::ResourceOptions;
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::limits;
 use crate::resources::source::resolve_path;
-use crate::resources::text_file::{is_absent, read_if_there, read_up_to};
 
 /// The texts a user put in place of, or after, the built-in prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,7 +44,7 @@ fn file_or_text(given: &str, options: &ResourceOptions, notes: &mut Vec<Diagnost
         return given.to_owned();
     }
     let path = resolve_path(given, &options.cwd, options.home.as_deref());
-    match read_up_to(&path, limits::PROMPT_FILE_BYTES) {
+    match Root::user().read(&path, limits::PROMPT_FILE_BYTES) {
         Ok(text) => {
             note_cut(&path, text.cut, notes);
             text.text
@@ -51,7 +52,7 @@ fn file_or_text(given: &str, options: &ResourceOptions, notes: &mut Vec<Diagnost
         Err(error) => {
             // A long sentence is no path at all; only an existing file that cannot be read is worth a word.
             if !is_absent(&error) && path.exists() {
-                notes.push(Diagnostic::new(
+                notes.push(Diagnostic::left_out(
                     &path,
                     format!("could not read prompt file: {error}"),
                 ));
@@ -62,17 +63,20 @@ fn file_or_text(given: &str, options: &ResourceOptions, notes: &mut Vec<Diagnost
 }
 
 fn discovered(name: &str, options: &ResourceOptions, notes: &mut Vec<Diagnostic>) -> Option<String> {
-    let project = options.project.then(|| options.cwd.join(".pi").join(name));
-    let global = options.agent_dir.join(name);
-    project.into_iter().chain([global]).find_map(|path| {
-        match read_if_there(&path, limits::PROMPT_FILE_BYTES) {
+    let project = options.project.then(|| {
+        let root = options.boundaries.project(&options.cwd);
+        (root, options.cwd.join(".pi").join(name))
+    });
+    let global = (Root::user(), options.agent_dir.join(name));
+    project.into_iter().chain([global]).find_map(|(root, path)| {
+        match root.read_if_there(&path, limits::PROMPT_FILE_BYTES) {
             Ok(Some(text)) => {
                 note_cut(&path, text.cut, notes);
                 Some(text.text)
             }
             Ok(None) => None,
             Err(error) => {
-                notes.push(Diagnostic::new(
+                notes.push(Diagnostic::left_out(
                     &path,
                     format!("could not read prompt file: {error}"),
                 ));

@@ -1,9 +1,9 @@
 //! Files with rules that watch answers while they stream in (TTSR, dialects.md 8): Markdown with front matter that has a
 //! `condition`. Finding and reading them; what they match is `core`'s.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use files::Root;
 use pinion_core::limits::RULES;
 use wire::Rule;
 use wire::rule::{RuleInterrupt, RuleSource};
@@ -13,7 +13,6 @@ use crate::resources::diagnostic::Diagnostic;
 use crate::resources::frontmatter::{self, Document};
 use crate::resources::limits;
 use crate::resources::source::{Place, Scope};
-use crate::resources::text_file::read_up_to;
 
 /// Directories of a project that hold configuration of the family, the one that wins first.
 const PROJECT_DIRS: [&str; 3] = [".pi", ".omp", ".xcsh"];
@@ -23,7 +22,7 @@ pub(crate) fn load(options: &ResourceOptions) -> (Vec<Rule>, Vec<Diagnostic>) {
     let mut rules: Vec<Rule> = Vec::new();
     let mut notes = Vec::new();
     for place in places(options) {
-        for path in files(&place.path) {
+        for path in files(&place) {
             if rules.len() >= RULES {
                 notes.push(Diagnostic::new(
                     &path,
@@ -44,27 +43,30 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
     }
     let project = PROJECT_DIRS.iter().filter(|_| options.project).map(|name| {
         let base = options.cwd.join(name);
-        Place::auto(base.join("rules"), &base, Scope::Project)
+        let root = options.boundaries.project(&options.cwd);
+        Place::auto(root, base.join("rules"), &base, Scope::Project)
     });
-    let user = Place::auto(options.agent_dir.join("rules"), &options.agent_dir, Scope::User);
+    let user = Place::auto(
+        Root::user(),
+        options.agent_dir.join("rules"),
+        &options.agent_dir,
+        Scope::User,
+    );
     project.chain([user]).collect()
 }
 
 /// The Markdown files directly in a directory, by name.
-fn files(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut out: Vec<PathBuf> = entries
-        .take(limits::RULE_ENTRIES)
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "md" || ext == "mdc") && path.is_file())
-        .collect();
-    out.sort();
+fn files(place: &Place) -> Vec<PathBuf> {
+    let listed = place.root.list(&place.path, limits::RULE_ENTRIES);
+    let (mut out, _) = listed.unwrap_or_default();
+    let is_rule = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "md" || ext == "mdc");
+    out.retain(|path| is_rule(path) && place.root.is_readable_or_refused(path));
     out
 }
 
 fn read(path: &Path, place: &Place, notes: &mut Vec<Diagnostic>) -> Option<Rule> {
     let mut complain = |message: String| notes.push(Diagnostic::new(path, message));
-    let text = match read_up_to(path, limits::RULE_BYTES) {
+    let text = match place.root.read(path, limits::RULE_BYTES) {
         Ok(text) if text.cut => {
             let kib = limits::RULE_BYTES / 1024;
             complain(format!("rule is longer than {kib} KiB; left out"));

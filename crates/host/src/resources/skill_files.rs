@@ -1,15 +1,16 @@
 //! Finds the files that hold skills below a directory (pi-core.md 6.3). Reading them is `skills`' business.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
+use files::{Kind, Root, is_absent};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::resources::diagnostic::Diagnostic;
 use crate::resources::limits;
-use crate::resources::text_file::read_up_to;
+use crate::resources::source::Place;
 
 const SKILL_FILE: &str = "SKILL.md";
 const IGNORE_FILES: [&str; 3] = [".gitignore", ".ignore", ".fdignore"];
@@ -22,30 +23,62 @@ pub(crate) struct Candidate {
     pub(crate) loose: bool,
 }
 
-/// The candidates below `root` in the order of their names; none if `root` is not there.
-pub(crate) fn find(root: &Path, loose_files: bool, notes: &mut Vec<Diagnostic>) -> Vec<Candidate> {
+/// What searching for skills may still cost.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    entries: usize,
+    until: Option<Instant>,
+}
+
+impl Budget {
+    /// The budget of one of the user's directories.
+    pub(crate) fn user() -> Self {
+        Self {
+            entries: limits::SKILL_ENTRIES,
+            until: None,
+        }
+    }
+
+    /// The budget of everything that a project brings: it must not delay the start.
+    pub(crate) fn project() -> Self {
+        Self {
+            until: Some(Instant::now() + limits::PROJECT_SKILL_TIME),
+            ..Self::user()
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.entries == 0 || self.until.is_some_and(|until| Instant::now() > until)
+    }
+}
+
+/// The candidates below a place in the order of their names; none if it is not there.
+pub(crate) fn find(place: &Place, budget: &mut Budget, notes: &mut Vec<Diagnostic>) -> Vec<Candidate> {
     let mut walk = Walk {
-        root,
-        loose_files,
+        files: &place.root,
+        top: &place.path,
+        loose_files: place.loose_files,
         notes,
         found: Vec::new(),
         seen: HashSet::new(),
         ignores: Vec::new(),
-        budget: limits::SKILL_ENTRIES,
+        budget,
     };
-    walk.directory(root, 0);
-    if walk.budget == 0 {
+    walk.directory(&place.path, 0);
+    if walk.budget.is_spent() {
         let message = format!(
-            "more than {} entries; the rest was not searched for skills",
-            limits::SKILL_ENTRIES
+            "searching took more than {} entries or {} s; the rest was not searched for skills",
+            limits::SKILL_ENTRIES,
+            limits::PROJECT_SKILL_TIME.as_secs()
         );
-        walk.notes.push(Diagnostic::new(root, message));
+        walk.notes.push(Diagnostic::left_out(&place.path, message));
     }
     walk.found
 }
 
 struct Walk<'a> {
-    root: &'a Path,
+    files: &'a Root,
+    top: &'a Path,
     loose_files: bool,
     notes: &'a mut Vec<Diagnostic>,
     found: Vec<Candidate>,
@@ -53,30 +86,34 @@ struct Walk<'a> {
     seen: HashSet<PathBuf>,
     /// The rules of the directories from the root to here.
     ignores: Vec<Gitignore>,
-    budget: usize,
+    budget: &'a mut Budget,
 }
 
 impl Walk<'_> {
     fn directory(&mut self, directory: &Path, depth: usize) {
-        if depth > limits::SKILL_DEPTH {
+        if depth > limits::SKILL_DEPTH || self.budget.is_spent() {
             return;
         }
-        let Ok(entries) = fs::read_dir(directory) else {
-            return;
+        let (names, is_cut) = match self.files.list(directory, self.budget.entries) {
+            Ok(listed) => listed,
+            Err(error) if is_absent(&error) => return,
+            Err(error) => {
+                let message = format!("not searched for skills: {error}");
+                return self.notes.push(Diagnostic::left_out(directory, message));
+            }
         };
-        if !fs::canonicalize(directory).is_ok_and(|real| self.seen.insert(real)) {
+        if !self
+            .files
+            .real(directory)
+            .is_ok_and(|real| self.seen.insert(real))
+        {
             return;
         }
-        let mut names: Vec<PathBuf> = entries
-            .flatten()
-            .take(self.budget)
-            .map(|entry| entry.path())
-            .collect();
-        self.budget -= names.len();
-        names.sort();
+        self.budget.entries -= if is_cut { self.budget.entries } else { names.len() };
         let rules = self.push_rules(directory, &names);
         let skill = directory.join(SKILL_FILE);
-        if names.contains(&skill) && skill.is_file() && !self.ignored(&skill, false) {
+        let is_skill = names.contains(&skill) && self.files.is_readable_or_refused(&skill);
+        if is_skill && !self.ignored(&skill, false) {
             self.found.push(Candidate {
                 path: skill,
                 loose: false,
@@ -97,14 +134,24 @@ impl Walk<'_> {
             return;
         }
         let markdown = name.to_ascii_lowercase().ends_with(".md");
-        // Follows links; a dangling one is neither.
-        let Ok(meta) = fs::metadata(&path) else { return };
-        if self.ignored(&path, meta.is_dir()) {
+        if self.budget.is_spent() {
             return;
         }
-        if meta.is_dir() {
+        let kind = match self.files.find(&path) {
+            Ok(found) => found.kind,
+            // A dangling link is nothing.
+            Err(error) if is_absent(&error) => return,
+            Err(error) => {
+                let message = format!("not searched for skills: {error}");
+                return self.notes.push(Diagnostic::left_out(&path, message));
+            }
+        };
+        if self.ignored(&path, kind == Kind::Directory) {
+            return;
+        }
+        if kind == Kind::Directory {
             self.directory(&path, depth + 1);
-        } else if self.loose_files && markdown && meta.is_file() && directory == self.root {
+        } else if self.loose_files && markdown && kind == Kind::File && directory == self.top {
             self.found.push(Candidate { path, loose: true });
         }
     }
@@ -122,7 +169,7 @@ impl Walk<'_> {
         }
         let mut builder = GitignoreBuilder::new(directory);
         for file in files {
-            let Ok(text) = read_up_to(&file, limits::IGNORE_FILE_BYTES) else {
+            let Ok(text) = self.files.read(&file, limits::IGNORE_FILE_BYTES) else {
                 continue;
             };
             for line in text.text.lines() {

@@ -3,8 +3,9 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::fs;
 use std::path::{Path, PathBuf};
+
+use files::Root;
 
 use crate::resources::ResourceOptions;
 use crate::resources::changes::{Changes, counts};
@@ -12,9 +13,8 @@ use crate::resources::diagnostic::Diagnostic;
 use crate::resources::frontmatter::{self, Document};
 use crate::resources::limits;
 use crate::resources::packages::Kind;
-use crate::resources::skill_files::{self, Candidate};
+use crate::resources::skill_files::{self, Budget, Candidate};
 use crate::resources::source::{Place, Scope, SourceInfo};
-use crate::resources::text_file::read_up_to;
 
 /// A skill: instructions the model reads when it needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,17 +31,24 @@ pub struct Skill {
     pub hidden: bool,
     /// Where it was found.
     pub source: SourceInfo,
+    /// Whose file it is.
+    pub(crate) root: Root,
 }
 
 /// All skills in order of precedence; of two with the same name the first wins.
 pub(crate) fn load(options: &ResourceOptions) -> (Vec<Skill>, Vec<Diagnostic>) {
     let mut loader = Loader {
         changes: options.changes.clone(),
-        ..Loader::default()
+        skills: Vec::new(),
+        notes: Vec::new(),
+        seen: HashSet::new(),
+        project: Budget::project(),
+        of_project: 0,
     };
     for place in places(options) {
         loader.place(&place);
     }
+    loader.note_excess(&options.cwd);
     (loader.skills, loader.notes)
 }
 
@@ -52,7 +59,7 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
             .skill_paths
             .iter()
             .filter(move |e| e.scope == scope)
-            .map(Place::named)
+            .map(|extra| Place::named(extra, options))
     };
     let of_packages = |is_flag: bool| {
         let packages = options.packages.iter();
@@ -63,14 +70,23 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
     if options.skills && options.project {
         out.extend(named(Scope::Project));
         let pi = options.cwd.join(".pi");
-        out.push(Place::auto(pi.join("skills"), &pi, Scope::Project));
+        let root = options.boundaries.project(&options.cwd);
+        out.push(Place::auto(root, pi.join("skills"), &pi, Scope::Project));
+        let users = options.home.as_ref().map(|home| home.join(".agents"));
         for ancestor in up_to_git_root(&options.cwd) {
-            out.push(agents(&ancestor.join(".agents"), Scope::Project));
+            let dir = ancestor.join(".agents");
+            let root = if users.as_ref() == Some(&dir) {
+                Root::user()
+            } else {
+                options.boundaries.project(ancestor)
+            };
+            out.push(agents(root, &dir, Scope::Project));
         }
     }
     if options.skills {
         out.extend(named(Scope::User));
         out.push(Place::auto(
+            Root::user(),
             options.agent_dir.join("skills"),
             &options.agent_dir,
             Scope::User,
@@ -79,7 +95,7 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
             options
                 .home
                 .iter()
-                .map(|home| agents(&home.join(".agents"), Scope::User)),
+                .map(|home| agents(Root::user(), &home.join(".agents"), Scope::User)),
         );
         out.extend(of_packages(false));
     }
@@ -87,10 +103,10 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
     out
 }
 
-fn agents(directory: &Path, scope: Scope) -> Place {
+fn agents(root: Root, directory: &Path, scope: Scope) -> Place {
     Place {
         loose_files: false,
-        ..Place::auto(directory.join("skills"), directory, scope)
+        ..Place::auto(root, directory.join("skills"), directory, scope)
     }
 }
 
@@ -106,18 +122,21 @@ fn up_to_git_root(cwd: &Path) -> Vec<&Path> {
     out
 }
 
-#[derive(Default)]
 struct Loader {
     changes: Vec<Changes>,
     skills: Vec<Skill>,
     notes: Vec<Diagnostic>,
     /// Real paths of the files seen, since links may lead to one file twice.
     seen: HashSet<PathBuf>,
+    /// What searching the project may still cost.
+    project: Budget,
+    /// Candidates that the project brought.
+    of_project: usize,
 }
 
 impl Loader {
     fn place(&mut self, place: &Place) {
-        if place.path.is_file() {
+        if place.root.is_file(&place.path) {
             self.candidate(
                 &Candidate {
                     path: place.path.clone(),
@@ -127,12 +146,36 @@ impl Loader {
             );
             return;
         }
-        if place.scope == Scope::Temporary && !place.path.is_dir() {
+        if place.scope == Scope::Temporary && !place.root.is_dir(&place.path) {
             self.notes
                 .push(Diagnostic::new(&place.path, "skill path does not exist"));
         }
-        for candidate in skill_files::find(&place.path, place.loose_files, &mut self.notes) {
+        let mut of_user = Budget::user();
+        let budget = match place.scope {
+            Scope::Project => &mut self.project,
+            Scope::User | Scope::Temporary => &mut of_user,
+        };
+        for candidate in skill_files::find(place, budget, &mut self.notes) {
             self.candidate(&candidate, place);
+        }
+    }
+
+    fn note_excess(&mut self, cwd: &Path) {
+        if self.of_project > limits::PROJECT_SKILLS {
+            let left_out = self.of_project - limits::PROJECT_SKILLS;
+            let message = format!(
+                "the project has more than {} skills; {left_out} are left out",
+                limits::PROJECT_SKILLS
+            );
+            self.notes.push(Diagnostic::left_out(cwd, message));
+        }
+        let hidden = in_prompt(&self.skills).1;
+        if hidden > 0 {
+            let message = format!(
+                "the skills of the project take more than {} KiB in the system prompt; {hidden} are left out of it",
+                limits::PROJECT_SKILL_PROMPT_BYTES / 1024
+            );
+            self.notes.push(Diagnostic::left_out(cwd, message));
         }
     }
 
@@ -140,13 +183,22 @@ impl Loader {
         if place.package.is_none() && !counts(&self.changes, Kind::Skills, place.scope, &candidate.path) {
             return;
         }
-        if !fs::canonicalize(&candidate.path).is_ok_and(|real| self.seen.insert(real)) {
+        if place.scope == Scope::Project {
+            self.of_project += 1;
+            if self.of_project > limits::PROJECT_SKILLS {
+                return;
+            }
+        }
+        // What must not be read is not known by its real path; reading says why.
+        if let Ok(real) = place.root.real(&candidate.path)
+            && !self.seen.insert(real)
+        {
             return;
         }
-        let text = match read_up_to(&candidate.path, limits::SKILL_HEAD_BYTES) {
+        let text = match place.root.read(&candidate.path, limits::SKILL_HEAD_BYTES) {
             Ok(text) => text.text,
             Err(error) => {
-                self.notes.push(Diagnostic::new(
+                self.notes.push(Diagnostic::left_out(
                     &candidate.path,
                     format!("could not read skill: {error}"),
                 ));
@@ -199,6 +251,7 @@ impl Loader {
             base_dir,
             hidden,
             source: place.info(path),
+            root: place.root.clone(),
         })
     }
 }
@@ -232,16 +285,7 @@ fn complaints(name: &str, description: &str) -> Vec<String> {
 
 /// The part of the system prompt that lists the skills; empty when the model may call none.
 pub(crate) fn prompt_block(skills: &[Skill]) -> String {
-    let mut items = String::new();
-    for skill in skills.iter().filter(|skill| !skill.hidden) {
-        let _ = write!(
-            items,
-            "\n  <skill>\n    <name>{}</name>\n    <description>{}</description>\n    <location>{}</location>\n  </skill>",
-            escape(&skill.name),
-            escape(&skill.description),
-            escape(&skill.path.display().to_string()),
-        );
-    }
+    let items = in_prompt(skills).0;
     if items.is_empty() {
         return items;
     }
@@ -253,12 +297,37 @@ pub(crate) fn prompt_block(skills: &[Skill]) -> String {
     )
 }
 
+/// The entries of the system prompt, and how many skills of the project found no room there.
+fn in_prompt(skills: &[Skill]) -> (String, usize) {
+    let (mut items, mut of_project, mut left_out) = (String::new(), 0, 0);
+    for skill in skills.iter().filter(|skill| !skill.hidden) {
+        let start = items.len();
+        let _ = write!(
+            items,
+            "\n  <skill>\n    <name>{}</name>\n    <description>{}</description>\n    <location>{}</location>\n  </skill>",
+            escape(&skill.name),
+            escape(&skill.description),
+            escape(&skill.path.display().to_string()),
+        );
+        if skill.source.scope == Scope::Project {
+            let size = items.len() - start;
+            if of_project + size > limits::PROJECT_SKILL_PROMPT_BYTES {
+                items.truncate(start);
+                left_out += 1;
+            } else {
+                of_project += size;
+            }
+        }
+    }
+    (items, left_out)
+}
+
 /// Carries out `/skill:name args`. `None` when the text calls no known skill and stays as it is.
 pub(crate) fn expand(skills: &[Skill], text: &str) -> Option<Result<String, Diagnostic>> {
     let call = text.strip_prefix("/skill:")?;
     let (name, args) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
     let skill = skills.iter().find(|skill| skill.name == name)?;
-    let file = match read_up_to(&skill.path, limits::SKILL_BYTES) {
+    let file = match skill.root.read(&skill.path, limits::SKILL_BYTES) {
         Ok(file) => file,
         Err(error) => {
             return Some(Err(Diagnostic::new(

@@ -3,8 +3,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use files::Root;
 use serde::Serialize;
 
+use crate::resources::ResourceOptions;
 use crate::resources::packages::{Kind, Package};
 
 /// Who brought a resource.
@@ -71,6 +73,8 @@ pub struct ExtraPath {
 /// One place that is searched: a directory or a single file.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
+    /// Whose files are there.
+    pub(crate) root: Root,
     pub(crate) path: PathBuf,
     pub(crate) base: PathBuf,
     pub(crate) scope: Scope,
@@ -83,8 +87,9 @@ pub(crate) struct Place {
 
 impl Place {
     /// One of the usual directories.
-    pub(crate) fn auto(path: PathBuf, base: &Path, scope: Scope) -> Self {
+    pub(crate) fn auto(root: Root, path: PathBuf, base: &Path, scope: Scope) -> Self {
         Self {
+            root,
             path,
             base: base.to_path_buf(),
             scope,
@@ -95,7 +100,7 @@ impl Place {
     }
 
     /// A path somebody named.
-    pub(crate) fn named(extra: &ExtraPath) -> Self {
+    pub(crate) fn named(extra: &ExtraPath, options: &ResourceOptions) -> Self {
         let source = if extra.scope == Scope::Temporary {
             Origin::Cli
         } else {
@@ -105,7 +110,12 @@ impl Place {
             Some(parent) if extra.path.extension().is_some_and(|ext| ext == "md") => parent.to_path_buf(),
             _ => extra.path.clone(),
         };
+        let root = match extra.scope {
+            Scope::Project => options.boundaries.named(&options.cwd, &extra.path),
+            Scope::User | Scope::Temporary => Root::user(),
+        };
         Self {
+            root,
             path: extra.path.clone(),
             base,
             scope: extra.scope,
@@ -120,7 +130,7 @@ impl Place {
         let paths = package.paths(kind).into_iter();
         let place = |path| Self {
             package: Some(package.source.clone()),
-            ..Self::auto(path, &package.root, package.scope)
+            ..Self::auto(package.files.clone(), path, &package.root, package.scope)
         };
         paths.map(place).collect()
     }

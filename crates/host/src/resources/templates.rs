@@ -2,8 +2,9 @@
 //! `template_args`.
 
 use std::collections::HashSet;
-use std::fs;
 use std::path::PathBuf;
+
+use files::Root;
 
 use crate::resources::ResourceOptions;
 use crate::resources::changes::counts;
@@ -13,7 +14,6 @@ use crate::resources::limits;
 use crate::resources::packages::Kind;
 use crate::resources::source::{Place, Scope, SourceInfo};
 use crate::resources::template_args::{split, substitute};
-use crate::resources::text_file::read_up_to;
 
 /// A prompt template: a Markdown file with placeholders.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +42,10 @@ pub(crate) fn load(options: &ResourceOptions) -> (Vec<Template>, Vec<Diagnostic>
             if place.package.is_none() && !counts(&options.changes, Kind::Prompts, place.scope, &path) {
                 continue;
             }
-            if !fs::canonicalize(&path).is_ok_and(|real| seen.insert(real)) {
+            // What must not be read is not known by its real path; reading says why.
+            if let Ok(real) = place.root.real(&path)
+                && !seen.insert(real)
+            {
                 continue;
             }
             let Some(template) = read(path, &place, &mut notes) else {
@@ -66,7 +69,7 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
             .template_paths
             .iter()
             .filter(move |e| e.scope == scope)
-            .map(Place::named)
+            .map(|extra| Place::named(extra, options))
     };
     let of_packages = |is_flag: bool| {
         let packages = options.packages.iter();
@@ -77,11 +80,13 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
     if options.templates && options.project {
         out.extend(named(Scope::Project));
         let pi = options.cwd.join(".pi");
-        out.push(Place::auto(pi.join("prompts"), &pi, Scope::Project));
+        let root = options.boundaries.project(&options.cwd);
+        out.push(Place::auto(root, pi.join("prompts"), &pi, Scope::Project));
     }
     if options.templates {
         out.extend(named(Scope::User));
         out.push(Place::auto(
+            Root::user(),
             options.agent_dir.join("prompts"),
             &options.agent_dir,
             Scope::User,
@@ -94,10 +99,10 @@ fn places(options: &ResourceOptions) -> Vec<Place> {
 
 /// The place itself if it is a file, else the `*.md` files directly in it, by name.
 fn files(place: &Place, notes: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
-    if place.path.is_file() {
+    if place.root.is_file(&place.path) {
         return vec![place.path.clone()];
     }
-    let Ok(entries) = fs::read_dir(&place.path) else {
+    let Ok((entries, is_cut)) = place.root.list(&place.path, limits::TEMPLATE_ENTRIES) else {
         if place.scope == Scope::Temporary {
             notes.push(Diagnostic::new(
                 &place.path,
@@ -106,17 +111,21 @@ fn files(place: &Place, notes: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
         }
         return Vec::new();
     };
-    let mut out: Vec<PathBuf> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|ext| ext == "md") && path.is_file())
-        .collect();
-    out.sort();
+    if is_cut {
+        let message = format!(
+            "more than {} entries; the rest was not searched for prompt templates",
+            limits::TEMPLATE_ENTRIES
+        );
+        notes.push(Diagnostic::new(&place.path, message));
+    }
+    let is_template = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "md");
+    let mut out = entries;
+    out.retain(|path| is_template(path) && place.root.is_readable_or_refused(path));
     out
 }
 
 fn read(path: PathBuf, place: &Place, notes: &mut Vec<Diagnostic>) -> Option<Template> {
-    let text = match read_up_to(&path, limits::TEMPLATE_BYTES) {
+    let text = match place.root.read(&path, limits::TEMPLATE_BYTES) {
         Ok(text) if text.cut => {
             let kib = limits::TEMPLATE_BYTES / 1024;
             notes.push(Diagnostic::new(

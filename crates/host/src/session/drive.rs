@@ -76,6 +76,7 @@ impl Session {
             Effect::Record(body) => self.record(body).await,
             Effect::CallModel => {
                 self.extensions.cross_boundary();
+                self.tell_what_is_left_out().await;
                 self.watch_rules().await;
                 self.ask_model();
             }

@@ -7,6 +7,13 @@ use wire::EntryBody;
 use super::Session;
 
 impl Session {
+    /// Tells the client once what of its files is not in the system prompt.
+    pub(super) async fn tell_what_is_left_out(&mut self) {
+        for note in self.resources.take_left_out() {
+            self.notice("warning", note.to_string()).await;
+        }
+    }
+
     /// Makes sure that the machine watches for the rules there are. What is wrong with them is told once.
     pub(super) async fn watch_rules(&mut self) {
         let settings = self.agent.settings.ttsr;

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use files::Root;
 use serde_json::{Map, Value};
 
-use crate::resources::text_file::read_if_there;
 use crate::resources::{Diagnostic, Scope};
 use crate::settings::keys::{self, KeyUse};
 use crate::settings::types::{FileState, SettingsFile};
@@ -24,9 +24,9 @@ pub(crate) struct Layer {
 }
 
 /// Reads one file. A missing file is an empty layer, a broken one too, with a complaint.
-pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> Layer {
+pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> Layer {
     let mut text = String::new();
-    let (mut keys, state) = match parse_file(&path, &mut text) {
+    let (mut keys, state) = match parse_file(root, &path, &mut text) {
         Ok(Some(keys)) => (keys, FileState::Read),
         Ok(None) => (Map::new(), FileState::Missing),
         Err(message) => {
@@ -64,10 +64,9 @@ pub(crate) fn read(path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> 
 }
 
 /// Parses a file and keeps its text.
-fn parse_file(path: &Path, kept: &mut String) -> Result<Option<Map<String, Value>>, String> {
-    let Some(text) =
-        read_if_there(path, limits::FILE_BYTES).map_err(|e| format!("could not read settings: {e}"))?
-    else {
+fn parse_file(root: &Root, path: &Path, kept: &mut String) -> Result<Option<Map<String, Value>>, String> {
+    let read = root.read_if_there(path, limits::FILE_BYTES);
+    let Some(text) = read.map_err(|error| format!("could not read settings: {error}"))? else {
         return Ok(None);
     };
     kept.clone_from(&text.text);

@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use files::{Boundaries, Root};
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
 use wire::state::{Durability, InterruptMode, PermissionMode, QueueMode, SandboxMode};
@@ -159,21 +160,27 @@ impl Settings {
     #[must_use]
     pub fn load(source: &SettingsSource<'_>) -> (Self, Vec<Diagnostic>) {
         let mut notes = Vec::new();
-        let global = layers::read(source.agent_dir.join("settings.json"), Scope::User, &mut notes);
+        let global = layers::read(
+            &Root::user(),
+            source.agent_dir.join("settings.json"),
+            Scope::User,
+            &mut notes,
+        );
         let default = default_trust(&global, &mut notes);
         let decision = source.trust.decide(source.cwd, default, &mut notes);
         let project = decision.access;
         let mut stack = Vec::new();
         let mut files = vec![global.found.clone()];
         let file = source.cwd.join(".pi").join("settings.json");
+        let root = Boundaries::new(source.agent_dir, source.home).project(source.cwd);
         // In the home directory both files may be one and the same.
         if file != global.path {
             if project == ProjectAccess::None {
                 files.push(SettingsFile::not_read(file));
             } else {
-                let mut layer = layers::read(file, Scope::Project, &mut notes);
+                let mut layer = layers::read(&root, file, Scope::Project, &mut notes);
                 if project == ProjectAccess::Data {
-                    trust::restrict(&mut layer, &global, source.cwd, source.home, &mut notes);
+                    trust::restrict(&mut layer, &global, source, &mut notes);
                 }
                 files.push(layer.found.clone());
                 stack.push(layer);

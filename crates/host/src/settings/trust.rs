@@ -1,11 +1,10 @@
 //! What a project may not decide for a user who has not said that the project is trusted (DESIGN.md, safety defaults;
 //! pi-1.5-delta.md 6). Everything here only takes away; nothing a project says makes it trusted.
 
-use std::path::Path;
-
 use serde_json::Value;
 
 use crate::resources::{Diagnostic, resolve_path};
+use crate::settings::SettingsSource;
 use crate::settings::keys::KeyUse;
 use crate::settings::layers::Layer;
 
@@ -36,12 +35,11 @@ pub const TRUSTED_ONLY: [&str; 23] = [
     "enableInstallTelemetry",
 ];
 
-/// Takes out of a project's layer what only a trusted project may set. `root` is the project's directory.
+/// Takes out of a project's layer what only a trusted project may set.
 pub(crate) fn restrict(
     project: &mut Layer,
     global: &Layer,
-    root: &Path,
-    home: Option<&Path>,
+    source: &SettingsSource<'_>,
     notes: &mut Vec<Diagnostic>,
 ) {
     for key in TRUSTED_ONLY {
@@ -53,7 +51,7 @@ pub(crate) fn restrict(
     }
     keep_images_blocked(project, global, notes);
     for key in ["skills", "prompts"] {
-        keep_inside(project, key, root, home, notes);
+        keep_inside(project, key, source, notes);
     }
 }
 
@@ -71,21 +69,18 @@ fn keep_images_blocked(project: &mut Layer, global: &Layer, notes: &mut Vec<Diag
 }
 
 /// A project shows its own texts to the model, not those beside it.
-fn keep_inside(
-    project: &mut Layer,
-    key: &str,
-    root: &Path,
-    home: Option<&Path>,
-    notes: &mut Vec<Diagnostic>,
-) {
-    let base = project.path.parent().unwrap_or(root).to_path_buf();
+fn keep_inside(project: &mut Layer, key: &str, source: &SettingsSource<'_>, notes: &mut Vec<Diagnostic>) {
+    let base = project.path.parent().unwrap_or(source.cwd).to_path_buf();
     let Some(Value::Array(items)) = project.keys.get_mut(key) else {
         return;
     };
     items.retain(|item| {
         let Some(text) = item.as_str() else { return true };
         let plain = text.trim_start_matches(['!', '+', '-']);
-        let inside = resolve_path(plain, &base, home).starts_with(root);
+        let path = resolve_path(plain, &base, source.home);
+        // A project may lie around the user's own directory.
+        let is_users = path.starts_with(source.agent_dir) && !base.starts_with(source.agent_dir);
+        let inside = path.starts_with(source.cwd) && !is_users;
         if !inside {
             let message = format!(
                 "\"{key}\": {text} is left out: it is outside of the project, and the project is not trusted (see --approve)"

@@ -6,6 +6,7 @@
 
 mod brought;
 mod limits;
+mod sandboxed;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use crate::resources::Diagnostic;
 use crate::settings::{ProjectAccess, ProjectTrust};
 
 pub use brought::{Brought, Project, held_back};
+use sandboxed::SandboxedDirs;
 pub use store::{Stored, TrustFile, real};
 
 /// Who decided.
@@ -61,10 +63,27 @@ pub struct Decision {
     pub by: DecidedBy,
 }
 
+/// A directory for which a wider decision does not count, because confined commands could write it.
+fn undecided(cwd: &Path, notes: &mut Vec<Diagnostic>) -> Decision {
+    let brings_code = [".pi", ".omp", ".xcsh", ".mcp.json"];
+    if brings_code
+        .iter()
+        .any(|name| cwd.join(name).symlink_metadata().is_ok())
+    {
+        let message = "not trusted: commands in the sandbox could write here. Check what it brings, then run: pinion trust";
+        notes.push(Diagnostic::new(cwd, message));
+    }
+    Decision {
+        access: ProjectAccess::Data,
+        by: DecidedBy::Nobody,
+    }
+}
+
 /// The decisions of a process. Shared by all its sessions.
 #[derive(Debug)]
 pub struct Trust {
     file: TrustFile,
+    sandboxed: SandboxedDirs,
     /// `--approve` is true, `--no-approve` false.
     command_line: Option<bool>,
     /// What was decided since the process began, by real path.
@@ -77,6 +96,7 @@ impl Trust {
     pub fn new(agent_dir: &Path, command_line: Option<bool>) -> Self {
         Self {
             file: TrustFile::new(agent_dir),
+            sandboxed: SandboxedDirs::new(agent_dir),
             command_line,
             decided: Mutex::default(),
         }
@@ -86,6 +106,14 @@ impl Trust {
     #[must_use]
     pub fn file(&self) -> &TrustFile {
         &self.file
+    }
+
+    /// Notes that confined commands may write these directories: decisions above no longer cover what lies in them.
+    ///
+    /// # Errors
+    /// If that cannot be stored.
+    pub fn note_sandboxed<'a>(&self, dirs: impl Iterator<Item = &'a Path>) -> std::io::Result<()> {
+        self.sandboxed.add(dirs)
     }
 
     /// What holds for a project. `default` is the user's setting, if there is one; a broken file of decisions decides nothing.
@@ -111,6 +139,9 @@ impl Trust {
             return plain(trusted, DecidedBy::CommandLine);
         }
         match self.file.nearest(cwd) {
+            Ok(Some(stored)) if stored.trusted && stored.path != real(cwd) && self.sandboxed.hold(cwd) => {
+                return undecided(cwd, notes);
+            }
             Ok(Some(stored)) => return plain(stored.trusted, DecidedBy::Stored(stored.path)),
             Ok(None) => {}
             Err(problem) => notes.push(problem),
@@ -120,6 +151,7 @@ impl Trust {
             None => DecidedBy::Nobody,
         };
         match default.unwrap_or_default() {
+            ProjectTrust::Always if self.sandboxed.hold(cwd) => undecided(cwd, notes),
             ProjectTrust::Always => plain(true, by(DecidedBy::Setting)),
             ProjectTrust::Never => plain(false, by(DecidedBy::Setting)),
             ProjectTrust::Ask => Decision {

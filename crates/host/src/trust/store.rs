@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::SystemTime;
 
+use files::Root;
 use serde_json::{Map, Value};
 
 use crate::resources::Diagnostic;
-use crate::resources::text_file::read_if_there;
 
 use super::limits;
 
@@ -102,7 +102,8 @@ impl TrustFile {
 
     fn read(&self) -> Result<Map<String, Value>, Diagnostic> {
         let broken = |why: String| Diagnostic::new(&self.path, format!("{why}; no stored decision counts"));
-        let text = read_if_there(&self.path, limits::FILE_BYTES)
+        let text = Root::user()
+            .read_if_there(&self.path, limits::FILE_BYTES)
             .map_err(|error| broken(format!("could not read decisions on trust: {error}")))?;
         let Some(text) = text else { return Ok(Map::new()) };
         if text.cut {
@@ -155,10 +156,10 @@ pub fn real(dir: &Path) -> PathBuf {
 }
 
 /// The directory that pi takes as a lock while it reads and writes the file.
-struct Lock(PathBuf);
+pub(super) struct Lock(PathBuf);
 
 impl Lock {
-    fn take(file: &Path) -> io::Result<Self> {
+    pub(super) fn take(file: &Path) -> io::Result<Self> {
         let mut name = file.as_os_str().to_owned();
         name.push(".lock");
         let dir = PathBuf::from(name);

@@ -94,21 +94,13 @@ pub(crate) fn form(fields: &[(&str, &str)]) -> String {
 
 /// A small text file; none when it does not exist. Blocks.
 pub(crate) fn read_small(path: &std::path::Path) -> Result<Option<String>, String> {
-    use std::io::Read;
     let shown = path.display();
-    let file = match std::fs::File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{shown}: {error}")),
-    };
-    let mut text = String::new();
-    let limit = MAX_CREDENTIAL_BYTES as u64;
-    let read = file.take(limit + 1).read_to_string(&mut text);
-    let size = read.map_err(|error| format!("{shown}: {error}"))?;
-    if size > MAX_CREDENTIAL_BYTES {
-        return Err(format!("{shown} is too large"));
+    match files::Root::user().read(path, MAX_CREDENTIAL_BYTES as u64) {
+        Ok(text) if text.cut => Err(format!("{shown} is too large")),
+        Ok(text) => Ok(Some(text.text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(format!("{shown}: {error}")),
     }
-    Ok(Some(text))
 }
 
 /// Does something that blocks beside the runtime.

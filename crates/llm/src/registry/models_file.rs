@@ -2,8 +2,7 @@
 //! it. Not here: laying it over the catalogue.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use serde::de::{DeserializeOwned, Error as _};
@@ -246,17 +245,19 @@ impl ModelsFile {
 
 /// The text of a file up to the limit; `None` when there is no such file.
 pub(crate) fn read_text(path: &Path) -> io::Result<Option<String>> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let mut text = String::new();
-    file.take(MAX_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE {
-        return Err(io::Error::other("file too large"));
+    // Its owner may link it from elsewhere; a pipe in its place must not stop the agent.
+    match files::Root::user().read_bytes(path, MAX_FILE) {
+        Ok((_, true)) => Err(io::Error::other("file too large")),
+        Ok((bytes, false)) => match String::from_utf8(bytes) {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the text is not UTF-8",
+            )),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-    Ok(Some(text))
 }
 
 /// `Failed to read auth.json: why`, the file being the last part of `path`.

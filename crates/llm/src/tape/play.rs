@@ -60,7 +60,7 @@ impl Player {
             path: path.display().to_string(),
             reason: error.to_string(),
         };
-        let file = File::open(path).map_err(failed)?;
+        let file = files::Root::user().open(path).map_err(failed)?;
         let entries = index::read(&file).map_err(failed)?;
         let played = Mutex::new(vec![false; entries.len()]);
         Ok(Self(Arc::new(Shared {

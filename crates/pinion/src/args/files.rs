@@ -1,12 +1,12 @@
 //! Reads `@file` arguments into the text and the images that precede the first message (pi-core.md 6.6). Shrinking images
 //! is the caller's business.
 
-use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use files::Root;
 use wire::ImageContent;
 
 use super::error::UsageError;
@@ -63,20 +63,20 @@ fn read(path: &Path) -> Result<Vec<u8>, UsageError> {
         path: path.to_path_buf(),
         reason,
     };
-    let meta = fs::metadata(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-            UsageError::FileNotFound(path.to_path_buf())
-        }
-        _ => unreadable(error.to_string()),
-    })?;
-    if meta.is_dir() {
-        return Err(unreadable("it is a directory".to_owned()));
-    }
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(FILE_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|error| unreadable(error.to_string()))?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > FILE_BYTES {
+    // The user named it, so links are followed; a pipe would be waited for without end.
+    let (bytes, is_cut) = Root::user()
+        .read_bytes(path, FILE_BYTES)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                UsageError::FileNotFound(path.to_path_buf())
+            }
+            io::ErrorKind::IsADirectory => unreadable("it is a directory".to_owned()),
+            io::ErrorKind::InvalidInput => unreadable(
+                "it is not a regular file. Pipe its content to the standard input instead".to_owned(),
+            ),
+            _ => unreadable(error.to_string()),
+        })?;
+    if is_cut {
         return Err(unreadable(format!(
             "it is larger than {} MiB",
             FILE_BYTES / (1024 * 1024)

@@ -140,3 +140,46 @@ fn the_log_level_of_a_file_can_be_chosen() {
     assert_eq!(done.code, Some(1));
     assert!(done.err.contains("log file"), "{}", done.err);
 }
+
+#[test]
+fn log_file_that_is_no_log_stays_as_it_is() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let world = World::new([]);
+    let at = |name: &str| world.dir.root().join(name);
+    let mode = |name: &str| at(name).metadata().unwrap().permissions().mode() & 0o777;
+    for (name, text) in [
+        ("notes", "mine\n"),
+        ("empty", ""),
+        ("data", "{\"timestamp\": 1}\n"),
+    ] {
+        std::fs::write(at(name), text).unwrap();
+        std::fs::set_permissions(at(name), std::fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    symlink(at("notes"), at("link")).unwrap();
+    symlink(at("gone"), at("dangling")).unwrap();
+    std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    for (name, why) in [
+        ("notes", "other content"),
+        ("data", "other content"),
+        ("link", "symbolic link"),
+        ("dangling", "symbolic link"),
+        ("socket", "regular file"),
+    ] {
+        let path = at(name).display().to_string();
+        let done = world.run(&["--log-file", &path, "-p", "x"], "");
+        assert_eq!(done.code, Some(1), "{name}");
+        assert!(done.err.contains(why) && done.err.contains(&path), "{}", done.err);
+    }
+    assert_eq!(std::fs::read_to_string(at("notes")).unwrap(), "mine\n");
+    assert!(!at("gone").exists());
+    for name in ["empty", "new"] {
+        for _ in 0..2 {
+            let path = at(name).display().to_string();
+            world.server.push(Reply::text(["ok"]));
+            let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
+            let done = world.run(&[&["--log-file", &path, "-p", "x"][..], &model].concat(), "");
+            assert_eq!(done.code, Some(0), "{}", done.err);
+        }
+    }
+    assert_eq!((mode("notes"), mode("empty"), mode("new")), (0o644, 0o644, 0o600));
+}

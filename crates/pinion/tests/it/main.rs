@@ -41,6 +41,7 @@ mod host_uris;
 mod input;
 mod kit;
 mod leaks;
+mod links;
 mod listing;
 mod local;
 mod logins;

@@ -31,7 +31,7 @@ pub(crate) async fn run(args: &Args, ctx: &ToolContext, means: &Means<'_>) -> Re
     let mut confined = None;
     if let Some(guard) = means.guard {
         let policy = guard.policy(&ctx.cwd)?;
-        spec = guard.command(spec, &policy, means.reaper)?;
+        spec = guard.command(spec, &policy)?;
         confined = Some((guard, policy));
     }
     ctx.progress.put(ToolResult {

@@ -59,9 +59,7 @@ pub(crate) async fn run(request: UserBash, means: &Means<'_>) -> Result<BashRun,
     let mut spec = means.shell.spec(&command.replace('\0', ""), &cwd, &env)?;
     if let Some(guard) = means.guard {
         let policy = guard.policy(&cwd).map_err(ToolsError::Sandbox)?;
-        spec = guard
-            .command(spec, &policy, means.reaper)
-            .map_err(ToolsError::Sandbox)?;
+        spec = guard.command(spec, &policy).map_err(ToolsError::Sandbox)?;
     }
     let started = start(means.reaper, spec, &cancel).await?;
     let collector = Collector::new(means.tmp_dir);

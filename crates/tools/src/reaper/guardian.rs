@@ -21,6 +21,7 @@ use super::frame::{Report, Request, SpawnSpec, take_frame};
 use super::procfs::{self, Aim};
 use super::streams::Streams;
 use crate::limits;
+use crate::sandbox::Placeholders;
 
 /// The word on the command line that turns the program into a guardian.
 pub const GUARDIAN_ARG: &str = "__guardian";
@@ -31,6 +32,7 @@ pub fn main() -> ExitCode {
     // A session of its own keeps the terminal's signals away from it.
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    let mut placeholders = Placeholders::default();
     let done = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()
@@ -43,11 +45,13 @@ pub fn main() -> ExitCode {
                 let done = guardian.run().await;
                 // Groups first: one signal for all of a command, so that nobody can fork his way out of the sweep.
                 guardian.commands.keys().for_each(|pid| kill_group(*pid));
+                placeholders = std::mem::take(&mut guardian.placeholders);
                 done
             })
         });
     // Whatever ended the loop, nobody stays behind.
     sweep(&Aim::All, None, |_, _, _| {});
+    placeholders.release();
     if done.is_ok() {
         ExitCode::SUCCESS
     } else {
@@ -63,6 +67,8 @@ struct Guardian {
     commands: HashMap<i32, u64>,
     /// Reports that wait to be written.
     out: Vec<u8>,
+    /// What keeps confined commands from making what runs later.
+    placeholders: Placeholders,
 }
 
 impl Guardian {
@@ -73,6 +79,7 @@ impl Guardian {
             fds: Default::default(),
             commands: HashMap::new(),
             out: Vec::new(),
+            placeholders: Placeholders::default(),
         }
     }
 
@@ -134,7 +141,9 @@ impl Guardian {
     fn serve(&mut self, request: Request) {
         let report = match request {
             Request::Spawn { id, spec, apart } => {
-                match Streams::from_fds(apart, &mut self.fds).map(|streams| start(&spec, streams)) {
+                let streams = Streams::from_fds(apart, &mut self.fds);
+                let held = self.placeholders.hold_for(&spec);
+                match streams.map(|streams| held.and_then(|()| start(&spec, streams))) {
                     Some(Ok(pid)) => {
                         self.commands.insert(pid, id);
                         Report::Spawned {

@@ -17,11 +17,10 @@ mod link;
 mod procfs;
 mod streams;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::process::{Pid, Signal};
 use tokio::net::unix::pipe::Receiver;
@@ -74,8 +73,6 @@ struct Inner {
     next: AtomicU64,
     /// Distinguishes our markers from those of other agents.
     name: String,
-    /// Directories that go when no command can run any more.
-    left: Mutex<BTreeSet<PathBuf>>,
 }
 
 #[derive(Debug)]
@@ -130,7 +127,6 @@ impl Reaper {
                 backend,
                 next: AtomicU64::new(1),
                 name,
-                left: Mutex::default(),
             }),
         }
     }
@@ -213,16 +209,6 @@ impl Reaper {
             Backend::Guardian(guardian) => guardian.shutdown().await,
             Backend::Direct(direct) => direct.shutdown(),
         }
-        let left = std::mem::take(&mut *self.inner.left.lock().unwrap_or_else(PoisonError::into_inner));
-        for path in left {
-            let _ = std::fs::remove_dir(path);
-        }
-    }
-
-    /// Removes a directory, if it is empty, once everything that was started here is gone.
-    pub(crate) fn remove_at_end(&self, path: &Path) {
-        let mut left = self.inner.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.insert(path.to_path_buf());
     }
 }
 

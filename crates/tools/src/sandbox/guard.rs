@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::{Policy, Sandbox, hint};
-use crate::reaper::{Reaper, SpawnSpec};
+use crate::reaper::SpawnSpec;
 
 /// What a file tool is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,13 +68,7 @@ impl Guard {
     ///
     /// # Errors
     /// As [`Self::policy`].
-    pub(crate) fn command(
-        &self,
-        spec: SpawnSpec,
-        policy: &Policy,
-        reaper: &Reaper,
-    ) -> Result<SpawnSpec, String> {
-        policy.missing().for_each(|path| reaper.remove_at_end(path));
+    pub(crate) fn command(&self, spec: SpawnSpec, policy: &Policy) -> Result<SpawnSpec, String> {
         self.sandbox.confine(spec, policy, self.temp()?)
     }
 

@@ -3,7 +3,7 @@
 //! Here: what is wanted (`Sandbox`). What it comes to for one call is `policy`; how the kernel is told is `landlock` (files,
 //! signals), `filter` (system calls) and `mounts` (a view of the file system of one's own); `launcher` is the program that
 //! confines itself and then becomes the command, `files` does the same for a thread that carries out a file tool; `guard`
-//! puts the tools into it. `hint` tells the model what happened. Which calls may run at all is decided elsewhere (`host::permissions`).
+//! puts the tools into it, and `placeholders` keep names free. `hint` tells the model what happened. Which calls may run at all is decided elsewhere (`host::permissions`).
 
 mod policy;
 
@@ -19,6 +19,8 @@ mod landlock;
 pub mod launcher;
 #[cfg(target_os = "linux")]
 mod mounts;
+#[cfg(target_os = "linux")]
+mod placeholders;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +31,11 @@ use wire::state::SandboxMode;
 
 use crate::reaper::SpawnSpec;
 pub(crate) use guard::{Aim, Guard, file_tool};
-pub(crate) use policy::Policy;
+#[cfg(target_os = "linux")]
+pub(crate) use placeholders::Placeholders;
+#[cfg(target_os = "linux")]
+pub use placeholders::clear as clear_placeholders;
+pub(crate) use policy::{Access, Policy};
 
 /// The word on the command line that turns the program into the launcher of a confined command.
 pub const SANDBOX_ARG: &str = "__sandbox";
@@ -55,6 +61,10 @@ pub struct Sandbox {
     pub agent_dir: PathBuf,
     /// Other directories of the agent's own that are closed.
     pub closed: Vec<PathBuf>,
+    /// Trusted projects: what they run at a later start is only read, if it lies where may be written.
+    pub projects: Vec<PathBuf>,
+    /// What runs outside at a later start, besides the usual places: files and directories that are only read.
+    pub code: Vec<PathBuf>,
     /// Does it hold for the user's own commands, too?
     pub user_commands: bool,
     /// The program that confines itself and becomes the command (see `launcher::main`).
@@ -75,6 +85,8 @@ impl Sandbox {
             deny_read: Vec::new(),
             agent_dir: agent_dir.to_path_buf(),
             closed: Vec::new(),
+            projects: Vec::new(),
+            code: Vec::new(),
             user_commands: false,
             launcher: PathBuf::from("/proc/self/exe"),
         }

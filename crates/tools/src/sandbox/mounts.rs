@@ -42,9 +42,13 @@ pub(super) fn begin() -> bool {
         && mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).is_ok()
 }
 
-/// Can the policy be had this way? The root itself cannot be mounted upon.
+/// Can the policy be had this way? The root itself cannot be mounted upon, nor can a link: where it may be replaced, it would be.
 pub(super) fn fits(policy: &Policy) -> bool {
-    policy.access(Path::new("/")) != Access::Write
+    let is_link = |zone: &Zone| {
+        let found = zone.path.symlink_metadata();
+        found.is_ok_and(|found| found.is_symlink()) && above(policy, &zone.path) == Access::Write
+    };
+    policy.access(Path::new("/")) != Access::Write && !policy.zones().iter().any(is_link)
 }
 
 /// Shapes the view after [`begin`].
@@ -59,8 +63,9 @@ pub(super) fn shape(policy: &Policy) -> Result<(), String> {
             Access::Write => on_itself(&zone.path)?,
             Access::Read if inside => {
                 fix_way(policy, &zone.path)?;
-                if zone.made && std::fs::create_dir_all(&zone.path).is_err() {
-                    return Err(format!("{} cannot be made", zone.path.display()));
+                // The guardian makes it and keeps it there (`placeholders`).
+                if zone.made && zone.path.symlink_metadata().is_err() {
+                    return Err(format!("{} is missing", zone.path.display()));
                 }
                 on_itself(&zone.path)?;
             }

@@ -74,7 +74,7 @@ const OPEN_IN_AGENT_DIR: [&str; 16] = [
     "tools",
 ];
 /// What a later start of the agent, or of git, would run or believe.
-const PROJECT_CODE: [&str; 5] = [".pi", ".omp", ".xcsh", ".mcp.json", "mcp.json"];
+pub(crate) const PROJECT_CODE: [&str; 5] = [".pi", ".omp", ".xcsh", ".mcp.json", "mcp.json"];
 /// What git runs even where the rest of `.git` may be written.
 const GIT_CODE: [&str; 4] = [
     ".git/hooks",
@@ -82,8 +82,10 @@ const GIT_CODE: [&str; 4] = [
     ".git/config.worktree",
     ".git/modules",
 ];
-/// What of these is made, as an empty directory, if it is missing: what is not there cannot be shut.
-const MADE: [&str; 3] = [".pi", ".mcp.json", ".git/hooks"];
+/// The one of these that git runs even if nothing names it.
+pub(crate) const GIT_HOOKS: &str = ".git/hooks";
+/// Levels below a place of code that are searched for links, and entries that are looked at.
+const LINKED: (usize, usize) = (3, 512);
 
 impl Policy {
     /// What `sandbox` comes to for a call in `cwd` that has `temp` for its temporary files. Looks at the disk.
@@ -101,9 +103,9 @@ impl Policy {
         }
         if sandbox.mode != SandboxMode::ReadOnly {
             let named: Vec<PathBuf> = sandbox.writable.iter().map(|path| real_path(path)).collect();
-            let roots = || std::iter::once(&cwd).chain(&named);
-            roots().for_each(|root| policy.protect(root, sandbox.git_writable, &named));
-            roots().for_each(|root| policy.add(root, Access::Write));
+            let roots: Vec<PathBuf> = std::iter::once(&cwd).chain(&named).cloned().collect();
+            policy.protect(sandbox, &roots, &named);
+            roots.iter().for_each(|root| policy.add(root, Access::Write));
         }
         policy.add(temp, Access::Write);
         // Disks and terminals are files, too.
@@ -126,23 +128,66 @@ impl Policy {
         policy
     }
 
-    /// What may be written below `root` and later runs without a sandbox is only read. Who names a place means it.
-    fn protect(&mut self, root: &Path, git_writable: bool, named: &[PathBuf]) {
-        let git: &[&str] = if git_writable && root.join(".git").is_dir() {
-            &GIT_CODE
-        } else {
-            &[".git"]
-        };
-        for name in git.iter().chain(&PROJECT_CODE) {
-            let path = root.join(name);
-            let made = MADE.contains(name);
-            // A link among them is itself in the way; what it leads to is looked at as well.
-            for path in [real_path(&path), path] {
-                if !named.contains(&path) && (made || path.symlink_metadata().is_ok()) {
-                    let access = Access::Read;
-                    self.put(Zone { path, access, made });
-                }
+    /// What may be written below the roots and later runs without a sandbox is only read. Who names a place means it.
+    fn protect(&mut self, sandbox: &Sandbox, roots: &[PathBuf], named: &[PathBuf]) {
+        for root in roots {
+            let git: &[&str] = if sandbox.git_writable && root.join(".git").is_dir() {
+                &GIT_CODE
+            } else {
+                &[".git"]
+            };
+            // What is not there cannot be shut: an empty directory is made in its place.
+            let can_hold = root.is_dir();
+            for name in git {
+                self.protect_one(&root.join(name), can_hold && *name == GIT_HOOKS, roots, named);
             }
+        }
+        let nested = sandbox.projects.iter();
+        let nested = nested.filter(|dir| roots.iter().any(|root| dir.starts_with(root)));
+        for project in roots.iter().chain(nested) {
+            let can_hold = project.is_dir();
+            for name in PROJECT_CODE {
+                let path = project.join(name);
+                self.protect_one(&path, can_hold, roots, named);
+                self.protect_linked(&path, roots, named);
+            }
+        }
+        for path in &sandbox.code {
+            self.protect_one(path, false, roots, named);
+            self.protect_linked(path, roots, named);
+        }
+    }
+
+    /// A link is itself in the way; what it leads to is looked at as well.
+    fn protect_one(&mut self, path: &Path, made: bool, roots: &[PathBuf], named: &[PathBuf]) {
+        let real = real_path(path);
+        let itself = match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) => real_path(parent).join(name),
+            _ => real.clone(),
+        };
+        let made = made && itself == real;
+        for path in [real, itself] {
+            // Nothing opens because of it: not what is outside, and not what the user has closed.
+            let is_inside = roots.iter().any(|root| path.starts_with(root) && path != *root);
+            let is_closed = self
+                .zones
+                .iter()
+                .any(|zone| zone.access == Access::None && path.starts_with(&zone.path));
+            let is_there = made || path.symlink_metadata().is_ok();
+            if is_inside && is_there && !is_closed && !named.contains(&path) {
+                let access = Access::Read;
+                self.put(Zone { path, access, made });
+            }
+        }
+    }
+
+    /// What the links in a directory lead to.
+    fn protect_linked(&mut self, dir: &Path, roots: &[PathBuf], named: &[PathBuf]) {
+        let (mut linked, mut left) = (Vec::new(), LINKED.1);
+        links_below(dir, LINKED.0, &mut left, &mut linked);
+        let dir = real_path(dir);
+        for target in linked.iter().filter(|target| !target.starts_with(&dir)) {
+            self.protect_one(target, false, roots, named);
         }
     }
 
@@ -222,11 +267,11 @@ impl Policy {
         }
     }
 
-    /// Places that are not there and will be made.
-    pub(crate) fn missing(&self) -> impl Iterator<Item = &Path> {
+    /// Places that must be there.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn made(&self) -> impl Iterator<Item = &Path> {
         let made = self.zones.iter().filter(|zone| zone.made);
         made.map(|zone| zone.path.as_path())
-            .filter(|path| path.symlink_metadata().is_err())
     }
 
     /// The places that may be written, for people.
@@ -236,5 +281,18 @@ impl Policy {
             .filter(|zone| zone.access == Access::Write)
             .map(|zone| zone.path.as_path())
             .collect()
+    }
+}
+
+/// Where links below a directory lead.
+fn links_below(dir: &Path, depth: usize, left: &mut usize, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let Some(fewer) = left.checked_sub(1) else { return };
+        *left = fewer;
+        match entry.file_type() {
+            Ok(kind) if kind.is_symlink() => out.push(real_path(&entry.path())),
+            Ok(kind) if kind.is_dir() && depth > 1 => links_below(&entry.path(), depth - 1, left, out),
+            _ => {}
+        }
     }
 }

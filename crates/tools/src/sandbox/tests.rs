@@ -68,9 +68,10 @@ fn the_longest_path_decides() {
     place.sandbox.deny_read = vec![place.at("other/deep"), place.at("agent/skills")];
     assert_eq!(place.access(&NAMES), "wwwrrwrww--r");
     assert_eq!(place.access(&["other/deep/a", "other/.pi"]), "-r");
-    assert_eq!(place.access(&["cwd/mcp.json"]), "w");
-    std::fs::write(place.at("cwd/mcp.json"), "{}").unwrap();
-    assert_eq!(place.access(&["cwd/mcp.json"]), "r");
+    assert_eq!(
+        place.access(&["cwd/mcp.json", "cwd/.omp/a", "cwd/.xcsh/a"]),
+        "rrr"
+    );
     place.sandbox.mode = SandboxMode::ReadOnly;
     assert_eq!(place.access(&NAMES), "rrrrrrrwr--r");
 }
@@ -92,6 +93,32 @@ fn links_are_followed_before_anything_is_decided() {
     place.sandbox.writable = vec![place.at("cwd/link")];
     place.sandbox.deny_read = vec![place.at("cwd/link/deep")];
     assert_eq!(place.access(&["other/deep/a", "cwd/.pi"]), "-r");
+}
+
+#[test]
+fn links_of_a_project_protect_their_targets_and_open_nothing() {
+    let mut place = Place::new(SandboxMode::WorkspaceWrite);
+    for dir in ["cwd/.pi/hooks", "cwd/scripts", "cwd/closed", "cwd/code"] {
+        std::fs::create_dir_all(place.at(dir)).unwrap();
+    }
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(place.at(target), place.at(name)).unwrap();
+    };
+    link("cwd/scripts", "cwd/.pi/hooks/linked");
+    link("cwd/closed/a", "cwd/.pi/hooks/closed");
+    link("other", "cwd/.pi/hooks/outside");
+    link("cwd/code", "cwd/.omp");
+    std::fs::write(place.at("cwd/closed/a"), "").unwrap();
+    place.sandbox.readable = Some(Vec::new());
+    place.sandbox.deny_read = vec![place.at("cwd/closed")];
+    place.sandbox.code = vec![place.at("cwd/server.py"), place.at("cwd")];
+    std::fs::write(place.at("cwd/server.py"), "").unwrap();
+    let names = ["cwd/scripts/x", "cwd/code/x", "cwd/server.py", "cwd/a"];
+    assert_eq!(place.access(&names), "rrrw");
+    assert_eq!(place.access(&["cwd/closed/a", "other/a"]), "--");
+    // Who names a place means it.
+    place.sandbox.writable = vec![place.at("cwd/server.py")];
+    assert_eq!(place.access(&["cwd/server.py"]), "w");
 }
 
 #[test]

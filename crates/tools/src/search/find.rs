@@ -14,6 +14,7 @@ pub(crate) fn find(
     root: &Path,
     pattern: &str,
     limit: usize,
+    names: &super::Names<'_>,
     cancel: &CancellationToken,
 ) -> Result<ToolResult, String> {
     if !root.is_dir() {
@@ -38,7 +39,7 @@ pub(crate) fn find(
         } else {
             matcher.is_match(entry.file_name())
         };
-        if entry.depth() == 0 || !hit {
+        if entry.depth() == 0 || !hit || !names.may_tell(entry.path()) {
             continue;
         }
         let slash = if entry.file_type().is_some_and(|kind| kind.is_dir()) {

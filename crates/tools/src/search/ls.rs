@@ -10,7 +10,12 @@ use crate::limits;
 use crate::text::system_error;
 
 /// Lists a directory. Blocks.
-pub(crate) fn ls(path: &Path, limit: usize, cancel: &CancellationToken) -> Result<ToolResult, String> {
+pub(crate) fn ls(
+    path: &Path,
+    limit: usize,
+    told: &super::Names<'_>,
+    cancel: &CancellationToken,
+) -> Result<ToolResult, String> {
     let shown = path.display();
     let meta = path.metadata().map_err(|_| format!("Path not found: {shown}"))?;
     if !meta.is_dir() {
@@ -28,6 +33,9 @@ pub(crate) fn ls(path: &Path, limit: usize, cancel: &CancellationToken) -> Resul
             return Err(super::ABORTED.to_owned());
         }
         let name = entry.file_name();
+        if !told.may_tell(&path.join(&name)) {
+            continue;
+        }
         names.push((name.to_string_lossy().to_lowercase(), name));
     }
     names.sort();

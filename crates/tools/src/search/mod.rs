@@ -8,18 +8,43 @@ pub(crate) mod ls;
 mod tests;
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 use serde_json::{Map, Value};
 use wire::ToolResult;
 
 use crate::limits::{self, MAX_BYTES};
+use crate::path::real_path;
+use crate::sandbox::{Access, Policy};
 use crate::text::format_size;
 use crate::text::truncate::{self, Totals};
 
 /// Text for the model when a search was aborted.
 pub(crate) const ABORTED: &str = "Operation aborted";
+
+/// Which names below a directory may be told. What the sandbox keeps from being read is not named either.
+#[derive(Debug)]
+pub(crate) struct Names<'a> {
+    policy: Option<&'a Policy>,
+    root: &'a Path,
+    real: PathBuf,
+}
+
+impl<'a> Names<'a> {
+    /// The names below `root`; all of them without a policy.
+    pub(crate) fn new(policy: Option<&'a Policy>, root: &'a Path) -> Self {
+        let real = policy.map(|_| real_path(root)).unwrap_or_default();
+        Self { policy, root, real }
+    }
+
+    /// Returns true if a path below the root may be named. No part below the root is a link.
+    fn may_tell(&self, path: &Path) -> bool {
+        let Some(policy) = self.policy else { return true };
+        let below = path.strip_prefix(self.root).unwrap_or(path);
+        policy.access(&self.real.join(below)) > Access::None
+    }
+}
 
 /// A walk in name order that sees hidden files, but not inside `.git`.
 fn walk(root: &Path, gitignore_everywhere: bool) -> WalkBuilder {

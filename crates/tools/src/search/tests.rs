@@ -46,11 +46,14 @@ impl Tree {
     }
 
     fn find(&self, root: &str, pattern: &str, limit: usize) -> Result<ToolResult, String> {
-        find::find(&self.at(root), pattern, limit, &CancellationToken::new())
+        let root = self.at(root);
+        let names = Names::new(None, &root);
+        find::find(&root, pattern, limit, &names, &CancellationToken::new())
     }
 
     fn ls(&self, path: &str, limit: usize) -> Result<ToolResult, String> {
-        ls::ls(&self.at(path), limit, &CancellationToken::new())
+        let path = self.at(path);
+        ls::ls(&path, limit, &Names::new(None, &path), &CancellationToken::new())
     }
 }
 
@@ -260,11 +263,15 @@ fn ls_as_recorded() {
 fn searches_can_be_aborted() {
     let (tree, cancel) = (Tree::new(), CancellationToken::new());
     cancel.cancel();
+    let names = Names::new(None, tree.0.path());
     let args = Args::new(json!({ "pattern": "foo" }).as_object().unwrap().clone());
     assert_eq!(
         grep::grep(tree.0.path(), &grep::Query::of(&args), &cancel).unwrap_err(),
         ABORTED
     );
-    assert_eq!(find::find(tree.0.path(), "*", 9, &cancel).unwrap_err(), ABORTED);
-    assert_eq!(ls::ls(tree.0.path(), 9, &cancel).unwrap_err(), ABORTED);
+    assert_eq!(
+        find::find(tree.0.path(), "*", 9, &names, &cancel).unwrap_err(),
+        ABORTED
+    );
+    assert_eq!(ls::ls(tree.0.path(), 9, &names, &cancel).unwrap_err(), ABORTED);
 }

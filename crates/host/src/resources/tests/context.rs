@@ -60,7 +60,11 @@ fn directories_of_that_name_are_passed_over() {
 #[test]
 fn an_agent_directory_above_the_project_counts_once() {
     let place = Place::new(&[("agent/AGENTS.md", "global")]);
-    let (files, _) = context_files(&place.path("agent"), &place.path("agent/x"));
+    let (files, _) = context_files(
+        &place.path("agent"),
+        &place.path("agent/x"),
+        &place.options.boundaries,
+    );
     assert_eq!(files.iter().filter(|file| file.content == "global").count(), 1);
 }
 
@@ -90,7 +94,11 @@ fn an_unreadable_file_is_reported_and_the_next_one_used() {
     let place = Place::new(&[("work/CLAUDE.md", "c")]);
     // A socket cannot be read whoever we are; file modes would not stop root.
     let socket = std::os::unix::net::UnixListener::bind(place.path("work/AGENTS.md")).unwrap();
-    let (files, notes) = context_files(Path::new("/nonexistent"), &place.path("work"));
+    let (files, notes) = context_files(
+        Path::new("/nonexistent"),
+        &place.path("work"),
+        &place.options.boundaries,
+    );
     assert!(files.iter().any(|file| file.content == "c"));
     assert_eq!(notes.len(), 1);
     assert!(notes[0].message.contains("not a regular file"));

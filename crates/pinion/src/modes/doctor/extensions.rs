@@ -24,6 +24,7 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         agent_dir: &patient.env.agent_dir,
         home: &patient.env.cwd,
         cwd: &patient.env.cwd,
+        boundaries: &setup::boundaries(patient.args, &patient.settings, patient.env),
     });
     if listed.is_empty() {
         section.row("extensions", "none");

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 
 use ::mcp::ServerConfig;
 use anyhow::{Context as _, bail};
+use files::Root;
 use host::settings::jsonc;
 use serde_json::{Map, Value, json};
 
@@ -101,8 +102,9 @@ fn change(
     path: &Path,
     change: impl FnOnce(&mut Map<String, Value>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
+    let text = match Root::user().read(path, mcp::limits::CONFIG) {
+        Ok(text) if text.cut => bail!("{} is too large", path.display()),
+        Ok(text) => text.text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     };

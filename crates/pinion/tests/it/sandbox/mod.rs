@@ -1,6 +1,7 @@
 //! The sandbox of tools, through the whole program: what gets out of it (nothing), what still works in it, and what is said.
 
 mod escapes;
+mod planted;
 mod tools;
 mod working;
 

@@ -1,0 +1,187 @@
+//! Placeholders: empty directories where a later start of the agent would look for code that is not there. A name that does not
+//! exist cannot be mounted, so a confined command could create it; a placeholder is mounted read-only like the rest.
+//!
+//! Several agents may need the same placeholder. Each guardian holds a shared lock on it as long as its commands may run, and the
+//! one that finds no other lock removes it. A placeholder has the sticky bit, so that one that outlived its agent and its guardian
+//! is recognised and removed at the next start. A mount of it is in the view of the command alone (`mounts`).
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::policy::{GIT_HOOKS, PROJECT_CODE, Policy};
+use crate::reaper::SpawnSpec;
+
+/// Mode of a placeholder.
+const MODE: Mode = Mode::from_raw_mode(0o1755);
+/// Attempts to lock a placeholder that is being removed, and the time between them.
+const ATTEMPTS: (usize, Duration) = (100, Duration::from_millis(5));
+
+/// The placeholders that a guardian holds.
+#[derive(Debug, Default)]
+pub(crate) struct Placeholders(HashMap<PathBuf, OwnedFd>);
+
+impl Placeholders {
+    /// Makes and locks what a command needs; nothing if the command is not confined.
+    ///
+    /// # Errors
+    /// If one cannot be made or locked. The command must not run then.
+    pub(crate) fn hold_for(&mut self, spec: &SpawnSpec) -> io::Result<()> {
+        let [word, policy, ..] = spec.args.as_slice() else {
+            return Ok(());
+        };
+        if word != super::SANDBOX_ARG {
+            return Ok(());
+        }
+        let policy: Policy = serde_json::from_str(&policy.to_string_lossy())?;
+        policy.made().try_for_each(|path| self.hold(path))
+    }
+
+    fn hold(&mut self, path: &Path) -> io::Result<()> {
+        if self.0.get(path).is_some_and(|held| is_at(held, path)) {
+            return Ok(());
+        }
+        if let Some(held) = hold(path)? {
+            self.0.insert(path.to_path_buf(), held);
+        }
+        Ok(())
+    }
+
+    /// Removes what no other guardian holds. Every command must have ended.
+    pub(crate) fn release(self) {
+        self.0.iter().for_each(|(path, held)| remove(path, held));
+    }
+}
+
+/// Removes the placeholders in a directory that no guardian holds.
+pub fn clear(dir: &Path) {
+    for name in PROJECT_CODE.iter().chain([&GIT_HOOKS]) {
+        let path = dir.join(name);
+        if let Ok(Some(found)) = open(&path) {
+            remove(&path, &found);
+        }
+    }
+}
+
+/// A locked placeholder; none if something else is at its place.
+fn hold(path: &Path) -> io::Result<Option<OwnedFd>> {
+    for _ in 0..ATTEMPTS.0 {
+        match rustix::fs::mkdir(path, MODE) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let found = match open(path) {
+            Ok(Some(found)) => found,
+            Ok(None) => return Ok(None),
+            Err(Errno::NOENT) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        match rustix::fs::flock(&found, FlockOperation::NonBlockingLockShared) {
+            Ok(()) if is_at(&found, path) => return Ok(Some(found)),
+            // It was removed in between.
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(ATTEMPTS.1),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(Errno::BUSY.into())
+}
+
+/// The placeholder at a path; none if something else is there.
+fn open(path: &Path) -> Result<Option<OwnedFd>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(CWD, path, flags, Mode::empty()) {
+        Ok(found) => {
+            let stat = rustix::fs::fstat(&found)?;
+            Ok(is_placeholder(&stat).then_some(found))
+        }
+        Err(Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn is_placeholder(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+        && Mode::from_raw_mode(stat.st_mode).contains(Mode::SVTX)
+}
+
+/// Returns true if a path still leads to an open directory.
+fn is_at(held: &OwnedFd, path: &Path) -> bool {
+    let (Ok(held), Ok(there)) = (rustix::fs::fstat(held), rustix::fs::lstat(path)) else {
+        return false;
+    };
+    (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)
+}
+
+/// Removes a placeholder unless another guardian holds it. One that is not empty stays: the user has put something there.
+fn remove(path: &Path, held: &OwnedFd) {
+    let locked = rustix::fs::flock(held, FlockOperation::NonBlockingLockExclusive);
+    if locked.is_ok() && is_at(held, path) {
+        let _ = rustix::fs::rmdir(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::{Placeholders, clear};
+
+    #[test]
+    fn placeholder_lasts_as_long_as_one_guardian_holds_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".pi");
+        let (mut one, mut other) = (Placeholders::default(), Placeholders::default());
+        one.hold(&path).unwrap();
+        other.hold(&path).unwrap();
+        clear(dir.path());
+        one.release();
+        assert!(path.is_dir());
+        clear(dir.path());
+        assert!(path.is_dir());
+        other.release();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn placeholder_of_the_dead_is_cleared_and_the_users_own_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let mut dead = Placeholders::default();
+        dead.hold(&path(".mcp.json")).unwrap();
+        drop(dead);
+        fs::create_dir(path(".omp")).unwrap();
+        fs::write(path("mcp.json"), "{}").unwrap();
+        fs::create_dir(path(".pi")).unwrap();
+        fs::set_permissions(path(".pi"), fs::Permissions::from_mode(0o1755)).unwrap();
+        fs::write(path(".pi/settings.json"), "{}").unwrap();
+        clear(dir.path());
+        assert!(!path(".mcp.json").exists() && path(".omp").is_dir());
+        assert!(path("mcp.json").is_file() && path(".pi/settings.json").is_file());
+        // What the user has there is not held, and stays.
+        let mut living = Placeholders::default();
+        living.hold(&path(".omp")).unwrap();
+        living.hold(&path("mcp.json")).unwrap();
+        living.release();
+        assert!(path(".omp").is_dir() && path("mcp.json").is_file());
+    }
+
+    #[test]
+    fn removed_placeholder_is_made_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(".pi");
+        let mut living = Placeholders::default();
+        living.hold(&path).unwrap();
+        fs::remove_dir(&path).unwrap();
+        living.hold(&path).unwrap();
+        assert!(path.is_dir());
+        living.release();
+        assert!(!path.exists());
+    }
+}
