@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 from json.decoder import scanstring  # type: ignore[attr-defined]
@@ -14,34 +15,57 @@ _WORD = re.compile("|".join(_WORDS)).match
 #: The id of a command of this client, as it stands in a response.
 _ID = re.compile(rb'"id"\s*:\s*"(py[0-9]+)"').search
 #: Where the id of a response is looked for, in bytes from either end of the line.
-_ENDS = 4096
+ENDS = 4096
+#: Length of a line for which the search for garbage pauses, in bytes.
+_LARGE = 1 << 20
+#: The built-in decoder, and how often it may fail in one line before it is not tried any more.
+_shallow = json.JSONDecoder().scan_once
+_FAILURES = 16
 
 
 def decode(line: bytes) -> Any:
     """The value of a line. Raises `ValueError` when it is not JSON."""
+    # Nothing of a value that is being made is garbage; looking for it takes longer than the rest.
+    pauses = len(line) > _LARGE and gc.isenabled()
+    if pauses:
+        gc.disable()
     try:
         return json.loads(line)
     except RecursionError:
         return _decode_deep(line.decode("utf-8", "surrogatepass"))
+    finally:
+        if pauses:
+            gc.enable()
 
 
 def response_id(line: bytes) -> Optional[str]:
     """The id of the command that a line answers which cannot be decoded, if it can be found."""
-    if b'"response"' not in line[:_ENDS] and b'"response"' not in line[-_ENDS:]:
+    if b'"response"' not in line[:ENDS] and b'"response"' not in line[-ENDS:]:
         return None
-    found = _ID(line[:_ENDS]) or _ID(line[-_ENDS:])
+    found = _ID(line[:ENDS]) or _ID(line[-ENDS:])
     return found.group(1).decode("ascii") if found else None
 
 
 def _decode_deep(text: str) -> Any:
-    """The same values as `json.loads`, with a list of open containers in place of recursion."""
-    #: Each open container with the name of the member that is being read, when it is an object.
+    """The same values as `json.loads`, with a list of open containers in place of recursion. What is shallow is left to the
+    built-in decoder, which is far faster: the values of all members but those under whose names it failed once."""
+    #: Each open container with the name of the member that is being read, or its own name when it is a list.
     open_ones: List[Tuple[Union[List[Any], Dict[str, Any]], str]] = []
+    deep_names = {""}
+    name = ""
     at = _SPACE(text, 0).end()  # type: ignore[union-attr]
     while True:
         # A value begins here.
         start = text[at : at + 1]
-        if start == "{":
+        if start in ("{", "[") and name not in deep_names and len(deep_names) < _FAILURES:
+            try:
+                value, at = _shallow(text, at)
+            except StopIteration as problem:
+                raise json.JSONDecodeError("Expecting value", text, problem.value) from None
+            except RecursionError:
+                deep_names.add(name)
+                continue
+        elif start == "{":
             at = _SPACE(text, at + 1).end()  # type: ignore[union-attr]
             if text[at : at + 1] != "}":
                 name, at = _name(text, at)
@@ -52,7 +76,7 @@ def _decode_deep(text: str) -> Any:
         elif start == "[":
             at = _SPACE(text, at + 1).end()  # type: ignore[union-attr]
             if text[at : at + 1] != "]":
-                open_ones.append(([], ""))
+                open_ones.append(([], name))
                 continue
             value = []
             at += 1

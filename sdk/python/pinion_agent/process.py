@@ -7,7 +7,7 @@ import json
 import os
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional
 
-from .decoder import decode, response_id
+from .decoder import ENDS, decode, response_id
 from .errors import AgentExited, ProtocolError, StartError, TimedOut
 
 #: Longest line, in bytes.
@@ -121,6 +121,7 @@ class Process:
         error: Optional[Exception] = None
         parts: List[bytes] = []
         size = 0
+        too_long = False
         try:
             while True:
                 chunk = await child.stdout.read(_CHUNK)
@@ -129,12 +130,14 @@ class Process:
                 *lines, rest = chunk.split(b"\n")
                 for line in lines:
                     parts.append(line)
-                    self._line(b"".join(parts))
-                    parts, size = [], 0
+                    self._line(b"".join(parts), too_long)
+                    parts, size, too_long = [], 0, False
                 parts.append(rest)
                 size += len(rest)
-                if size > MAX_LINE:
-                    raise ProtocolError(f"a line is longer than {MAX_LINE} bytes")
+                # Of a line that is too long only the ends are kept.
+                if size > MAX_LINE or (too_long and size > 1 << 20):
+                    whole = b"".join(parts)
+                    parts, size, too_long = [whole[:ENDS], whole[-ENDS:]], 2 * ENDS, True
         except (ConnectionError, ProtocolError) as problem:
             error = problem
         if error is None:
@@ -144,10 +147,12 @@ class Process:
             error = AgentExited(child.returncode, self.stderr)
         self._on_end(error)
 
-    def _line(self, line: bytes) -> None:
+    def _line(self, line: bytes, too_long: bool) -> None:
         if not line.strip():
             return
         try:
+            if too_long:
+                raise ValueError(f"a line is longer than {MAX_LINE} bytes")
             frame = decode(line)
         except (ValueError, MemoryError, RecursionError) as problem:
             name = response_id(line)

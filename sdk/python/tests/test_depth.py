@@ -3,8 +3,10 @@
 import asyncio
 import json
 import random
+import sys
 import time
 import unittest
+import unittest.mock
 
 from pinion_agent import CommandError, ProtocolError
 from pinion_agent.decoder import _decode_deep, decode, response_id
@@ -51,6 +53,23 @@ class Decoding(unittest.TestCase):
             text = json.dumps(value, ensure_ascii=number % 2 == 0, indent=[None, 1][number % 3 == 0])
             self.assertEqual(_decode_deep(text), json.loads(text), text)
 
+    def test_both_decoders_agree_on_what_is_deep_in_places(self):
+        rng = random.Random(15)
+        for _ in range(20):
+            deep = [some(rng, 3)]
+            for level in range(rng.randrange(50, 150)):
+                more = {"n%d" % number: some(rng, 3) for number in range(level % 3)}
+                deep = [some(rng, 3), {"entry": some(rng, 3), "children": deep, **more}, some(rng, 2)]
+            text = json.dumps({"data": deep})
+            expected = json.loads(text)
+            limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(90)  # The built-in decoder fails now.
+            try:
+                value = _decode_deep(text)
+            finally:
+                sys.setrecursionlimit(limit)
+            self.assertEqual(value, expected)
+
     def test_both_decoders_refuse_the_same(self):
         whole = '{"a": [1, -2.5e3, "x\\u00e9\\n", null, true], "b": {"c": {}}}'
         broken = [whole[:end] for end in range(len(whole))]
@@ -93,6 +112,13 @@ class Answers(Case):
         self.assertEqual(agent.ask("hello"), "first: hello")
         with self.assertRaises(CommandError):
             agent.call("nonsense")
+
+    def test_answer_that_is_too_long_fails_one_call(self):
+        agent = self.fake()
+        with unittest.mock.patch("pinion_agent.process.MAX_LINE", 1 << 20):
+            with self.assertRaisesRegex(ProtocolError, "longer than"):
+                agent.call("deep", {"depth": 200_000})
+            self.assertEqual(agent.ask("hello"), "first: hello")
 
     def test_frames_with_wrong_types_end_nothing(self):
         agent = self.fake()
