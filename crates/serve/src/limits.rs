@@ -34,6 +34,13 @@ pub const SMALL_ANSWER: usize = 4 * 1024;
 /// so an answer costs about twice this many times its own size.
 pub const UPDATE_SHARE: usize = 24;
 
+/// Bytes of `message_update` events for the starts and ends of blocks that every answer can cost in the cumulative form,
+/// besides twice [`UPDATE_SHARE`] times its own size. With more, further blocks are not announced; `message_end` holds them.
+pub const ANNOUNCED_BYTES: usize = 4 * 1024 * 1024;
+
+/// Size of a batch after which the next one is only filled once it was written: two of them would take too much memory.
+pub const BATCH_ALONE: usize = 4 * 1024 * 1024;
+
 /// An update is also sent when the previous one would have passed at this rate, in bytes per second.
 pub const UPDATE_RATE: u64 = 8_000_000;
 
@@ -81,15 +88,12 @@ pub const WEB_BACKLOG: i32 = 4_096;
 /// Bytes of events that the web server keeps for clients that read slowly or reconnect.
 pub const WEB_LOG_BYTES: usize = 16 * 1024 * 1024;
 
-/// Bytes of events that the web server keeps while a connected client has not read them: two events with a long message
-/// each.
-pub const WEB_UNREAD_BYTES: usize = 80 * 1024 * 1024;
+/// Bytes of events and responses that wait for a web client that reads slowly: two events with a long message each. With
+/// more, the client is disconnected with the close code 1013. One longer response is sent if nothing else waits.
+pub const WEB_UNREAD_BYTES: usize = 60 * 1024 * 1024;
 
 /// Events that the web server keeps for such clients.
 pub const WEB_LOG_ENTRIES: usize = 20_000;
-
-/// Bytes of responses that are queued for one web client.
-pub const WEB_PRIVATE_BYTES: usize = 256 * 1024 * 1024;
 
 /// Bytes that are written to a client at once.
 pub const WEB_READ_BYTES: usize = 256 * 1024;
@@ -97,8 +101,18 @@ pub const WEB_READ_BYTES: usize = 256 * 1024;
 /// Longest message of a client, in bytes: an image of 20 MB in base64 with room to spare (web.md R6).
 pub const WEB_MESSAGE_BYTES: usize = 64 * 1024 * 1024;
 
-/// Bytes of messages of all clients that are queued for a session.
-pub const WEB_INPUT_BYTES: usize = 256 * 1024 * 1024;
+/// Bytes that all web clients hold together: incomplete requests and messages, messages that wait for a session, and
+/// responses that wait for a reader. Further ones are refused with the status 503 or the close code 1013.
+pub const WEB_MEMORY_BYTES: usize = 192 * 1024 * 1024;
+
+/// Bytes of [`WEB_MEMORY_BYTES`] that one web client can hold: the longest message with room to spare.
+pub const WEB_CLIENT_BYTES: usize = 80 * 1024 * 1024;
+
+/// Bytes that each web client can hold besides [`WEB_MEMORY_BYTES`], so that large messages never keep small ones out.
+pub const WEB_FREE_BYTES: usize = 16 * 1024;
+
+/// Time without a byte after which an incomplete message or body longer than [`WEB_FREE_BYTES`] is given up.
+pub const WEB_IDLE_WAIT: Duration = Duration::from_secs(60);
 
 /// Initial read buffer of a socket in bytes.
 pub const WEB_SOCKET_BUFFER: usize = 4 * 1024;

@@ -8,7 +8,7 @@ use std::thread;
 use tokio::sync::mpsc;
 
 use crate::error::Error;
-use crate::limits::{BATCH_KEEP, BATCHES, IO_STACK};
+use crate::limits::{BATCH_ALONE, BATCH_KEEP, BATCHES, IO_STACK};
 use crate::stdio;
 
 /// A writing thread and its buffers. The thread ends when this is dropped and everything handed over was written.
@@ -18,6 +18,8 @@ pub struct Sink {
     written: mpsc::Receiver<Vec<u8>>,
     failed: mpsc::Receiver<io::Error>,
     free: Vec<Vec<u8>>,
+    /// A batch that was handed over is so long that nothing is put beside it in memory.
+    is_full: bool,
     /// Ends the watching thread when it is dropped.
     watch: Option<io::PipeWriter>,
 }
@@ -68,6 +70,7 @@ impl Sink {
             written,
             failed,
             free,
+            is_full: false,
             watch: None,
         };
         Ok((sink, failures))
@@ -78,9 +81,20 @@ impl Sink {
     /// # Errors
     /// When writing failed.
     pub async fn buffer(&mut self) -> Result<Vec<u8>, Error> {
-        if let Some(buffer) = self.free.pop() {
-            return Ok(buffer);
+        if std::mem::take(&mut self.is_full) {
+            while self.free.len() < BATCHES {
+                let buffer = self.returned().await?;
+                self.free.push(buffer);
+            }
         }
+        match self.free.pop() {
+            Some(buffer) => Ok(buffer),
+            None => self.returned().await,
+        }
+    }
+
+    /// A buffer that was written; waits for it.
+    async fn returned(&mut self) -> Result<Vec<u8>, Error> {
         tokio::select! {
             biased;
             buffer = self.written.recv() => match buffer {
@@ -100,6 +114,7 @@ impl Sink {
             self.free.push(buffer);
             return Ok(());
         }
+        self.is_full |= buffer.len() > BATCH_ALONE;
         // There are as many places as buffers, so this never waits.
         match self.full.try_send(buffer) {
             Ok(()) => Ok(()),

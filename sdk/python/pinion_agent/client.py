@@ -168,7 +168,7 @@ class AsyncAgent(AsyncSession):
         self.start_timeout, self.command_timeout, self.slow_timeout = start_timeout, command_timeout, slow_timeout
         self.idle_timeout, self.dialog_timeout, self.stop_timeout = idle_timeout, dialog_timeout, stop_timeout
         self._on_dialog = on_dialog
-        self._process = Process(self._frame, self._ended)
+        self._process = Process(self._frame, self._unreadable, self._ended)
         self._pending: Dict[str, Tuple[str, "asyncio.Future[Any]", Optional[AsyncEvents]]] = {}
         self._listeners: Set[Tuple[Optional[str], AsyncEvents]] = set()
         self._background: Set["asyncio.Future[None]"] = set()
@@ -309,6 +309,12 @@ class AsyncAgent(AsyncSession):
             answer.set_result(frame.get("data"))
         else:
             answer.set_exception(CommandError(str(command), str(frame.get("error", "failed")), frame.get("code")))
+
+    def _unreadable(self, name: str, error: Exception) -> None:
+        """The answer of one command cannot be read; nothing else is wrong."""
+        _, answer, _ = self._pending.pop(name, (None, None, None))
+        if answer is not None and not answer.done():
+            answer.set_exception(error)
 
     def _ended(self, error: Exception) -> None:
         if self._end is not None:

@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional
 
+from .decoder import ENDS, decode, response_id
 from .errors import AgentExited, ProtocolError, StartError, TimedOut
 
 #: Longest line, in bytes.
@@ -17,10 +18,17 @@ _CHUNK = 1 << 16
 
 
 class Process:
-    """A running agent. `on_frame` is called with every object it writes, `on_end` once when it has ended."""
+    """A running agent. `on_frame` is called with every object it writes, `on_unreadable` with the id of a command whose answer
+    cannot be read and the reason, `on_end` once when it has ended."""
 
-    def __init__(self, on_frame: Callable[[Dict[str, Any]], None], on_end: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        on_frame: Callable[[Dict[str, Any]], None],
+        on_unreadable: Callable[[str, ProtocolError], None],
+        on_end: Callable[[Exception], None],
+    ) -> None:
         self._on_frame = on_frame
+        self._on_unreadable = on_unreadable
         self._on_end = on_end
         self._child: Optional[asyncio.subprocess.Process] = None
         self._tasks: List["asyncio.Task[None]"] = []
@@ -113,6 +121,7 @@ class Process:
         error: Optional[Exception] = None
         parts: List[bytes] = []
         size = 0
+        too_long = False
         try:
             while True:
                 chunk = await child.stdout.read(_CHUNK)
@@ -121,12 +130,14 @@ class Process:
                 *lines, rest = chunk.split(b"\n")
                 for line in lines:
                     parts.append(line)
-                    self._line(b"".join(parts))
-                    parts, size = [], 0
+                    self._line(b"".join(parts), too_long)
+                    parts, size, too_long = [], 0, False
                 parts.append(rest)
                 size += len(rest)
-                if size > MAX_LINE:
-                    raise ProtocolError(f"a line is longer than {MAX_LINE} bytes")
+                # Of a line that is too long only the ends are kept.
+                if size > MAX_LINE or (too_long and size > 1 << 20):
+                    whole = b"".join(parts)
+                    parts, size, too_long = [whole[:ENDS], whole[-ENDS:]], 2 * ENDS, True
         except (ConnectionError, ProtocolError) as problem:
             error = problem
         if error is None:
@@ -136,15 +147,27 @@ class Process:
             error = AgentExited(child.returncode, self.stderr)
         self._on_end(error)
 
-    def _line(self, line: bytes) -> None:
+    def _line(self, line: bytes, too_long: bool) -> None:
         if not line.strip():
             return
         try:
-            frame = json.loads(line)
-        except ValueError:
-            raise ProtocolError(f"not JSON: {line[:200]!r}") from None
-        if isinstance(frame, dict):
+            if too_long:
+                raise ValueError(f"a line is longer than {MAX_LINE} bytes")
+            frame = decode(line)
+        except (ValueError, MemoryError, RecursionError) as problem:
+            name = response_id(line)
+            if name is None:
+                raise ProtocolError(f"not JSON: {line[:200]!r}") from None
+            self._on_unreadable(name, ProtocolError(f"the answer cannot be read ({problem}): {line[:200]!r}"))
+            return
+        if not isinstance(frame, dict):
+            return
+        try:
             self._on_frame(frame)
+        except Exception as problem:
+            # An odd frame must not end the reader, which all other calls depend on.
+            context = {"message": "a frame of the agent could not be handled", "exception": problem}
+            asyncio.get_running_loop().call_exception_handler(context)
 
     async def _read_stderr(self) -> None:
         assert self._child is not None and self._child.stderr is not None

@@ -2,7 +2,7 @@
 
 A prompt `call NAME JSON` calls a host tool, `cancel NAME JSON` takes the call back after its first update, `dialog JSON`
 asks something, `flood N` sends N events, `silent` never settles, `die` ends the process, `garbage` writes no JSON, `mute`
-does not answer at all.
+does not answer at all. The commands `deep`, `torn` and `odd` are answered with a deep line, half a line and odd frames.
 """
 
 import json
@@ -100,6 +100,19 @@ def main():
             answer()
             settle("aborted", session)
         elif kind == "close_session":
+            answer()
+        elif kind == "deep":
+            depth = frame["depth"]
+            tree = '[{"entry":{},"children":' * depth + "[]" + "}]" * depth
+            sys.stdout.write(f'{{"id":"{frame["id"]}","type":"response","command":"deep","success":true,"data":{{"tree":{tree}}}}}\n')
+            sys.stdout.flush()
+        elif kind == "torn":
+            sys.stdout.write(f'{{"id":"{frame["id"]}","type":"response","command":"torn","success":true,"data":{{"tree":[[[\n')
+            sys.stdout.flush()
+        elif kind == "odd":
+            for odd in ({"type": ["x"]}, {"type": "extension_ui_request", "method": 7, "id": []}, {"type": "host_tool_call"}, {"session": {}}):
+                say(odd)
+            say({"type": "response", "id": {"a": 1}, "success": 7})
             answer()
         else:
             answer(error=f"Unknown command: {kind}")

@@ -48,7 +48,7 @@ export class Agent extends Session {
     super(undefined, undefined);
     const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
     this.#options = { ...DEFAULTS, ...given };
-    this.#process = new Process((frame) => this.#frame(frame), (error) => this.#end(error));
+    this.#process = new Process((frame) => this.#frame(frame), (id, error) => this.#pending.get(id)?.reject(error), (error) => this.#end(error));
     const send = (frame) => this.#process.write(frame, this.#options.commandTimeoutMs).catch(() => {}); // Whoever waits is told.
     Object.defineProperty(this, "tools_", { value: new ToolHost(send) });
     this.#dialogs = new DialogHost(send, this.#options.onDialog, this.#options.dialogTimeoutMs);

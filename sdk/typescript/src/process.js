@@ -6,6 +6,14 @@ import { AgentExited, ProtocolError, StartError, within } from "./errors.js";
 const MAX_LINE = 256 * 1024 * 1024;
 /** How much of stderr is kept, in characters. */
 const STDERR_TAIL = 64 * 1024;
+/** Bytes at both ends of a line in which the id of an answer is looked for that cannot be read. */
+const ENDS = 4096;
+
+/** The id of the command that a line answers which cannot be read. */
+function responseId(ends) {
+  if (!ends.some((end) => end.includes('"response"'))) return undefined;
+  return ends.map((end) => /"id"\s*:\s*"(js[0-9]+)"/.exec(end)?.[1]).find((id) => id !== undefined);
+}
 
 export class Process {
   stderr = "";
@@ -13,13 +21,17 @@ export class Process {
   #child;
   #ended;
   #onFrame;
+  #onUnreadable;
   #onEnd;
   #parts = [];
   #size = 0;
+  #isTooLong = false;
   #broken;
 
-  constructor(onFrame, onEnd) {
+  /** `onUnreadable` is called with the id of a command whose answer cannot be read, and the reason. */
+  constructor(onFrame, onUnreadable, onEnd) {
     this.#onFrame = onFrame;
+    this.#onUnreadable = onUnreadable;
     this.#onEnd = onEnd;
   }
 
@@ -84,25 +96,38 @@ export class Process {
     let start = 0;
     for (let end = chunk.indexOf(10); end >= 0 && !this.#broken; end = chunk.indexOf(10, start)) {
       this.#parts.push(chunk.subarray(start, end));
-      this.#line(Buffer.concat(this.#parts).toString("utf8"));
+      this.#line(Buffer.concat(this.#parts));
       this.#parts = [];
       this.#size = 0;
+      this.#isTooLong = false;
       start = end + 1;
     }
     if (start < chunk.length) {
       this.#parts.push(chunk.subarray(start));
       this.#size += chunk.length - start;
     }
-    if (this.#size > MAX_LINE) this.#break(new ProtocolError(`a line is longer than ${MAX_LINE} bytes`));
+    // Of a line that is too long only the ends are kept.
+    if (this.#size > MAX_LINE || (this.#isTooLong && this.#size > 1 << 20)) {
+      const all = Buffer.concat(this.#parts);
+      this.#parts = [Buffer.from(all.subarray(0, ENDS)), Buffer.from(all.subarray(-ENDS))];
+      this.#size = 2 * ENDS;
+      this.#isTooLong = true;
+    }
   }
 
-  #line(text) {
-    if (!text.trim()) return;
+  #line(bytes) {
     let frame;
     try {
+      if (this.#isTooLong) throw new RangeError(`a line is longer than ${MAX_LINE} bytes`);
+      const text = bytes.toString("utf8");
+      if (!text.trim()) return;
       frame = JSON.parse(text);
-    } catch {
-      this.#break(new ProtocolError(`not JSON: ${text.slice(0, 200)}`));
+    } catch (error) {
+      const ends = [bytes.subarray(0, ENDS), bytes.subarray(-ENDS)].map((end) => end.toString("utf8"));
+      const id = responseId(ends);
+      const start = ends[0].slice(0, 200);
+      if (id === undefined) this.#break(new ProtocolError(`not JSON: ${start}`));
+      else this.#onUnreadable(id, new ProtocolError(`the answer cannot be read (${error.message}): ${start}`));
       return;
     }
     if (frame && typeof frame === "object") this.#onFrame(frame);

@@ -71,5 +71,9 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     answer();
     settle("aborted", session);
   } else if (type === "close_session") answer();
+  else if (type === "deep") {
+    const tree = '[{"entry":{},"children":'.repeat(frame.depth) + "[]" + "}]".repeat(frame.depth);
+    process.stdout.write(`{"id":"${id}","type":"response","command":"deep","success":true,"data":{"tree":${tree}}}\n`);
+  } else if (type === "torn") process.stdout.write(`{"id":"${id}","type":"response","success":true,"data":[[[\n`);
   else refuse(`Unknown command: ${type}`);
 });

@@ -137,3 +137,21 @@ test("RpcClient runs a script with node", async (t) => {
   const { argv } = await client.getState();
   assert.deepEqual(argv, ["--mode", "rpc", "--rpc-dialect", "pi", "--provider", "p", "--model", "m"]);
 });
+
+test("an answer of any depth is an answer", async (t) => {
+  const it = await fake(t);
+  for (const depth of [600, 200_000]) {
+    let { tree } = await it.call("deep", { depth });
+    let nodes = 0;
+    for (; tree.length > 0; tree = tree[0].children) nodes += 1;
+    assert.equal(nodes, depth);
+  }
+});
+
+test("an answer that cannot be read fails one call", async (t) => {
+  const it = await fake(t);
+  const [torn, state] = await Promise.allSettled([it.call("torn"), it.call("get_state")]);
+  assert.ok(torn.reason instanceof ProtocolError, String(torn.reason));
+  assert.equal(state.value.sessionId, "first");
+  assert.equal(await it.ask("hello"), "first: hello");
+});

@@ -119,12 +119,18 @@ impl Connection {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> bool {
-        let voice = voice(&mut self.first, &mut self.others, from);
-        let is_long = voice.is_some_and(|voice| voice.encoder.bytes_before(event) >= BATCH_BYTES);
-        if is_long {
-            self.flush_one(from, now, out);
+        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+            return false;
+        };
+        if voice.encoder.bytes_before(event) < BATCH_BYTES {
+            return false;
         }
-        is_long
+        let start = out.len();
+        voice.encoder.flush_before(event, now, out);
+        if self.numbers.sent(from, self.agreement.sequence, start, out) {
+            voice.said = now;
+        }
+        true
     }
 
     /// Takes a response and appends it, after deltas that were held back.

@@ -198,6 +198,13 @@ impl Answer {
         text.strip_suffix(b"\"}")
     }
 
+    /// The text of a block that is not complete, as it stands between JSON quotes.
+    pub(crate) fn open_prose(&self, index: usize, prose: Prose) -> &[u8] {
+        let block = self.blocks.iter().rev().find(|block| block.index == index);
+        let text = block.and_then(|block| block.json.strip_prefix(prose.head()));
+        text.unwrap_or_default()
+    }
+
     /// A tool call is complete.
     pub(crate) fn end_call(&mut self, index: usize, call: &ToolCall) {
         let mut text = Vec::new();

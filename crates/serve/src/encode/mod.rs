@@ -2,6 +2,7 @@
 //! that only grows, and paced, so that the bytes written stay within a small multiple of the answer (DESIGN.md, "Streaming
 //! without quadratic cost"; dialects.md 5, row 18). Where the lines go is not known here.
 
+mod announced;
 mod answer;
 pub(crate) mod json;
 mod pending;
@@ -11,9 +12,11 @@ use std::time::Instant;
 
 use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
 
+use self::announced::Announced;
 use self::answer::{Answer, Prose};
 use self::pending::{Delta, Kind, Pending};
 use self::vocabulary::Vocabulary;
+use crate::limits::SMALL_ANSWER;
 use crate::manner::{Manner, Spoken, WantedUi};
 
 /// The form of `message_update`.
@@ -39,6 +42,7 @@ pub struct Encoder {
     vocabulary: Vocabulary,
     /// The answer that streams in, kept for the cumulative form only.
     answer: Option<Answer>,
+    announced: Announced,
     pending: Pending,
 }
 
@@ -104,6 +108,7 @@ impl Encoder {
             Event::MessageStart { message } => {
                 if let Message::Assistant(message) = &**message {
                     self.pending.reset();
+                    self.announced.reset();
                     self.form = form(manner);
                     self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
                 }
@@ -136,25 +141,53 @@ impl Encoder {
             return;
         }
         let (deltas, usage) = self.pending.take();
+        self.write_deltas(&deltas, &usage, now, out);
+    }
+
+    /// Writes the deltas that were held back and must not come after this event: those of its own block when it is the start
+    /// or end of one in a large answer, otherwise all.
+    pub(crate) fn flush_before(&mut self, event: &Event, now: Instant, out: &mut Vec<u8>) {
+        match event {
+            Event::MessageUpdate {
+                assistant_message_event,
+                ..
+            } => self.flush_block(block(assistant_message_event).0, now, out),
+            _ => self.flush(now, out),
+        }
+    }
+
+    fn flush_block(&mut self, index: usize, now: Instant, out: &mut Vec<u8>) {
+        if self.size() <= SMALL_ANSWER {
+            return self.flush(now, out);
+        }
+        let (deltas, usage) = self.pending.take_of(index);
+        self.write_deltas(&deltas, &usage, now, out);
+    }
+
+    fn write_deltas(&mut self, deltas: &[Delta], usage: &Usage, now: Instant, out: &mut Vec<u8>) {
+        if deltas.is_empty() {
+            return;
+        }
         let start = out.len();
-        for delta in &deltas {
-            self.write_update(&usage, out, |_, out| write_delta(out, delta));
+        for delta in deltas {
+            self.write_update(usage, out, |_, out| write_delta(out, delta));
         }
         self.pending.wrote(now, out.len() - start, self.size());
     }
 
     /// About how many bytes [`event`](Self::event) would write of deltas that were held back, before the event itself.
     pub(crate) fn bytes_before(&self, event: &Event) -> usize {
-        let is_delta = matches!(
-            event,
+        let waits = match event {
             Event::MessageUpdate {
-                assistant_message_event: StreamEvent::TextDelta { .. }
-                    | StreamEvent::ThinkingDelta { .. }
-                    | StreamEvent::ToolcallDelta { .. },
+                assistant_message_event,
                 ..
-            }
-        );
-        if is_delta || self.pending.is_empty() {
+            } => match block(assistant_message_event) {
+                (_, Stage::Delta) => false,
+                (index, _) => self.pending.has(index),
+            },
+            _ => !self.pending.is_empty(),
+        };
+        if !waits {
             return 0;
         }
         self.size().saturating_mul(2) + self.pending.bytes()
@@ -199,16 +232,69 @@ impl Encoder {
             StreamEvent::ToolcallDelta { content_index, delta } => {
                 self.delta(*content_index, Kind::Call, delta, usage, now, out);
             }
-            _ => {
-                self.flush(now, out);
-                if let Some(answer) = &mut self.answer {
-                    apply(answer, event);
-                }
-                let start = out.len();
-                self.write_update(usage, out, |answer, out| write_event(out, event, answer));
-                self.pending.wrote(now, out.len() - start, self.size());
-            }
+            _ => self.edge(event, usage, now, out),
         }
+    }
+
+    /// The start or the end of a block.
+    fn edge(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
+        let (index, stage) = block(event);
+        self.flush_block(index, now, out);
+        if let Some(answer) = &mut self.answer {
+            apply(answer, event);
+        }
+        let size = self.size();
+        let is_left_out = match stage {
+            Stage::Start => !self.announced.begin(index, size),
+            Stage::Delta | Stage::End => self.announced.leaves_out(index),
+        };
+        if is_left_out {
+            return;
+        }
+        let start = out.len();
+        self.write_update(usage, out, |answer, out| write_event(out, event, answer));
+        let bytes = out.len() - start;
+        self.announced.wrote(bytes);
+        self.pending.wrote(now, bytes, size);
+    }
+
+    /// Takes a delta of a block that was left out. True when it is now part of the answer, and nothing of it is to be written.
+    /// Text is announced late, with all that came so far, once the answer has grown enough to pay for it.
+    fn delta_left_out(
+        &mut self,
+        (index, kind): (usize, Kind),
+        text: &str,
+        usage: &Usage,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let size = self.size();
+        let Some(answer) = self.answer.as_mut().filter(|_| self.announced.leaves_out(index)) else {
+            return false;
+        };
+        let Kind::Prose(prose) = kind else {
+            answer.grow_call(index, text);
+            return true;
+        };
+        if !self.announced.begin(index, size) {
+            let mut escaped = Vec::new();
+            json::escape(&mut escaped, text);
+            answer.grow_prose(index, prose, &escaped);
+            return true;
+        }
+        let escaped = answer.open_prose(index, prose).to_vec();
+        let event = match prose {
+            Prose::Text => StreamEvent::TextStart { content_index: index },
+            Prose::Thinking => StreamEvent::ThinkingStart { content_index: index },
+        };
+        let delta = Delta { index, kind, escaped };
+        let start = out.len();
+        self.write_update(usage, out, |answer, out| write_event(out, &event, answer));
+        self.write_update(usage, out, |_, out| write_delta(out, &delta));
+        let bytes = out.len() - start;
+        self.announced.wrote(bytes);
+        self.pending.wrote(now, bytes, size);
+        false
     }
 
     fn delta(
@@ -220,6 +306,9 @@ impl Encoder {
         now: Instant,
         out: &mut Vec<u8>,
     ) {
+        if self.delta_left_out((index, kind), text, usage, now, out) {
+            return;
+        }
         let size = self.size();
         if !self.pending.takes(index, kind, size) {
             self.flush(now, out);
@@ -242,7 +331,6 @@ impl Encoder {
     ) {
         if let Some(answer) = &mut self.answer {
             answer.set_usage(usage);
-            out.reserve(answer.size().saturating_mul(3));
             out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
             head(Some(answer), out);
             out.extend_from_slice(b",\"partial\":");
@@ -269,6 +357,29 @@ fn form(manner: Manner) -> Form {
         Form::Delta
     } else {
         Form::Cumulative
+    }
+}
+
+/// What an event says of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Start,
+    Delta,
+    End,
+}
+
+/// The block that an event is about.
+fn block(event: &StreamEvent) -> (usize, Stage) {
+    match event {
+        StreamEvent::TextStart { content_index }
+        | StreamEvent::ThinkingStart { content_index }
+        | StreamEvent::ToolcallStart { content_index, .. } => (*content_index, Stage::Start),
+        StreamEvent::TextDelta { content_index, .. }
+        | StreamEvent::ThinkingDelta { content_index, .. }
+        | StreamEvent::ToolcallDelta { content_index, .. } => (*content_index, Stage::Delta),
+        StreamEvent::TextEnd { content_index, .. }
+        | StreamEvent::ThinkingEnd { content_index, .. }
+        | StreamEvent::ToolcallEnd { content_index, .. } => (*content_index, Stage::End),
     }
 }
 

@@ -45,7 +45,7 @@ impl Pending {
     }
 
     /// Can a delta of this block be added without an earlier one being written first? Small answers keep the exact order of
-    /// interleaved deltas; in large ones deltas may swap places with deltas of other blocks, never with anything else.
+    /// interleaved deltas; in large ones they may swap places with those of other blocks, never with anything else.
     pub(crate) fn takes(&self, index: usize, kind: Kind, size: usize) -> bool {
         match self.deltas.last() {
             None => true,
@@ -83,6 +83,11 @@ impl Pending {
         self.deltas.is_empty()
     }
 
+    /// Returns true if a delta of this block waits.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.deltas.iter().any(|delta| delta.index == index)
+    }
+
     /// Escaped bytes that wait.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
@@ -108,6 +113,16 @@ impl Pending {
     pub(crate) fn take(&mut self) -> (Vec<Delta>, Usage) {
         self.bytes = 0;
         (std::mem::take(&mut self.deltas), self.usage.clone())
+    }
+
+    /// Takes what waits of one block, with the newest token counts.
+    pub(crate) fn take_of(&mut self, index: usize) -> (Vec<Delta>, Usage) {
+        let all = std::mem::take(&mut self.deltas);
+        let (taken, rest): (Vec<Delta>, _) = all.into_iter().partition(|delta| delta.index == index);
+        self.deltas = rest;
+        let bytes: usize = taken.iter().map(|delta| delta.escaped.len()).sum();
+        self.bytes = self.bytes.saturating_sub(bytes);
+        (taken, self.usage.clone())
     }
 
     /// An update of `bytes` bytes left; it showed `size` bytes of the answer.

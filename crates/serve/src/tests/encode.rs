@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use wire::{AssistantMessage, Event, Message, StreamEvent, ToolCall, Usage};
 
 use crate::encode::{Encoder, Form};
+use crate::limits::ANNOUNCED_BYTES;
 
 fn head() -> AssistantMessage {
     let mut message =
@@ -342,6 +343,134 @@ fn arguments_of_a_large_call_are_linear_and_valid_all_the_way() {
         before = content.len();
     }
     assert_eq!(before, 19_999 * 12);
+}
+
+/// Bytes of an answer of so many blocks, and of what is written of it; each block is a tool call, or a text.
+fn many_blocks(count: usize, is_call: bool) -> (usize, Vec<u8>) {
+    let now = Instant::now();
+    let mut encoder = Encoder::new(Form::Cumulative);
+    let (mut out, mut size) = (Vec::new(), 0);
+    let mut say = |encoder: &mut Encoder, event: &Event| encoder.event(event, now, &mut out);
+    say(&mut encoder, &start());
+    for index in 0..count {
+        let content = format!("text number {index} of a few words more than nothing");
+        let [begin, end] = if is_call {
+            let arguments = json!({ "path": content }).as_object().unwrap().clone();
+            let call = ToolCall {
+                id: format!("call_{index}"),
+                name: "read".to_owned(),
+                arguments,
+                thought_signature: None,
+                extra: wire::Extra::default(),
+            };
+            [
+                StreamEvent::ToolcallStart {
+                    content_index: index,
+                    id: call.id.clone(),
+                    tool_name: call.name.clone(),
+                },
+                StreamEvent::ToolcallEnd {
+                    content_index: index,
+                    tool_call: call,
+                },
+            ]
+        } else {
+            [
+                StreamEvent::TextStart { content_index: index },
+                StreamEvent::TextEnd {
+                    content_index: index,
+                    content: content.clone(),
+                },
+            ]
+        };
+        say(&mut encoder, &update(begin));
+        if is_call {
+            say(&mut encoder, &call_delta(index, &json!({ "path": content }).to_string()));
+        } else {
+            say(&mut encoder, &text(index, &content));
+        }
+        say(&mut encoder, &update(end));
+        size += content.len() + 50;
+    }
+    say(&mut encoder, &Event::TurnStart);
+    (size, out)
+}
+
+#[test]
+fn answer_of_many_blocks_costs_bytes_in_proportion_to_its_size() {
+    for is_call in [true, false] {
+        let (size, bytes) = many_blocks(2_000, is_call);
+        let (_, double) = many_blocks(4_000, is_call);
+        assert!(bytes.len() <= ANNOUNCED_BYTES + 160 * size, "{} of {size}", bytes.len());
+        assert!(double.len() <= bytes.len() * 9 / 4, "{} after {}", double.len(), bytes.len());
+        // Every block that is announced has a start, its whole text or call, and an end; the first ones are.
+        let kind = if is_call { "toolcall" } else { "text" };
+        let mut open = std::collections::BTreeMap::new();
+        let lines = parse(&bytes);
+        for line in lines.iter().filter(|line| line["type"] == "message_update") {
+            let event = &line["assistantMessageEvent"];
+            let index = event["contentIndex"].as_u64().unwrap();
+            let stage = event["type"].as_str().unwrap().strip_prefix(kind).unwrap();
+            open.entry(index).or_insert_with(String::new).push_str(stage);
+        }
+        assert!((0..40).all(|index| open.contains_key(&index)), "{open:?}");
+        assert!(open.len() < 2_000);
+        assert!(open.values().all(|stages| stages == "_start_delta_end"), "{open:?}");
+    }
+}
+
+#[test]
+fn long_text_after_many_blocks_is_shown_while_it_grows() {
+    let now = Instant::now();
+    let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());
+    encoder.event(&start(), now, &mut out);
+    for index in 0..2_000 {
+        encoder.event(&update(StreamEvent::TextStart { content_index: index }), now, &mut out);
+        let content = "some words".to_owned();
+        encoder.event(&update(StreamEvent::TextEnd { content_index: index, content }), now, &mut out);
+    }
+    out.clear();
+    encoder.event(&update(StreamEvent::TextStart { content_index: 2_000 }), now, &mut out);
+    assert!(out.is_empty(), "there is nothing left to pay for it");
+    let piece = "four words for it. ".repeat(50);
+    for _ in 0..1_000 {
+        encoder.event(&text(2_000, &piece), now, &mut out);
+        encoder.flush_due(now, &mut out);
+    }
+    let whole = piece.repeat(1_000);
+    let event = update(StreamEvent::TextEnd { content_index: 2_000, content: whole.clone() });
+    encoder.event(&event, now, &mut out);
+    let lines = parse(&out);
+    assert_eq!(lines[0]["assistantMessageEvent"]["type"], "text_start");
+    assert!(lines.len() > 5, "{}", lines.len());
+    assert_eq!(merged(&lines, 2_000), whole);
+    assert_eq!(lines.last().unwrap()["message"]["content"][2_000]["text"], whole);
+}
+
+#[test]
+fn interleaved_blocks_of_a_large_answer_flush_only_their_own_deltas() {
+    let now = Instant::now();
+    let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());
+    encoder.event(&start(), now, &mut out);
+    for index in 0..20 {
+        encoder.event(&update(StreamEvent::TextStart { content_index: index }), now, &mut out);
+    }
+    encoder.event(&text(0, &"x".repeat(100_000)), now, &mut out);
+    encoder.flush(now, &mut out);
+    for index in 0..20 {
+        encoder.event(&text(index, "last words"), now, &mut out);
+    }
+    out.clear();
+    let content = "last words".to_owned();
+    encoder.event(&update(StreamEvent::TextEnd { content_index: 7, content }), now, &mut out);
+    let kinds: Vec<_> = parse(&out)
+        .iter()
+        .map(|line| line["assistantMessageEvent"]["type"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(kinds, ["text_delta", "text_end"]);
+    out.clear();
+    encoder.flush(now, &mut out);
+    assert_eq!(parse(&out).len(), 19);
 }
 
 #[test]

@@ -15,8 +15,9 @@ use wire::Event;
 
 use super::fan::first_agreement;
 use super::log::{Entry, Gone, Log, Place, Text};
+use super::memory::{Account, Memory, Reservation};
 use crate::connection::Agreement;
-use crate::limits::{WEB_CLIENTS, WEB_LOG_BYTES, WEB_LOG_ENTRIES, WEB_PRIVATE_BYTES, WEB_READ_BYTES};
+use crate::limits::{WEB_CLIENTS, WEB_LOG_BYTES, WEB_LOG_ENTRIES, WEB_READ_BYTES, WEB_UNREAD_BYTES};
 
 /// Why a client is not served any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(crate) enum Over {
 /// Something for one client alone, at its place between what all are told.
 #[derive(Debug)]
 enum Private {
-    Frame(Utf8Bytes),
+    Frame(Utf8Bytes, Reservation),
     /// From here on other events are wanted.
     Agree(Box<Agreement>),
     /// Go back to this place, and read on from there.
@@ -40,7 +41,7 @@ enum Private {
 impl Private {
     fn bytes(&self) -> usize {
         match self {
-            Self::Frame(frame) => frame.len(),
+            Self::Frame(frame, _) => frame.len(),
             Self::Agree(_) | Self::Back(_) => 0,
         }
     }
@@ -53,9 +54,15 @@ struct Client {
     /// What was agreed on where it reads.
     reading: Agreement,
     place: Place,
+    /// Everything up to here was written.
+    written: Place,
     private: VecDeque<(Place, Private)>,
     /// Bytes of frames that wait in `private`.
     waiting: usize,
+    /// What it holds of the memory of all clients.
+    account: Account,
+    /// Private frames that were taken, but perhaps not written.
+    taken: Vec<Reservation>,
     over: Option<Over>,
     bell: Arc<Notify>,
 }
@@ -75,6 +82,7 @@ struct State {
 #[derive(Debug, Clone)]
 pub(crate) struct Clients {
     state: Arc<Mutex<State>>,
+    memory: Memory,
     /// Says which process this is: places of another one's log mean nothing here.
     instance: Arc<str>,
 }
@@ -95,6 +103,7 @@ pub(crate) struct Resume {
 pub(crate) struct Seat {
     clients: Clients,
     id: ClientId,
+    account: Account,
     bell: Arc<Notify>,
 }
 
@@ -110,8 +119,20 @@ impl Clients {
         };
         Self {
             state: Arc::new(Mutex::new(state)),
+            memory: Memory::default(),
             instance: Uuid::new_v4().simple().to_string().into(),
         }
+    }
+
+    /// An account for a client that has not joined yet.
+    pub(crate) fn account(&self) -> Account {
+        self.memory.account()
+    }
+
+    /// Bytes that clients hold of the memory of all.
+    #[cfg(test)]
+    pub(crate) fn held(&self) -> usize {
+        self.memory.held()
     }
 
     /// Says which process this is.
@@ -136,16 +157,23 @@ impl Clients {
             first_agreement(),
             resume.after.filter(|_| is_ours),
             resume.is_asked,
+            self.account(),
         )
     }
 
-    /// Takes one who wants nothing but answers.
-    pub(crate) fn join_for_answer(&self) -> Option<Seat> {
+    /// Takes one who wants nothing but answers, and has this account.
+    pub(crate) fn join_for_answer(&self, account: Account) -> Option<Seat> {
         let last = self.last();
-        self.seat(first_agreement().without_events(), Some(last), false)
+        self.seat(first_agreement().without_events(), Some(last), false, account)
     }
 
-    fn seat(&self, agreement: Agreement, after: Option<Place>, is_told: bool) -> Option<Seat> {
+    fn seat(
+        &self,
+        agreement: Agreement,
+        after: Option<Place>,
+        is_told: bool,
+        account: Account,
+    ) -> Option<Seat> {
         let mut state = self.state();
         if state.is_ending || state.clients.len() >= WEB_CLIENTS {
             return None;
@@ -156,12 +184,14 @@ impl Clients {
         let place = after.filter(|place| state.log.count_after(*place).is_some());
         let at = place.unwrap_or(last);
         let mut private = VecDeque::new();
+        // Both are short, and questions are shared.
+        let frame = |frame| Private::Frame(frame, account.empty());
         if is_told {
-            private.push_back((at, Private::Frame(self.greeting(place.is_some(), at))));
+            private.push_back((at, frame(self.greeting(place.is_some(), at))));
         }
         if place.is_none() {
             let questions = state.questions.iter();
-            private.extend(questions.map(|(_, frame)| (last, Private::Frame(frame.clone()))));
+            private.extend(questions.map(|(_, text)| (last, frame(text.clone()))));
         }
         let waiting = private.iter().map(|(_, private)| private.bytes()).sum();
         let bell = Arc::new(Notify::new());
@@ -170,8 +200,11 @@ impl Clients {
             reading: agreement.clone(),
             agreement,
             place: at,
+            written: at,
             private,
             waiting,
+            account: account.clone(),
+            taken: Vec::new(),
             over: None,
             bell: Arc::clone(&bell),
         };
@@ -179,6 +212,7 @@ impl Clients {
         Some(Seat {
             clients: self.clone(),
             id,
+            account,
             bell,
         })
     }
@@ -202,9 +236,7 @@ impl Clients {
     pub(crate) fn publish(&self) {
         let mut state = self.state();
         state.publish();
-        for client in state.clients.values() {
-            client.bell.notify_one();
-        }
+        state.ring();
     }
 
     /// Number of the newest event that may be read.
@@ -225,9 +257,16 @@ impl Clients {
             .map(|client| client.agreement.clone())
     }
 
-    /// Tells one client something, at this place; nothing happens when it has left.
+    /// Tells one client something, at this place; nothing happens when it has left. A client for which too much waits is sent
+    /// away.
     pub(crate) fn tell(&self, id: ClientId, frame: Utf8Bytes) {
-        self.private(id, Private::Frame(frame));
+        let mut state = self.state();
+        state.publish();
+        let State { log, clients, .. } = &mut *state;
+        if let Some(client) = clients.get_mut(&id) {
+            client.tell(log, frame);
+        }
+        state.ring();
     }
 
     /// From this place on a client wants other events.
@@ -249,17 +288,9 @@ impl Clients {
         state.publish();
         let last = state.log.last();
         if let Some(client) = state.clients.get_mut(&id) {
-            if let Private::Frame(frame) = &what {
-                client.waiting += frame.len();
-                if client.waiting > WEB_PRIVATE_BYTES {
-                    client.over = Some(Over::TooSlow);
-                }
-            }
             client.private.push_back((last, what));
         }
-        for client in state.clients.values() {
-            client.bell.notify_one();
-        }
+        state.ring();
     }
 
     /// A question was asked; who comes later is asked, too.
@@ -322,7 +353,19 @@ impl Clients {
 impl State {
     fn publish(&mut self) {
         let Self { log, clients, .. } = self;
-        log.publish(|| clients.values().map(|client| client.place).min());
+        let reading = || clients.values().filter(|client| client.over.is_none());
+        log.publish(|| reading().map(|client| client.written).min());
+        for client in clients.values_mut() {
+            if client.waiting > 0 && client.unread(log) > WEB_UNREAD_BYTES {
+                client.expel();
+            }
+        }
+    }
+
+    fn ring(&self) {
+        for client in self.clients.values() {
+            client.bell.notify_one();
+        }
     }
 }
 
@@ -342,7 +385,12 @@ impl Seat {
         self.bell.notify_one();
     }
 
-    /// Takes what comes next, bounded; empty when there is nothing.
+    /// What it holds of the memory of all clients.
+    pub(crate) fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Takes what comes next, bounded; empty when there is nothing. What was taken before is through.
     ///
     /// # Errors
     /// When the client is to be sent away; what it was told before that is taken first.
@@ -352,18 +400,63 @@ impl Seat {
         let Some(client) = clients.get_mut(&self.id) else {
             return Err(Over::Ending);
         };
+        if client.over == Some(Over::TooSlow) {
+            return Err(Over::TooSlow);
+        }
         let outcome = client.take(log, frames);
         match (outcome, client.over) {
             (Err(Gone), _) => Err(Over::TooSlow),
-            (Ok(()), Some(over)) if frames.is_empty() || over == Over::TooSlow => Err(over),
+            (Ok(()), Some(over)) if frames.is_empty() => Err(over),
             (Ok(()), _) => Ok(()),
         }
     }
 }
 
 impl Client {
+    /// Bytes that wait for it.
+    fn unread(&self, log: &Log) -> usize {
+        // Mostly there is so little that nothing has to be counted.
+        match self.waiting + log.bytes() {
+            few if few <= WEB_UNREAD_BYTES => few,
+            _ => self.waiting + log.bytes_after(self.written),
+        }
+    }
+
+    /// Takes a frame for it alone. One that nothing waits beside may be of any length for which there is memory.
+    fn tell(&mut self, log: &Log, frame: Utf8Bytes) {
+        if self.over.is_some() {
+            return;
+        }
+        let is_alone = self.waiting == 0 && self.taken.is_empty();
+        let reservation = if is_alone {
+            self.account.reserve_whole(frame.len())
+        } else {
+            self.account.reserve(frame.len())
+        };
+        let Ok(reservation) = reservation else {
+            return self.expel();
+        };
+        self.waiting += frame.len();
+        self.private.push_back((log.last(), Private::Frame(frame, reservation)));
+        if !is_alone && self.unread(log) > WEB_UNREAD_BYTES {
+            self.expel();
+        }
+    }
+
+    /// Sends it away; nothing is kept for it any more.
+    fn expel(&mut self) {
+        if self.over.is_none() {
+            self.over = Some(Over::TooSlow);
+            self.private = VecDeque::new();
+            self.waiting = 0;
+            self.bell.notify_one();
+        }
+    }
+
     fn take(&mut self, log: &Log, frames: &mut Vec<Utf8Bytes>) -> Result<(), Gone> {
         let mut bytes = 0;
+        self.taken.clear();
+        self.written = self.place;
         while bytes < WEB_READ_BYTES {
             let until = self.private.front().map_or(log.last(), |(place, _)| *place);
             if self.place < until {
@@ -378,13 +471,14 @@ impl Client {
             }
             match self.private.pop_front() {
                 None => break,
-                Some((_, Private::Frame(frame))) => {
+                Some((_, Private::Frame(frame, reservation))) => {
+                    self.taken.push(reservation);
                     self.waiting = self.waiting.saturating_sub(frame.len());
                     bytes += frame.len();
                     frames.push(frame);
                 }
                 Some((_, Private::Agree(agreement))) => self.reading = *agreement,
-                Some((_, Private::Back(place))) => self.place = place,
+                Some((_, Private::Back(place))) => (self.place, self.written) = (place, place),
             }
         }
         Ok(())

@@ -1,15 +1,15 @@
 //! What the handlers of a web door share: the clients, the way to the sessions, the guard.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
+use axum::body::Bytes;
 use host::{ClientId, Slot};
-use tokio::sync::Semaphore;
 
 use super::clients::Clients;
 use super::guard::Guard;
+use super::memory::Reservation;
 use super::page::Page;
 use crate::intake;
-use crate::limits::WEB_INPUT_BYTES;
 use crate::manner::Manner;
 use crate::parse::{Inbound, parse_line};
 use wire::{Dialect, Response};
@@ -27,8 +27,6 @@ pub(crate) struct Door {
     pub(crate) page: Page,
     /// None once the agent ends.
     slot: Mutex<Option<Slot>>,
-    /// Bytes of messages that may wait for sessions.
-    room: Arc<Semaphore>,
 }
 
 impl Door {
@@ -38,7 +36,6 @@ impl Door {
             guard,
             page,
             slot: Mutex::new(Some(slot)),
-            room: Arc::new(Semaphore::new(WEB_INPUT_BYTES)),
         }
     }
 
@@ -48,13 +45,17 @@ impl Door {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
-    /// Passes on what a client said; waits while the session takes nothing. False when the agent is gone.
-    pub(crate) async fn deliver(&self, line: &[u8], client: ClientId) -> bool {
-        self.pass(parse_line(line), line.len(), client).await
+    /// Passes on what a client said; waits while the session takes nothing. `held` is returned once the session has taken it.
+    /// False when the agent is gone.
+    pub(crate) async fn deliver(&self, line: Bytes, held: Reservation, client: ClientId) -> bool {
+        let inbound = parse_line(&line);
+        // Not kept beside what was parsed while it waits.
+        drop(line);
+        self.pass(inbound, held, client).await
     }
 
-    /// The same for what was looked at already.
-    pub(crate) async fn pass(&self, inbound: Inbound, bytes: usize, client: ClientId) -> bool {
+    /// Passes on what was parsed already.
+    pub(crate) async fn pass(&self, inbound: Inbound, held: Reservation, client: ClientId) -> bool {
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(slot) = slot else {
             self.answer(inbound, ENDING, client);
@@ -68,9 +69,7 @@ impl Door {
         let Some((mail, session)) = intake::mail(inbound, Manner::of(Dialect::Web), client) else {
             return true;
         };
-        let share = u32::try_from(bytes.clamp(1, WEB_INPUT_BYTES)).unwrap_or(u32::MAX);
-        let held = Arc::clone(&self.room).acquire_many_owned(share).await;
-        held.is_ok() && slot.post(mail, session, held.ok()).await
+        slot.post(mail, session, held).await
     }
 
     /// Tells a client that sends too much that this was too much; nobody else hears of it.

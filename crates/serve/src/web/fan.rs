@@ -162,7 +162,10 @@ impl Fan {
         }
         let mut out = Vec::new();
         voice.encoder.event(event, Instant::now(), &mut out);
-        for line in lines(&out) {
+        let lines = lines(out);
+        let first = lines.first().filter(|_| matches!(event, Event::ExtensionUiRequest { .. }));
+        let frame = first.map(|line| whole(line.clone(), session));
+        for line in lines {
             self.push(session, event.name(), Text::Line(line));
         }
         if let Some(failed) = failed(event) {
@@ -173,7 +176,6 @@ impl Fan {
                 request.method,
                 UiMethod::Select | UiMethod::Confirm | UiMethod::Input | UiMethod::Editor
             );
-            let frame = lines(&out).next().map(|line| whole(&line, session));
             if let (true, Some(frame)) = (is_question, frame) {
                 self.clients.asked(&request.id, frame.into());
             } else if let (UiMethod::Cancel, Some(target)) = (request.method, &request.target_id) {
@@ -197,8 +199,8 @@ impl Fan {
         if let Some(voice) = self.voices.get_mut(session) {
             voice.encoder.response(response, Instant::now(), &mut out);
         }
-        for line in lines(&out) {
-            self.clients.tell(client, whole(&line, session).into());
+        for line in lines(out) {
+            self.clients.tell(client, whole(line, session).into());
         }
     }
 
@@ -342,18 +344,30 @@ fn failed(event: &Event) -> Option<Event> {
     })
 }
 
-/// The objects of an encoder's lines, without their closing braces.
-fn lines(out: &[u8]) -> impl Iterator<Item = String> {
+/// The objects of an encoder's lines, without their closing braces. A single line, which is nearly always all, is not copied:
+/// it can be as long as an answer.
+fn lines(mut out: Vec<u8>) -> Vec<String> {
+    if memchr::memchr(b'\n', &out).is_some_and(|end| end + 1 == out.len()) && out.ends_with(b"}\n") {
+        out.truncate(out.len() - 2);
+        return vec![text(out)];
+    }
     let whole = out.split(|byte| *byte == b'\n');
     whole
         .filter_map(|line| line.strip_suffix(b"}"))
-        .map(|line| String::from_utf8_lossy(line).into_owned())
+        .map(|line| text(line.to_vec()))
+        .collect()
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 /// A whole object that has no number.
-fn whole(line: &str, session: &Handle) -> String {
-    match session {
-        None => format!("{line}}}"),
-        Some(session) => format!("{line},\"session\":{}}}", Value::from(session.as_ref())),
+fn whole(mut line: String, session: &Handle) -> String {
+    if let Some(session) = session {
+        line.push_str(",\"session\":");
+        line.push_str(&Value::from(session.as_ref()).to_string());
     }
+    line.push('}');
+    line
 }

@@ -10,10 +10,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use axum::body::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
 
+use super::memory::{Account, Full, Reservation};
 use crate::limits::{WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
 
 /// Frames of a text, of a close and of a ping, whole and without a mask.
@@ -29,32 +30,52 @@ const KEPT: usize = 16;
 
 /// What a client says.
 pub(crate) struct Incoming<R> {
-    from: R,
+    from: BufReader<R>,
     context: WebSocketContext,
     /// Frames that answer control frames.
     replies: Vec<u8>,
+    /// Where the frame ends that is being read.
+    frame: FrameEnd,
+    /// The bytes of the message that is not complete.
+    held: Reservation,
+}
+
+/// The error of a client whose message does not fit into the memory of the server.
+fn full() -> io::Error {
+    io::ErrorKind::OutOfMemory.into()
+}
+
+/// Returns true for the error that says that a message does not fit into the memory of the server.
+pub(crate) fn is_full(error: &Error) -> bool {
+    matches!(error, Error::Io(error) if error.kind() == io::ErrorKind::OutOfMemory)
 }
 
 impl<R: AsyncRead + Unpin> Incoming<R> {
-    /// Nothing was read yet.
-    pub(crate) fn new(from: R) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(WEB_SOCKET_BUFFER)
-            .max_message_size(Some(WEB_MESSAGE_BYTES))
-            .max_frame_size(Some(WEB_MESSAGE_BYTES));
+    /// Nothing was read yet. Messages are charged to `account` while they arrive.
+    pub(crate) fn new(from: R, account: &Account) -> Self {
         Self {
-            from,
-            context: WebSocketContext::new(Role::Server, Some(config)),
+            from: BufReader::with_capacity(WEB_SOCKET_BUFFER, from),
+            context: context(),
             replies: Vec::new(),
+            frame: FrameEnd::default(),
+            held: account.empty(),
         }
     }
 
-    /// The next message. Calls `reply` with frames that answer pings and the like. Cancel-safe.
+    /// Bytes of the message that is not complete.
+    pub(crate) fn unfinished(&self) -> usize {
+        self.held.bytes()
+    }
+
+    /// The next message, with the memory that it takes. Calls `reply` with frames that answer pings and the like. Cancel-safe.
     ///
     /// # Errors
-    /// When the client breaks the rules, or the connection does.
-    pub(crate) async fn next(&mut self, mut reply: impl FnMut(Vec<u8>)) -> Result<Message, Error> {
-        poll_fn(|context| {
+    /// When the client breaks the rules, the connection does, or the message does not fit into memory ([`is_full`]).
+    pub(crate) async fn next(
+        &mut self,
+        mut reply: impl FnMut(Vec<u8>),
+    ) -> Result<(Message, Reservation), Error> {
+        let message = poll_fn(|context| {
             let read = self.step(context, |protocol, wire| protocol.read(wire));
             if !self.replies.is_empty() {
                 reply(std::mem::take(&mut self.replies));
@@ -64,7 +85,24 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
                 read => Poll::Ready(read),
             }
         })
-        .await
+        .await?;
+        let held = match &message {
+            // Between the parts of a message they are none of it.
+            Message::Ping(payload) | Message::Pong(payload) => {
+                self.held.shrink(CONTROL_HEAD + payload.len());
+                self.held.empty()
+            }
+            Message::Text(_) | Message::Binary(_) => {
+                if message.len() > WEB_SOCKET_BUFFER {
+                    // It would keep the buffer of the message until the next large one. Nothing is read beyond the end of a
+                    // frame, so it holds nothing else.
+                    self.context = context();
+                }
+                self.held.take()
+            }
+            Message::Close(_) | Message::Frame(_) => self.held.empty(),
+        };
+        Ok((message, held))
     }
 
     /// The frame that answers a close, which was the last message.
@@ -80,14 +118,85 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
     fn step<T>(
         &mut self,
         context: &mut Context<'_>,
-        step: impl FnOnce(&mut WebSocketContext, &mut Wire<'_, '_, R>) -> T,
+        step: impl FnOnce(&mut WebSocketContext, &mut Wire<'_, '_, BufReader<R>>) -> T,
     ) -> T {
         let mut wire = Wire {
             from: &mut self.from,
             context,
             replies: &mut self.replies,
+            frame: &mut self.frame,
+            held: &mut self.held,
         };
         step(&mut self.context, &mut wire)
+    }
+}
+
+fn context() -> WebSocketContext {
+    let config = WebSocketConfig::default()
+        .read_buffer_size(WEB_SOCKET_BUFFER)
+        .max_message_size(Some(WEB_MESSAGE_BYTES))
+        .max_frame_size(Some(WEB_MESSAGE_BYTES));
+    WebSocketContext::new(Role::Server, Some(config))
+}
+
+/// Bytes of the head of a control frame of a client: two, and a mask.
+const CONTROL_HEAD: usize = 6;
+
+/// How much of a frame is still to come (RFC 6455, 5.2). Only the length matters here; the protocol checks the rest.
+#[derive(Debug, Default)]
+struct FrameEnd {
+    head: [u8; 14],
+    /// Bytes of the head that came; 0 between frames.
+    seen: usize,
+    /// Bytes of the payload that are to come.
+    left: u64,
+}
+
+impl FrameEnd {
+    /// Bytes that may be read before something has to be decided.
+    fn wanted(&self) -> usize {
+        match self.left {
+            0 => self.head_length() - self.seen,
+            left => usize::try_from(left).unwrap_or(usize::MAX),
+        }
+    }
+
+    fn head_length(&self) -> usize {
+        if self.seen < 2 {
+            return 2;
+        }
+        let [_, second, ..] = self.head;
+        let more = match second & 0x7f {
+            126 => 2,
+            127 => 8,
+            _ => 0,
+        };
+        2 + more + if second & 0x80 == 0 { 0 } else { 4 }
+    }
+
+    /// Takes what was read, which is no more than was wanted. Gives the length of the payload when the head is complete.
+    fn saw(&mut self, bytes: &[u8]) -> Option<u64> {
+        if self.left > 0 {
+            self.left = self.left.saturating_sub(bytes.len() as u64);
+            return None;
+        }
+        let room = self.head.get_mut(self.seen..).unwrap_or_default();
+        for (to, from) in room.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        self.seen += bytes.len();
+        if self.seen < self.head_length() {
+            return None;
+        }
+        let [_, second, long @ ..] = self.head;
+        let [a, b, c, d, e, f, g, h, ..] = long;
+        let length = match second & 0x7f {
+            126 => u64::from(u16::from_be_bytes([a, b])),
+            127 => u64::from_be_bytes([a, b, c, d, e, f, g, h]),
+            short => u64::from(short),
+        };
+        (self.seen, self.left) = (0, length);
+        Some(length)
     }
 }
 
@@ -96,13 +205,33 @@ struct Wire<'a, 'b, R> {
     from: &'a mut R,
     context: &'a mut Context<'b>,
     replies: &'a mut Vec<u8>,
+    frame: &'a mut FrameEnd,
+    held: &'a mut Reservation,
+}
+
+impl<R> Wire<'_, '_, R> {
+    /// Charges bytes that came. A frame whose length says already that it does not fit is refused at once.
+    fn charge(&mut self, bytes: &[u8]) -> Result<(), Full> {
+        self.held.grow(bytes.len())?;
+        let length = self.frame.saw(bytes).unwrap_or_default();
+        // Longer ones break a rule of the protocol, which says so itself.
+        match usize::try_from(length) {
+            Ok(length) if length <= WEB_MESSAGE_BYTES && !self.held.could_grow(length) => Err(Full),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl<R: AsyncRead + Unpin> Read for Wire<'_, '_, R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut buffer = ReadBuf::new(bytes);
+        let wanted = self.frame.wanted().min(bytes.len());
+        let mut buffer = ReadBuf::new(bytes.get_mut(..wanted).unwrap_or_default());
         match Pin::new(&mut *self.from).poll_read(self.context, &mut buffer) {
-            Poll::Ready(read) => read.map(|()| buffer.filled().len()),
+            Poll::Ready(read) => {
+                read?;
+                self.charge(buffer.filled()).map_err(|Full| full())?;
+                Ok(buffer.filled().len())
+            }
             Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
         }
     }

@@ -9,14 +9,18 @@ use axum::extract::ws::Utf8Bytes;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
+use hyper::body::Body as _;
 use tokio::time::timeout;
 
 use super::clients::{Over, Resume, Seat};
 use super::door::Door;
+use super::memory::{Account, Full, Reservation};
 use super::page::{only, plain};
 use super::server::empty;
-use crate::limits::{WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_MESSAGE_BYTES, WEB_PING};
+use crate::limits::{
+    WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BYTES, WEB_PING,
+};
 use crate::parse::{Inbound, parse_line};
 
 /// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames that are never answered get
@@ -37,31 +41,106 @@ pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Respo
             "The body must be application/json",
         );
     }
-    let line = match timeout(WEB_BODY_WAIT, axum::body::to_bytes(body, WEB_MESSAGE_BYTES)).await {
-        Ok(Ok(line)) => line,
-        Ok(Err(_)) => return plain(StatusCode::PAYLOAD_TOO_LARGE, "The command is too long"),
-        Err(_) => return plain(StatusCode::REQUEST_TIMEOUT, "The command does not come"),
+    let account = door.clients.account();
+    let (line, held) = match timeout(WEB_BODY_WAIT, read(body, &account)).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(refused)) => return refused.response(),
+        Err(_) => return Refused::Late.response(),
     };
     let inbound = parse_line(&line);
+    // Not kept beside what was parsed while it waits.
+    drop(line);
     let status = match &inbound {
         Inbound::Rejected(_) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     };
     let is_frame = matches!(inbound, Inbound::Frame(..));
-    let Some(seat) = door.clients.join_for_answer() else {
-        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    let Some(seat) = door.clients.join_for_answer(account) else {
+        return busy();
     };
-    if !door.pass(inbound, line.len(), seat.id()).await {
+    if !door.pass(inbound, held, seat.id()).await {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     }
     if is_frame {
         return empty(StatusCode::ACCEPTED);
     }
     match timeout(WEB_ANSWER_WAIT, first(&seat)).await {
-        Ok(Some(frame)) => json(status, Body::from(Bytes::from(frame))),
-        Ok(None) => empty(StatusCode::SERVICE_UNAVAILABLE),
+        Ok(Some(frame)) => answered(status, frame.into(), seat),
+        Ok(None) => busy(),
         Err(_) => empty(StatusCode::GATEWAY_TIMEOUT),
     }
+}
+
+/// Why the body of a request is not read to its end.
+enum Refused {
+    TooLong,
+    Late,
+    /// All clients together hold too much.
+    Full,
+    Broken,
+}
+
+impl Refused {
+    fn response(&self) -> Response {
+        match self {
+            Self::TooLong => plain(StatusCode::PAYLOAD_TOO_LARGE, "The command is too long"),
+            Self::Late => plain(StatusCode::REQUEST_TIMEOUT, "The command does not come"),
+            Self::Full => busy(),
+            Self::Broken => plain(StatusCode::BAD_REQUEST, "The command is incomplete"),
+        }
+    }
+}
+
+/// The answer when there is no room: try again soon.
+fn busy() -> Response {
+    let mut response = empty(StatusCode::SERVICE_UNAVAILABLE);
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Reads a body; its bytes are charged to `account` as they come. A length that cannot fit is refused before any come.
+async fn read(body: Body, account: &Account) -> Result<(Vec<u8>, Reservation), Refused> {
+    let claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if claimed > WEB_MESSAGE_BYTES {
+        return Err(Refused::TooLong);
+    }
+    if !account.fits(claimed) {
+        return Err(Refused::Full);
+    }
+    let mut held = account.empty();
+    // The system hands out memory as it is written to, so a long claim costs nothing.
+    let mut line = Vec::with_capacity(claimed);
+    let mut pieces = body.into_data_stream();
+    loop {
+        let piece = if line.len() > WEB_FREE_BYTES {
+            let next = timeout(WEB_IDLE_WAIT, pieces.next()).await;
+            next.map_err(|_| Refused::Late)?
+        } else {
+            pieces.next().await
+        };
+        let Some(piece) = piece else {
+            return Ok((line, held));
+        };
+        let piece = piece.map_err(|_| Refused::Broken)?;
+        if line.len() + piece.len() > WEB_MESSAGE_BYTES {
+            return Err(Refused::TooLong);
+        }
+        held.grow(piece.len()).map_err(|Full| Refused::Full)?;
+        line.extend_from_slice(&piece);
+    }
+}
+
+/// An answer. The seat is kept until it is through, and with it the memory that the answer takes.
+fn answered(status: StatusCode, frame: Bytes, seat: Seat) -> Response {
+    let length = HeaderValue::from(frame.len());
+    let pieces = stream::unfold((Some(frame), seat), |(frame, seat)| async move {
+        frame.map(|frame| (Ok::<_, Infallible>(frame), (None, seat)))
+    });
+    let mut response = json(status, Body::from_stream(pieces));
+    response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    response
 }
 
 /// The first thing that a client is told.
@@ -102,7 +181,7 @@ pub(crate) fn events(door: &Door, parts: &Parts) -> Response {
             }
         }
     });
-    let body = Body::from_stream(futures_util::StreamExt::map(pieces, Ok::<_, Infallible>));
+    let body = Body::from_stream(pieces.map(Ok::<_, Infallible>));
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(

@@ -64,12 +64,15 @@ impl Entry {
         }
     }
 
-    fn frame(&self, place: Place) -> Utf8Bytes {
+    /// What goes over the wire as one frame need not be kept twice: its text becomes the frame. Only deltas are ever taken
+    /// apart again.
+    fn published(mut self, place: Place) -> Published {
         let session = self.session.as_deref();
-        match &self.text {
-            Text::Line(line) => frame(&[line], session, place),
+        let frame = match &mut self.text {
+            Text::Line(line) => finish(std::mem::take(line), session, place),
             Text::Delta(delta) => frame(&[&delta.before, &delta.text, &delta.after], session, place),
-        }
+        };
+        Published { entry: self, frame }
     }
 }
 
@@ -112,6 +115,18 @@ impl Log {
         self.last
     }
 
+    /// Bytes of all entries that may be read.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of the entries after this place, as far as they are here.
+    pub(crate) fn bytes_after(&self, place: Place) -> usize {
+        let count = usize::try_from(self.last.saturating_sub(place)).unwrap_or(usize::MAX);
+        let newest = self.published.iter().rev().take(count);
+        newest.map(|one| one.frame.len() + one.entry.bytes()).sum()
+    }
+
     /// How many entries came after this place; none when not all of them are here any more, or the place was never reached.
     pub(crate) fn count_after(&self, place: Place) -> Option<usize> {
         let count = usize::try_from(self.last.checked_sub(place)?).ok()?;
@@ -144,17 +159,9 @@ impl Log {
     pub(crate) fn publish(&mut self, read: impl FnOnce() -> Option<Place>) {
         for entry in std::mem::take(&mut self.fresh) {
             self.last += 1;
-            let frame = entry.frame(self.last);
-            // What went over the wire as one frame need not be kept twice; only deltas are ever taken apart again.
-            let entry = match entry.text {
-                Text::Line(_) => Entry {
-                    text: Text::Line(String::new()),
-                    ..entry
-                },
-                Text::Delta(_) => entry,
-            };
-            self.bytes += frame.len() + entry.bytes();
-            self.published.push_back(Published { entry, frame });
+            let published = entry.published(self.last);
+            self.bytes += published.frame.len() + published.entry.bytes();
+            self.published.push_back(published);
         }
         if self.bytes <= self.most_bytes && self.published.len() <= self.most_entries {
             return;
@@ -262,6 +269,11 @@ fn frame(parts: &[&str], session: Option<&str>, place: Place) -> Utf8Bytes {
     for part in parts {
         frame.push_str(part);
     }
+    finish(frame, session, place)
+}
+
+/// Adds the session and the number to an object without its closing brace, and closes it.
+fn finish(mut frame: String, session: Option<&str>, place: Place) -> Utf8Bytes {
     if let Some(session) = session {
         frame.push_str(",\"session\":");
         frame.push_str(&serde_json::Value::from(session).to_string());

@@ -11,6 +11,7 @@ mod frames;
 mod guard;
 mod http;
 mod log;
+mod memory;
 mod page;
 mod server;
 mod socket;

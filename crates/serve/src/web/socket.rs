@@ -13,10 +13,12 @@ use tungstenite::{Error, Message};
 
 use super::clients::{Over, Seat};
 use super::door::Door;
-use super::frames::{Incoming, Outgoing};
+use super::frames::{Incoming, Outgoing, is_full};
+use super::memory::Reservation;
 use super::stream::Pulse;
 use crate::limits::{
-    WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING, WEB_PINGS_MISSED, WEB_REPLY_BYTES, WEB_SEND_WAIT,
+    WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING,
+    WEB_PINGS_MISSED, WEB_REPLY_BYTES, WEB_SEND_WAIT,
 };
 
 /// Frames that answer control frames, on their way from the reading half to the writing one.
@@ -30,7 +32,8 @@ pub(crate) async fn serve(
     pulse: Pulse,
 ) {
     let (reading, writing) = tokio::io::split(stream);
-    let (mut incoming, mut out) = (Incoming::new(reading), Outgoing::new(writing));
+    let incoming = Incoming::new(reading, seat.account());
+    let (mut incoming, mut out) = (incoming, Outgoing::new(writing));
     let replies = Replies::default();
     // Whichever ends first ends the other.
     let fault = tokio::select! {
@@ -58,25 +61,48 @@ async fn read(
             lock(replies).extend(frames);
             seat.ring();
         };
-        let line = match incoming.next(reply).await {
-            Ok(Message::Text(text)) => Bytes::from(text),
-            Ok(Message::Binary(bytes)) => bytes,
+        let (line, held) = match arriving(incoming, reply).await {
+            Ok((Message::Text(text), held)) => (Bytes::from(text), held),
+            Ok((Message::Binary(bytes), held)) => (bytes, held),
             // Answered below us.
-            Ok(Message::Ping(_)) if lock(replies).len() <= WEB_REPLY_BYTES => continue,
-            Ok(Message::Pong(_)) => continue,
-            Ok(Message::Close(_)) => {
+            Ok((Message::Ping(_), _)) if lock(replies).len() <= WEB_REPLY_BYTES => continue,
+            Ok((Message::Pong(_), _)) => continue,
+            Ok((Message::Close(_), _)) => {
                 let farewell = incoming.farewell().await;
                 lock(replies).extend(farewell);
                 return None;
             }
-            Ok(Message::Ping(_) | Message::Frame(_)) => return None,
-            Err(error) => return fault(&error),
+            Ok((Message::Ping(_) | Message::Frame(_), _)) => return None,
+            Err(fault) => return fault,
         };
         if !pace.allows(Instant::now()) {
             door.refuse(&line, seat.id());
-        } else if !door.deliver(&line, seat.id()).await {
+        } else if !door.deliver(line, held, seat.id()).await {
             return None;
         }
+    }
+}
+
+/// Waits for the next message. A long one must keep arriving, and must be complete after [`WEB_BODY_WAIT`].
+async fn arriving(
+    incoming: &mut Incoming<impl AsyncRead + Unpin>,
+    mut reply: impl FnMut(Vec<u8>),
+) -> Result<(Message, Reservation), Option<(u16, &'static str)>> {
+    let mut last = 0;
+    let mut begun = None;
+    loop {
+        if let Ok(next) = timeout(WEB_IDLE_WAIT, incoming.next(&mut reply)).await {
+            return next.map_err(|error| fault(&error));
+        }
+        let unfinished = incoming.unfinished();
+        if unfinished <= WEB_FREE_BYTES {
+            continue;
+        }
+        let begun = begun.get_or_insert_with(Instant::now);
+        if unfinished == last || begun.elapsed() >= WEB_BODY_WAIT {
+            return Err(Some((close_code::AGAIN, "a message stays incomplete")));
+        }
+        last = unfinished;
     }
 }
 
@@ -91,6 +117,10 @@ fn taken(replies: &Replies) -> Vec<u8> {
 /// What a client did wrong; none when it is only gone.
 fn fault(error: &Error) -> Option<(u16, &'static str)> {
     match error {
+        error if is_full(error) => Some((
+            close_code::AGAIN,
+            "the server has no memory for this message; try again later",
+        )),
         Error::Capacity(_) => Some((close_code::SIZE, "a message is too long")),
         Error::Utf8(_) => Some((close_code::INVALID, "text is not UTF-8")),
         Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => None,

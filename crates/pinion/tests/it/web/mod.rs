@@ -9,6 +9,7 @@ mod fork;
 mod frames;
 mod http;
 mod keeping;
+mod memory;
 mod requests;
 mod rules;
 mod seed;
@@ -17,6 +18,7 @@ mod snapshots;
 mod sockets;
 mod table;
 mod tls;
+mod trees;
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -254,12 +256,18 @@ impl Web {
 
     /// The most memory it ever had, in kB.
     pub(crate) fn peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that it has now, in kB.
+    pub(crate) fn resident(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    fn memory(&self, row: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
-        let peak = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmHWM:"))
-            .unwrap();
-        peak.trim().trim_end_matches(" kB").parse().unwrap()
+        let bytes = status.lines().find_map(|line| line.strip_prefix(row)).unwrap();
+        bytes.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
     /// Ends it by SIGTERM; it must end in order.

@@ -208,7 +208,7 @@ fn r5_who_reads_slowly_gets_deltas_as_one_and_too_slow_is_1013() {
         assert_eq!(status, 200);
         serde_json::from_slice::<Value>(&body).unwrap()
     };
-    for run in 2..=5 {
+    for run in 2..=4 {
         command(json!({"type": "prompt", "message": "Large ones"}));
         until("the end of the run", || {
             command(json!({"type": "get_state"}))["data"]["messageCount"] == 2 * run
@@ -222,7 +222,7 @@ fn r5_who_reads_slowly_gets_deltas_as_one_and_too_slow_is_1013() {
     // It comes back, and is shown where things stand.
     let mut back = web.tab();
     let answer = back.data(json!({"type": "replay", "after": 1}));
-    assert_eq!(answer["snapshot"]["messages"].as_array().unwrap().len(), 10);
+    assert_eq!(answer["snapshot"]["messages"].as_array().unwrap().len(), 8);
     web.finish();
 }
 

@@ -9,6 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tungstenite::{Error, Message};
 
 use crate::web::frames::{Incoming, Outgoing};
+use crate::web::memory::Memory;
 
 /// Takes so many bytes at a time, and nothing every other time.
 struct Narrow<'a> {
@@ -141,7 +142,7 @@ fn masked(kind: u8, body: &[u8]) -> Vec<u8> {
 #[tokio::test]
 async fn pings_and_closes_are_answered_and_rules_kept() {
     let (ours, mut theirs) = tokio::io::duplex(1_000);
-    let mut incoming = Incoming::new(ours);
+    let mut incoming = Incoming::new(ours, &Memory::default().account());
     let mut replies = Vec::new();
     theirs.write_all(&masked(9, b"are you there")).await.unwrap();
     theirs.write_all(&masked(1, b"{}")).await.unwrap();
@@ -149,7 +150,7 @@ async fn pings_and_closes_are_answered_and_rules_kept() {
         .write_all(&masked(8, &1000u16.to_be_bytes()))
         .await
         .unwrap();
-    let mut next = async || incoming.next(|frames| replies.extend(frames)).await;
+    let mut next = async || incoming.next(|frames| replies.extend(frames)).await.map(|(message, _)| message);
     assert!(matches!(next().await, Ok(Message::Ping(_))));
     assert_eq!(next().await.unwrap().into_data(), Bytes::from("{}"));
     assert!(matches!(next().await, Ok(Message::Close(Some(_)))));
@@ -159,7 +160,7 @@ async fn pings_and_closes_are_answered_and_rules_kept() {
     assert_eq!(&replies[15..], [0x88, 2, 3, 232]);
 
     let (ours, mut theirs) = tokio::io::duplex(1_000);
-    let mut incoming = Incoming::new(ours);
+    let mut incoming = Incoming::new(ours, &Memory::default().account());
     theirs.write_all(&[0x81, 1, b'x']).await.unwrap();
     assert!(
         matches!(incoming.next(drop).await, Err(Error::Protocol(_))),

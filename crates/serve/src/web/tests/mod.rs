@@ -4,3 +4,4 @@ mod connections;
 mod frames;
 mod guard;
 mod log;
+mod memory;

@@ -1,0 +1,211 @@
+//! Row 12 of the attack list (`attacks.txt`), the part about memory: what all clients together keep the server from freeing is
+//! bounded, small commands get through all the same, and everything comes back.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::llm::Reply;
+
+use super::Web;
+use crate::kit::World;
+
+/// Length of an unfinished body or message.
+const LONG: usize = 50 << 20;
+/// What all clients may hold (`serve::limits::WEB_MEMORY_BYTES`), and what the program may take beside it, in kB.
+const MOST: u64 = (192 + 64) << 10;
+/// What one stalled reader may cost, in kB.
+const STALLED: u64 = 64 << 10;
+
+/// Sends bytes until so many are through, or the server takes no more.
+fn pour(stream: &mut TcpStream, before: &[u8], bytes: usize, after: &[u8]) {
+    stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+    let piece = [before, &vec![b' '; 1 << 20], after].concat();
+    for _ in 0..bytes >> 20 {
+        if stream.write_all(&piece).is_err() {
+            return;
+        }
+    }
+}
+
+/// The head of an answer; none if there is no answer yet.
+fn head(stream: &mut TcpStream) -> Option<String> {
+    stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut bytes = [0; 512];
+    let length = stream.read(&mut bytes).unwrap_or(0);
+    (length > 0).then(|| String::from_utf8_lossy(&bytes[..length]).to_lowercase())
+}
+
+#[test]
+fn unfinished_bodies_share_one_budget() {
+    let world = World::new([]);
+    let mut web = Web::start(&world, &[]);
+    web.tab().data(json!({"type": "get_state"}));
+    let before = web.peak();
+    let ask = format!(
+        "POST /api/command HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\ncontent-type: application/json\r\n",
+        web.address
+    );
+    // unfinished-bodies: with a length that is claimed, and in chunks.
+    let mut held = Vec::new();
+    for number in 0..6 {
+        let mut stream = web.connect();
+        let is_chunked = number % 2 == 1;
+        let length = if is_chunked {
+            "transfer-encoding: chunked".to_owned()
+        } else {
+            format!("content-length: {LONG}")
+        };
+        let _refused = stream.write_all(format!("{ask}{length}\r\n\r\n").as_bytes());
+        let (before, after): (&[u8], &[u8]) = if is_chunked { (b"100000\r\n", b"\r\n") } else { (b"", b"") };
+        pour(&mut stream, before, LONG - (1 << 20), after);
+        held.push(stream);
+    }
+    let answers: Vec<_> = held.iter_mut().filter_map(head).collect();
+    assert!(answers.len() >= 2, "{} refused", answers.len());
+    for answer in &answers {
+        assert!(answer.starts_with("http/1.1 503 "), "{answer}");
+        assert!(answer.contains("retry-after: "), "{answer}");
+    }
+    let grown = web.peak() - before;
+    assert!(grown < MOST, "{grown} kB");
+    // A client without much to say notices nothing.
+    let own = web.origin();
+    let headers = [("origin", own.as_str()), ("content-type", "application/json")];
+    let small = |web: &Web| web.request("POST", "/api/command", &headers, r#"{"type":"get_state"}"#).0;
+    assert_eq!(small(&web), 200);
+    web.tab().data(json!({"type": "get_state"}));
+    // What was held is there again: the claim alone is refused as long as it is not.
+    drop(held);
+    crate::kit::until("memory for a long body", || {
+        let mut stream = web.connect();
+        stream
+            .write_all(format!("{ask}content-length: {LONG}\r\n\r\n").as_bytes())
+            .unwrap();
+        head(&mut stream).is_none()
+    });
+    assert!(web.is_alive());
+    web.finish();
+}
+
+/// A frame of a client, with an empty mask, and so much of its payload.
+fn frame(first: u8, length: usize) -> Vec<u8> {
+    let mut head = vec![first, 0x80 | 127];
+    head.extend(u64::try_from(length).unwrap().to_be_bytes());
+    head.extend([0; 4]);
+    head
+}
+
+#[test]
+fn unfinished_messages_share_one_budget() {
+    let world = World::new([]);
+    let mut web = Web::start(&world, &[]);
+    let mut witness = web.tab();
+    witness.data(json!({"type": "get_state"}));
+    let before = web.peak();
+    // unfinished-messages: in one frame, and in pieces.
+    let mut tabs = Vec::new();
+    for number in 0..6 {
+        let mut tab = web.tab();
+        let stream = tab.socket().get_mut();
+        if number % 2 == 0 {
+            // One frame that never ends.
+            let _refused = stream.write_all(&frame(0x81, LONG));
+            pour(stream, b"", LONG - (1 << 20), b"");
+        } else {
+            // A message in pieces that never ends.
+            let _refused = stream.write_all(&[frame(0x01, 1), b" ".to_vec()].concat());
+            pour(stream, &frame(0x00, 1 << 20), LONG, b"");
+        }
+        tabs.push(tab);
+    }
+    let mut refused = 0;
+    for tab in &mut tabs {
+        let stream = tab.socket().get_ref();
+        stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        loop {
+            match tab.line() {
+                Ok(_) => {}
+                Err(1013) => {
+                    refused += 1;
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+    }
+    assert!(refused >= 2, "{refused} refused");
+    let grown = web.peak() - before;
+    assert!(grown < MOST, "{grown} kB");
+    witness.data(json!({"type": "get_state"}));
+    web.tab().data(json!({"type": "get_state"}));
+    drop(tabs);
+    web.wait_for_clients(1);
+    // A client that goes on after a long message keeps no memory for it.
+    let before = web.resident();
+    let blank = [frame(0x82, LONG), vec![b' '; LONG]].concat();
+    witness.socket().get_mut().write_all(&blank).unwrap();
+    witness.data(json!({"type": "get_state"}));
+    crate::kit::until("freed memory", || web.resident() < before + (16 << 10));
+    assert!(web.is_alive());
+    web.finish();
+}
+
+#[test]
+fn stalled_reader_costs_little_and_others_nothing() {
+    let world = World::new([Reply::text(["Seen."])]);
+    let mut web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    tab.say(&"x".repeat(4 << 20));
+    for _ in 0..2 {
+        tab.data(json!({"type": "get_messages"}));
+    }
+    let before = web.peak();
+    // It asks for much and reads nothing.
+    let mut stalled = web.tab();
+    for _ in 0..24 {
+        stalled.send_text(r#"{"type":"get_messages"}"#);
+    }
+    tab.socket()
+        .get_ref()
+        .set_read_timeout(Some(Duration::from_secs(200)))
+        .unwrap();
+    // The answer to the last one comes before this.
+    assert_eq!(tab.data(json!({"type": "get_state"}))["messageCount"], 2);
+    let cost = web.peak() - before;
+    assert!(cost < STALLED, "{cost} kB");
+    let code = loop {
+        match stalled.line() {
+            Ok(_) => {}
+            Err(code) => break code,
+        }
+    };
+    // 1006: it took nothing for so long that there was no more sense in a reason.
+    assert!([1006, 1013].contains(&code), "{code}");
+    assert!(web.is_alive());
+    web.finish();
+}
+
+#[test]
+fn listing_beside_a_sparse_file_takes_little() {
+    let world = World::new([Reply::text(["Seen."])]);
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    tab.say("Hi");
+    let file = tab.data(json!({"type": "get_state"}))["sessionFile"].clone();
+    let folder = std::path::Path::new(file.as_str().unwrap()).parent().unwrap();
+    for number in 0..4 {
+        let sparse = std::fs::File::create(folder.join(format!("sparse{number}.jsonl"))).unwrap();
+        (&sparse)
+            .write_all(b"{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":\"2026-01-01T10:00:00.000Z\",\"cwd\":\"/\"}\n")
+            .unwrap();
+        sparse.set_len(3 << 30).unwrap();
+    }
+    let before = web.peak();
+    let listed = tab.data(json!({"type": "list_sessions"}));
+    assert!(listed["sessions"].as_array().unwrap().len() >= 4, "{listed}");
+    let grown = web.peak() - before;
+    assert!(grown < 64 << 10, "{grown} kB");
+    web.finish();
+}
