@@ -32,12 +32,14 @@ use tokio::sync::mpsc::Receiver;
 use crate::args::{Args, Command, Mode};
 use crate::environment::{Environment, complain, stdin_is_terminal};
 use crate::preflight;
+use crate::resources;
 use crate::sessions;
 use crate::setup::{Setup, build};
 pub(crate) use welcome::welcome;
 
 /// Does what the command line asks for.
 pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
+    resources::check()?;
     match args.command {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),
