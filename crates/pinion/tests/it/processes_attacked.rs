@@ -62,7 +62,9 @@ fn expect_none_left(world: &World, pi: Option<&Pi>) {
         found.retain(|process| Some(process) != agent.as_ref());
         found
     };
-    until("the end of all processes", || (0..LOOKS).all(|_| others().is_empty()));
+    until("the end of all processes", || {
+        (0..LOOKS).all(|_| others().is_empty())
+    });
 }
 
 /// The end of the first tool call.
@@ -78,7 +80,9 @@ fn agent_and_guardian_killed_together_leave_nothing() {
     // One call for both, so that neither has the time to notice.
     let guardian = fs::read_to_string(world.dir.cwd().join("guardian")).unwrap();
     let agent = pi.agent.pid().to_string();
-    let killed = Command::new("kill").args(["-9", &agent, guardian.trim()]).status();
+    let killed = Command::new("kill")
+        .args(["-9", &agent, guardian.trim()])
+        .status();
     assert!(killed.unwrap().success());
     pi.agent.wait_exit(LONG).unwrap();
     expect_none_left(&world, None);
@@ -94,7 +98,11 @@ fn command_that_kills_its_guardian_leaves_nothing() {
     world.server.push(bash("c2", "echo again"));
     world.server.push(Reply::text(["done"]));
     let lines = pi.say("Go on");
-    assert!(of_type(&lines, "tool_execution_end")[0].to_string().contains("again"));
+    assert!(
+        of_type(&lines, "tool_execution_end")[0]
+            .to_string()
+            .contains("again")
+    );
     pi.finish();
 }
 
@@ -147,7 +155,9 @@ fn forking_process_dies_with_agent() {
 
 #[test]
 fn aborted_command_leaves_no_forking_process() {
-    let (world, pi) = started(&format!("{FAMILY}{UP}python3 forker.py >/dev/null 2>&1; sleep 704"));
+    let (world, pi) = started(&format!(
+        "{FAMILY}{UP}python3 forker.py >/dev/null 2>&1; sleep 704"
+    ));
     std::thread::sleep(Duration::from_millis(100));
     pi.data(json!({"type": "abort"}));
     expect_none_left(&world, Some(&pi));
@@ -215,12 +225,25 @@ fn tool_cannot_write_to_descriptors_of_agent() {
 #[test]
 fn limits_on_processes_and_files_give_errors() {
     for limit in ["ulimit -u 1", "ulimit -u 3", "ulimit -n 8", "ulimit -n 16"] {
-        for mode in ["--mode rpc", "-p hi", "--mode json hi", "--mode web --port 0", "doctor"] {
+        for mode in [
+            "--mode rpc",
+            "-p hi",
+            "--mode json hi",
+            "--mode web --port 0",
+            "doctor",
+        ] {
             let Some((home, mut command)) = as_nobody() else {
                 return;
             };
-            let commands = [json!({"id": "s", "type": "get_state"}), json!({"id": "b", "type": "bash", "command": "true"})];
-            fs::write(home.path().join("in"), commands.map(|line| format!("{line}\n")).concat()).unwrap();
+            let commands = [
+                json!({"id": "s", "type": "get_state"}),
+                json!({"id": "b", "type": "bash", "command": "true"}),
+            ];
+            fs::write(
+                home.path().join("in"),
+                commands.map(|line| format!("{line}\n")).concat(),
+            )
+            .unwrap();
             let script = format!("{limit}; exec \"$PROGRAM\" {mode} < in > out 2> err");
             let mut child = command.args(["-c", &script]).spawn().unwrap();
             let end = Instant::now() + LONG;

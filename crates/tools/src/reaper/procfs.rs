@@ -54,7 +54,8 @@ impl Aim<'_> {
         match self {
             Self::All => true,
             Self::Command { pid, marker, adopted } => {
-                if below || pid.is_some_and(|pid| [process.pid, process.group, process.session].contains(&pid))
+                if below
+                    || pid.is_some_and(|pid| [process.pid, process.group, process.session].contains(&pid))
                 {
                     return true;
                 }
@@ -232,7 +233,10 @@ mod tests {
         assert!(takes(Some(20), &p(23, 20, 23), true), "a child of one of its own");
         assert!(takes(None, &p(22, 10, 22), false), "its marker");
         assert!(!takes(Some(20), &p(30, 10, 30), false), "another command");
-        assert!(!takes(None, &p(20, 10, 20), false), "a pid that is not its own any more");
+        assert!(
+            !takes(None, &p(20, 10, 20), false),
+            "a pid that is not its own any more"
+        );
         assert!(Aim::All.takes(&p(30, 10, 30), false, environ));
         let before = HashSet::from([30]);
         let alone = |pid, parent| {

@@ -70,7 +70,10 @@ impl Drop for Targets {
 /// Makes System V objects that nothing else has; returns their key.
 fn make_shared(name: &str, script: &Path) -> String {
     let name = name.bytes().fold(0_u32, |sum, byte| sum + u32::from(byte));
-    let ipc = format!("{:#x}", 0x5000_0000 + (std::process::id() << 12) % 0x1000_0000 + name);
+    let ipc = format!(
+        "{:#x}",
+        0x5000_0000 + (std::process::id() << 12) % 0x1000_0000 + name
+    );
     for call in MAKE_SHARED {
         let words = call.iter().map(|word| word.replace("KEY", &ipc));
         let made = Command::new(python()).arg(script).args(words).status();
