@@ -154,6 +154,17 @@ fn expand_home(text: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
+/// Closes the memory, environment and descriptors of this process to other processes of the same user: commands of the model run
+/// as this user, and could write protocol lines through `/proc/PID/fd`. Debuggers and profilers cannot attach either, unless
+/// `PINION_DEBUGGABLE` is set. Does not hold against root. Linux only.
+pub(crate) fn forbid_inspection() {
+    #[cfg(target_os = "linux")]
+    if std::env::var_os("PINION_DEBUGGABLE").is_none_or(|value| value.is_empty()) {
+        let closed = rustix::process::DumpableBehavior::NotDumpable;
+        let _as_it_is = rustix::process::set_dumpable_behavior(closed);
+    }
+}
+
 /// A line for people, on stderr. Nobody reading it is no error.
 pub(crate) fn complain(line: &str) {
     let _unread = writeln!(std::io::stderr(), "{line}");

@@ -10,6 +10,7 @@ mod logs;
 mod modes;
 mod preflight;
 mod progress;
+mod resources;
 mod run_command;
 mod sandbox;
 mod sessions;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         let words = std::env::args_os().skip(2).collect();
         return tools::sandbox::launcher::main(words, std::env::current_dir(), environment::say);
     }
+    environment::forbid_inspection();
     match start(words) {
         Ok(code) => code,
         Err(error) => {

@@ -95,9 +95,19 @@ pub const SPAWN_WAIT: Duration = Duration::from_secs(10);
 pub const KILL_WAIT: Duration = Duration::from_secs(3);
 /// How long the guardian's own end is waited for.
 pub const SHUTDOWN_WAIT: Duration = Duration::from_secs(3);
-/// Rounds of looking for processes that are left, per kill.
-pub const KILL_ROUNDS: u32 = 200;
-/// Pause between two such rounds, first and last; it doubles in between.
+/// How long the guardian tries to kill a command.
+pub const KILL_SWEEP: Duration = Duration::from_secs(2);
+/// How long processes are stopped, at most, before they are killed.
+pub const FREEZE_WAIT: Duration = Duration::from_millis(100);
+/// How long a guardian without an agent tries to end what is left.
+pub const END_WAIT: Duration = Duration::from_secs(30);
+/// Processes between agent and guardian, which end everything when one of the others is killed.
+pub const SUPERVISORS: u32 = 2;
+/// How long a guardian without an agent may take before its supervisors do its work.
+pub const GUARDIAN_GRACE: Duration = Duration::from_secs(1);
+/// How often a guardian or supervisor may be stopped by a signal; more is an attack, and everything is ended.
+pub const STOPS_MAX: u32 = 20;
+/// Pause between two looks for processes that are left, first and last; it doubles in between.
 pub const KILL_PAUSE: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(10));
 
 /// Links followed on the way to one file, at most; as many as Linux follows.

@@ -56,6 +56,11 @@ const GENERAL: &[Variable] = &[
         "How long providers cache prompts: `short` (default), `long` or `none`.",
     ),
     (
+        "PINION_DEBUGGABLE",
+        "Any value: let debuggers, profilers and other processes of the user read the memory and descriptors of the agent (Linux). \
+         Tools can then write to its standard output.",
+    ),
+    (
         "PI_RPC_DIALECT",
         "Dialect of the RPC protocol, as `--rpc-dialect`, for callers that cannot change the command line.",
     ),

@@ -32,6 +32,7 @@ use tokio::sync::mpsc::Receiver;
 use crate::args::{Args, Command, Mode};
 use crate::environment::{Environment, complain, stdin_is_terminal};
 use crate::preflight;
+use crate::resources;
 use crate::sessions;
 use crate::setup::{Setup, build};
 use crate::signals;
@@ -39,6 +40,7 @@ pub(crate) use welcome::welcome;
 
 /// Does what the command line asks for.
 pub(crate) fn run(mut args: Args, env: &Environment) -> anyhow::Result<ExitCode> {
+    resources::check()?;
     match args.command {
         Some(Command::Doctor) => return Ok(doctor::run(&args, env)),
         Some(Command::Schema) => return schema::run(&args),

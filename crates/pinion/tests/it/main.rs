@@ -57,6 +57,8 @@ mod permissions;
 mod pressure;
 mod pressure_trouble;
 mod processes;
+#[cfg(target_os = "linux")]
+mod processes_attacked;
 mod protocol;
 mod queue_items;
 mod queues;

@@ -46,6 +46,10 @@ pub(crate) enum Report {
     },
     /// A kill is done; `left` processes could not be killed in time.
     Killed { id: u64, left: u32 },
+    /// The guardian is there; `pid` is its process id.
+    Ready { pid: u32 },
+    /// The guardian could not be started.
+    Unavailable { errno: i32 },
 }
 
 const SPAWN: u8 = 1;
@@ -54,6 +58,8 @@ const SPAWNED: u8 = 3;
 const FAILED: u8 = 4;
 const EXITED: u8 = 5;
 const KILLED: u8 = 6;
+const READY: u8 = 7;
+const UNAVAILABLE: u8 = 8;
 /// Stands for "no exit code" and "no signal".
 const NONE: i32 = i32::MIN;
 
@@ -127,6 +133,8 @@ impl Report {
                 Writer::new(EXITED, *id).words(&[code.unwrap_or(NONE), signal.unwrap_or(NONE)])
             }
             Self::Killed { id, left } => Writer::new(KILLED, *id).words(&[left.cast_signed()]),
+            Self::Ready { pid } => Writer::new(READY, 0).words(&[pid.cast_signed()]),
+            Self::Unavailable { errno } => Writer::new(UNAVAILABLE, 0).words(&[*errno]),
         }
     }
 
@@ -152,6 +160,10 @@ impl Report {
                 id,
                 left: body.word()?.cast_unsigned(),
             },
+            READY => Self::Ready {
+                pid: body.word()?.cast_unsigned(),
+            },
+            UNAVAILABLE => Self::Unavailable { errno: body.word()? },
             _ => return Err(ToolsError::Frame),
         })
     }
@@ -309,6 +321,8 @@ mod tests {
                 signal: Some(9),
             },
             Report::Killed { id: 3, left: 0 },
+            Report::Ready { pid: 7 },
+            Report::Unavailable { errno: 11 },
         ] {
             let mut bytes = report.encode();
             assert_eq!(

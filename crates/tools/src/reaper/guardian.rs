@@ -2,9 +2,10 @@
 //!
 //! It is the same program as the agent, started with one word on its command line, and holds nothing but the socket
 //! to the agent and the pipes it hands on. Being a child subreaper, it becomes the parent of every grandchild that
-//! loses its own, however it was detached; so nothing escapes the last sweep. The agent's side lives in `link`.
+//! loses its own, however it was detached; so nothing escapes the last sweep. The agent's side lives in `link`, the processes
+//! between the two in `supervisor`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,45 +13,37 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::process::ExitCode;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
-use rustix::process::{Pid, Signal, WaitOptions};
 use tokio::io::{AsyncWriteExt as _, Interest};
 use tokio::net::UnixStream;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::net::unix::pipe::Receiver;
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 
 use super::frame::{Report, Request, SpawnSpec, take_frame};
-use super::procfs::{self, Aim};
+use super::kill_group;
+use super::procfs::{self, Adopted, Aim};
 use super::streams::Streams;
+use super::supervisor::{self, Ends, Supervisor};
+use super::sweep;
 use crate::limits;
 use crate::sandbox::Placeholders;
 
-/// The word on the command line that turns the program into a guardian.
+/// The word on the command line that turns the program into a guardian. A number may follow: how many supervisors the
+/// process has to start below itself.
 pub const GUARDIAN_ARG: &str = "__guardian";
 
-/// Runs the guardian; its standard input is the socket to the agent. Call it before anything else in `main`.
+/// Runs the guardian or one of its supervisors; the standard streams are what it is connected with. Call it before anything
+/// else in `main`.
 #[must_use]
 pub fn main() -> ExitCode {
-    // A session of its own keeps the terminal's signals away from it.
-    let _ = rustix::process::setsid();
-    let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+    supervisor::prepare();
+    let level = std::env::args_os()
+        .nth(2)
+        .and_then(|level| level.to_str()?.parse().ok())
+        .unwrap_or(limits::SUPERVISORS);
     let mut placeholders = Placeholders::default();
-    let done = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .and_then(|rt| {
-            rt.block_on(async {
-                let socket = rustix::stdio::stdin().try_clone_to_owned()?;
-                let socket = StdStream::from(socket);
-                socket.set_nonblocking(true)?;
-                let mut guardian = Guardian::new(UnixStream::from_std(socket)?);
-                let done = guardian.run().await;
-                // Groups first: one signal for all of a command, so that nobody can fork his way out of the sweep.
-                guardian.commands.keys().for_each(|pid| kill_group(*pid));
-                placeholders = std::mem::take(&mut guardian.placeholders);
-                done
-            })
-        });
-    // Whatever ended the loop, nobody stays behind.
-    sweep(&Aim::All, None, |_, _, _| {});
+    let done = Ends::take().and_then(|ends| serve(level, ends, &mut placeholders));
+    // Whatever ended it, no process stays behind.
+    sweep::end_all();
     placeholders.release();
     if done.is_ok() {
         ExitCode::SUCCESS
@@ -59,93 +52,142 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Serves at a level; `placeholders` are what the guardian held in the end.
+fn serve(level: u32, ends: Ends, placeholders: &mut Placeholders) -> std::io::Result<()> {
+    let socket = StdStream::from(ends.socket.try_clone()?);
+    let started = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build();
+    // Nothing but the guardian may keep the socket open: its end is how the agent learns of the guardian's.
+    let or_report = |error: std::io::Error, socket: StdStream| {
+        supervisor::report_failure(&socket, &error);
+        error
+    };
+    let runtime = match started {
+        Ok(runtime) => runtime,
+        Err(error) => return Err(or_report(error, socket)),
+    };
+    runtime.block_on(async {
+        if level == 0 {
+            let mut guardian = match Guardian::new(ends) {
+                Ok(guardian) => guardian,
+                Err(error) => return Err(or_report(error, socket)),
+            };
+            drop(socket);
+            let done = guardian.run().await;
+            // One signal for all of a command, so that nothing in it can fork its way out.
+            guardian
+                .commands
+                .keys()
+                .for_each(|pid| kill_group(pid.cast_unsigned()));
+            *placeholders = guardian.placeholders;
+            return done;
+        }
+        match Supervisor::start(level, ends) {
+            Ok(mut supervisor) => {
+                drop(socket);
+                supervisor.run().await;
+                Ok(())
+            }
+            Err(error) => Err(or_report(error, socket)),
+        }
+    })
+}
+
 struct Guardian {
     socket: UnixStream,
+    agent: Receiver,
+    above: Receiver,
+    children: Signals,
+    _polite: Vec<Signals>,
     buffer: Vec<u8>,
     fds: std::collections::VecDeque<OwnedFd>,
     /// Running commands by the pid of their first process.
-    commands: HashMap<i32, u64>,
+    commands: HashMap<i32, Running>,
     /// Reports that wait to be written.
     out: Vec<u8>,
     /// What keeps confined commands from making what runs later.
     placeholders: Placeholders,
 }
 
+/// A command that runs.
+struct Running {
+    id: u64,
+    /// The guardian's children when it started, while no other command has run since.
+    before: Option<HashSet<i32>>,
+}
+
 impl Guardian {
-    fn new(socket: UnixStream) -> Self {
-        Self {
-            socket,
+    fn new(ends: Ends) -> std::io::Result<Self> {
+        let socket = StdStream::from(ends.socket);
+        socket.set_nonblocking(true)?;
+        let pid = rustix::process::getpid().as_raw_pid().cast_unsigned();
+        Ok(Self {
+            socket: UnixStream::from_std(socket)?,
+            agent: Receiver::from_owned_fd(ends.agent)?,
+            above: Receiver::from_owned_fd(ends.above)?,
+            children: signal(SignalKind::child())?,
+            _polite: supervisor::handle_polite_signals()?,
             buffer: Vec::new(),
             fds: Default::default(),
             commands: HashMap::new(),
-            out: Vec::new(),
+            out: Report::Ready { pid }.encode(),
             placeholders: Placeholders::default(),
-        }
+        })
     }
 
-    /// Serves until the agent is gone.
+    /// Serves until the agent or the process above is gone.
     async fn run(&mut self) -> std::io::Result<()> {
-        // Handlers, not "ignore": an ignored signal would stay ignored in the commands.
-        let mut deaf = Vec::new();
-        for kind in [
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-            SignalKind::quit(),
-        ] {
-            deaf.push(signal(kind)?);
-        }
-        let mut children = signal(SignalKind::child())?;
         loop {
-            tokio::select! {
-                open = self.receive() => if !open? { return Ok(()) },
-                _ = children.recv() => {}
-            }
-            let commands = &mut self.commands;
-            let out = &mut self.out;
-            reap(|pid, code, signal| report_exit(commands, out, pid, code, signal));
+            let (commands, out) = (&mut self.commands, &mut self.out);
+            sweep::reap(&mut |pid, code, signal| report_exit(commands, out, pid, code, signal));
             if !self.out.is_empty() {
                 let out = std::mem::take(&mut self.out);
                 self.socket.write_all(&out).await?;
             }
+            let (socket, fds, buffer) = (&self.socket, &mut self.fds, &mut self.buffer);
+            let is_open = tokio::select! {
+                open = receive(socket, fds, buffer) => open?,
+                _ = self.children.recv() => true,
+                _ = self.agent.readable() => false,
+                _ = self.above.readable() => false,
+            };
+            if !is_open {
+                return Ok(());
+            }
+            self.serve_complete()?;
         }
     }
 
-    /// Reads once and serves what is complete. False: the agent is gone.
-    async fn receive(&mut self) -> std::io::Result<bool> {
-        let mut chunk = [0_u8; 16 << 10];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(limits::FRAME_FDS))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let fd = self.socket.as_fd();
-        let got = self
-            .socket
-            .async_io(Interest::READABLE, || {
-                let mut iov = [IoSliceMut::new(&mut chunk)];
-                Ok(recvmsg(fd, &mut iov, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes)
-            })
-            .await?;
-        for message in control.drain() {
-            if let RecvAncillaryMessage::ScmRights(fds) = message {
-                self.fds.extend(fds);
-            }
-        }
-        self.buffer
-            .extend_from_slice(chunk.get(..got).unwrap_or_default());
+    /// Serves the requests that have arrived as a whole.
+    fn serve_complete(&mut self) -> std::io::Result<()> {
         let broken = |_| std::io::Error::from(std::io::ErrorKind::InvalidData);
         while let Some(payload) = take_frame(&mut self.buffer).map_err(broken)? {
             self.serve(Request::decode(&payload).map_err(broken)?);
         }
-        Ok(got > 0)
+        Ok(())
+    }
+
+    /// Enters a command. Only one that runs alone is known to own what the guardian adopts meanwhile.
+    fn add(&mut self, id: u64, pid: i32, before: Vec<i32>) {
+        let is_alone = self.commands.is_empty();
+        self.commands
+            .values_mut()
+            .for_each(|running| running.before = None);
+        let before = is_alone.then(|| before.into_iter().collect());
+        self.commands.insert(pid, Running { id, before });
     }
 
     fn serve(&mut self, request: Request) {
         let report = match request {
             Request::Spawn { id, spec, apart } => {
+                let before = procfs::children(rustix::process::getpid().as_raw_pid());
                 let streams = Streams::from_fds(apart, &mut self.fds);
                 let held = self.placeholders.hold_for(&spec);
                 match streams.map(|streams| held.and_then(|()| start(&spec, streams))) {
                     Some(Ok(pid)) => {
-                        self.commands.insert(pid, id);
+                        self.add(id, pid, before);
                         Report::Spawned {
                             id,
                             pid: pid.cast_unsigned(),
@@ -161,17 +203,22 @@ impl Guardian {
             Request::Kill { id, pid, marker } => {
                 let pid = pid.cast_signed();
                 // A pid that now belongs to another command must not be hit; the marker still finds our own.
-                let own = self.commands.get(&pid).is_none_or(|now| *now == id);
-                let group = (self.commands.get(&pid) == Some(&id)).then_some(pid);
+                let current = self.commands.get_mut(&pid);
+                let own = current.as_ref().is_none_or(|now| now.id == id);
+                let current = current.filter(|now| now.id == id);
+                let group = current.is_some().then_some(pid);
+                let before = current.and_then(|now| now.before.take());
+                let me = rustix::process::getpid().as_raw_pid();
+                let adopted = before.as_ref().map(|before| Adopted { by: me, before });
                 let (commands, out) = (&mut self.commands, &mut self.out);
                 // Zero: it never came to a process as far as the agent knows.
                 let aim = Aim::Command {
                     pid: (own && pid != 0).then_some(pid),
                     marker: &marker,
+                    adopted,
                 };
-                let left = sweep(&aim, group, |pid, code, signal| {
-                    report_exit(commands, out, pid, code, signal)
-                });
+                let mut ended = |pid, code, signal| report_exit(commands, out, pid, code, signal);
+                let left = sweep::sweep(me, &aim, group, limits::KILL_SWEEP, Some(&mut ended));
                 Report::Killed {
                     id,
                     left: u32::try_from(left).unwrap_or(u32::MAX),
@@ -183,13 +230,13 @@ impl Guardian {
 }
 
 fn report_exit(
-    commands: &mut HashMap<i32, u64>,
+    commands: &mut HashMap<i32, Running>,
     out: &mut Vec<u8>,
     pid: i32,
     code: Option<i32>,
     signal: Option<i32>,
 ) {
-    if let Some(id) = commands.remove(&pid) {
+    if let Some(Running { id, .. }) = commands.remove(&pid) {
         out.extend_from_slice(&Report::Exited { id, code, signal }.encode());
     }
 }
@@ -198,52 +245,27 @@ fn start(spec: &SpawnSpec, streams: Streams) -> std::io::Result<i32> {
     Ok(streams.command(spec)?.spawn()?.id().cast_signed())
 }
 
-fn kill_group(pid: i32) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
-    }
-}
-
-/// Collects every child that has ended, orphans that came to us included.
-fn reap(mut ended: impl FnMut(i32, Option<i32>, Option<i32>)) {
-    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
-        ended(
-            pid.as_raw_pid(),
-            status.exit_status(),
-            status.terminating_signal(),
-        );
-    }
-}
-
-/// Kills what `aim` is for, again and again until nothing of it lives. Returns how many were still there at the end.
-///
-/// The first look comes before the first kill: it finds children by their parents, whom a kill takes away. `group` is
-/// killed with one signal, so that nobody in it can fork his way out.
-fn sweep(
-    aim: &Aim<'_>,
-    mut group: Option<i32>,
-    mut ended: impl FnMut(i32, Option<i32>, Option<i32>),
-) -> usize {
-    let root = rustix::process::getpid().as_raw_pid();
-    let mut pause = limits::KILL_PAUSE.0;
-    let mut left = 0;
-    for _ in 0..limits::KILL_ROUNDS {
-        let targets = procfs::targets(&procfs::processes(), root, aim, procfs::environ);
-        left = targets.len();
-        if let Some(group) = group.take() {
-            kill_group(group);
+/// Reads once, descriptors included. False: the agent is gone.
+async fn receive(
+    socket: &UnixStream,
+    fds: &mut std::collections::VecDeque<OwnedFd>,
+    buffer: &mut Vec<u8>,
+) -> std::io::Result<bool> {
+    let mut chunk = [0_u8; 16 << 10];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(limits::FRAME_FDS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let fd = socket.as_fd();
+    let got = socket
+        .async_io(Interest::READABLE, || {
+            let mut iov = [IoSliceMut::new(&mut chunk)];
+            Ok(recvmsg(fd, &mut iov, &mut control, RecvFlags::CMSG_CLOEXEC)?.bytes)
+        })
+        .await?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            fds.extend(received);
         }
-        for pid in targets {
-            if let Some(pid) = Pid::from_raw(pid) {
-                let _ = rustix::process::kill_process(pid, Signal::KILL);
-            }
-        }
-        reap(&mut ended);
-        if left == 0 {
-            break;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(limits::KILL_PAUSE.1);
     }
-    left
+    buffer.extend_from_slice(chunk.get(..got).unwrap_or_default());
+    Ok(got > 0)
 }

@@ -1,24 +1,29 @@
 //! The agent's side of the guardian's socket: starting it, asking it, handing its reports to whoever waits.
 //!
 //! One task writes (so that frames and descriptors stay in order), one reads. When the guardian goes away, everybody
-//! who waits is told, what it had started is killed by group, and the next command starts a new one.
+//! who waits is told, what it had started is killed, and the next command starts a new one.
 
 use std::collections::HashMap;
-use std::io::IoSlice;
+use std::io::{IoSlice, PipeWriter};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream as StdStream;
 use std::process::{Child as Process, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use tokio::io::{AsyncReadExt as _, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::signal::unix::{Signal as Signals, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::frame::{Report, Request, SpawnSpec, take_frame};
+use super::procfs::Aim;
 use super::streams::Streams;
+use super::sweep;
 use super::{Ended, GuardianLaunch, kill_group};
 use crate::error::ToolsError;
 use crate::limits;
@@ -27,13 +32,16 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) struct Guardian {
     launch: GuardianLaunch,
+    /// How the markers of all its commands begin.
+    prefix: Vec<u8>,
     link: tokio::sync::Mutex<Option<Link>>,
 }
 
 #[derive(Debug)]
 struct Link {
     remote: Remote,
-    pid: u32,
+    /// The guardian's process id, once it is there.
+    ready: watch::Receiver<Option<u32>>,
     gone: watch::Receiver<bool>,
 }
 
@@ -66,9 +74,18 @@ struct Book {
 #[derive(Debug)]
 struct Slot {
     pid: u32,
-    spawned: Option<oneshot::Sender<Result<u32, i32>>>,
+    spawned: Option<oneshot::Sender<Result<u32, NotSpawned>>>,
     ended: watch::Sender<Option<Ended>>,
     killed: Vec<oneshot::Sender<()>>,
+}
+
+/// Why a command does not run, with the error number.
+#[derive(Debug, Clone, Copy)]
+enum NotSpawned {
+    /// The guardian could not start it.
+    Refused(i32),
+    /// There is no guardian.
+    NoGuardian(i32),
 }
 
 fn lock(table: &Table) -> MutexGuard<'_, Book> {
@@ -76,9 +93,10 @@ fn lock(table: &Table) -> MutexGuard<'_, Book> {
 }
 
 impl Guardian {
-    pub(super) fn new(launch: GuardianLaunch) -> Self {
+    pub(super) fn new(launch: GuardianLaunch, prefix: Vec<u8>) -> Self {
         Self {
             launch,
+            prefix,
             link: tokio::sync::Mutex::new(None),
         }
     }
@@ -124,10 +142,17 @@ impl Guardian {
                 forget.remote = None;
                 Ok((pid, ended, remote))
             }
-            Ok(Err(errno)) => {
+            Ok(Err(why)) => {
                 forget.remote = None;
-                let source = std::io::Error::from_raw_os_error(errno);
-                Err(ToolsError::Spawn { program, source })
+                Err(match why {
+                    NotSpawned::Refused(errno) => ToolsError::Spawn {
+                        program,
+                        source: std::io::Error::from_raw_os_error(errno),
+                    },
+                    NotSpawned::NoGuardian(errno) => {
+                        ToolsError::Guardian(std::io::Error::from_raw_os_error(errno))
+                    }
+                })
             }
             Err(_) => Err(ToolsError::GuardianLost),
         }
@@ -139,7 +164,7 @@ impl Guardian {
         let alive = link.as_ref().filter(|link| !lock(&link.remote.table).closed);
         let current = match alive {
             Some(current) => current,
-            None => link.insert(Link::open(&self.launch).map_err(ToolsError::Guardian)?),
+            None => link.insert(Link::open(&self.launch, &self.prefix).map_err(ToolsError::Guardian)?),
         };
         if !enter(&current.remote.table, id, slot) {
             return Err(ToolsError::GuardianLost);
@@ -155,12 +180,12 @@ impl Guardian {
     }
 
     pub(super) async fn pid(&self) -> Option<u32> {
-        self.link
-            .lock()
-            .await
-            .as_ref()
-            .filter(|link| !lock(&link.remote.table).closed)
-            .map(|link| link.pid)
+        let mut ready = {
+            let link = self.link.lock().await;
+            let alive = link.as_ref().filter(|link| !lock(&link.remote.table).closed);
+            alive.map(|link| link.ready.clone())?
+        };
+        ready.wait_for(Option::is_some).await.ok().and_then(|pid| *pid)
     }
 
     /// Closes the socket and waits for the guardian to have killed everything.
@@ -252,30 +277,92 @@ fn enter(table: &Table, id: u64, slot: Slot) -> bool {
 }
 
 impl Link {
-    fn open(launch: &GuardianLaunch) -> std::io::Result<Self> {
+    fn open(launch: &GuardianLaunch, prefix: &[u8]) -> std::io::Result<Self> {
         let (ours, theirs) = StdStream::pair()?;
+        let (life, hold_life) = std::io::pipe()?;
+        let above = life.try_clone()?;
+        ours.set_nonblocking(true)?;
+        let (reader, writer) = UnixStream::from_std(ours)?.into_split();
+        let children = signal(SignalKind::child())?;
         let process = Command::new(&launch.program)
             .args(&launch.args)
             .env_clear()
             .current_dir("/")
             .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(Stdio::from(life))
+            .stderr(Stdio::from(above))
             .spawn()?;
-        ours.set_nonblocking(true)?;
-        let (reader, writer) = UnixStream::from_std(ours)?.into_split();
         let table = Table::default();
         let (hold, requests) = mpsc::channel(limits::REAPER_QUEUE);
-        let (tell, gone) = watch::channel(false);
-        let pid = process.id();
+        let (tell_gone, gone) = watch::channel(false);
+        let (tell_ready, ready) = watch::channel(None);
+        let chain = Chain {
+            pid: Pid::from_child(&process),
+            process,
+            life: hold_life,
+            prefix: prefix.to_vec(),
+            wanted: hold.downgrade(),
+            gone: tell_gone,
+        };
         tokio::spawn(write(writer, requests));
-        tokio::spawn(read(reader, process, Arc::clone(&table), tell));
+        tokio::spawn(read(reader, children, chain, Arc::clone(&table), tell_ready));
         let remote = Remote {
             requests: hold.downgrade(),
             table,
             hold: Some(hold),
         };
-        Ok(Self { remote, pid, gone })
+        Ok(Self { remote, ready, gone })
+    }
+}
+
+/// The processes between the agent and its commands.
+struct Chain {
+    /// The outermost supervisor.
+    process: Process,
+    pid: Pid,
+    /// Closed when all is over.
+    life: PipeWriter,
+    prefix: Vec<u8>,
+    /// Somebody holds the other side while commands may still be started.
+    wanted: mpsc::WeakSender<Outgoing>,
+    gone: watch::Sender<bool>,
+}
+
+impl Chain {
+    /// Continues the outermost supervisor if a command has stopped it. True if it had.
+    fn resume(&self) -> bool {
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        let stopped = rustix::process::waitid(WaitId::Pid(self.pid), options);
+        let is_stopped = matches!(stopped, Ok(Some(status)) if status.stopped());
+        if is_stopped {
+            let _ = rustix::process::kill_process(self.pid, Signal::CONT);
+        }
+        is_stopped
+    }
+
+    /// Waits until all processes of the chain are gone. Ends what they left if they did not end by themselves. Blocks.
+    fn end(mut self) {
+        let is_lost = self.wanted.strong_count() > 0;
+        drop(self.life);
+        let until = Instant::now() + limits::KILL_WAIT;
+        let mut pause = limits::KILL_PAUSE.0;
+        let mut is_running = true;
+        while is_running && Instant::now() < until {
+            is_running = matches!(self.process.try_wait(), Ok(None));
+            if is_running {
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(limits::KILL_PAUSE.1);
+            }
+        }
+        if is_running {
+            sweep::sweep(self.pid.as_raw_pid(), &Aim::All, None, limits::KILL_WAIT, None);
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+        if is_running || is_lost {
+            sweep::end_marked(&self.prefix);
+        }
+        self.gone.send_replace(true);
     }
 }
 
@@ -313,22 +400,41 @@ async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fds: &[OwnedFd]) -> st
         .await
 }
 
-/// Hands out reports until the guardian is gone; then tells everybody and reaps it.
-async fn read(mut reader: OwnedReadHalf, mut process: Process, table: Table, gone: watch::Sender<bool>) {
-    let mut buffer = Vec::new();
+/// Hands out reports until the guardian is gone; then tells everybody and ends what is left.
+async fn read(
+    mut reader: OwnedReadHalf,
+    mut children: Signals,
+    chain: Chain,
+    table: Table,
+    ready: watch::Sender<Option<u32>>,
+) {
+    let (mut buffer, mut stops) = (Vec::new(), 0);
     'open: loop {
-        match reader.read_buf(&mut buffer).await {
-            Ok(0) | Err(_) => break,
-            Ok(_) => {}
+        tokio::select! {
+            got = reader.read_buf(&mut buffer) => match got {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            },
+            _ = children.recv() => {
+                stops += u32::from(chain.resume());
+                if stops > limits::STOPS_MAX {
+                    break;
+                }
+            }
         }
         loop {
             match take_frame(&mut buffer).and_then(|frame| frame.map(|f| Report::decode(&f)).transpose()) {
+                Ok(Some(Report::Ready { pid })) => {
+                    ready.send_replace(Some(pid));
+                }
+                Ok(Some(Report::Unavailable { errno })) => refuse(&table, errno),
                 Ok(Some(report)) => deliver(&table, report),
                 Ok(None) => break,
                 Err(_) => break 'open,
             }
         }
     }
+    drop(ready);
     let left: Vec<Slot> = {
         let mut book = lock(&table);
         book.closed = true;
@@ -340,12 +446,29 @@ async fn read(mut reader: OwnedReadHalf, mut process: Process, table: Table, gon
         }
         slot.ended.send_replace(Some(Ended::Lost));
     }
-    let _ = tokio::task::spawn_blocking(move || {
-        let _ = process.kill();
-        process.wait()
-    })
-    .await;
-    gone.send_replace(true);
+    let chain = Arc::new(Mutex::new(Some(chain)));
+    let end = {
+        let chain = Arc::clone(&chain);
+        move || {
+            let chain = chain.lock().unwrap_or_else(PoisonError::into_inner).take();
+            chain.into_iter().for_each(Chain::end);
+        }
+    };
+    // Without a thread it has to be done here.
+    if std::thread::Builder::new().spawn(end.clone()).is_err() {
+        end();
+    }
+}
+
+/// There is no guardian: whoever waits for a start learns why.
+fn refuse(table: &Table, errno: i32) {
+    let mut book = lock(table);
+    book.closed = true;
+    for slot in book.slots.values_mut() {
+        if let Some(tell) = slot.spawned.take() {
+            let _ = tell.send(Err(NotSpawned::NoGuardian(errno)));
+        }
+    }
 }
 
 fn deliver(table: &Table, report: Report) {
@@ -361,7 +484,7 @@ fn deliver(table: &Table, report: Report) {
         }
         Report::Failed { id, errno } => {
             if let Some(tell) = table.remove(&id).and_then(|slot| slot.spawned) {
-                let _ = tell.send(Err(errno));
+                let _ = tell.send(Err(NotSpawned::Refused(errno)));
             }
         }
         Report::Exited { id, code, signal } => {
@@ -387,5 +510,7 @@ fn deliver(table: &Table, report: Report) {
                 }
             }
         }
+        // Handled by the reader.
+        Report::Ready { .. } | Report::Unavailable { .. } => {}
     }
 }

@@ -1,9 +1,12 @@
 //! The reaper: every child of the agent belongs to it. Which shell runs what is decided in `bash`.
 //!
 //! On Linux a *guardian* process starts the commands (`guardian`), is asked over a socket (`link`) and finds what a
-//! kill has to reach in `/proc` (`procfs`). What holds there: an abort, a timeout, the agent's end and its death by
-//! `kill -9` leave no process behind, detached grandchildren included; a process that wipes its environment, leaves its
-//! session and loses its parent escapes an abort, but not the agent's end. On other systems (`direct`) the agent starts
+//! kill has to reach in `/proc` (`procfs`); `sweep` stops and kills it. Between agent and guardian are supervisors
+//! (`supervisor`), so that killing the guardian, or agent and guardian together, leaves nothing either. What holds there: an
+//! abort, a timeout, the agent's end and its death by `kill -9` leave no process behind, detached grandchildren included; a
+//! process that wipes its environment, leaves its session and loses its parent escapes an abort, but not the agent's end. What
+//! is out of reach: programs of another user (`sudo`), services that other processes start on request, and a command that
+//! kills the agent, the guardian and all supervisors with one blow. On other systems (`direct`) the agent starts
 //! commands itself: abort, timeout and an orderly end reach the process group; detached grandchildren and `kill -9` of
 //! the agent leave processes behind.
 
@@ -16,6 +19,10 @@ mod link;
 #[cfg(target_os = "linux")]
 mod procfs;
 mod streams;
+#[cfg(target_os = "linux")]
+mod supervisor;
+#[cfg(target_os = "linux")]
+mod sweep;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -105,9 +112,12 @@ impl Reaper {
     #[must_use]
     pub fn new(launch: GuardianLaunch) -> Self {
         #[cfg(target_os = "linux")]
-        let backend = Backend::Guardian(link::Guardian::new(launch));
+        let backend = |name: &str| {
+            let prefix = frame::marker_entry(std::ffi::OsStr::new(&format!("{name}-")));
+            Backend::Guardian(link::Guardian::new(launch, prefix))
+        };
         #[cfg(not(target_os = "linux"))]
-        let backend = {
+        let backend = |_: &str| {
             let _ = launch;
             Backend::Direct(direct::Direct::default())
         };
@@ -117,14 +127,14 @@ impl Reaper {
     /// A reaper that starts commands from this very process and kills by process group.
     #[must_use]
     pub fn direct() -> Self {
-        Self::with(Backend::Direct(direct::Direct::default()))
+        Self::with(|_| Backend::Direct(direct::Direct::default()))
     }
 
-    fn with(backend: Backend) -> Self {
+    fn with(backend: impl FnOnce(&str) -> Backend) -> Self {
         let name = uuid::Uuid::new_v4().simple().to_string();
         Self {
             inner: Arc::new(Inner {
-                backend,
+                backend: backend(&name),
                 next: AtomicU64::new(1),
                 name,
             }),

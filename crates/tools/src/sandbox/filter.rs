@@ -79,6 +79,32 @@ const REFUSED_HERE: [i64; 3] = [libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modi
 const REFUSED_HERE: [i64; 0] = [];
 /// What puts letters into a terminal's input, and what a console does the same with.
 const TERMINAL: [u64; 2] = [libc::TIOCSTI, libc::TIOCLINUX];
+/// Calls about the scheduling of the process that their first argument names; zero is the caller. Affinity, policy and priority of
+/// other processes of the same user would be open to them, and no other part of the sandbox looks at that.
+const SCHEDULING: [i64; 4] = [
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+];
+/// Calls that name a process, a process group or a user, and which number stands for a user: all processes of the user.
+const PRIORITIES: [(i64, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+/// Memory, semaphores and message queues that processes share by number or name, outside of the file system. Refused where the
+/// commands have no namespace of their own for them.
+const SHARED_BY_NUMBER: [i64; 12] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_mq_open,
+];
 /// Kinds of namespaces a new process could have of its own.
 const NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
@@ -93,13 +119,14 @@ const NAMESPACES: [i32; 7] = [
 #[cfg(target_arch = "x86_64")]
 const OTHER_NUMBERS: u32 = 0x4000_0000;
 
-/// Confines the calling thread and all it starts. `landlock`: the version in force.
+/// Confines the calling thread and all it starts. `landlock`: the version in force. `is_shaped`: true if it has namespaces of its
+/// own.
 ///
 /// # Errors
 /// When the kernel has no such filters.
-pub(super) fn confine(policy: &Policy, landlock: u32) -> Result<(), String> {
+pub(super) fn confine(policy: &Policy, landlock: u32, is_shaped: bool) -> Result<(), String> {
     let failed = |error: seccompiler::Error| format!("The filter for system calls cannot be set: {error}");
-    for program in [refusals(policy, landlock), unknown()] {
+    for program in [refusals(policy, landlock, is_shaped), unknown()] {
         let program = program.map_err(|error| failed(error.into()))?;
         seccompiler::apply_filter(&program).map_err(failed)?;
     }
@@ -109,7 +136,7 @@ pub(super) fn confine(policy: &Policy, landlock: u32) -> Result<(), String> {
 type Compiled = Result<BpfProgram, seccompiler::BackendError>;
 
 /// The filter whose calls fail with "not permitted".
-fn refusals(policy: &Policy, landlock: u32) -> Compiled {
+fn refusals(policy: &Policy, landlock: u32, is_shaped: bool) -> Compiled {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED
         .iter()
         .chain(&REFUSED_HERE)
@@ -132,6 +159,16 @@ fn refusals(policy: &Policy, landlock: u32) -> Compiled {
     // Limits of other processes; zero is the caller.
     let others = [condition(0, SeccompCmpOp::Ne, 0)?, long(2, SeccompCmpOp::Ne, 0)?];
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(others.to_vec())?]);
+    let is_other = |argument| condition(argument, SeccompCmpOp::Ne, 0);
+    for call in SCHEDULING {
+        rules.insert(call, vec![SeccompRule::new(vec![is_other(0)?])?]);
+    }
+    for (call, user) in PRIORITIES {
+        rules.insert(call, vec![SeccompRule::new(vec![is_other(1)?])?, is(0, user)?]);
+    }
+    if !is_shaped {
+        rules.extend(SHARED_BY_NUMBER.map(|call| (call, Vec::new())));
+    }
     rules.insert(libc::SYS_socket, sockets(policy)?);
     if !policy.unix_sockets {
         rules.insert(libc::SYS_socketpair, pairs()?);

@@ -89,7 +89,7 @@ fn become_command(
         is_shaped,
     };
     let version = landlock::confine(&reach)?;
-    filter::confine(&policy, version)?;
+    filter::confine(&policy, version, is_shaped)?;
     let error = Command::new(&program).args(words).exec();
     Err(format!("{}: {error}", PathBuf::from(program).display()))
 }

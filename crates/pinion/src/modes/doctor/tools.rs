@@ -49,6 +49,12 @@ pub(super) fn section(patient: &Patient<'_>) -> Section {
         "git",
         found.unwrap_or_else(|| "not found (only the model would use it)".to_owned()),
     );
+    let processes = if cfg!(target_os = "linux") {
+        "ended with the agent, also after kill -9, by a guardian and its supervisors (child subreapers)"
+    } else {
+        "ended by process group; kill -9 of the agent leaves them (only Linux has a guardian)"
+    };
+    section.row("processes", processes);
     let sandbox = sandbox(patient, &mut section);
     let servers = servers(patient, &mut section);
     section.data = json!({

@@ -16,6 +16,15 @@ use crate::kit::{PROGRAM, Pi, World, bash, files_below};
 
 /// Rows tried with one prompt.
 const AT_ONCE: usize = 20;
+/// Between the agent and a command are processes of its own, whose command line says so.
+const FIND_AGENT: &str = "export APID=$PPID; while tr '\\0' '\\n' < /proc/$APID/cmdline | grep -qx __guardian; do \
+                          APID=$(cut -d' ' -f4 /proc/$APID/stat); done";
+/// Calls that make a segment of shared memory, a set of semaphores and a message queue with a key.
+const MAKE_SHARED: [&[&str]; 3] = [
+    &["29", "KEY", "4096", "0o1600"],
+    &["64", "KEY", "1", "0o1600"],
+    &["68", "KEY", "0o1600"],
+];
 
 struct Row {
     name: &'static str,
@@ -39,6 +48,8 @@ struct Targets {
     world: World,
     victims: Vec<Child>,
     shared: PathBuf,
+    /// The key of its System V objects.
+    ipc: String,
     env: BTreeMap<&'static str, OsString>,
     _servers: (TcpListener, UdpSocket, UnixListener, UnixListener, UnixDatagram),
 }
@@ -50,7 +61,25 @@ impl Drop for Targets {
             let _ = victim.wait();
         }
         let _ = std::fs::remove_file(&self.shared);
+        for kind in ["-M", "-S", "-Q"] {
+            let _ = Command::new("ipcrm").args([kind, &self.ipc]).status();
+        }
     }
+}
+
+/// Makes System V objects that nothing else has; returns their key.
+fn make_shared(name: &str, script: &Path) -> String {
+    let name = name.bytes().fold(0_u32, |sum, byte| sum + u32::from(byte));
+    let ipc = format!(
+        "{:#x}",
+        0x5000_0000 + (std::process::id() << 12) % 0x1000_0000 + name
+    );
+    for call in MAKE_SHARED {
+        let words = call.iter().map(|word| word.replace("KEY", &ipc));
+        let made = Command::new(python()).arg(script).args(words).status();
+        assert!(made.unwrap().success());
+    }
+    ipc
 }
 
 impl Targets {
@@ -75,6 +104,7 @@ impl Targets {
             std::fs::write(secret, r#"{"key": {"type": "api_key", "key": "SECRET"}}"#).unwrap();
         }
         std::fs::write(root.join("syscall.py"), include_str!("syscall.py")).unwrap();
+        let ipc = make_shared(name, &root.join("syscall.py"));
         let git = Command::new("git")
             .args(["init", "-q"])
             .current_dir(world.dir.cwd())
@@ -105,6 +135,7 @@ impl Targets {
             ("SHARED", shared.file_name().unwrap().into()),
             ("SYS", root.join("syscall.py").into()),
             ("PY", python()),
+            ("IPC", ipc.clone().into()),
             ("OPENED", root.join("open").into()),
             ("SSH_AUTH_SOCK", root.join("sock").into()),
         ]);
@@ -115,6 +146,7 @@ impl Targets {
             world,
             victims,
             shared,
+            ipc,
             env,
             _servers: servers,
         }
@@ -139,10 +171,7 @@ impl Targets {
         let pi = Pi::spawn(config);
         for rows in rows.chunks(AT_ONCE) {
             for row in rows {
-                let command = format!(
-                    "export APID=$(cut -d' ' -f4 /proc/$PPID/stat); (\n{}\n) 2>&1; echo END",
-                    row.command
-                );
+                let command = format!("{FIND_AGENT}; (\n{}\n) 2>&1; echo END", row.command);
                 self.world.server.push(bash("c", &command));
             }
             self.world.server.push(Reply::text(["done"]));

@@ -1,0 +1,152 @@
+//! Ends process trees so that nothing can fork its way out: everything is stopped first, until a look finds nothing that runs,
+//! and killed then. Linux only.
+//!
+//! Once SIGSTOP or SIGKILL is pending, the kernel completes no fork of that process. So when a look finds only processes that
+//! were sent the signal already, there are no others. A process that forks and exits at once is no exception for its subreaper:
+//! each of its descendants becomes the subreaper's child.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions};
+
+use super::procfs::{self, Aim};
+use crate::limits;
+
+/// How the process `pid` ended: with an exit code, or by a signal.
+pub(super) type OnEnd<'a> = &'a mut dyn FnMut(i32, Option<i32>, Option<i32>);
+
+/// Kills what `aim` names among the descendants of `root`, at most for `limit`. Returns how many were left then.
+///
+/// `group` is a process group that belongs to the aim as a whole. With `ended`, children of this process that have ended are
+/// reaped on the way.
+pub(super) fn sweep(
+    root: i32,
+    aim: &Aim<'_>,
+    group: Option<i32>,
+    limit: Duration,
+    mut ended: Option<OnEnd<'_>>,
+) -> usize {
+    let end = Instant::now() + limit;
+    let mut pause = limits::KILL_PAUSE.0;
+    let mut group = group.and_then(Pid::from_raw);
+    loop {
+        if let Some(group) = group {
+            let _ = rustix::process::kill_process_group(group, Signal::STOP);
+        }
+        let stopped = freeze(root, aim, &mut ended);
+        let left = kill(root, aim, &stopped);
+        // Once only: a group's id may belong to another one later.
+        if let Some(group) = group.take() {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        if let Some(ended) = &mut ended {
+            reap(*ended);
+        }
+        if left == 0 || Instant::now() >= end {
+            return left;
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(limits::KILL_PAUSE.1);
+    }
+}
+
+/// Ends every descendant of this process for good: its last work.
+pub(super) fn end_all() {
+    let me = rustix::process::getpid().as_raw_pid();
+    let end = Instant::now() + limits::END_WAIT;
+    let left = |now: Instant| end.saturating_duration_since(now);
+    while sweep(me, &Aim::All, None, left(Instant::now()), Some(&mut |_, _, _| {})) == 0 {
+        // The kernel's lists of children can miss one while others exit.
+        if procfs::count_below(me) == 0 || left(Instant::now()).is_zero() {
+            return;
+        }
+    }
+}
+
+/// Kills the processes with a marker of this agent wherever they are, for when those that had started them were killed.
+pub(super) fn end_marked(prefix: &[u8]) {
+    let end = Instant::now() + limits::KILL_WAIT;
+    let mut stopped = HashSet::new();
+    while Instant::now() < end {
+        let found = procfs::marked(prefix);
+        if found.is_empty() {
+            return;
+        }
+        let is_new = found.iter().fold(false, |new, pid| {
+            send(*pid, Signal::STOP);
+            stopped.insert(*pid) || new
+        });
+        if !is_new {
+            found.iter().for_each(|pid| {
+                send(*pid, Signal::KILL);
+            });
+            stopped.clear();
+            std::thread::sleep(limits::KILL_PAUSE.0);
+        }
+    }
+}
+
+/// Stops what `aim` names until a look finds no process that was not stopped before. Returns what was stopped.
+fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i32> {
+    let end = Instant::now() + limits::FREEZE_WAIT;
+    let mut stopped = HashSet::new();
+    loop {
+        // A process that forks and exits leaves a dead child here with each round, and the list of children gets longer.
+        if let Some(ended) = ended {
+            reap(*ended);
+        }
+        let mut is_new = false;
+        if matches!(aim, Aim::All) {
+            // The shortest way from the list to the signal, for those that live shorter than a look at their state takes.
+            for pid in procfs::children(root) {
+                if stopped.insert(pid) {
+                    is_new = true;
+                    send(pid, Signal::STOP);
+                }
+            }
+        }
+        let is_steady = is_new
+            || procfs::walk(root, |process, below| {
+                let taken = aim.takes(process, below, procfs::environ);
+                if taken && stopped.insert(process.pid) {
+                    is_new = true;
+                    send(process.pid, Signal::STOP);
+                }
+                taken
+            });
+        if (is_steady && !is_new) || Instant::now() >= end {
+            return stopped;
+        }
+    }
+}
+
+/// Sends SIGKILL to what `aim` names and to what was stopped; returns how many processes were there that can be killed.
+fn kill(root: i32, aim: &Aim<'_>, stopped: &HashSet<i32>) -> usize {
+    let mut left = 0;
+    let is_steady = procfs::walk(root, |process, below| {
+        let taken = stopped.contains(&process.pid) || aim.takes(process, below, procfs::environ);
+        // A program of another user (sudo) is out of reach; waiting for it would not help.
+        left += usize::from(taken && send(process.pid, Signal::KILL));
+        taken
+    });
+    left + usize::from(!is_steady)
+}
+
+/// False if the process belongs to another user.
+fn send(pid: i32, signal: Signal) -> bool {
+    let sent = Pid::from_raw(pid).map(|pid| rustix::process::kill_process(pid, signal));
+    !matches!(sent, Some(Err(Errno::PERM)))
+}
+
+/// Collects every child that has ended, adopted ones included.
+pub(super) fn reap(ended: OnEnd<'_>) {
+    while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+        ended(
+            pid.as_raw_pid(),
+            status.exit_status(),
+            status.terminating_signal(),
+        );
+    }
+}
