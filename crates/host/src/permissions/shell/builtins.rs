@@ -174,6 +174,12 @@ impl Judge {
 
     fn source(&mut self, arguments: &[Word], input: &Input) {
         let file = arguments.iter().find(|word| word.text() != "--");
+        if let Some(file) = file {
+            self.form(std::slice::from_ref(file));
+        }
+        if file.is_some_and(Word::is_wild) {
+            return self.hide();
+        }
         match file.map(|file| (file, file.literal())) {
             Some((_, Some(path))) if path.starts_with("/dev/") || path.starts_with("/proc/") => {
                 self.fed(input)

@@ -133,6 +133,7 @@ impl Judge {
         is_quiet: fn(&str) -> bool,
     ) {
         if let Some(script) = script {
+            self.form(std::slice::from_ref(script));
             let text = script.text();
             if text != "-" && !text.starts_with("/dev/") && !text.starts_with("/proc/") {
                 self.runs(&text, language);
@@ -213,10 +214,10 @@ impl Judge {
             let (name, value) = text.split_once('=').unwrap_or((&text, ""));
             if word.is_dynamic() && text.is_empty() {
                 // Code that is not known, if none was given.
-                if !has_script {
+                if !std::mem::replace(&mut has_script, true) {
                     self.hide();
                 }
-                return;
+                continue;
             }
             if files.contains(&name) || text.starts_with(files.first().copied().unwrap_or("-f")) {
                 let file = if value.is_empty() { arguments.get(at) } else { None };
@@ -249,17 +250,11 @@ impl Judge {
             {
                 self.hide();
             } else if !text.starts_with('-') {
-                if !has_script && !judge(Some(word)) {
+                // Options may stand behind it, too.
+                if !std::mem::replace(&mut has_script, true) && !judge(Some(word)) {
                     self.hide();
                 }
-                return;
-            } else if text.starts_with('-')
-                && !text.starts_with("--")
-                && text.ends_with('e')
-                && text.len() > 2
-                && valued.contains(&"-l")
-            {
-                // `sed -ne script`.
+            } else if is_grouped(&text) && valued.contains(&"-l") {
                 has_script = true;
                 if !judge(arguments.get(at)) {
                     self.hide();
@@ -268,6 +263,11 @@ impl Judge {
             }
         }
     }
+}
+
+/// `-ne`: options of `sed` that end with `e`.
+fn is_grouped(text: &str) -> bool {
+    !text.starts_with("--") && text.ends_with('e') && text.len() > 2
 }
 
 /// Words of letters, digits and underscores.
@@ -305,23 +305,6 @@ fn is_quiet_awk_text(code: &str) -> bool {
 pub(super) fn is_quiet_sed(code: &str) -> bool {
     let letters: Vec<char> = code.chars().collect();
     let mut at = 0;
-    let skip_to = |mut at: usize, end: char| {
-        let mut in_brackets = false;
-        loop {
-            match letters.get(at)? {
-                '\\' => at += 1,
-                '[' if !in_brackets => {
-                    in_brackets = letters.get(at..).is_some_and(|rest| rest.contains(&']')) && end != ']'
-                }
-                ']' => in_brackets = false,
-                '\n' => return None,
-                letter if *letter == end && !in_brackets => return Some(at + 1),
-                letter if *letter == end => return None,
-                _ => {}
-            }
-            at += 1;
-        }
-    };
     while let Some(letter) = letters.get(at).copied() {
         at += 1;
         match letter {
@@ -329,7 +312,7 @@ pub(super) fn is_quiet_sed(code: &str) -> bool {
             letter if letter.is_ascii_digit() => {}
             'p' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'x' | 'l' | '=' | 'P' | 'z' | 'q' | 'Q'
             | 'F' => {}
-            '/' => match skip_to(at, '/') {
+            '/' => match skip_pattern(&letters, at, '/') {
                 Some(next) => at = next,
                 None => return false,
             },
@@ -337,7 +320,7 @@ pub(super) fn is_quiet_sed(code: &str) -> bool {
                 let Some(end) = letters.get(at).copied() else {
                     return false;
                 };
-                match skip_to(at + 1, end) {
+                match skip_pattern(&letters, at + 1, end) {
                     Some(next) => at = next,
                     None => return false,
                 }
@@ -350,7 +333,8 @@ pub(super) fn is_quiet_sed(code: &str) -> bool {
                 else {
                     return false;
                 };
-                let Some(next) = skip_to(at + 1, end).and_then(|next| skip_replacement(&letters, next, end))
+                let Some(next) = skip_pattern(&letters, at + 1, end)
+                    .and_then(|next| skip_replacement(&letters, next, end))
                 else {
                     return false;
                 };
@@ -381,6 +365,25 @@ pub(super) fn is_quiet_sed(code: &str) -> bool {
         }
     }
     true
+}
+
+/// Behind the delimiter that ends a pattern. One in brackets may or may not end it.
+fn skip_pattern(letters: &[char], mut at: usize, end: char) -> Option<usize> {
+    let mut in_brackets = false;
+    loop {
+        match letters.get(at)? {
+            '\\' => at += 1,
+            '[' if !in_brackets => {
+                in_brackets = letters.get(at..).is_some_and(|rest| rest.contains(&']')) && end != ']';
+            }
+            ']' => in_brackets = false,
+            '\n' => return None,
+            letter if *letter == end && !in_brackets => return Some(at + 1),
+            letter if *letter == end => return None,
+            _ => {}
+        }
+        at += 1;
+    }
 }
 
 /// Behind the second delimiter: brackets mean nothing in a replacement.

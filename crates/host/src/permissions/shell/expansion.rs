@@ -165,6 +165,9 @@ impl Parser<'_> {
 
     /// Behind `$(`: arithmetic if it ends with `))`, else commands. Bash looks for the first closing parenthesis that fits.
     fn parenthesis(&mut self) -> Parse<Part> {
+        if self.looks_at("\\\n") {
+            return Err(Unclear);
+        }
         let start = self.position();
         if self.eat("(")? {
             let inner = self.arithmetic(")")?;

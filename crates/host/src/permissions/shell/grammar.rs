@@ -261,6 +261,10 @@ impl Parser<'_> {
     /// `((...))` or commands in parentheses.
     fn parentheses(&mut self) -> Parse<Compound> {
         self.expect("(")?;
+        if self.looks_at("\\\n") {
+            // Bash joins the lines first: the next letter may make it another construct.
+            return Err(Unclear);
+        }
         let start = self.position();
         if self.eat("(")? {
             let inner = self.arithmetic(")")?;

@@ -316,36 +316,47 @@ impl Judge {
             }
         }
         if command == "config" && words.len() > 2 {
-            let text = words.iter().skip(1).map(Word::text).find(|word| {
+            self.git_config(words);
+        }
+        self.git_options(&command, words);
+    }
+
+    /// `git config name value`: the value may be a command.
+    fn git_config(&mut self, words: &[Word]) {
+        let text =
+            words.iter().skip(1).map(Word::text).find(|word| {
                 !word.starts_with('-') && !["set", "get", "unset", "list"].contains(&word.as_str())
             });
-            let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
-            let reads = words.iter().any(|word| {
-                [
-                    "--get",
-                    "--list",
-                    "-l",
-                    "--unset",
-                    "get",
-                    "list",
-                    "--get-all",
-                    "--get-regexp",
-                ]
-                .contains(&word.text().as_str())
-            });
-            if !is_quiet && !reads {
-                for word in words.iter().skip(1) {
-                    self.guess(word.text().trim_start_matches('!'));
-                }
-                if words
-                    .iter()
-                    .any(|word| word.changes() || word.text().starts_with('!'))
-                {
-                    self.hide();
-                }
+        let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
+        let reads = words.iter().any(|word| {
+            [
+                "--get",
+                "--list",
+                "-l",
+                "--unset",
+                "get",
+                "list",
+                "--get-all",
+                "--get-regexp",
+            ]
+            .contains(&word.text().as_str())
+        });
+        if !is_quiet && !reads {
+            for word in words.iter().skip(1) {
+                self.guess(word.text().trim_start_matches('!'));
+            }
+            if words
+                .iter()
+                .any(|word| word.changes() || word.text().starts_with('!'))
+            {
+                self.hide();
             }
         }
-        let is_pickaxe = ["log", "diff", "show", "commit", "cherry-pick"].contains(&command.as_str());
+    }
+
+    /// Options of subcommands that take commands.
+    fn git_options(&mut self, command: &str, words: &[Word]) {
+        let is_pickaxe = ["log", "diff", "show", "commit", "cherry-pick"].contains(&command);
         for (at, word) in words.iter().enumerate().skip(1) {
             let text = word.text();
             if text.contains("ext::") {
@@ -363,7 +374,7 @@ impl Judge {
                     words.get(at + 1).into_iter().for_each(|value| self.code(value));
                 } else if let Some(value) = text.strip_prefix(option)
                     && (value.starts_with('=')
-                        || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command.as_str()))
+                        || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command))
                 {
                     match word.literal() {
                         Some(_) => self.line(value.trim_start_matches('=')),

@@ -257,7 +257,12 @@ impl Judge {
     }
 
     /// A file that a shell runs.
-    fn script(&mut self, word: &Word, input: &Input) {
+    pub(super) fn script(&mut self, word: &Word, input: &Input) {
+        // A shell also looks for it where programs are.
+        self.form(std::slice::from_ref(word));
+        if word.is_wild() {
+            return self.hide();
+        }
         match word.literal() {
             Some(path) if path.starts_with("/dev/") || path.starts_with("/proc/") => self.fed(input),
             Some(path) => {
@@ -376,7 +381,7 @@ impl Judge {
             Class::Finder | Class::Xargs if has_word && !at_end => {}
             Class::Awk | Class::Sed | Class::Git if has_word => {}
             Class::Perl | Class::Python | Class::Node if has_word => {}
-            Class::Shell if behind.iter().any(|word| is_code_option(&word.text())) => {}
+            Class::Shell if has_code(behind) => {}
             Class::Options(_) if has_word || !at_end => {}
             // The program of a wrapper takes what follows.
             Class::Wrapper if has_word => {
@@ -428,6 +433,12 @@ impl Judge {
 /// A group of options with `c` in it: the next word is a line.
 fn is_code_option(text: &str) -> bool {
     text.starts_with('-') && !text.starts_with("--") && text.contains('c')
+}
+
+/// A line follows behind an option for one.
+fn has_code(arguments: &[Word]) -> bool {
+    let option = arguments.iter().position(|word| is_code_option(&word.text()));
+    option.is_some_and(|option| option + 1 < arguments.len())
 }
 
 /// `-vS`: options of `env` with `S` among them.
