@@ -422,7 +422,7 @@ impl Parser<'_> {
                 comparing = true;
             } else if ["=~", "==", "!=", "="].contains(&text.as_str()) {
                 matching = true;
-            } else if comparing || compound.words.last().is_some_and(|last| takes_name(last)) {
+            } else if comparing || compound.words.last().is_some_and(takes_name) {
                 compound.arithmetic.push(word.clone());
                 comparing = false;
             }
