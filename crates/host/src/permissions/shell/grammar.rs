@@ -1,0 +1,489 @@
+//! The grammar of commands: lists, pipelines, compound commands and functions. Simple commands, redirections and
+//! here-documents are in `simple`, words in `expansion`.
+
+use super::ast::{Compound, List, Node, Simple, Word};
+use super::cursor::{Parse, Parser, Unclear, is_meta, is_name};
+
+/// Words that mean something else than a program where a command begins.
+const RESERVED: [&str; 22] = [
+    "!", "[[", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
+    "if", "in", "select", "then", "time", "until", "while", "]]",
+];
+/// Those that begin a compound command.
+const OPENING: [&str; 8] = ["[[", "{", "case", "for", "if", "select", "until", "while"];
+/// Tests whose operands bash calculates.
+const COMPARING: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+
+impl Parser<'_> {
+    /// The whole text.
+    pub(super) fn whole_list(&mut self) -> Parse<List> {
+        let list = self.list(&[])?;
+        if !self.is_at_end() || !self.pending.is_empty() {
+            return Err(Unclear);
+        }
+        Ok(list)
+    }
+
+    /// Commands up to the end, a closing parenthesis, the end of a case, or one of these words; none is consumed.
+    pub(super) fn list(&mut self, stops: &[&str]) -> Parse<List> {
+        let mut list = List {
+            is_pipeline: true,
+            ..List::default()
+        };
+        loop {
+            self.blank_lines()?;
+            let word = self.reserved();
+            let is_stop = word.is_some_and(|word| stops.contains(&word));
+            if self.is_at_end() || self.peek() == Some(')') || self.is_at_case_end() || is_stop {
+                return Ok(list);
+            }
+            list.is_pipeline &= list.nodes.is_empty();
+            self.pipelines(&mut list)?;
+            self.blanks()?;
+            match self.peek() {
+                Some(';') if self.is_at_case_end() => {}
+                Some(';' | '&') => {
+                    list.is_pipeline = false;
+                    self.advance()?;
+                }
+                None | Some('\n' | ')') => {}
+                _ => return Err(Unclear),
+            }
+        }
+    }
+
+    fn is_at_case_end(&self) -> bool {
+        self.looks_at(";;") || self.looks_at(";&")
+    }
+
+    /// Pipelines with `&&` and `||` between them.
+    fn pipelines(&mut self, list: &mut List) -> Parse<()> {
+        loop {
+            self.pipeline(list)?;
+            self.blanks()?;
+            if !(self.eat("&&")? || self.eat("||")?) {
+                return Ok(());
+            }
+            list.is_pipeline = false;
+            self.refuse_continued_operator()?;
+            self.blank_lines()?;
+        }
+    }
+
+    fn pipeline(&mut self, list: &mut List) -> Parse<()> {
+        loop {
+            match self.reserved() {
+                Some("!") => {
+                    self.skip(1)?;
+                    list.has_prefix = true;
+                }
+                Some("time") => {
+                    self.skip(4)?;
+                    self.blanks()?;
+                    while self.is_bare_ahead("-p") || self.is_bare_ahead("--") {
+                        self.skip(2)?;
+                        self.blanks()?;
+                    }
+                    list.has_prefix = true;
+                }
+                _ => break,
+            }
+            self.blanks()?;
+        }
+        let may_be_empty = list.has_prefix;
+        if may_be_empty && self.peek().is_none_or(|letter| ";\n)".contains(letter)) {
+            return Ok(());
+        }
+        let mut is_fed = false;
+        loop {
+            let node = self.deeper(Self::command)?;
+            list.nodes.push(node);
+            list.fed.push(is_fed);
+            is_fed = true;
+            self.blanks()?;
+            if self.looks_at("||") || !self.eat("|")? {
+                return Ok(());
+            }
+            self.eat("&")?;
+            self.refuse_continued_operator()?;
+            self.blank_lines()?;
+            if self.reserved() == Some("!") {
+                return Err(Unclear);
+            }
+            if self.reserved() == Some("time") {
+                let start = list.fed.len();
+                self.deeper(|parser| parser.pipeline(list))?;
+                list.fed.iter_mut().skip(start).for_each(|fed| *fed = true);
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) fn refuse_continued_operator(&self) -> Parse<()> {
+        if self.looks_at("\\\n&")
+            || self.looks_at("\\\n|")
+            || self.looks_at("\\\n>")
+            || self.looks_at("\\\n<")
+        {
+            return Err(Unclear);
+        }
+        Ok(())
+    }
+
+    /// The reserved word that stands here, without consuming it.
+    pub(super) fn reserved(&self) -> Option<&'static str> {
+        RESERVED.into_iter().find(|word| self.is_bare_ahead(word))
+    }
+
+    fn is_bare_ahead(&self, word: &str) -> bool {
+        self.looks_at(word) && self.peek_at(word.chars().count()).is_none_or(is_meta)
+    }
+
+    fn keyword(&mut self, word: &str) -> Parse<()> {
+        self.blank_lines()?;
+        if !self.is_bare_ahead(word) {
+            return Err(Unclear);
+        }
+        self.expect(word)
+    }
+
+    fn command(&mut self) -> Parse<Node> {
+        if self.peek() == Some('(') || self.reserved().is_some_and(|word| OPENING.contains(&word)) {
+            return Ok(Node::Compound(self.compound()?));
+        }
+        match self.reserved() {
+            Some("function") => {
+                self.skip("function".len())?;
+                self.blanks()?;
+                let name = self.word()?.ok_or(Unclear)?;
+                self.function_named(&name)
+            }
+            Some("coproc") => {
+                self.skip("coproc".len())?;
+                self.blanks()?;
+                self.coprocess()
+            }
+            Some(word) if word != "in" && word != "]]" => Err(Unclear),
+            _ => self.simple_or_function(),
+        }
+    }
+
+    /// `coproc NAME compound`, `coproc compound` or `coproc program`. A name only stands before a compound command.
+    fn coprocess(&mut self) -> Parse<Node> {
+        let start = self.position();
+        let begins = |parser: &Self| {
+            parser.peek() == Some('(') || parser.reserved().is_some_and(|word| OPENING.contains(&word))
+        };
+        if !begins(self) {
+            self.word()?;
+            self.blanks()?;
+            if !begins(self) {
+                self.go_back(start);
+            }
+        }
+        let node = self.command()?;
+        Ok(Node::Compound(Compound {
+            // A pipe is its input.
+            is_function: true,
+            lists: vec![List {
+                nodes: vec![node],
+                ..List::default()
+            }],
+            ..Compound::default()
+        }))
+    }
+
+    fn simple_or_function(&mut self) -> Parse<Node> {
+        let simple = self.simple()?;
+        if self.peek() == Some('(') {
+            let is_alone = simple.assignments.is_empty() && simple.redirects.is_empty();
+            let [name] = simple.words.as_slice() else {
+                return Err(Unclear);
+            };
+            if !is_alone {
+                return Err(Unclear);
+            }
+            return self.function_named(&name.clone());
+        }
+        Ok(Node::Simple(simple))
+    }
+
+    /// Behind the name of a function.
+    fn function_named(&mut self, name: &Word) -> Parse<Node> {
+        if name.hides() {
+            return Err(Unclear);
+        }
+        self.blanks()?;
+        if self.looks_at("(") {
+            let start = self.position();
+            self.skip(1)?;
+            self.blanks()?;
+            if !self.eat(")")? {
+                self.go_back(start);
+            }
+        }
+        self.blank_lines()?;
+        let mut body = self.compound()?;
+        body.is_function = true;
+        Ok(Node::Compound(body))
+    }
+
+    fn compound(&mut self) -> Parse<Compound> {
+        let mut compound = match self.reserved() {
+            Some("{") => {
+                self.skip(1)?;
+                let list = self.list(&["}"])?;
+                self.keyword("}")?;
+                groups(vec![list])
+            }
+            Some("if") => self.condition()?,
+            Some(word @ ("while" | "until")) => {
+                self.skip(word.len())?;
+                let test = self.list(&["do"])?;
+                let mut compound = self.do_group()?;
+                compound.lists.push(test);
+                compound
+            }
+            Some("for") => self.for_loop()?,
+            Some("select") => {
+                self.skip("select".len())?;
+                self.loop_over_words()?
+            }
+            Some("case") => self.case()?,
+            Some("[[") => self.test()?,
+            None if self.peek() == Some('(') => self.parentheses()?,
+            _ => return Err(Unclear),
+        };
+        self.redirects(&mut compound.redirects)?;
+        Ok(compound)
+    }
+
+    /// `((...))` or commands in parentheses.
+    fn parentheses(&mut self) -> Parse<Compound> {
+        self.expect("(")?;
+        if self.looks_at("\\\n") {
+            // Bash joins the lines first: the next letter may make it another construct.
+            return Err(Unclear);
+        }
+        let start = self.position();
+        if self.eat("(")? {
+            let inner = self.arithmetic(")")?;
+            self.expect(")")?;
+            if self.eat(")")? {
+                return Ok(Compound {
+                    arithmetic: vec![inner],
+                    ..Compound::default()
+                });
+            }
+            self.go_back(start);
+        }
+        Ok(groups(vec![self.until_parenthesis()?]))
+    }
+
+    fn condition(&mut self) -> Parse<Compound> {
+        let mut lists = Vec::new();
+        self.skip("if".len())?;
+        loop {
+            lists.push(self.list(&["then"])?);
+            self.keyword("then")?;
+            lists.push(self.list(&["elif", "else", "fi"])?);
+            match self.reserved().ok_or(Unclear)? {
+                "elif" => self.skip("elif".len())?,
+                "else" => {
+                    self.skip("else".len())?;
+                    lists.push(self.list(&["fi"])?);
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.keyword("fi")?;
+        Ok(groups(lists))
+    }
+
+    fn do_group(&mut self) -> Parse<Compound> {
+        self.blank_lines()?;
+        if self.reserved() == Some("{") {
+            self.skip(1)?;
+            let list = self.list(&["}"])?;
+            self.keyword("}")?;
+            return Ok(groups(vec![list]));
+        }
+        self.keyword("do")?;
+        let list = self.list(&["done"])?;
+        self.keyword("done")?;
+        Ok(groups(vec![list]))
+    }
+
+    fn for_loop(&mut self) -> Parse<Compound> {
+        self.skip("for".len())?;
+        self.blanks()?;
+        if !self.looks_at("((") {
+            return self.loop_over_words();
+        }
+        self.skip(2)?;
+        let mut arithmetic = Vec::new();
+        for end in [";", ";", ")"] {
+            arithmetic.push(self.arithmetic(end)?);
+            self.expect(end)?;
+        }
+        self.expect(")")?;
+        self.blanks()?;
+        self.eat(";")?;
+        let mut compound = self.do_group()?;
+        compound.arithmetic = arithmetic;
+        Ok(compound)
+    }
+
+    fn loop_over_words(&mut self) -> Parse<Compound> {
+        self.blanks()?;
+        let name = self.word()?.ok_or(Unclear)?.literal().ok_or(Unclear)?;
+        if !is_name(&name) {
+            return Err(Unclear);
+        }
+        self.blank_lines()?;
+        let mut words = None;
+        if self.reserved() == Some("in") {
+            self.skip("in".len())?;
+            let mut found = Vec::new();
+            self.blanks()?;
+            while let Some(word) = self.word()? {
+                found.push(word);
+                self.blanks()?;
+            }
+            words = Some(found);
+        }
+        self.blanks()?;
+        self.eat(";")?;
+        let mut compound = self.do_group()?;
+        compound.variable = Some((name, words));
+        Ok(compound)
+    }
+
+    fn case(&mut self) -> Parse<Compound> {
+        self.skip("case".len())?;
+        self.blanks()?;
+        let mut compound = groups(Vec::new());
+        compound.words.push(self.word()?.ok_or(Unclear)?);
+        self.keyword("in")?;
+        loop {
+            self.blank_lines()?;
+            if self.reserved() == Some("esac") {
+                self.skip("esac".len())?;
+                return Ok(compound);
+            }
+            self.eat("(")?;
+            loop {
+                self.blanks()?;
+                compound.words.push(self.word()?.ok_or(Unclear)?);
+                self.blanks()?;
+                if !self.eat("|")? {
+                    break;
+                }
+            }
+            self.expect(")")?;
+            compound.lists.push(self.list(&["esac"])?);
+            if !(self.eat(";;&")? || self.eat(";;")? || self.eat(";&")?) && self.reserved() != Some("esac") {
+                return Err(Unclear);
+            }
+        }
+    }
+
+    /// `[[ ... ]]`.
+    fn test(&mut self) -> Parse<Compound> {
+        self.skip(2)?;
+        let mut compound = Compound::default();
+        let mut comparing = false;
+        let mut matching = false;
+        loop {
+            self.blank_lines()?;
+            if !matching && self.is_bare_ahead("]]") {
+                self.skip(2)?;
+                return Ok(compound);
+            }
+            if matching {
+                compound.words.push(self.pattern()?);
+                matching = false;
+                continue;
+            }
+            if self.eat("&&")? || self.eat("||")? || self.eat("(")? || self.eat(")")? {
+                comparing = false;
+                continue;
+            }
+            if self.peek().is_some_and(|letter| "<>".contains(letter)) && self.peek_at(1) != Some('(') {
+                self.skip(1)?;
+                continue;
+            }
+            let word = self.word()?.ok_or(Unclear)?;
+            let text = word.text();
+            if COMPARING.contains(&text.as_str()) {
+                // Both sides are calculated.
+                compound.arithmetic.extend(compound.words.last().cloned());
+                comparing = true;
+            } else if ["=~", "==", "!=", "="].contains(&text.as_str()) {
+                matching = true;
+            } else if comparing || compound.words.last().is_some_and(takes_name) {
+                compound.arithmetic.push(word.clone());
+                comparing = false;
+            }
+            compound.words.push(word);
+        }
+    }
+
+    /// Behind an operator that compares with a pattern: parentheses and bars belong to the word.
+    fn pattern(&mut self) -> Parse<Word> {
+        let mut word = Word::default();
+        let mut open = 0_usize;
+        while let Some(letter) = self.peek() {
+            match letter {
+                ' ' | '\t' if open == 0 => break,
+                ' ' | '\t' | '\n' | ';' | '&' | '<' | '>' => return Err(Unclear),
+                '(' => open += 1,
+                ')' if open == 0 => break,
+                ')' => open -= 1,
+                '|' if open == 0 && self.looks_at("||") => break,
+                '|' => {}
+                _ => {
+                    self.piece(&mut word)?;
+                    continue;
+                }
+            }
+            self.advance()?;
+            word.push(letter, false);
+        }
+        Ok(word)
+    }
+
+    /// The redirections behind a compound command.
+    fn redirects(&mut self, redirects: &mut Vec<super::ast::Redirect>) -> Parse<()> {
+        loop {
+            self.blanks()?;
+            match self.redirect()? {
+                Some(redirect) => redirects.push(redirect),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn takes_name(word: &Word) -> bool {
+    ["-v", "-R"].contains(&word.text().as_str())
+}
+
+fn groups(lists: Vec<List>) -> Compound {
+    Compound {
+        lists,
+        ..Compound::default()
+    }
+}
+
+impl Simple {
+    /// The first word is a reserved one that was written with a continued line.
+    pub(super) fn begins_reserved(&self) -> bool {
+        let is_first = self.assignments.is_empty() && self.redirects.is_empty();
+        is_first
+            && self.words.first().is_some_and(|word| {
+                RESERVED.iter().any(|reserved| word.is_bare(reserved)) && !word.is_bare("in")
+            })
+    }
+}
