@@ -168,7 +168,7 @@ pub enum Frame {
     /// `host_uri_result`.
     UriResult(HostUriResult),
     /// `extension_ui_response`, or `hook_ui_response` as older clients call it.
-    UiResponse(UiResponse),
+    UiResponse(Box<UiResponse>),
 }
 
 impl Frame {

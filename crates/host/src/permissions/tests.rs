@@ -459,3 +459,13 @@ fn a_line_is_taken_apart_into_its_commands() {
     assert_eq!(commands, ["cd 'my dir'", "git commit -m 'it'\\''s'", "cat"]);
     assert!(script.is_plain() && !script.is_opaque());
 }
+
+#[test]
+fn name_that_claims_a_target_is_shown_with_its_own() {
+    let shown = |name: &str| Call::file("write", Path::new("/nowhere").join(name)).shown();
+    assert_eq!(shown("plain.txt"), "/nowhere/plain.txt");
+    assert_eq!(
+        shown("x (which is y)"),
+        "/nowhere/x (which is y) (which is /nowhere/x (which is y))"
+    );
+}
