@@ -95,7 +95,7 @@ impl Entries {
         let text = match root.read(path, ::mcp::limits::CONFIG) {
             Ok(text) => text.text,
             // The sandbox of the tools puts an empty directory where a file is missing, so that nothing else can be put there.
-            Err(error) if is_absent(&error) && !must_be => return,
+            Err(error) if is_absent(&error) && !must_be && is_empty(root, path) => return,
             Err(error) => return self.problems.push(format!("{}: {error}", path.display())),
         };
         let document: Value = match jsonc::parse(&text) {
@@ -148,6 +148,11 @@ impl Entries {
         }
         (servers, problems)
     }
+}
+
+/// Returns true if nothing is there, or an empty directory.
+fn is_empty(root: &Root, path: &Path) -> bool {
+    root.list(path, 1).map_or(true, |(entries, _)| entries.is_empty())
 }
 
 /// Does an entry say how the server is reached?

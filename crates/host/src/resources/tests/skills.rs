@@ -173,21 +173,28 @@ fn agents_directories_count_up_to_the_git_root() {
 #[test]
 fn links_are_followed_once_and_circles_end() {
     let place = Place::new(&[
-        ("elsewhere/a/SKILL.md", SKILL),
+        ("work/shared/a/SKILL.md", SKILL),
+        ("elsewhere/b/SKILL.md", SKILL),
         ("agent/skills/b/note", ""),
         ("work/.pi/skills/note", ""),
     ]);
     let link = |to: &str, from: &str| std::os::unix::fs::symlink(place.path(to), place.path(from)).unwrap();
-    link("elsewhere/a", "agent/skills/a1");
-    link("elsewhere/a", "agent/skills/a2");
+    link("work/shared/a", "agent/skills/a1");
+    link("work/shared/a", "agent/skills/a2");
     link("agent/skills", "agent/skills/b/up");
     link("gone", "agent/skills/gone");
     assert_eq!(names(&place.resources()), ["a1"]);
     // The same file through two places is one skill, under the name of the first.
-    link("elsewhere/a", "work/.pi/skills/first");
+    link("work/shared/a", "work/.pi/skills/first");
     let resources = place.resources();
     assert_eq!(names(&resources), ["first"]);
     assert!(complaints(&resources, place.root.path()).is_empty());
+    // A link of the project leads nowhere else.
+    link("elsewhere/b", "work/.pi/skills/outside");
+    let resources = place.resources();
+    assert_eq!(names(&resources), ["first"]);
+    let said = complaints(&resources, place.root.path());
+    assert!(said.len() == 1 && said[0].contains("it leads out of"), "{said:?}");
 }
 
 #[test]

@@ -229,7 +229,7 @@ fn protected_files_are_not_named() {
         .dir
         .write("../agent/skills/one/SKILL.md", "how to\n")
         .unwrap();
-    let pi = world.start();
+    let pi = world.start_with(&["--tools", "find,ls"]);
     pi.say("Go");
     let ends = ends(&pi);
     for (_, said) in &ends {
