@@ -67,7 +67,6 @@ impl Session {
                     self.outbox.tell(event).await;
                 }
             }
-            Effect::Persist(message) if self.log.has_prompt(&message) => {}
             Effect::Persist(message) => {
                 if let Some(message) = self.show_ending(message) {
                     self.persist_group(message).await;
@@ -148,6 +147,9 @@ impl Session {
     /// Appends a message together with the entries that follow it with nothing but events in between: one write, and with
     /// `durability` `disk` one sync. What extensions may still change, or add entries to, is written when it is its turn.
     async fn persist_group(&mut self, message: Arc<Message>) {
+        if self.log.has_prompt(&message) {
+            return;
+        }
         let effects = &self.agenda.effects;
         let is_plain = |effect: &&Effect| match effect {
             Effect::Persist(_) => !self.extensions.hear("message_end"),
