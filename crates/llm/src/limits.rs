@@ -75,7 +75,7 @@ pub const MISTRAL_ID_LEN: usize = 9;
 pub const SHORTEST_SECRET: usize = 12;
 
 /// Most credentials that are redacted in texts, including encoded forms.
-pub const MAX_SECRETS: usize = 4096;
+pub const MAX_SECRETS: usize = 16_384;
 
 /// Longest line of a recording, in bytes.
 pub const MAX_TAPE_LINE: u64 = 256 << 20;

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use memchr::memmem;
 
 use crate::limits::{MAX_SECRETS, SHORTEST_SECRET};
@@ -219,10 +221,52 @@ fn forms(text: &str) -> Vec<String> {
         // Inside a text that is itself written inside JSON, as tool arguments are.
         forms.push(inside.replace('\\', "\\\\").replace('"', "\\\""));
     }
-    forms.push(percent_encoded(text));
+    let encoded = percent_encoded(text);
+    forms.push(in_small_letters(&encoded));
+    forms.push(encoded);
+    let every: String = text.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    forms.push(every.to_ascii_lowercase());
+    forms.push(every);
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    forms.push(hex.to_ascii_uppercase());
+    forms.push(hex);
+    forms.extend(base64_forms(text));
     forms.sort_unstable();
     forms.dedup();
     forms
+}
+
+/// What is certain to stand in the base64 of anything that holds the text, as `user:key` of a login does. Where it begins decides
+/// which of three forms it has; the letters at the ends that it shares with other bytes belong to none.
+fn base64_forms(text: &str) -> impl Iterator<Item = String> {
+    let form = |before: usize| {
+        let mut bytes = vec![0; before];
+        bytes.extend_from_slice(text.as_bytes());
+        let encoded = STANDARD_NO_PAD.encode(&bytes);
+        let shared = if bytes.len().is_multiple_of(3) { 0 } else { 1 };
+        let from = [0, 2, 3].get(before).copied().unwrap_or_default();
+        let inside = encoded.get(from..encoded.len().saturating_sub(shared));
+        inside.unwrap_or_default().to_owned()
+    };
+    (0..3).map(form).flat_map(|standard| {
+        let in_urls = standard.replace('+', "-").replace('/', "_");
+        // In an address, or in a form.
+        let encoded = percent_encoded(&standard);
+        [in_small_letters(&encoded), encoded, in_urls, standard]
+    })
+}
+
+/// The same text with `%xx` in place of `%XX`.
+fn in_small_letters(encoded: &str) -> String {
+    let mut parts = encoded.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (code, rest) = part.split_at_checked(2).unwrap_or((part, ""));
+        out.push('%');
+        out.push_str(&code.to_ascii_lowercase());
+        out.push_str(rest);
+    }
+    out
 }
 
 fn percent_encoded(text: &str) -> String {
@@ -284,6 +328,54 @@ mod tests {
     }
 
     #[test]
+    fn encoded_keys_are_redacted_wherever_they_begin() {
+        use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
+        // The second one has every letter in which the alphabets differ.
+        for key in [
+            "sk-ant-0123456789abcdef",
+            "sk~>?~>?>>>???~~~~~~>?>?",
+            "exactly12byt",
+        ] {
+            let secrets = known(&[key]);
+            for before in ["", "u", "me", "me:", "user:", "Bearer "] {
+                for after in ["", "\n", "==", "xyz"] {
+                    let whole = format!("{before}{key}{after}");
+                    let standard = STANDARD.encode(&whole);
+                    for text in [
+                        percent_encoded(&standard),
+                        in_small_letters(&percent_encoded(&standard)),
+                        standard,
+                        STANDARD_NO_PAD.encode(&whole),
+                        URL_SAFE.encode(&whole),
+                        URL_SAFE_NO_PAD.encode(&whole),
+                    ] {
+                        let shown = secrets.redact(format!("authorization: {text}!"));
+                        assert!(shown.contains(REPLACEMENT), "{shown}");
+                        // What is left of it are the letters that it shares with what stands around it.
+                        let left = shown.len() - "authorization: !".len() - REPLACEMENT.len();
+                        assert!(left <= 2 * (before.len() + after.len()) + 10, "{shown}");
+                    }
+                }
+            }
+            let hex: String = key.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let every: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            for text in [
+                hex.to_uppercase(),
+                hex,
+                percent_encoded(key),
+                in_small_letters(&percent_encoded(key)),
+                every.to_lowercase(),
+                every,
+            ] {
+                assert_eq!(secrets.redact(format!("a {text} b")), "a [key] b");
+            }
+        }
+        let secrets = known(&["sk-ant-0123456789abcdef"]);
+        let other = STANDARD.encode("sk-ant-0123 is no key of ours");
+        assert_eq!(secrets.redact(other.clone()), other);
+    }
+
+    #[test]
     fn ordinary_words_are_no_secrets() {
         let secrets = known(&["ollama", "<authenticated>", "  "]);
         secrets.learn_header("User-Agent", "a-long-name/1.0.0.0");
@@ -311,8 +403,8 @@ mod tests {
     fn an_open_end_is_found_however_the_text_is_cut() {
         let secrets = known(&["sk-0123456789"]);
         for (text, open) in [
-            ("abc", 0),
-            ("abc s", 1),
+            ("qqq", 0),
+            ("qqq s", 1),
             ("sk-012345678", 12),
             ("sk-0123456789", 0),
             ("sk-1s", 1),

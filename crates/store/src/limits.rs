@@ -44,6 +44,13 @@ pub const SCAN_THREADS: usize = 4;
 /// Bytes read at once while a file is scanned for the listing.
 pub const SCAN_CHUNK: usize = 256 << 10;
 
+/// Longest line, in bytes, that a listing keeps in memory. Of a longer one, for example a message with images, it sees the
+/// beginning and the end.
+pub const LISTED_LINE: usize = 4 << 20;
+
+/// Bytes at the beginning of such a line that a listing sees.
+pub const LISTED_HEAD: usize = 256 << 10;
+
 /// Bytes at the end of a line in which a listing looks for the time of a message before it parses the line.
 pub const GLANCE_TAIL: usize = 1 << 10;
 

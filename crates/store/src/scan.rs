@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use wire::partial_json::PartialJson;
 
 use crate::error::{Result, StoreError};
 use crate::glance::{Glance, Speaker, glance};
 use crate::header::{self, HeaderLine};
 use crate::limits::{ALL_TEXT, HEADER_LINE, PROBE_LINES};
-use crate::lines::each_line;
+use crate::lines::{Line, each_line};
 use crate::medium::open_to_read;
 use crate::stamp::iso_to_ms;
 
@@ -132,6 +133,7 @@ pub(crate) fn header_of(path: &Path, buffer: &mut Vec<u8>) -> Result<Option<Head
     let mut head = Head::default();
     let mut found = None;
     each_line(file.take(HEADER_LINE as u64), buffer, |line| {
+        let (Line::Whole(line) | Line::Cut(line, _)) = line;
         found = head.line(line, path);
         if found.is_some() || head.is_over() {
             ControlFlow::Break(())
@@ -213,11 +215,12 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn line(&mut self, line: &[u8]) -> ControlFlow<()> {
+    fn line(&mut self, line: Line<'_>) -> ControlFlow<()> {
+        let (Line::Whole(head) | Line::Cut(head, _)) = line;
         let Some(summary) = &mut self.summary else {
             self.summary = self
                 .head
-                .line(line, self.path)
+                .line(head, self.path)
                 .map(|head| begin(self.path, head, self.with_texts));
             let over = self.summary.is_none() && self.head.is_over();
             return if over {
@@ -226,16 +229,33 @@ impl Scan<'_> {
                 ControlFlow::Continue(())
             };
         };
-        match glance(line) {
+        let joined = match line {
+            Line::Whole(_) => Vec::new(),
+            Line::Cut(head, tail) => [head, tail].concat(),
+        };
+        let seen = if joined.is_empty() { head } else { &joined };
+        match glance(seen) {
             Glance::Nothing => {}
             Glance::Message(speaker, time) if !wants_text(summary, speaker) => {
                 summary.message_count += 1;
                 summary.modified = summary.modified.max(time);
             }
-            Glance::Message(..) | Glance::Unsure => parsed(summary, line),
+            Glance::Message(..) | Glance::Unsure if joined.is_empty() => parsed(summary, head),
+            Glance::Message(_, time) => {
+                parsed(summary, &completed(head));
+                summary.modified = summary.modified.max(time);
+            }
+            Glance::Unsure => parsed(summary, &completed(head)),
         }
         ControlFlow::Continue(())
     }
+}
+
+/// The beginning of a line as a whole object: its text ends early, and what follows is missing.
+fn completed(head: &[u8]) -> Vec<u8> {
+    let mut partial = PartialJson::new();
+    partial.push(&String::from_utf8_lossy(head));
+    [partial.stable().as_bytes(), partial.closer().as_bytes()].concat()
 }
 
 /// Is the text of a message by this speaker still looked for?

@@ -21,6 +21,15 @@ The lists are generated from the tables of the program and from the comparison w
 of all commands and events by version is in [COMPATIBILITY.md](../../protocol/COMPATIBILITY.md).
 ";
 
+const MANY_BLOCKS: &str = "
+## Answers of many blocks
+
+In the cumulative form of `message_update`, every start and end of a block repeats the whole message twice. pi sends them for every block,
+which is quadratic: 4,000 tool calls in one answer are 4.6 GB. Pinion announces the first blocks, and later ones while the sum stays
+below 4 MiB and 48 times the size of the message. The other blocks have no start, delta or end; the message in other updates and in `message_end`
+contains them. The delta form announces every block.
+";
+
 /// The agents, with the dialects that they speak.
 const AGENTS: [(&str, &[Dialect]); 3] = [
     (
@@ -63,6 +72,7 @@ pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
             missing(EVENTS, dialects, sent)
         ));
     }
+    out.push_str(MANY_BLOCKS);
     out.push_str("\n## Events that extensions do not receive\n\n| event | reason |\n| --- | --- |\n");
     for line in read(root, HEARD)?.lines().filter(|line| !line.starts_with('#')) {
         let parts: Vec<&str> = line.split(';').map(str::trim).collect();

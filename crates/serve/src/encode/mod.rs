@@ -331,6 +331,8 @@ impl Encoder {
     ) {
         if let Some(answer) = &mut self.answer {
             answer.set_usage(usage);
+            // At once: a buffer that grows bit by bit leaves its old pieces behind in the heap.
+            out.reserve(answer.size().saturating_mul(3));
             out.extend_from_slice(b"{\"type\":\"message_update\",\"assistantMessageEvent\":{");
             head(Some(answer), out);
             out.extend_from_slice(b",\"partial\":");

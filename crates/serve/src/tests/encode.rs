@@ -385,7 +385,10 @@ fn many_blocks(count: usize, is_call: bool) -> (usize, Vec<u8>) {
         };
         say(&mut encoder, &update(begin));
         if is_call {
-            say(&mut encoder, &call_delta(index, &json!({ "path": content }).to_string()));
+            say(
+                &mut encoder,
+                &call_delta(index, &json!({ "path": content }).to_string()),
+            );
         } else {
             say(&mut encoder, &text(index, &content));
         }
@@ -401,8 +404,17 @@ fn answer_of_many_blocks_costs_bytes_in_proportion_to_its_size() {
     for is_call in [true, false] {
         let (size, bytes) = many_blocks(2_000, is_call);
         let (_, double) = many_blocks(4_000, is_call);
-        assert!(bytes.len() <= ANNOUNCED_BYTES + 160 * size, "{} of {size}", bytes.len());
-        assert!(double.len() <= bytes.len() * 9 / 4, "{} after {}", double.len(), bytes.len());
+        assert!(
+            bytes.len() <= ANNOUNCED_BYTES + 160 * size,
+            "{} of {size}",
+            bytes.len()
+        );
+        assert!(
+            double.len() <= bytes.len() * 9 / 4,
+            "{} after {}",
+            double.len(),
+            bytes.len()
+        );
         // Every block that is announced has a start, its whole text or call, and an end; the first ones are.
         let kind = if is_call { "toolcall" } else { "text" };
         let mut open = std::collections::BTreeMap::new();
@@ -415,7 +427,10 @@ fn answer_of_many_blocks_costs_bytes_in_proportion_to_its_size() {
         }
         assert!((0..40).all(|index| open.contains_key(&index)), "{open:?}");
         assert!(open.len() < 2_000);
-        assert!(open.values().all(|stages| stages == "_start_delta_end"), "{open:?}");
+        assert!(
+            open.values().all(|stages| stages == "_start_delta_end"),
+            "{open:?}"
+        );
     }
 }
 
@@ -425,12 +440,27 @@ fn long_text_after_many_blocks_is_shown_while_it_grows() {
     let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());
     encoder.event(&start(), now, &mut out);
     for index in 0..2_000 {
-        encoder.event(&update(StreamEvent::TextStart { content_index: index }), now, &mut out);
+        encoder.event(
+            &update(StreamEvent::TextStart { content_index: index }),
+            now,
+            &mut out,
+        );
         let content = "some words".to_owned();
-        encoder.event(&update(StreamEvent::TextEnd { content_index: index, content }), now, &mut out);
+        encoder.event(
+            &update(StreamEvent::TextEnd {
+                content_index: index,
+                content,
+            }),
+            now,
+            &mut out,
+        );
     }
     out.clear();
-    encoder.event(&update(StreamEvent::TextStart { content_index: 2_000 }), now, &mut out);
+    encoder.event(
+        &update(StreamEvent::TextStart { content_index: 2_000 }),
+        now,
+        &mut out,
+    );
     assert!(out.is_empty(), "there is nothing left to pay for it");
     let piece = "four words for it. ".repeat(50);
     for _ in 0..1_000 {
@@ -438,7 +468,10 @@ fn long_text_after_many_blocks_is_shown_while_it_grows() {
         encoder.flush_due(now, &mut out);
     }
     let whole = piece.repeat(1_000);
-    let event = update(StreamEvent::TextEnd { content_index: 2_000, content: whole.clone() });
+    let event = update(StreamEvent::TextEnd {
+        content_index: 2_000,
+        content: whole.clone(),
+    });
     encoder.event(&event, now, &mut out);
     let lines = parse(&out);
     assert_eq!(lines[0]["assistantMessageEvent"]["type"], "text_start");
@@ -453,7 +486,11 @@ fn interleaved_blocks_of_a_large_answer_flush_only_their_own_deltas() {
     let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());
     encoder.event(&start(), now, &mut out);
     for index in 0..20 {
-        encoder.event(&update(StreamEvent::TextStart { content_index: index }), now, &mut out);
+        encoder.event(
+            &update(StreamEvent::TextStart { content_index: index }),
+            now,
+            &mut out,
+        );
     }
     encoder.event(&text(0, &"x".repeat(100_000)), now, &mut out);
     encoder.flush(now, &mut out);
@@ -462,7 +499,14 @@ fn interleaved_blocks_of_a_large_answer_flush_only_their_own_deltas() {
     }
     out.clear();
     let content = "last words".to_owned();
-    encoder.event(&update(StreamEvent::TextEnd { content_index: 7, content }), now, &mut out);
+    encoder.event(
+        &update(StreamEvent::TextEnd {
+            content_index: 7,
+            content,
+        }),
+        now,
+        &mut out,
+    );
     let kinds: Vec<_> = parse(&out)
         .iter()
         .map(|line| line["assistantMessageEvent"]["type"].as_str().unwrap().to_owned())

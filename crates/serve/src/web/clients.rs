@@ -437,7 +437,8 @@ impl Client {
             return self.expel();
         };
         self.waiting += frame.len();
-        self.private.push_back((log.last(), Private::Frame(frame, reservation)));
+        self.private
+            .push_back((log.last(), Private::Frame(frame, reservation)));
         if !is_alone && self.unread(log) > WEB_UNREAD_BYTES {
             self.expel();
         }

@@ -163,7 +163,9 @@ impl Fan {
         let mut out = Vec::new();
         voice.encoder.event(event, Instant::now(), &mut out);
         let lines = lines(out);
-        let first = lines.first().filter(|_| matches!(event, Event::ExtensionUiRequest { .. }));
+        let first = lines
+            .first()
+            .filter(|_| matches!(event, Event::ExtensionUiRequest { .. }));
         let frame = first.map(|line| whole(line.clone(), session));
         for line in lines {
             self.push(session, event.name(), Text::Line(line));

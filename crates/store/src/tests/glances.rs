@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::fixtures::*;
 use crate::glance::{Glance, Speaker, glance};
-use crate::lines::each_line;
+use crate::lines::{Line, Source, each_line};
 use crate::{iso_to_ms, summarize};
 
 const MESSAGE: &str =
@@ -152,10 +152,12 @@ proptest! {
                 std::io::Read::read(&mut self.0, &mut buffer[..most])
             }
         }
+        impl Source for Slow<'_> {}
         let lines: Vec<String> = lengths.iter().enumerate().map(|(n, len)| format!("{n}").repeat(*len)).collect();
         let joined = lines.join("\n") + if ended { "\n" } else { "" };
         let mut seen = Vec::new();
         let whole = each_line(Slow(joined.as_bytes(), piece), &mut Vec::new(), |line| {
+            let Line::Whole(line) = line else { panic!("cut") };
             seen.push(String::from_utf8(line.to_vec()).unwrap());
             ControlFlow::Continue(())
         }).unwrap();

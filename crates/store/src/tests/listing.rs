@@ -137,3 +137,67 @@ fn an_open_session_can_be_listed() {
     log.append(user("sixth")).unwrap();
     assert_eq!(list(dir.path(), Listing::Plain).unwrap()[0].message_count, 6);
 }
+
+/// A user message with a text before and a picture of so many bytes.
+fn picture(id: &str, bytes: usize, time: i64) -> String {
+    format!(
+        r#"{{"type":"message","id":"{id}","parentId":null,"timestamp":"2025-11-01T10:00:12.000Z","message":{{"role":"user","content":[{{"type":"text","text":"what is this"}},{{"type":"image","data":"{}","mimeType":"image/png"}}],"timestamp":{time}}}}}"#,
+        "A".repeat(bytes)
+    )
+}
+
+#[test]
+fn long_lines_are_listed_without_being_kept() {
+    use crate::limits::LISTED_LINE;
+    for bytes in [
+        LISTED_LINE - 300,
+        LISTED_LINE,
+        LISTED_LINE + 1,
+        3 * LISTED_LINE + 7,
+    ] {
+        let lines = [
+            HEADER.to_owned(),
+            picture("e1", bytes, 1_761_991_212_000),
+            user_line("e2", Some("e1"), "second"),
+            picture("e3", bytes, 1_861_991_212_000),
+            r#"{"type":"session_info","id":"e4","parentId":"e3","timestamp":"2025-11-01T10:00:04.000Z","name":"named"}"#.to_owned(),
+        ];
+        let (_dir, path) = on_disk(&text(&lines));
+        let found = summarize(&path, false).unwrap().unwrap();
+        assert_eq!(
+            (found.message_count, found.modified),
+            (3, 1_861_991_212_000),
+            "{bytes}"
+        );
+        assert_eq!(found.first_message, "what is this");
+        assert_eq!(found.name.as_deref(), Some("named"));
+        let texts = summarize(&path, true)
+            .unwrap()
+            .unwrap()
+            .all_messages_text
+            .unwrap();
+        assert_eq!(texts, "what is this second what is this");
+        let mut buffer = Vec::new();
+        let file = fs::File::open(&path).unwrap();
+        crate::scan::scan(&file, &path, None, false, &mut buffer).unwrap();
+        assert!(buffer.capacity() <= 2 * LISTED_LINE, "{}", buffer.capacity());
+    }
+}
+
+#[test]
+fn holes_are_passed_over() {
+    use std::io::{Seek as _, SeekFrom, Write as _};
+    let (_dir, path) = on_disk(&text(&[HEADER.to_owned(), user_line("e1", None, "before")]));
+    let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    // Reading so many zeros would take minutes.
+    let length = 1_u64 << 40;
+    if file.set_len(length).is_err() {
+        return;
+    }
+    let found = summarize(&path, false).unwrap().unwrap();
+    assert_eq!((found.message_count, found.first_message.as_str()), (1, "before"));
+    file.seek(SeekFrom::Start(length)).unwrap();
+    writeln!(file, "\n{}", user_line("e2", Some("e1"), "after")).unwrap();
+    let found = summarize(&path, false).unwrap().unwrap();
+    assert_eq!(found.message_count, 2);
+}

@@ -58,7 +58,11 @@ fn unfinished_bodies_share_one_budget() {
             format!("content-length: {LONG}")
         };
         let _refused = stream.write_all(format!("{ask}{length}\r\n\r\n").as_bytes());
-        let (before, after): (&[u8], &[u8]) = if is_chunked { (b"100000\r\n", b"\r\n") } else { (b"", b"") };
+        let (before, after): (&[u8], &[u8]) = if is_chunked {
+            (b"100000\r\n", b"\r\n")
+        } else {
+            (b"", b"")
+        };
         pour(&mut stream, before, LONG - (1 << 20), after);
         held.push(stream);
     }
@@ -73,7 +77,10 @@ fn unfinished_bodies_share_one_budget() {
     // A client without much to say notices nothing.
     let own = web.origin();
     let headers = [("origin", own.as_str()), ("content-type", "application/json")];
-    let small = |web: &Web| web.request("POST", "/api/command", &headers, r#"{"type":"get_state"}"#).0;
+    let small = |web: &Web| {
+        web.request("POST", "/api/command", &headers, r#"{"type":"get_state"}"#)
+            .0
+    };
     assert_eq!(small(&web), 200);
     web.tab().data(json!({"type": "get_state"}));
     // What was held is there again: the claim alone is refused as long as it is not.

@@ -10,7 +10,11 @@ use crate::kit::{LONG, World};
 fn ticks(web: &Web) -> u64 {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", web.pid())).unwrap();
     let fields = stat.rsplit_once(')').unwrap().1.split_whitespace();
-    fields.skip(11).take(2).map(|field| field.parse::<u64>().unwrap()).sum()
+    fields
+        .skip(11)
+        .take(2)
+        .map(|field| field.parse::<u64>().unwrap())
+        .sum()
 }
 
 /// Sends a command and gives the length of its answer, which no parser here reads.

@@ -150,7 +150,12 @@ async fn pings_and_closes_are_answered_and_rules_kept() {
         .write_all(&masked(8, &1000u16.to_be_bytes()))
         .await
         .unwrap();
-    let mut next = async || incoming.next(|frames| replies.extend(frames)).await.map(|(message, _)| message);
+    let mut next = async || {
+        incoming
+            .next(|frames| replies.extend(frames))
+            .await
+            .map(|(message, _)| message)
+    };
     assert!(matches!(next().await, Ok(Message::Ping(_))));
     assert_eq!(next().await.unwrap().into_data(), Bytes::from("{}"));
     assert!(matches!(next().await, Ok(Message::Close(Some(_)))));

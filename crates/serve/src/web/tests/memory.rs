@@ -2,7 +2,9 @@
 
 use axum::extract::ws::Utf8Bytes;
 
-use crate::limits::{WEB_CLIENT_BYTES, WEB_FREE_BYTES, WEB_MEMORY_BYTES, WEB_MESSAGE_BYTES, WEB_UNREAD_BYTES};
+use crate::limits::{
+    WEB_CLIENT_BYTES, WEB_FREE_BYTES, WEB_MEMORY_BYTES, WEB_MESSAGE_BYTES, WEB_UNREAD_BYTES,
+};
 use crate::web::clients::{Clients, Over, Resume};
 use crate::web::memory::{Full, Memory};
 
@@ -77,7 +79,10 @@ fn client_that_reads_nothing_is_expelled_before_it_holds_too_much() {
         clients.tell(seat.id(), piece.clone());
         most = most.max(clients.held());
     }
-    assert!((WEB_UNREAD_BYTES / 2..=WEB_UNREAD_BYTES).contains(&most), "{most}");
+    assert!(
+        (WEB_UNREAD_BYTES / 2..=WEB_UNREAD_BYTES).contains(&most),
+        "{most}"
+    );
     assert_eq!(seat.take(&mut frames), Err(Over::TooSlow));
     assert_eq!(clients.held(), 0, "nothing is kept for it");
     assert!(frames.is_empty());
