@@ -4,6 +4,13 @@ use std::time::Duration;
 
 /// Longest line, in bytes.
 pub(crate) const MAX_LINE: usize = 256 << 20;
+/// Containers inside each other in an answer up to which it is read by recursion.
+pub(crate) const SHALLOW: usize = 100;
+/// Containers inside each other in an answer that is read as any type. That takes recursion, about 3 KiB of stack for each of
+/// them in a build without optimisation, and threads have 2 MiB. `Session::tree` and `Session::call_raw` have no such limit.
+pub(crate) const DEEPEST: usize = 250;
+/// Bytes at both ends of a line in which the id of an answer is looked for that cannot be read.
+pub(crate) const ENDS: usize = 4 << 10;
 /// How much of the agent's stderr is kept, in bytes.
 pub(crate) const STDERR_TAIL: usize = 64 << 10;
 /// Events that may wait to be taken before [`crate::Error::Lagged`].

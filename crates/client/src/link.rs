@@ -21,7 +21,8 @@ pub(crate) use inbound::read;
 use crate::dialog::Handler;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::limits::MAX_WAITING;
+use crate::limits::{DEEPEST, MAX_WAITING, SHALLOW};
+use crate::nested;
 use crate::options::Times;
 use crate::run::Events;
 use crate::tool::HostTool;
@@ -51,7 +52,8 @@ struct State {
 }
 
 struct Pending {
-    answer: oneshot::Sender<std::result::Result<Box<RawValue>, String>>,
+    command: String,
+    answer: oneshot::Sender<Result<Box<RawValue>>>,
     /// Begins to listen with the answer, so that nothing is heard of what came before.
     listener: Option<Listener>,
 }
@@ -82,6 +84,18 @@ impl Link {
         params: &impl Serialize,
     ) -> Result<R> {
         let params = serde_json::to_value(params).map_err(|error| Error::Protocol(error.to_string()))?;
+        let answer = self.send(session, command, params, None).await?;
+        read_answer(command, &answer)
+    }
+
+    /// Sends a command and waits for its answer as it is.
+    pub(crate) async fn call_raw(
+        &self,
+        session: Option<&str>,
+        command: &str,
+        params: &impl Serialize,
+    ) -> Result<Box<RawValue>> {
+        let params = serde_json::to_value(params).map_err(|error| Error::Protocol(error.to_string()))?;
         self.send(session, command, params, None).await
     }
 
@@ -95,16 +109,16 @@ impl Link {
         let params = serde_json::to_value(params).map_err(|error| Error::Protocol(error.to_string()))?;
         let (listener, events) = self.listener(session);
         let answer = self.send(session, command, params, Some(listener)).await?;
-        Ok((answer, events))
+        Ok((read_answer(command, &answer)?, events))
     }
 
-    async fn send<R: DeserializeOwned>(
+    async fn send(
         &self,
         session: Option<&str>,
         command: &str,
         params: Value,
         listener: Option<Listener>,
-    ) -> Result<R> {
+    ) -> Result<Box<RawValue>> {
         let (answer, answered) = oneshot::channel();
         let id = {
             let mut state = self.state();
@@ -113,7 +127,13 @@ impl Link {
             }
             state.next_id += 1;
             let id = format!("rs{}", state.next_id);
-            state.pending.insert(id.clone(), Pending { answer, listener });
+            let command = command.to_owned();
+            let pending = Pending {
+                command,
+                answer,
+                listener,
+            };
+            state.pending.insert(id.clone(), pending);
             id
         };
         let _forgotten = Forget { link: self, id: &id };
@@ -126,12 +146,7 @@ impl Link {
         match timeout(limit, answered).await {
             Err(_) => Err(Error::timed_out(format!("{command}: no answer"), limit)),
             Ok(Err(_)) => Err(self.end_error()),
-            Ok(Ok(Err(message))) => Err(Error::Refused {
-                command: command.to_owned(),
-                message,
-            }),
-            Ok(Ok(Ok(data))) => serde_json::from_str(data.get())
-                .map_err(|error| Error::Protocol(format!("answer of {command}: {error}"))),
+            Ok(Ok(answer)) => answer,
         }
     }
 
@@ -249,6 +264,22 @@ impl Listener {
     fn close(&self, error: &Error) {
         let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         end.get_or_insert_with(|| error.clone());
+    }
+}
+
+/// Reads an answer as a type. Deep ones are read without recursion first, and those that could not be dropped are refused.
+fn read_answer<R: DeserializeOwned>(command: &str, answer: &RawValue) -> Result<R> {
+    let wrong = |what: String| Error::Protocol(format!("answer of {command}: {what}"));
+    let text = answer.get();
+    match nested::depth(text) {
+        ..=SHALLOW => serde_json::from_str(text).map_err(|error| wrong(error.to_string())),
+        ..=DEEPEST => {
+            let value = nested::parse(text).map_err(wrong)?;
+            serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
+        }
+        depth => Err(wrong(format!(
+            "{depth} containers are inside each other, more than {DEEPEST}; Session::tree and Session::call_raw have no such limit"
+        ))),
     }
 }
 

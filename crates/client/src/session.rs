@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -44,13 +45,23 @@ impl Session {
     /// Sends any command and gives what it answers. Parameters are an object; members that are null are left out.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::TimedOut`], [`Error::Exited`]; [`Error::Protocol`] when the answer is no `R`.
+    /// [`Error::Refused`], [`Error::TimedOut`], [`Error::Exited`]; [`Error::Protocol`] when the answer is no `R`, cannot be
+    /// read, or holds more than 250 containers inside each other; [`Session::tree`] and
+    /// [`Session::call_raw`] have no such limit.
     pub async fn call<R: DeserializeOwned>(
         &self,
         command: &str,
         params: &(impl Serialize + Sync),
     ) -> Result<R> {
         self.link.call(self.handle(), command, params).await
+    }
+
+    /// Sends any command and gives the JSON text of what it answers, of any depth.
+    ///
+    /// # Errors
+    /// Those of [`Session::call`], but for what is wrong with the text.
+    pub async fn call_raw(&self, command: &str, params: &(impl Serialize + Sync)) -> Result<Box<RawValue>> {
+        self.link.call_raw(self.handle(), command, params).await
     }
 
     /// Prompts and gives what follows.

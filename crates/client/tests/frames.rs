@@ -261,6 +261,78 @@ async fn unknown_events_come_as_they_are_and_bad_lines_end_it() {
 }
 
 #[tokio::test]
+async fn answer_that_cannot_be_read_fails_one_call() {
+    let (client, mut fake) = pair(options(), 0).await;
+    let agent = async {
+        for _ in 0..2 {
+            let asked = fake.expect("get_tree").await;
+            let torn = format!("{{\"id\":{},\"type\":\"response\",\"data\":[[[\n", asked["id"]);
+            fake.out.write_all(torn.as_bytes()).await.unwrap();
+        }
+        let asked = fake.expect("get_tree").await;
+        fake.say(json!({"id": asked["id"], "type": "response", "success": false, "error": {"a": [1]}}))
+            .await;
+        fake.answer("get_fine", json!(7)).await;
+    };
+    let calls = async {
+        assert!(matches!(
+            client.call::<Value>("get_tree", &json!({})).await,
+            Err(Error::Protocol(_))
+        ));
+        assert!(matches!(client.tree().await, Err(Error::Protocol(_))));
+        assert!(
+            matches!(client.tree().await, Err(Error::Refused { message, .. }) if message == r#"{"a":[1]}"#)
+        );
+        assert_eq!(client.call::<Value>("get_fine", &json!({})).await.unwrap(), 7);
+    };
+    tokio::join!(agent, calls);
+}
+
+/// The answer to `get_tree` for a chain of so many entries.
+fn chain(id: &Value, length: usize) -> String {
+    let nodes: String = (0..length)
+        .map(|at| format!("[{{\"entry\":{{\"id\":\"{at}\"}},\"children\":"))
+        .collect();
+    let ends = "}]".repeat(length);
+    format!(
+        "{{\"id\":{id},\"type\":\"response\",\"success\":true,\"data\":{{\"tree\":{nodes}[]{ends},\"leafId\":\"x\"}}}}\n"
+    )
+}
+
+#[tokio::test]
+async fn deep_answers_are_read_or_refused() {
+    let (client, mut fake) = pair(options(), 0).await;
+    let agent = async {
+        for length in [100, 600, 600, 200_000] {
+            let asked = fake.expect("get_tree").await;
+            let line = chain(&asked["id"], length);
+            fake.out.write_all(line.as_bytes()).await.unwrap();
+        }
+        fake.answer("get_fine", json!(7)).await;
+    };
+    let calls = async {
+        let value = client.call::<Value>("get_tree", &json!({})).await.unwrap();
+        let mut at = &value["tree"];
+        for _ in 0..100 {
+            at = &at[0]["children"];
+        }
+        assert_eq!(at, &json!([]));
+        drop(value);
+        let refused = client.call::<Value>("get_tree", &json!({})).await;
+        assert!(matches!(refused, Err(Error::Protocol(text)) if text.contains("Session::tree")));
+        for length in [600, 200_000] {
+            let tree = client.tree().await.unwrap();
+            assert_eq!((tree.nodes.len(), tree.roots.len()), (length, 1));
+            assert_eq!(tree.nodes[length - 1].parent, Some(length - 2));
+            assert_eq!(tree.nodes[length - 1].entry["id"], (length - 1).to_string());
+            assert_eq!(tree.leaf_id.as_deref(), Some("x"));
+        }
+        assert_eq!(client.call::<Value>("get_fine", &json!({})).await.unwrap(), 7);
+    };
+    tokio::join!(agent, calls);
+}
+
+#[tokio::test]
 async fn every_wait_ends() {
     let times = Times {
         command: Duration::from_millis(100),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::time::timeout;
@@ -16,7 +16,7 @@ use super::Link;
 use crate::dialog::{Answer, Dialog, asks};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::limits::MAX_LINE;
+use crate::limits::{ENDS, MAX_LINE};
 use crate::tool::{CallFrame, ToolCall};
 
 /// What is read of a line before its type is known.
@@ -25,13 +25,15 @@ use crate::tool::{CallFrame, ToolCall};
 struct Head<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
-    id: Option<Value>,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
     session: Option<String>,
     #[serde(default)]
     success: bool,
     #[serde(borrow)]
     data: Option<&'a RawValue>,
-    error: Option<Value>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
     method: Option<String>,
     target_id: Option<String>,
 }
@@ -43,6 +45,8 @@ struct Head<'a> {
 pub(crate) async fn read(link: &Arc<Link>, stream: impl AsyncRead + Unpin) -> Result<()> {
     let mut stream = BufReader::with_capacity(1 << 16, stream);
     let mut line = Vec::new();
+    // Of a line that is too long only the ends are kept.
+    let mut left_out = 0;
     loop {
         let Ok(chunk) = stream.fill_buf().await else {
             return Ok(());
@@ -54,10 +58,17 @@ pub(crate) async fn read(link: &Arc<Link>, stream: impl AsyncRead + Unpin) -> Re
         let taken = end.map_or(chunk.len(), |end| end + 1);
         line.extend(chunk.iter().take(taken));
         stream.consume(taken);
-        if line.len() > MAX_LINE {
-            return Err(Error::Protocol(format!("a line is longer than {MAX_LINE} bytes")));
+        if line.len() > MAX_LINE || (left_out > 0 && line.len() > 1 << 20) {
+            let before = line.len();
+            line.drain(ENDS..line.len() - ENDS);
+            left_out += before - line.len();
         }
-        if end.is_some() {
+        if end.is_some() && left_out > 0 {
+            line.shrink_to(1 << 20);
+            left_out = 0;
+            link.unreadable(&line, &format!("a line is longer than {MAX_LINE} bytes"))?;
+            line.clear();
+        } else if end.is_some() {
             let text = String::from_utf8_lossy(&line);
             if !text.trim().is_empty() {
                 heard(link, text.trim())?;
@@ -71,10 +82,7 @@ fn heard(link: &Arc<Link>, line: &str) -> Result<()> {
     let head: Head<'_> = match serde_json::from_str(line) {
         Ok(head) => head,
         Err(_) if serde_json::from_str::<serde::de::IgnoredAny>(line).is_ok() => return Ok(()),
-        Err(_) => {
-            let start: String = line.chars().take(200).collect();
-            return Err(Error::Protocol(format!("not JSON: {start}")));
-        }
+        Err(error) => return link.unreadable(line.as_bytes(), &error.to_string()),
     };
     match &*head.kind {
         "response" => {
@@ -96,14 +104,44 @@ fn heard(link: &Arc<Link>, line: &str) -> Result<()> {
     Ok(())
 }
 
+/// The id of an answer, looked for at both ends of a line that cannot be read.
+fn id_of(line: &[u8]) -> Option<String> {
+    let first = line.get(..ENDS.min(line.len())).unwrap_or_default();
+    let last = line.get(line.len().saturating_sub(ENDS)..).unwrap_or_default();
+    let ends = [first, last].map(String::from_utf8_lossy);
+    if !ends.iter().any(|end| end.contains("\"response\"")) {
+        return None;
+    }
+    let find = |end: &Cow<'_, str>| {
+        let (_, after) = end.split_once("\"id\":")?;
+        let (id, _) = after.trim_start().strip_prefix('"')?.split_once('"')?;
+        Some(id.to_owned())
+    };
+    ends.iter().find_map(find)
+}
+
 impl Link {
+    /// Fails the call that a line answers which cannot be read.
+    ///
+    /// # Errors
+    /// When the line is no answer to a call.
+    fn unreadable(&self, line: &[u8], reason: &str) -> Result<()> {
+        let start: String = String::from_utf8_lossy(line).chars().take(200).collect();
+        let waiting = id_of(line).and_then(|id| self.state().pending.remove(&id));
+        let Some(waiting) = waiting else {
+            return Err(Error::Protocol(format!("not JSON ({reason}): {start}")));
+        };
+        let error = Error::Protocol(format!("the answer cannot be read ({reason}): {start}"));
+        let _nobody_waits = waiting.answer.send(Err(error));
+        Ok(())
+    }
+
     fn answered(&self, head: Head<'_>) {
         let mut state = self.state();
-        let waiting = head
+        let id = head
             .id
-            .as_ref()
-            .and_then(Value::as_str)
-            .and_then(|id| state.pending.remove(id));
+            .and_then(|id| serde_json::from_str::<String>(id.get()).ok());
+        let waiting = id.and_then(|id| state.pending.remove(&id));
         let Some(waiting) = waiting else { return };
         if head.success {
             state.listeners.extend(waiting.listener);
@@ -112,11 +150,12 @@ impl Link {
                 .map_or_else(|| RawValue::NULL.to_owned(), RawValue::to_owned);
             let _nobody_waits = waiting.answer.send(Ok(data));
         } else {
-            let message = match head.error {
-                Some(Value::String(text)) => text,
-                other => other.unwrap_or_default().to_string(),
-            };
-            let _nobody_waits = waiting.answer.send(Err(message));
+            let error = head.error.map_or("null", RawValue::get);
+            let message = serde_json::from_str(error).unwrap_or_else(|_| error.to_owned());
+            let _nobody_waits = waiting.answer.send(Err(Error::Refused {
+                command: waiting.command,
+                message,
+            }));
         }
     }
 
