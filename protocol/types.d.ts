@@ -214,6 +214,7 @@ export type Event =
   | TodoAutoClearEvent
   | NoticeEvent
   | SessionDamageEvent
+  | StorageStatusEvent
   | McpServersChangeEvent
   | HeartbeatEvent;
 
@@ -349,6 +350,11 @@ export interface NewSessionCommand {
    * working directory, which is the default.
    */
   cwd?: string | null;
+  /**
+   * What stored entries of this session and of those that follow it in the same place survive. Default:
+   * unchanged.
+   */
+  durability?: Durability | null;
 }
 
 /** Old name of `new_session`. */
@@ -668,6 +674,8 @@ export interface OpenSessionCommand {
   sessionPath?: string | null;
   /** Working directory. Default: that of the session file or of the process. */
   cwd?: string | null;
+  /** What stored entries survive. Default: the setting `durability`. */
+  durability?: Durability | null;
 }
 
 /** Stop the run of the session named in `session` and close the session. */
@@ -1037,6 +1045,8 @@ export interface ExtensionUiResponseFrame {
   cancelled?: boolean | null;
   /** True, together with `cancelled`, if the client timed out. */
   timedOut?: boolean | null;
+  /** Permission dialogs: why the user denies the call. The model receives it. */
+  reason?: string | null;
 }
 
 /** `prompt` succeeded. */
@@ -2369,6 +2379,22 @@ export interface SessionDamageEvent {
 }
 
 /**
+ * Entries of the session could not be written to its file, or all of them are written again. Sent when that
+ * changes. Pinion keeps the entries in memory and tries again. `get_state` returns the current number.
+ */
+export interface StorageStatusEvent {
+  type: "storage_status";
+  /** The session file. */
+  path: string;
+  /** Number of entries that wait to be written. */
+  pending: number;
+  /** Why they could not be written; absent when none waits. */
+  error?: string;
+  /** Number of the event on this connection; only there when it was asked for with `hello`. */
+  seq?: number;
+}
+
+/**
  * The status of an MCP server changed. Sent only after `get_mcp_servers`, `set_mcp_servers` or
  * `mcp_reconnect` was used.
  */
@@ -2838,6 +2864,13 @@ export interface DirectoryEntry {
  * - `"handled"`: An extension handled it.
  */
 export type Disposition = "started" | "queued" | "handled";
+
+/**
+ * What a stored entry survives.
+ * - `"process"`: The end of the process, however it ends.
+ * - `"disk"`: A power failure, too: an entry is reported as stored only when the disk has it.
+ */
+export type Durability = "process" | "disk";
 
 /** Response to `get_entries`. */
 export interface Entries {
@@ -3658,6 +3691,8 @@ export interface SessionState {
   projectTrust?: TrustState;
   /** Sandbox of the tools; absent if there is none. */
   sandbox?: SandboxState;
+  /** State of the session file; absent if all entries are written and `durability` is `process`. */
+  storage?: StorageState;
   /**
    * Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
    * starts with `permissionMode` `ask` and a read-only sandbox.
@@ -3765,6 +3800,16 @@ export type StopReason =
   | "error"
   | "aborted"
   | "deferred";
+
+/** How a session is stored, if that is worth a word. */
+export interface StorageState {
+  /** What a stored entry survives; absent if it is `process`. */
+  durability?: Durability;
+  /** Entries that could not be written yet. Pinion keeps them in memory and tries again. */
+  pending: number;
+  /** Why the last attempt failed; absent if nothing is pending. */
+  error?: string;
+}
 
 /** A step of a streamed answer (`assistantMessageEvent`). */
 export type StreamEvent =

@@ -132,11 +132,12 @@ class AsyncCommands:
         self,
         parent_session: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
+        durability: Optional[Union[Durability, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
         """Stop the run and start an empty session in a new file."""
-        return await self.call("new_session", {"parentSession": parent_session, "cwd": cwd}, timeout)
+        return await self.call("new_session", {"parentSession": parent_session, "cwd": cwd, "durability": durability}, timeout)
 
     async def reset(
         self,
@@ -452,11 +453,12 @@ class AsyncCommands:
         self,
         session_path: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
+        durability: Optional[Union[Durability, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> OpenedSession:
         """Open another session in this process. Commands with its handle in `session` go to it."""
-        return await self.call("open_session", {"sessionPath": session_path, "cwd": cwd}, timeout)
+        return await self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability}, timeout)
 
     async def close_session(
         self,
@@ -880,11 +882,12 @@ class Commands:
         self,
         parent_session: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
+        durability: Optional[Union[Durability, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Cancelled:
         """Stop the run and start an empty session in a new file."""
-        return self.call("new_session", {"parentSession": parent_session, "cwd": cwd}, timeout)
+        return self.call("new_session", {"parentSession": parent_session, "cwd": cwd, "durability": durability}, timeout)
 
     def reset(
         self,
@@ -1200,11 +1203,12 @@ class Commands:
         self,
         session_path: Optional[Union[str, None]] = None,
         cwd: Optional[Union[str, None]] = None,
+        durability: Optional[Union[Durability, None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> OpenedSession:
         """Open another session in this process. Commands with its handle in `session` go to it."""
-        return self.call("open_session", {"sessionPath": session_path, "cwd": cwd}, timeout)
+        return self.call("open_session", {"sessionPath": session_path, "cwd": cwd, "durability": durability}, timeout)
 
     def close_session(
         self,

@@ -11,7 +11,7 @@ SessionLine = Union["SessionHeader", "Entry"]
 
 
 # What the agent tells on its own account.
-Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "McpServersChangeEvent", "HeartbeatEvent"]
+Event = Union["ReadyEvent", "ConnectedEvent", "AgentStartEvent", "AgentEndEvent", "AgentSettledEvent", "TurnStartEvent", "TurnEndEvent", "MessageStartEvent", "MessageUpdateEvent", "MessageUpdateCumulativeEvent", "MessageEndEvent", "ToolExecutionStartEvent", "ToolExecutionUpdateEvent", "ToolExecutionEndEvent", "HostToolCallEvent", "HostToolCancelEvent", "HostUriRequestEvent", "HostUriCancelEvent", "ExtensionUiRequestEvent", "QueueUpdateEvent", "CompactionStartEvent", "CompactionEndEvent", "AutoRetryStartEvent", "SessionChangedEvent", "SessionClosedEvent", "SummarizationRetryScheduledEvent", "SummarizationRetryAttemptStartEvent", "SummarizationRetryFinishedEvent", "AutoRetryEndEvent", "ThinkingLevelChangedEvent", "SessionInfoChangedEvent", "ExtensionErrorEvent", "EntryAppendedEvent", "BashExecutionStartEvent", "BashExecutionUpdateEvent", "BashExecutionEndEvent", "TtsrTriggeredEvent", "TodoReminderEvent", "TodoAutoClearEvent", "NoticeEvent", "SessionDamageEvent", "StorageStatusEvent", "McpServersChangeEvent", "HeartbeatEvent"]
 
 
 class HostToolUpdateFrame(TypedDict):
@@ -87,6 +87,9 @@ class _ExtensionUiResponseFrame(TypedDict, total=False):
 
     #: True, together with `cancelled`, if the client timed out.
     timedOut: Union[bool, None]
+
+    #: Permission dialogs: why the user denies the call. The model receives it.
+    reason: Union[str, None]
 
 
 class ExtensionUiResponseFrame(_ExtensionUiResponseFrame):
@@ -993,6 +996,30 @@ class SessionDamageEvent(_SessionDamageEvent):
     tornBytes: int
 
 
+class _StorageStatusEvent(TypedDict, total=False):
+
+    #: Why they could not be written; absent when none waits.
+    error: str
+
+    #: Number of the event on this connection; only there when it was asked for with `hello`.
+    seq: int
+
+
+class StorageStatusEvent(_StorageStatusEvent):
+    """Entries of the session could not be written to its file, or all of them are written again. Sent when
+    that changes. Pinion keeps the entries in memory and tries again. `get_state` returns the current
+    number.
+    """
+
+    type: Literal["storage_status"]
+
+    #: The session file.
+    path: str
+
+    #: Number of entries that wait to be written.
+    pending: int
+
+
 class _McpServersChangeEvent(TypedDict, total=False):
 
     #: Number of the event on this connection; only there when it was asked for with `hello`.
@@ -1643,6 +1670,12 @@ class DirectoryEntry(TypedDict):
 #   "queued": It was queued.
 #   "handled": An extension handled it.
 Disposition = Literal["started", "queued", "handled"]
+
+
+# What a stored entry survives.
+#   "process": The end of the process, however it ends.
+#   "disk": A power failure, too: an entry is reported as stored only when the disk has it.
+Durability = Literal["process", "disk"]
 
 
 class Entries(TypedDict):
@@ -2674,6 +2707,9 @@ class _SessionState(TypedDict, total=False):
     #: Sandbox of the tools; absent if there is none.
     sandbox: "SandboxState"
 
+    #: State of the session file; absent if all entries are written and `durability` is `process`.
+    storage: "StorageState"
+
     #: Why settings could not be used, as `FILE:LINE:COLUMN: message`; absent when they could. The agent then
     #: starts with `permissionMode` `ask` and a read-only sandbox.
     settingsError: str
@@ -2856,6 +2892,22 @@ class Snapshot(_Snapshot):
 #   "aborted": It was aborted.
 #   "deferred": The answer goes on in a later request; only in files of later agents.
 StopReason = Literal["stop", "length", "toolUse", "error", "aborted", "deferred"]
+
+
+class _StorageState(TypedDict, total=False):
+
+    #: What a stored entry survives; absent if it is `process`.
+    durability: "Durability"
+
+    #: Why the last attempt failed; absent if nothing is pending.
+    error: str
+
+
+class StorageState(_StorageState):
+    """How a session is stored, if that is worth a word."""
+
+    #: Entries that could not be written yet. Pinion keeps them in memory and tries again.
+    pending: int
 
 
 # A step of a streamed answer (`assistantMessageEvent`).
