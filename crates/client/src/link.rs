@@ -272,8 +272,8 @@ fn read_answer<R: DeserializeOwned>(command: &str, answer: &RawValue) -> Result<
     let wrong = |what: String| Error::Protocol(format!("answer of {command}: {what}"));
     let text = answer.get();
     match nested::depth(text) {
-        ..=SHALLOW => serde_json::from_str(text).map_err(|error| wrong(error.to_string())),
-        ..=DEEPEST => {
+        0..=SHALLOW => serde_json::from_str(text).map_err(|error| wrong(error.to_string())),
+        depth if depth <= DEEPEST => {
             let value = nested::parse(text).map_err(wrong)?;
             serde_json::from_value(value).map_err(|error| wrong(error.to_string()))
         }

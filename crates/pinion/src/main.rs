@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     // The reaper's helper process is this same program; it must do nothing else (tools::reaper).
     #[cfg(target_os = "linux")]
     if words.first().is_some_and(|word| word == "__guardian") {
-        return tools::guardian::main();
+        return tools::guardian::main(words.get(1).and_then(|level| level.parse().ok()));
     }
     // So is the program that confines a command and becomes it (tools::sandbox); its words are no text.
     #[cfg(target_os = "linux")]

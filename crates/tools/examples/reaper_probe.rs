@@ -10,7 +10,9 @@ use pinion_tools::{Reaper, ToolContext, ToolRequest, Toolbox, ToolsConfig, UserB
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     match args.next().as_deref() {
-        Some("__guardian") => pinion_tools::guardian::main(),
+        Some("__guardian") => {
+            pinion_tools::guardian::main(std::env::args().nth(2).and_then(|level| level.parse().ok()))
+        }
         Some("run") => block_on(run(args.collect())),
         Some("user") => block_on(user(args.collect())),
         Some("cost") => block_on(cost(args.collect())),

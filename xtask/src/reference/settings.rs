@@ -1,7 +1,8 @@
 //! `settings.md`: the keys of settings.json from the table of `host`.
 
 use host::settings::TRUSTED_ONLY;
-use host::settings::table::{IGNORED, Key, RENAMED, SECTIONS};
+use host::settings::foreign::{IGNORED, RENAMED};
+use host::settings::table::{Key, SECTIONS};
 
 use super::{cell, head};
 

@@ -16,6 +16,8 @@ const ENVIRONMENT: [&str; 8] = [
     "set_current_dir",
     "env::set_var",
 ];
+/// What writes to stdout.
+const PRINTS: [&str; 3] = ["println!", "print!", "io::stdout()"];
 /// Packages that may write to stdout.
 const MAY_PRINT: [&str; 3] = ["serve", "pinion", "xtask"];
 /// Packages without an async runtime.
@@ -67,7 +69,7 @@ pub(super) fn check(file: &SourceFile, findings: &mut Vec<Finding>, figures: &mu
     }
     if !builds && !MAY_PRINT.contains(&package) {
         let message = "only `serve` writes to stdout";
-        findings.extend(words(file, &["println!", "print!", "stdout()"], message, outside));
+        findings.extend(words(file, &PRINTS, message, outside));
     }
     if WITHOUT_RUNTIME.contains(&package) {
         findings.extend(words(

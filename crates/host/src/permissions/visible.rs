@@ -76,7 +76,7 @@ pub(crate) fn text(text: &str) -> String {
 pub(crate) fn line(text: &str, most: usize) -> String {
     let (head, gap, tail) = split(text);
     let shown = |part: &str| {
-        let parts: Vec<String> = part.split('\n').map(|line| shown_line(line)).collect();
+        let parts: Vec<String> = part.split('\n').map(shown_line).collect();
         parts.join("\\u{a}")
     };
     let mut out = shown(head);
@@ -92,7 +92,7 @@ pub(crate) fn number(value: usize) -> String {
     let digits = value.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -4,7 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::settings::FoundKey;
-use crate::settings::table::{IGNORED, RENAMED, keys};
+use crate::settings::foreign::{IGNORED, RENAMED};
+use crate::settings::table::keys;
 
 /// What a key of a settings file comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]

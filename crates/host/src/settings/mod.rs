@@ -4,6 +4,7 @@
 //! What lives here: the typed view of every key that means something without a terminal. Unknown keys are kept in
 //! [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through settings (`resources`).
 
+pub mod foreign;
 mod hooks;
 pub mod jsonc;
 mod keys;

@@ -16,24 +16,28 @@ use crate::settings::types::{
 };
 use crate::settings::{Settings, SettingsSource, hooks, layers, limits, nudges, permissions, sandbox};
 
+/// Keys whose value holds others.
+const OBJECTS: [&str; 11] = [
+    "mcpServers",
+    "thinkingBudgets",
+    "compaction",
+    "branchSummary",
+    "retry",
+    "retry.provider",
+    "images",
+    "todo",
+    "tasks",
+    "ttsr",
+    "localServers",
+];
+
 /// Reads every key that has a meaning for us; all others stay in `raw`.
 pub(super) fn typed(
     reader: &mut Reader<'_>,
     source: &SettingsSource<'_>,
     project: ProjectAccess,
 ) -> Settings {
-    reader.expect_objects(&[
-        "thinkingBudgets",
-        "compaction",
-        "branchSummary",
-        "retry",
-        "retry.provider",
-        "images",
-        "todo",
-        "tasks",
-        "ttsr",
-        "localServers",
-    ]);
+    reader.expect_objects(&OBJECTS);
     let (hooks, hook_commands) = hooks::hooks(reader, source);
     let mut raw = Map::new();
     for layer in reader.layers.iter().rev() {

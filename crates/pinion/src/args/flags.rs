@@ -224,7 +224,7 @@ const SESSION: &[Flag] = &[
         &["--durability"],
         "LEVEL",
         set::set_durability,
-        "What stored entries survive: process (kill -9, default) or disk (a power failure, too)",
+        "What stored entries survive: process (kill -9, default) or disk (power failure)",
     ),
     switch(
         &["--no-session"],

@@ -168,6 +168,7 @@ fn aborted_command_leaves_no_forking_process() {
 const NOBODY: u32 = 65_534;
 
 /// A shell script that starts the program as an ordinary user in a folder of that user; none where the test has no rights to.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn as_nobody() -> Option<(tempfile::TempDir, Command)> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if !is_root {

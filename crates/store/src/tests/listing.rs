@@ -162,7 +162,7 @@ fn long_lines_are_listed_without_being_kept() {
             picture("e3", bytes, 1_861_991_212_000),
             r#"{"type":"session_info","id":"e4","parentId":"e3","timestamp":"2025-11-01T10:00:04.000Z","name":"named"}"#.to_owned(),
         ];
-        let (_dir, path) = on_disk(&text(&lines));
+        let (_dir, path) = on_disk(text(&lines));
         let found = summarize(&path, false).unwrap().unwrap();
         assert_eq!(
             (found.message_count, found.modified),
@@ -187,7 +187,7 @@ fn long_lines_are_listed_without_being_kept() {
 #[test]
 fn holes_are_passed_over() {
     use std::io::{Seek as _, SeekFrom, Write as _};
-    let (_dir, path) = on_disk(&text(&[HEADER.to_owned(), user_line("e1", None, "before")]));
+    let (_dir, path) = on_disk(text(&[HEADER.to_owned(), user_line("e1", None, "before")]));
     let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
     // Reading so many zeros would take minutes.
     let length = 1_u64 << 40;

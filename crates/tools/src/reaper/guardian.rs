@@ -32,14 +32,11 @@ use crate::sandbox::Placeholders;
 pub const GUARDIAN_ARG: &str = "__guardian";
 
 /// Runs the guardian or one of its supervisors; the standard streams are what it is connected with. Call it before anything
-/// else in `main`.
+/// else in `main`. `level` is the number on the command line.
 #[must_use]
-pub fn main() -> ExitCode {
+pub fn main(level: Option<u32>) -> ExitCode {
     supervisor::prepare();
-    let level = std::env::args_os()
-        .nth(2)
-        .and_then(|level| level.to_str()?.parse().ok())
-        .unwrap_or(limits::SUPERVISORS);
+    let level = level.unwrap_or(limits::SUPERVISORS);
     let mut placeholders = Placeholders::default();
     let done = Ends::take().and_then(|ends| serve(level, ends, &mut placeholders));
     // Whatever ended it, no process stays behind.

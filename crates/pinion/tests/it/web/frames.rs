@@ -116,7 +116,7 @@ fn what_ends_in_the_middle_of_a_frame_is_gone_and_nothing_else_is() {
 
 #[test]
 fn messages_may_be_long_but_not_without_end() {
-    let world = World::new([Reply::text(["Seen."])]);
+    let world = World::new([Reply::text(["Seen."]).gate("read")]);
     let web = Web::start(&world, &[]);
     // message-28MB-accepted: as long as a picture of 20 MB, in one frame. It comes back to all in two events, which is more
     // than is kept for who comes back, and nobody falls out.
@@ -128,13 +128,18 @@ fn messages_may_be_long_but_not_without_end() {
             end["message"]["content"][0]["text"].as_str().map(str::len),
             Some(28 << 20)
         );
-        tab.wait_type("agent_settled");
     };
-    // At the same time: the one that reads second would otherwise be a client that does not read, which is closed with 1013.
+    // At the same time, and before the end of the run brings the message once more: who has more than two such events to read
+    // is a client that does not read, which is closed with 1013.
     std::thread::scope(|scope| {
         scope.spawn(|| read(&mut other));
         tab.data(json!({"type": "prompt", "message": long}));
         read(&mut tab);
+    });
+    world.server.release("read");
+    std::thread::scope(|scope| {
+        scope.spawn(|| other.wait_type("agent_settled"));
+        tab.wait_type("agent_settled");
     });
     drop((tab, other));
     // frame-endless-fragments: small ones, each allowed, that never end; message-endless: large ones.
