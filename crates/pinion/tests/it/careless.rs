@@ -7,7 +7,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use crate::extensions::{can_run, extended};
-use crate::kit::{PROGRAM, Pi, World, bash};
+use crate::kit::{PROGRAM, Pi, World, bash, until};
 use crate::web::Web;
 
 const MODEL: [&str; 2] = ["--model", "mock-anthropic/claude-mock"];
@@ -244,11 +244,9 @@ fn hosts_connect_to_a_locked_agent_when_settings_are_unreadable() {
     };
     let pi = world.start_with(&["--permission-mode", "off", "--sandbox", "off"]);
     locked(&pi.state());
-    assert!(
-        pi.agent.stderr().contains("settings.json:1:41"),
-        "{}",
-        pi.agent.stderr()
-    );
+    until("the reason on stderr", || {
+        pi.agent.stderr().contains("settings.json:1:41")
+    });
     let before = pi.lines().len();
     pi.prompt("Go");
     let asked = pi.wait("extension_ui_request");
