@@ -294,7 +294,7 @@ impl Scene {
             sample = measure::sample(self.agent.id(), self.begun)?;
             let is_calm = first.is_some_and(|first| {
                 sample.threads <= first.sample.threads
-                    && sample.files <= first.sample.files
+                    && sample.files <= first.sample.files + KEPT_CONNECTIONS
                     && sample.children <= first.sample.children
             });
             if is_calm || Instant::now() > end {
