@@ -16,7 +16,7 @@ use testkit::workspace::Workspace;
 use crate::check;
 
 /// Longest wait for anything; only reached when a test fails.
-pub(crate) const LONG: Duration = Duration::from_secs(40);
+pub(crate) const LONG: Duration = Duration::from_secs(90);
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_pinion");

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use super::Web;
-use crate::kit::World;
+use crate::kit::{World, until};
 
 fn names(found: &Value) -> Vec<&str> {
     let files = found["files"].as_array().unwrap().iter();
@@ -138,9 +138,10 @@ fn looking_for_files_ends_in_time_and_with_the_next_query() {
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
     let first = tab.send(json!({"type": "find_files", "query": "file"}));
-    let found = tab.data(json!({"type": "find_files", "query": "wanted"}));
-    // Whether or not all of it was seen, what is near was.
-    assert_eq!(names(&found), ["wanted.txt"]);
+    // Whether or not all of it was seen, what is near was, unless the machine had no time at all for it.
+    until("what is near", || {
+        names(&tab.data(json!({"type": "find_files", "query": "wanted"}))) == ["wanted.txt"]
+    });
     let first_answered = |line: &Value| line["id"] == *first;
     let seen = tab.seen.borrow().iter().any(first_answered);
     if !seen {
