@@ -51,6 +51,7 @@ pub(crate) fn of(
             .collect(),
         readable: said.readable.as_deref().map(paths),
         deny_read: paths(&said.deny_read),
+        denied_programs: denied_programs(settings, env),
         // Sessions that lie among the user's own files are not worth closing these.
         closed: session_dir
             .filter(|dir| !env.cwd.starts_with(dir))
@@ -61,6 +62,50 @@ pub(crate) fn of(
         user_commands: said.user_bash,
         ..Sandbox::new(mode, &env.agent_dir)
     })
+}
+
+/// Directories of programs that scripts use whatever `PATH` says.
+const SYSTEM_PROGRAMS: [&str; 6] = [
+    "/usr/local/sbin",
+    "/usr/local/bin",
+    "/usr/sbin",
+    "/usr/bin",
+    "/sbin",
+    "/bin",
+];
+/// Files that hold many programs, told apart by the name they are called with: to take one away would take all.
+const MULTI_CALL: [&str; 5] = ["busybox", "coreutils", "systemctl", "toolbox", "toybox"];
+
+/// Real paths of the programs that permission rules deny, wherever `PATH` or the system's directories have them. The shell of
+/// the bash tool is never among them: every command needs it.
+fn denied_programs(settings: &Settings, env: &Environment) -> Vec<PathBuf> {
+    let names = host::permissions::denied_programs(&settings.permissions, &env.cwd, env.home.as_deref());
+    let path = env.get("PATH").unwrap_or_default();
+    let dirs: Vec<PathBuf> = std::env::split_paths(path)
+        .filter(|dir| dir.is_absolute())
+        .chain(SYSTEM_PROGRAMS.iter().map(PathBuf::from))
+        .collect();
+    let shells = settings.shell_path.iter().map(|path| env.path(path));
+    let shells: Vec<PathBuf> = shells
+        .chain(dirs.iter().map(|dir| dir.join("bash")))
+        .filter_map(|shell| shell.canonicalize().ok())
+        .collect();
+    let mut found = Vec::new();
+    for name in &names {
+        for dir in &dirs {
+            // A path that is absolute takes the place of the directory.
+            let Ok(file) = dir.join(name).canonicalize() else {
+                continue;
+            };
+            let is_shared = file
+                .file_name()
+                .is_some_and(|file| file != name.as_str() && MULTI_CALL.iter().any(|known| file == *known));
+            if file.is_file() && !is_shared && !shells.contains(&file) && !found.contains(&file) {
+                found.push(file);
+            }
+        }
+    }
+    found
 }
 
 /// What settings, the command line and MCP servers run, besides what lies in the usual places. Programs and files that a command

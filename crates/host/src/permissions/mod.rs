@@ -158,6 +158,17 @@ impl Policy {
     }
 }
 
+/// Returns the programs that deny rules for `bash` name, alone or with any arguments, as names or paths. The sandbox keeps
+/// commands from running and reading them, so that a script cannot either. Rules for some arguments (`git push *`) name none.
+#[must_use]
+pub fn denied_programs(settings: &PermissionSettings, cwd: &Path, home: Option<&Path>) -> Vec<String> {
+    let texts = settings.user.deny.iter().chain(&settings.project.deny);
+    let rules = texts.filter_map(|text| Rule::parse(text, Bases { cwd, home }).ok());
+    rules
+        .filter_map(|rule| rule.program().map(str::to_owned))
+        .collect()
+}
+
 /// Reads rules. One that cannot be read allows nothing; among those that forbid it forbids all calls of its tool.
 fn rules(texts: &[String], bases: Bases<'_>, forbids: bool, notes: &mut Vec<Diagnostic>) -> Vec<Rule> {
     let read = texts.iter().filter_map(|text| match Rule::parse(text, bases) {

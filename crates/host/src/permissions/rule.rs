@@ -69,6 +69,16 @@ impl Rule {
         })
     }
 
+    /// Returns the program that a rule for `bash` names alone or with any arguments (`bash(curl *)`): its name or its path.
+    pub(super) fn program(&self) -> Option<&str> {
+        let What::Fitting(pattern) = &self.what else {
+            return None;
+        };
+        let word = pattern.text.strip_suffix(" *").unwrap_or(&pattern.text);
+        let is_plain = |letter: char| letter.is_alphanumeric() || "/._+-".contains(letter);
+        (wild::fits(&self.tool, "bash") && word.chars().all(is_plain)).then_some(word)
+    }
+
     /// Is it about commands, not only about the tool that runs them?
     pub(super) fn looks_into_commands(&self) -> bool {
         matches!(self.what, What::Fitting(_)) && wild::fits(&self.tool, "bash")

@@ -57,6 +57,8 @@ pub struct Sandbox {
     pub readable: Option<Vec<PathBuf>>,
     /// What must not be read, wherever it lies.
     pub deny_read: Vec<PathBuf>,
+    /// Real paths of programs that rules deny: they can be neither run nor read.
+    pub denied_programs: Vec<PathBuf>,
     /// Settings, keys and sessions of the agent: closed but for what the model is meant to read.
     pub agent_dir: PathBuf,
     /// Other directories of the agent's own that are closed.
@@ -83,6 +85,7 @@ impl Sandbox {
             writable: Vec::new(),
             readable: None,
             deny_read: Vec::new(),
+            denied_programs: Vec::new(),
             agent_dir: agent_dir.to_path_buf(),
             closed: Vec::new(),
             projects: Vec::new(),

@@ -98,7 +98,12 @@ impl Policy {
         let cwd = real_path(cwd);
         // The first word about a path counts, so the strictest come first.
         let own = std::iter::once(&sandbox.agent_dir).chain(&sandbox.closed);
-        for path in sandbox.deny_read.iter().chain(own) {
+        for path in sandbox
+            .deny_read
+            .iter()
+            .chain(&sandbox.denied_programs)
+            .chain(own)
+        {
             policy.add(path, Access::None);
         }
         if sandbox.mode != SandboxMode::ReadOnly {

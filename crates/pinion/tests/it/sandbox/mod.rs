@@ -1,5 +1,6 @@
 //! The sandbox of tools, through the whole program: what gets out of it (nothing), what still works in it, and what is said.
 
+mod denied_programs;
 mod escapes;
 mod planted;
 mod tools;
