@@ -108,7 +108,7 @@ pub const GUARDIAN_GRACE: Duration = Duration::from_secs(1);
 /// How often a guardian or supervisor may be stopped by a signal; more is an attack, and everything is ended.
 pub const STOPS_MAX: u32 = 20;
 /// Pause between two looks for processes that are left, first and last; it doubles in between.
-pub const KILL_PAUSE: (Duration, Duration) = (Duration::from_micros(500), Duration::from_millis(10));
+pub const KILL_PAUSE: (Duration, Duration) = (Duration::from_micros(300), Duration::from_millis(2));
 
 /// Links followed on the way to one file, at most; as many as Linux follows.
 pub const LINKS: usize = 40;

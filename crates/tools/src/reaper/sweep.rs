@@ -36,19 +36,25 @@ pub(super) fn sweep(
             let _ = rustix::process::kill_process_group(group, Signal::STOP);
         }
         let stopped = freeze(root, aim, &mut ended);
-        let left = kill(root, aim, &stopped);
+        let mut found = kill(root, aim, &stopped);
         // Once only: a group's id may belong to another one later.
         if let Some(group) = group.take() {
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
-        if let Some(ended) = &mut ended {
-            reap(*ended);
+        loop {
+            if let Some(ended) = &mut ended {
+                reap(*ended);
+            }
+            if found.left == 0 || Instant::now() >= end {
+                return found.left;
+            }
+            if found.has_new {
+                break;
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(limits::KILL_PAUSE.1);
+            found = kill(root, aim, &stopped);
         }
-        if left == 0 || Instant::now() >= end {
-            return left;
-        }
-        std::thread::sleep(pause);
-        pause = (pause * 2).min(limits::KILL_PAUSE.1);
     }
 }
 
@@ -122,16 +128,32 @@ fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i3
     }
 }
 
-/// Sends SIGKILL to what `aim` names and to what was stopped; returns how many processes were there that can be killed.
-fn kill(root: i32, aim: &Aim<'_>, stopped: &HashSet<i32>) -> usize {
-    let mut left = 0;
+/// What a look for processes to kill found.
+struct Found {
+    /// Processes that can be killed.
+    left: usize,
+    /// True if one of them was not stopped before.
+    has_new: bool,
+}
+
+/// Sends SIGKILL to what `aim` names and to what was stopped.
+fn kill(root: i32, aim: &Aim<'_>, stopped: &HashSet<i32>) -> Found {
+    let mut found = Found {
+        left: 0,
+        has_new: false,
+    };
     let is_steady = procfs::walk(root, |process, below| {
-        let taken = stopped.contains(&process.pid) || aim.takes(process, below, procfs::environ);
+        let is_known = stopped.contains(&process.pid);
+        let taken = is_known || aim.takes(process, below, procfs::environ);
         // A program of another user (sudo) is out of reach; waiting for it would not help.
-        left += usize::from(taken && send(process.pid, Signal::KILL));
+        if taken && send(process.pid, Signal::KILL) {
+            found.left += 1;
+            found.has_new |= !is_known;
+        }
         taken
     });
-    left + usize::from(!is_steady)
+    found.left += usize::from(!is_steady);
+    found
 }
 
 /// False if the process belongs to another user.
