@@ -42,6 +42,8 @@ pub enum Answer {
     Value(String),
     /// Of `confirm`.
     Confirmed(bool),
+    /// Denies the call of a permission dialog. The model receives the reason.
+    Denied(String),
     /// Nothing.
     Cancelled,
 }
@@ -52,6 +54,8 @@ impl Answer {
         match self {
             Self::Value(text) => json!({ "value": text }),
             Self::Confirmed(yes) => json!({ "confirmed": yes }),
+            // `cancelled` denies in every language of the options.
+            Self::Denied(reason) => json!({ "cancelled": true, "reason": reason }),
             Self::Cancelled => json!({ "cancelled": true }),
         }
     }

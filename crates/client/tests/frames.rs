@@ -176,6 +176,7 @@ async fn dialogs_are_answered_or_cancelled() {
         match dialog.method.as_str() {
             "select" => Answer::Value(dialog.options[0].as_str().unwrap().to_owned()),
             "confirm" => Answer::Confirmed(true),
+            "editor" => Answer::Denied("too risky".to_owned()),
             _ => std::future::pending().await,
         }
     };
@@ -188,6 +189,10 @@ async fn dialogs_are_answered_or_cancelled() {
         (
             json!({"method": "confirm", "title": "?", "message": ""}),
             json!({"confirmed": true}),
+        ),
+        (
+            json!({"method": "editor", "title": "?"}),
+            json!({"cancelled": true, "reason": "too risky"}),
         ),
         (
             json!({"method": "input", "title": "?", "timeout": 50}),

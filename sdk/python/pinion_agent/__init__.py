@@ -7,7 +7,7 @@ and answers.
 from . import protocol, script
 from .blocking import Agent, Events, Run, Session
 from .client import AsyncAgent, AsyncSession
-from .dialogs import Dialog
+from .dialogs import Denial, Dialog
 from .errors import (
     AgentExited,
     CommandError,
@@ -30,6 +30,7 @@ __all__ = [
     "AsyncRun",
     "AsyncSession",
     "CommandError",
+    "Denial",
     "Dialog",
     "Events",
     "Lagged",

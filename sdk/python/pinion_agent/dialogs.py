@@ -35,8 +35,15 @@ class Dialog:
     frame: Dict[str, Any] = field(default_factory=dict)
 
 
-Answer = Union[str, bool, None]
-#: Gets a question and gives the answer: the chosen option or text, True or False for `confirm`, None to cancel.
+@dataclass(frozen=True)
+class Denial:
+    """Denies the call of a permission dialog. The model receives the reason."""
+
+    reason: str = ""
+
+
+Answer = Union[str, bool, Denial, None]
+#: Gets a question and gives the answer: the chosen option or text, True or False for `confirm`, a `Denial`, None to cancel.
 DialogHandler = Callable[[Dialog], Union[Answer, Awaitable[Answer]]]
 
 
@@ -81,6 +88,11 @@ class DialogHost:
         else:
             if answer is None:
                 frame["cancelled"] = True
+            elif isinstance(answer, Denial):
+                # `cancelled` denies in every language of the options.
+                frame["cancelled"] = True
+                if answer.reason:
+                    frame["reason"] = answer.reason
             elif dialog.method == "confirm":
                 frame["confirmed"] = bool(answer)
             else:

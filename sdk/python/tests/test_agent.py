@@ -11,6 +11,7 @@ from pinion_agent import (
     Agent,
     AsyncAgent,
     CommandError,
+    Denial,
     RunFailed,
     StartError,
     TimedOut,
@@ -230,13 +231,14 @@ class Dialogs(Case):
 
         def handler(dialog):
             seen.append((dialog.method, dialog.options))
-            return "Allow once" if "allowed" in dialog.title else "Deny"
+            return "Allow once" if "allowed" in dialog.title else Denial("not in this project")
 
         calls = [tool_call("bash", command="touch allowed"), tool_call("bash", command="touch refused"), "done"]
         agent = self.agent(script=calls, args=self.ASKING, on_dialog=handler)
         self.assertEqual(agent.ask("go"), "done")
         self.assertEqual(seen, [("select", ["Allow once", "Allow for this session", "Deny"])] * 2)
         self.assertEqual(os.listdir(self.cwd), ["allowed"])
+        self.assertIn("not in this project", json.dumps(agent.get_messages()["messages"][4]))
 
     def test_without_a_callback_the_answer_is_no(self):
         agent = self.agent(script=[tool_call("bash", command="touch refused"), "done"], args=self.ASKING)

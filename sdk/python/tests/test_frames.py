@@ -7,7 +7,7 @@ import unittest
 from typing import Annotated, List, Literal, Optional
 from unittest import mock
 
-from pinion_agent import AgentExited, CommandError, Dialog, Lagged, ProtocolError, StartError, TimedOut, Tool, ToolCall, tool
+from pinion_agent import AgentExited, CommandError, Denial, Dialog, Lagged, ProtocolError, StartError, TimedOut, Tool, ToolCall, tool
 
 from .support import FAKE, Case
 
@@ -151,6 +151,8 @@ class Dialogs(Case):
         self.assertEqual(self.answer(question, None), {"cancelled": True})
         self.assertEqual(self.answer(question, lambda dialog: None), {"cancelled": True})
         self.assertEqual(self.answer(question, lambda dialog: 1 / 0), {"cancelled": True})
+        self.assertEqual(self.answer(question, lambda dialog: Denial()), {"cancelled": True})
+        self.assertEqual(self.answer(question, lambda dialog: Denial("too risky")), {"cancelled": True, "reason": "too risky"})
 
     def test_a_slow_user(self):
         async def slow(dialog):

@@ -34,7 +34,10 @@ export class DialogHost {
       // A question that is over is not waited for, whatever the callback does.
       const over = new Promise((resolve) => controller.signal.addEventListener("abort", () => resolve(null)));
       const value = await within(Promise.race([asked, over]), limit, "nobody answered the dialog");
-      if (value !== undefined && value !== null) {
+      if (typeof value === "object" && typeof value?.deny === "string") {
+        // `cancelled` denies in every language of the options.
+        if (value.deny !== "") answer.reason = value.deny;
+      } else if (value !== undefined && value !== null) {
         answer = frame.method === "confirm" ? { confirmed: Boolean(value) } : { value: String(value) };
       }
     } catch (error) {

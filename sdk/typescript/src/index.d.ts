@@ -91,8 +91,12 @@ export interface Dialog {
   timeout?: number;
   session?: string;
 }
-/** The chosen option or text; true or false for `confirm`; undefined to cancel. */
-export type DialogAnswer = string | boolean | undefined | null | void;
+/** Denies the call of a permission dialog. The model receives the reason. */
+export interface Denial {
+  deny: string;
+}
+/** The chosen option or text; true or false for `confirm`; a denial; undefined to cancel. */
+export type DialogAnswer = string | boolean | Denial | undefined | null | void;
 export type DialogHandler = (dialog: Dialog, signal: AbortSignal) => DialogAnswer | Promise<DialogAnswer>;
 
 /** A reply that the agent plays instead of asking a model. */

@@ -202,7 +202,7 @@ test("questions reach the callback", live, async (t) => {
   const seen = [];
   const onDialog = (dialog) => {
     seen.push([dialog.method, dialog.options]);
-    return dialog.title.includes("allowed") ? "Allow once" : "Deny";
+    return dialog.title.includes("allowed") ? "Allow once" : { deny: "not in this project" };
   };
   const calls = ["allowed", "refused"].map((name) => toolCall("bash", { command: `touch ${name}` }));
   const given = options(t);
@@ -211,6 +211,7 @@ test("questions reach the callback", live, async (t) => {
   const three = ["select", ["Allow once", "Allow for this session", "Deny"]];
   assert.deepEqual(seen, [three, three]);
   assert.deepEqual(readdirSync(given.cwd), ["allowed"]);
+  assert.match(JSON.stringify((await it.getMessages())[4]), /not in this project/);
 });
 
 test("without a callback the answer is no", live, async (t) => {

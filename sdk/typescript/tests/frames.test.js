@@ -82,6 +82,8 @@ test("dialogs without an answer are cancelled", async (t) => {
   const question = { method: "confirm", title: "Sure?", message: "" };
   assert.deepEqual(await dialog(t, question, undefined), { cancelled: true });
   assert.deepEqual(await dialog(t, question, () => undefined), { cancelled: true });
+  assert.deepEqual(await dialog(t, question, () => ({ deny: "" })), { cancelled: true });
+  assert.deepEqual(await dialog(t, question, () => ({ deny: "too risky" })), { cancelled: true, reason: "too risky" });
   assert.deepEqual(await dialog(t, question, () => { throw new Error("broken"); }), { cancelled: true });
   const never = () => new Promise(() => {});
   assert.deepEqual(await dialog(t, question, never, { dialogTimeoutMs: 200 }), { cancelled: true, timedOut: true });
