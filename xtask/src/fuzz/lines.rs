@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::prng::Prng;
 
 /// Commands that ask a model, run a shell, write a file, or keep what they are given.
-const LEFT_OUT: [&str; 17] = [
+const LEFT_OUT: [&str; 18] = [
     "prompt",
     "steer",
     "follow_up",
@@ -18,6 +18,7 @@ const LEFT_OUT: [&str; 17] = [
     "export_html",
     "handoff",
     "login",
+    "open_session",
     "queue_message",
     "set_host_tools",
     "set_host_uri_schemes",

@@ -1,7 +1,7 @@
 //! `xtask fuzz-lines`: no input line can end the agent, and each is answered as the protocol says (GUARANTEES.md).
 //!
 //! Here: running the agent, counting its answers, watching its memory, the report. The lines are made in `lines`, checked in
-//! `tally`. Lines that would ask a model, run a shell or write a file are left out.
+//! `tally`. Lines that would ask a model, run a shell, write a file or open a session (which is memory that the client asked for) are left out.
 
 mod lines;
 pub(crate) mod prng;
