@@ -2,7 +2,10 @@
 //!
 //! The order of sources: `PINION_COMMIT` and `SOURCE_DATE_EPOCH`, which packagers set; the git repository around this
 //! crate; the file that `cargo package` leaves in a published crate. Without any of them nothing is said.
+//!
+//! It also compresses the protocol files that the program prints.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,6 +17,9 @@ fn main() {
     println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
     println!("cargo:rerun-if-changed=build.rs");
     order_functions();
+    if let Err(error) = compress_protocol() {
+        println!("cargo:error=The protocol files cannot be compressed: {error}");
+    }
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR").unwrap_or_default());
     let repository = Repository::around(&here);
     if let Some(repository) = &repository {
@@ -28,6 +34,20 @@ fn main() {
     let commit: String = commit.unwrap_or_default().chars().take(COMMIT_DIGITS).collect();
     println!("cargo:rustc-env=PINION_BUILD_COMMIT={commit}");
     println!("cargo:rustc-env=PINION_BUILD_DATE={}", date.unwrap_or_default());
+}
+
+/// Puts the schema and the types of the protocol into the output directory, compressed.
+fn compress_protocol() -> std::io::Result<()> {
+    let out = PathBuf::from(variable("OUT_DIR").unwrap_or_default());
+    for name in ["schema.json", "types.d.ts"] {
+        let path = Path::new("protocol").join(name);
+        println!("cargo:rerun-if-changed={}", path.display());
+        let file = std::fs::File::create(out.join(format!("{name}.gz")))?;
+        let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::best());
+        packed.write_all(&std::fs::read(path)?)?;
+        packed.finish()?;
+    }
+    Ok(())
 }
 
 /// Hands the linker the functions that a start runs, so that they lie together: the kernel maps 64 KiB around each page that is

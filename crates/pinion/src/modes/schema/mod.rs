@@ -5,6 +5,7 @@
 mod filter;
 mod typescript;
 
+use std::io::Read as _;
 use std::process::ExitCode;
 
 use serde_json::Value;
@@ -13,8 +14,10 @@ use wire::Dialect;
 use crate::args::Args;
 use crate::environment::say;
 
-const SCHEMA: &str = include_str!("../../../protocol/schema.json");
-const TYPES: &str = include_str!("../../../protocol/types.d.ts");
+/// `protocol/schema.json` and `protocol/types.d.ts`, compressed by the build script: half a megabyte of text that few starts
+/// print.
+const SCHEMA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schema.json.gz"));
+const TYPES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/types.d.ts.gz"));
 
 /// Prints what was asked for.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -25,14 +28,24 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// The schema or the types, of one dialect or, undecided, of all.
 fn text(dialect: Option<Dialect>, typescript: bool) -> anyhow::Result<String> {
     let Some(dialect) = dialect.filter(|dialect| *dialect != Dialect::Auto) else {
-        return Ok(if typescript { TYPES } else { SCHEMA }.to_owned());
+        return unpacked(if typescript { TYPES } else { SCHEMA });
     };
-    let document: Value = serde_json::from_str(SCHEMA)?;
+    let document: Value = serde_json::from_str(&unpacked(SCHEMA)?)?;
     let document = filter::only(&document, dialect);
     if typescript {
-        return Ok(typescript::only(TYPES, &filter::names(&document), dialect));
+        return Ok(typescript::only(
+            &unpacked(TYPES)?,
+            &filter::names(&document),
+            dialect,
+        ));
     }
     Ok(serde_json::to_string_pretty(&document)?)
+}
+
+fn unpacked(packed: &[u8]) -> anyhow::Result<String> {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -40,7 +53,7 @@ mod tests {
     use serde_json::Value;
     use wire::Dialect;
 
-    use super::{SCHEMA, filter, text};
+    use super::{SCHEMA, filter, text, unpacked};
 
     fn schema(dialect: &str) -> Value {
         serde_json::from_str(&text(Dialect::parse(dialect), false).unwrap()).unwrap()
@@ -64,7 +77,7 @@ mod tests {
         assert!(!has("pi", "HelloCommand"), "our own commands are of no dialect");
         assert_eq!(
             text(Some(Dialect::Auto), false).unwrap(),
-            SCHEMA,
+            unpacked(SCHEMA).unwrap(),
             "auto understands everything"
         );
     }
