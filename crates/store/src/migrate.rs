@@ -30,13 +30,12 @@ pub(crate) fn is_current(head: &[u8]) -> bool {
 
 /// The content of a version 1 or 2 file as version 3, with the version it had. None for other files.
 pub(crate) fn to_current(content: &[u8]) -> Option<(u32, Vec<u8>)> {
-    let first = content
-        .split(|b| *b == b'\n')
-        .take(PROBE_LINES)
-        .find_map(object)?;
+    let mut lines = content.split(|b| *b == b'\n').take(PROBE_LINES);
+    let (raw, first) = lines.find_map(|raw| Some((raw, object(raw)?)))?;
     header::from_map(&first)?;
     let version = header::version_of(&first);
-    if version >= SESSION_VERSION {
+    // A wrong byte can hide the version of a header. Such a file is not an old one: it is read as it is, and reported as damaged.
+    if version >= SESSION_VERSION || str::from_utf8(raw).is_err() {
         return None;
     }
     let mut rows: Vec<Row<'_>> = content

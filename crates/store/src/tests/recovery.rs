@@ -277,3 +277,17 @@ fn a_lost_header_is_rebuilt_once_and_the_old_file_kept() {
     assert!(damage.is_none(), "{damage}");
     assert_eq!(fs::read_to_string(&path).unwrap(), good);
 }
+
+#[test]
+fn wrong_byte_in_header_version_is_reported_and_migrates_nothing() {
+    let lines = all_entries();
+    let mut bytes = text(&lines).into_bytes();
+    let at = text(&lines).find("\"version\"").unwrap() + 2;
+    bytes[at] = 0xde;
+    let (_dir, path) = on_disk(&bytes);
+    let (log, damage) = SessionLog::open(&path, "/").unwrap();
+    assert_eq!((damage.mended, damage.migrated_from), (1, None));
+    assert_eq!(log.entries().len(), lines.len() - 1);
+    drop(log);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+}
