@@ -194,7 +194,7 @@ pub enum Scope {
     Temporary,
 }
 
-/// Which generation an extension was written for (dialects.md 10).
+/// The generation of the interface that an extension was written for.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]

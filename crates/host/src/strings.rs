@@ -12,7 +12,7 @@ pub(crate) const BUSY: &str = wire::dialect::BUSY;
 /// A session name was empty.
 pub(crate) const EMPTY_NAME: &str = "Session name cannot be empty";
 
-/// A page asked for a session that is not there (seed 001).
+/// A page asked for a session that is not there (web.md 1.5).
 pub(crate) const NO_SESSION_FILE: &str = "Session file not found";
 
 /// A model that is not there, or has no credentials.

@@ -19,7 +19,7 @@ use voices::{Block, VOICES, Voice};
 /// Names the account `acc`.
 const TOKEN: &str = "h.eyJodHRwczovL2FwaS5vcGVuYWkuY29tL2F1dGgiOiB7ImNoYXRncHRfYWNjb3VudF9pZCI6ICJhY2MifX0.s";
 
-/// Bytes that a fault may cost at most (QUALITY.md R8).
+/// Bytes that a fault may cost at most (GUARANTEES.md 30).
 const MOST: u64 = 64 << 20;
 
 /// A number of `/proc/self/status`, bytes.

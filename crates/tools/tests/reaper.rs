@@ -1,5 +1,5 @@
 //! Nothing is left behind: abort, timeout, end of the agent, `kill -9` of the agent and of the guardian, with children that
-//! detach themselves in every way (QUALITY.md R9).
+//! detach themselves in every way (GUARANTEES.md 7).
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a failing helper is meant to stop its test")]
 

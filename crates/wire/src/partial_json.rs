@@ -1,5 +1,5 @@
-//! Tool arguments that are still arriving: an incremental scanner whose work is linear in the whole text (DESIGN.md,
-//! "Streaming without quadratic cost").
+//! Tool arguments that are still arriving: an incremental scanner whose work is linear in the whole text (see
+//! docs/internals/decisions/25-linear-updates.md).
 //!
 //! The scanner keeps the text so far, repaired, and how much of it is *stable*: the stable text followed by the closer (a
 //! quote where a string is open, then the open brackets) is valid JSON at any moment. So a partial value is shown by

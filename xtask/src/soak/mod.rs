@@ -1,5 +1,5 @@
 //! `xtask soak`: one process answers many prompts with tools while sessions are opened, evicted and deleted, the extension and the
-//! MCP servers restart, and web clients come and go. At rest it must hold no more than after the warm-up (QUALITY R19).
+//! MCP servers restart, and web clients come and go. At rest it must hold no more than after the warm-up (GUARANTEES.md 79).
 //!
 //! Here: the phases, the report and the verdict. What a user does is in `worker`, what is measured in `measure`.
 

@@ -1,4 +1,4 @@
-//! Who may depend on whom (ARCHITECTURE.md, "The house"), read from each `Cargo.toml`.
+//! Who may depend on whom (ARCHITECTURE.md, "Code map"), read from each `Cargo.toml`.
 
 use super::files::package;
 use super::{Finding, finding};

@@ -1,4 +1,4 @@
-//! `xtask tidy`: the house rules that no compiler checks (ARCHITECTURE.md, "Budgets").
+//! `xtask tidy`: the house rules that no compiler checks (CONTRIBUTING.md, "House rules").
 //!
 //! Here: running all rules and printing what they found. The rules are in `source` (Rust files), `manifest` (who may depend
 //! on whom) and `files` (which files there are).

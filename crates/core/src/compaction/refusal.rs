@@ -16,7 +16,7 @@ pub enum Refusal {
     Failed(String),
     /// The request for a summary was aborted.
     Aborted,
-    /// The summary hit its output limit; half a summary is worse than none (appendix A, 12).
+    /// The summary hit its output limit; half a summary is worse than none (pi-core.md, appendix A, 12).
     CutOff,
     /// The model answered without text.
     Empty,

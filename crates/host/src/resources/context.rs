@@ -1,4 +1,4 @@
-//! Context files: AGENTS.md and its relatives (pi-core.md 6.2). How they appear in the prompt is `system_prompt`'s business.
+//! Context files: instructions for agents in the project and above (pi-core.md 6.2). How they appear in the prompt is `system_prompt`'s business.
 
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-/// Bytes of one context file (AGENTS.md and its relatives) that reach the prompt; the rest is cut and reported.
+/// Bytes of one context file that reach the prompt; the rest is cut and reported.
 pub const CONTEXT_FILE_BYTES: u64 = 256 * 1024;
-/// Bytes of SYSTEM.md, APPEND_SYSTEM.md or a file named by `--system-prompt`.
+/// Bytes of a system prompt file: that of the agent directory, of the project or of `--system-prompt`.
 pub const PROMPT_FILE_BYTES: u64 = 1024 * 1024;
 /// Bytes of a skill file that are searched for its front matter.
 pub const SKILL_HEAD_BYTES: u64 = 64 * 1024;

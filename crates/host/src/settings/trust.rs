@@ -1,5 +1,5 @@
-//! What a project may not decide for a user who has not said that the project is trusted (DESIGN.md, safety defaults;
-//! pi-1.5-delta.md 6). Everything here only takes away; nothing a project says makes it trusted.
+//! What a project may not decide for a user who has not said that the project is trusted (pi-1.5-delta.md 6). Everything here
+//! only takes away; nothing a project says makes it trusted.
 
 use serde_json::Value;
 

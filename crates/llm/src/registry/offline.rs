@@ -1,5 +1,5 @@
-//! The built-in provider that needs no key and no network (DESIGN, "Default model"). Here: its two models. Not here: its
-//! answers.
+//! The built-in provider that needs no key and no network (docs/internals/decisions/26-offline-model.md).
+//! Here: its two models. Not here: its answers.
 
 use wire::Model;
 use wire::model::{Modality, Prices};

@@ -368,7 +368,7 @@ impl Registry {
         self.models_of(provider).into_iter().find(|model| model.id == id)
     }
 
-    /// The model that needs nothing (DESIGN, "Default model").
+    /// The model that needs no key and no network, so that there is always one.
     #[must_use]
     pub fn echo(&self) -> &Model {
         &self.offline.echo

@@ -1,4 +1,4 @@
-//! Tools that the client carries out (dialects.md 7, seed 004).
+//! Tools that the client carries out (dialects.md 7).
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;

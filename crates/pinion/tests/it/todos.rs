@@ -6,7 +6,7 @@ use testkit::llm::Reply;
 use crate::check;
 use crate::kit::{Pi, World, kinds, of_type, text};
 
-/// The list of seed 004.
+/// The list that the description of xcsh shows.
 fn seed() -> Value {
     json!([{"id": "phase-1", "name": "Evaluation", "tasks": [
         {"id": "task-1", "content": "Map the read tool surface", "status": "in_progress"},

@@ -1,5 +1,5 @@
-//! The answer that is streaming in, as JSON text that only grows (DESIGN.md, "Streaming without quadratic cost"). When it
-//! is written is decided in `encode`.
+//! The answer that is streaming in, as JSON text that only grows (docs/internals/decisions/25-linear-updates.md). When
+//! it is written is decided in `encode`.
 
 use wire::partial_json::PartialJson;
 use wire::{AssistantBlock, AssistantMessage, ToolCall, Usage};

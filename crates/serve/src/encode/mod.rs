@@ -1,6 +1,6 @@
 //! Events and responses to lines. Everything but `message_update` is plain serde; `message_update` is written from text
-//! that only grows, and paced, so that the bytes written stay within a small multiple of the answer (DESIGN.md, "Streaming
-//! without quadratic cost"; dialects.md 5, row 18). Where the lines go is not known here.
+//! that only grows, and paced, so that the bytes written stay within a small multiple of the answer (dialects.md 5,
+//! row 18; docs/internals/decisions/25-linear-updates.md). Where the lines go is not known here.
 
 mod announced;
 mod answer;

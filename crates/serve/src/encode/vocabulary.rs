@@ -163,7 +163,7 @@ fn shell(event: &Event, manner: Manner, out: &mut Vec<u8>) {
     }
 }
 
-/// An event that all tabs get, whose ids mean something else to each (seed 001, "Events").
+/// An event that all tabs get, whose ids mean something else to each (web.md 1.4).
 fn shell_of_another(event: &Event, out: &mut Vec<u8>) {
     let mut line = object(event);
     if let Some(id) = line.remove("id") {

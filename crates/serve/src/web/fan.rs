@@ -3,7 +3,7 @@
 //! nobody is told of deltas more than a hundred times a second.
 //!
 //! The lines are those of the web dialect: `message_update` says what is new and shows the message without its content, as
-//! its description has it (seed 001).
+//! its description has it (web.md 1.6).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -327,7 +327,7 @@ fn update(began: i64, event: &StreamEvent, usage: &Usage) -> Text {
 }
 
 /// What says that a run has failed for good: pages of the family show neither an answer's error nor retries, but every
-/// `extension_error` (web.md R3; seed 001, "extension_error").
+/// `extension_error` (web.md 1.8, R3).
 fn failed(event: &Event) -> Option<Event> {
     let Event::AgentEnd {
         messages,

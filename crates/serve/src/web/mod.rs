@@ -1,5 +1,5 @@
 //! The web door: the protocol on a WebSocket for any number of clients, over plain HTTP, and a page on top, on one port
-//! (seed 001, web.md). It has a thread of its own, so that a thousand readers take nothing from the sessions.
+//! (web.md 1). It has a thread of its own, so that a thousand readers take nothing from the sessions.
 //!
 //! `server` listens and knows the paths, `guard` who may talk, `socket` (on `frames`) and `http` carry lines, `page` has the files. What is
 //! said goes one way: sessions, [`fan`], [`log`], and from there to each client ([`clients`]) at its own pace.

@@ -1,4 +1,4 @@
-//! Disks that are full, that fail, that write half and that forget (QUALITY R1, R3, R4).
+//! Disks that are full, that fail, that write half and that forget (GUARANTEES.md 11, 72).
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Power cuts: a disk that forgets what was not synced, cut at every operation, with unsynced writes in any order and torn at
-//! sectors (QUALITY R3). With [`Durability::Disk`] no acknowledged entry may be lost.
+//! sectors (GUARANTEES.md 69). With [`Durability::Disk`] no acknowledged entry may be lost.
 
 use std::io;
 use std::path::{Path, PathBuf};

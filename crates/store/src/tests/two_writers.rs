@@ -1,4 +1,4 @@
-//! Two openers of one file, and writers that know nothing of our lock (QUALITY R20).
+//! Two openers of one file, and writers that know nothing of our lock.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

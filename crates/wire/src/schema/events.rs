@@ -1,5 +1,5 @@
 //! Gives every kind of event a definition of its own, and adds the cumulative form of `message_update`, which exists only on
-//! the wire (DESIGN.md, "Streaming without quadratic cost").
+//! the wire (docs/internals/decisions/25-linear-updates.md).
 
 use serde_json::{Value, json};
 

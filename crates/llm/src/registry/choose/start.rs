@@ -1,4 +1,4 @@
-//! The model and thinking level that a session starts with (pi-core.md 8.6, DESIGN "Default model").
+//! The model and thinking level that a session starts with (pi-core.md 8.6).
 
 use std::collections::BTreeMap;
 

@@ -104,7 +104,7 @@ fn cycle_model_scoped() {
     );
 }
 
-/// DESIGN, "Default model": instead of pi's placeholder.
+/// Where pi has a placeholder whose prompts fail, there is the offline model.
 #[test]
 fn no_model() {
     let shop = shop(r#"{"providers": {}}"#, "", &[]);

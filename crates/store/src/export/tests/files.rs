@@ -1,4 +1,4 @@
-//! Where exports go and what they leave alone (QUALITY R10), and that reading a session for one does not touch it.
+//! Where exports go and what they leave alone (GUARANTEES.md 16), and that reading a session for one does not touch it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Hostile text in every field (QUALITY R11). The same payloads are tried in a browser by `.ci/export-check`.
+//! Hostile text in every field (GUARANTEES.md 16). The same payloads are tried in a browser by `.ci/export-check`.
 
 use serde_json::{Value, json};
 use wire::ToolSpec;
