@@ -242,7 +242,7 @@ async fn events_go_to_their_session() {
 }
 
 #[tokio::test]
-async fn unknown_events_come_as_they_are_and_bad_lines_end_it() {
+async fn unknown_events_pass_through_and_malformed_lines_disconnect() {
     let (client, mut fake) = pair(options(), 0).await;
     let mut events = client.events();
     fake.say(json!({"type": "of_tomorrow", "n": 1})).await;
