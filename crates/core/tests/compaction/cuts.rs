@@ -124,7 +124,7 @@ fn what_would_be_kept_whole_is_refused() {
 }
 
 #[test]
-fn a_huge_result_at_the_end_is_kept_with_its_call() {
+fn huge_trailing_result_is_kept_with_its_call() {
     let branch = Branch::default()
         .user("ask")
         .calls(0, "bash", json!({}), 0)
@@ -173,7 +173,7 @@ fn settings_stay_with_what_follows() {
 }
 
 #[test]
-fn what_is_said_between_a_call_and_its_result_is_no_place_to_cut() {
+fn cut_never_separates_call_from_its_results() {
     let both = json!([call(0, "bash", json!({})), call(1, "bash", json!({}))]);
     let branch = Branch::default()
         .user("ask")
@@ -230,7 +230,7 @@ fn edits_change_what_is_summarised() {
 }
 
 #[test]
-fn images_take_up_room_and_failed_answers_do_not() {
+fn cut_counts_images_but_not_failed_answers() {
     let image = json!({"type": "message", "message": {"role": "user", "content": [
         {"type": "image", "data": "AA==", "mimeType": "image/png"}]}});
     let branch = Branch::default()
@@ -260,7 +260,7 @@ fn small_windows_get_smaller_settings() {
 }
 
 #[test]
-fn messages_of_unknown_roles_are_neither_sent_nor_summarised() {
+fn unknown_role_messages_are_not_summarised() {
     let system = json!({"type": "message", "message": {"role": "system", "content": "prompt"}});
     let branch = Branch::default().entry(system).user("one").entry(user(&long(20)));
     assert_eq!(cut(&branch, TINY), expect("e2", &["one"], &[]));

@@ -94,7 +94,7 @@ fn conversations_are_counted() {
 }
 
 #[test]
-fn usage_is_unknown_until_an_answer_follows_a_compaction() {
+fn context_usage_after_compaction_is_unknown_until_answer() {
     let branch = Branch::default().user("one").says("x", 4_000).user(&long(10));
     let mut messages = messages(&branch);
     let tokens = |messages: &[Arc<Message>], kept| {

@@ -147,7 +147,7 @@ fn split_turns_join_two_summaries() {
 }
 
 #[test]
-fn a_previous_summary_survives_a_cut_in_the_first_turn_after_it() {
+fn previous_summary_survives_cut_in_next_turn() {
     let branch = Branch::default()
         .user("old")
         .compaction("EARLIER", "gone")
@@ -261,7 +261,7 @@ fn texts_of_refusals() {
 }
 
 #[test]
-fn a_tiny_reserve_still_leaves_room_for_a_summary() {
+fn zero_reserve_still_leaves_tokens_for_summary() {
     let branch = Branch::default().user("one").user(&long(20));
     let settings = pinion_core::compaction::Settings {
         reserve_tokens: 0,

@@ -67,7 +67,7 @@ fn answers_from_before_a_compaction_never_trigger() {
 }
 
 #[test]
-fn an_abort_starts_nothing_but_counts_before_the_next_prompt() {
+fn aborted_answer_triggers_compaction_only_before_next_prompt() {
     let aborted = Branch::default()
         .user("one")
         .says("x", 400)

@@ -48,7 +48,7 @@ fn of_failed_answers_need_none() {
 }
 
 #[test]
-fn two_calls_of_the_same_id_need_two_results() {
+fn duplicate_call_ids_get_one_result_each() {
     let asks = Arc::new(Message::Assistant(answer(&["a", "a"], StopReason::ToolUse)));
     assert_eq!(
         ids(&close_dangling_calls(vec![asks, result("a")])),

@@ -52,7 +52,7 @@ fn last(world: &mut World) -> Vec<String> {
 }
 
 #[test]
-fn an_abort_while_the_context_is_looked_at_ends_the_run() {
+fn abort_during_context_check_ends_run() {
     let mut world = world();
     world.prompt("go");
     world.answer(&["a"], StopReason::ToolUse);
@@ -76,7 +76,7 @@ fn an_abort_while_the_context_is_looked_at_ends_the_run() {
 }
 
 #[test]
-fn an_abort_holds_although_the_compaction_before_the_prompt_wins_the_race() {
+fn abort_during_compaction_before_prompt_ends_run() {
     for outcome in [compacted(), failed()] {
         let mut world = world();
         let messages = vec![Arc::new(Message::user("hi", 0))];
@@ -102,7 +102,7 @@ fn an_abort_holds_although_the_compaction_before_the_prompt_wins_the_race() {
 }
 
 #[test]
-fn an_abort_holds_although_the_compaction_after_an_overflow_wins_the_race() {
+fn abort_during_overflow_recovery_ends_run() {
     let mut world = world();
     world.prompt("go");
     world.fail("too long", Verdict::Overflow);
@@ -120,7 +120,7 @@ fn an_abort_holds_although_the_compaction_after_an_overflow_wins_the_race() {
 }
 
 #[test]
-fn retrying_ends_when_the_retry_overflows_and_no_room_can_be_made() {
+fn retry_ends_when_overflow_recovery_fails() {
     let mut world = world();
     world.prompt("go");
     world.fail("500", Verdict::Retry(None));
@@ -143,7 +143,7 @@ fn retrying_ends_when_the_retry_overflows_and_no_room_can_be_made() {
 }
 
 #[test]
-fn a_follow_up_is_said_when_all_results_terminate() {
+fn follow_up_is_sent_when_all_results_terminate() {
     let mut world = world();
     world.prompt("go");
     world.answer(&["a"], StopReason::ToolUse);
@@ -158,7 +158,7 @@ fn a_follow_up_is_said_when_all_results_terminate() {
 }
 
 #[test]
-fn nothing_is_asked_when_the_queues_are_emptied_before_the_turn_for_them() {
+fn cleared_queue_during_compaction_sends_no_request() {
     let mut world = world();
     world.prompt("go");
     world.queue(QueueKind::FollowUp, "next");
@@ -183,7 +183,7 @@ fn nothing_is_asked_when_the_queues_are_emptied_before_the_turn_for_them() {
 }
 
 #[test]
-fn what_is_queued_after_the_queues_were_emptied_is_new() {
+fn message_queued_after_clear_runs_after_compaction() {
     let mut world = world();
     world.queue(QueueKind::FollowUp, "old");
     world.step(Input::Compact);
@@ -215,7 +215,7 @@ fn a_queued_message_may_overflow_once_too() {
 }
 
 #[test]
-fn news_of_a_call_that_does_not_run_interrupt_nothing() {
+fn stray_tool_result_with_immediate_steering_is_ignored() {
     let mut world = World::new(LoopSettings {
         interrupt_mode: InterruptMode::Immediate,
         ..LoopSettings::default()

@@ -94,7 +94,7 @@ fn so_many_between_two_messages_of_the_user() {
 }
 
 #[test]
-fn what_was_queued_comes_first_and_counts_as_the_users() {
+fn queued_message_precedes_reminder_and_resets_count() {
     let mut world = world(1);
     world.prompt("Go");
     world.answer(&[], StopReason::Stop);

@@ -15,7 +15,7 @@ fn message_ends(effects: &[Effect]) -> Vec<Arc<Message>> {
 }
 
 #[test]
-fn another_message_is_in_the_conversation_and_in_all_that_is_still_told() {
+fn replaced_message_appears_in_conversation_and_later_events() {
     let mut world = World::new(LoopSettings::default());
     world.prompt("go");
     world.answer(&["a"], StopReason::ToolUse);

@@ -25,7 +25,7 @@ fn a_plain_prompt() {
 }
 
 #[test]
-fn a_message_is_on_disk_before_it_is_told() {
+fn message_is_persisted_before_its_event() {
     let mut world = world();
     world.prompt("hi");
     world.answer(&[], StopReason::Stop);
@@ -42,7 +42,7 @@ fn a_message_is_on_disk_before_it_is_told() {
 }
 
 #[test]
-fn tools_run_side_by_side_and_answer_in_call_order() {
+fn tools_run_concurrently_and_report_in_call_order() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -103,7 +103,7 @@ fn thousands_of_calls_run_in_portions() {
 }
 
 #[test]
-fn calls_of_a_cut_off_answer_do_not_run() {
+fn calls_of_truncated_answer_do_not_run() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -119,7 +119,7 @@ fn calls_of_a_cut_off_answer_do_not_run() {
 }
 
 #[test]
-fn steering_comes_after_the_turn_and_follow_ups_at_the_end() {
+fn steering_precedes_next_turn_follow_ups_come_last() {
     let mut world = world();
     world.prompt("go");
     world.queue(QueueKind::FollowUp, "later");
@@ -156,7 +156,7 @@ fn steering_comes_after_the_turn_and_follow_ups_at_the_end() {
 }
 
 #[test]
-fn what_was_queued_while_idle_joins_the_next_prompt() {
+fn messages_queued_while_idle_join_next_prompt() {
     let mut world = world();
     world.queue(QueueKind::Steering, "one");
     world.queue(QueueKind::Steering, "two");
@@ -251,7 +251,7 @@ fn abort_while_the_model_answers() {
 }
 
 #[test]
-fn an_answer_that_wins_the_race_against_abort_starts_nothing() {
+fn answer_racing_with_abort_starts_no_tools() {
     let mut world = world();
     world.prompt("go");
     world.step(Input::Abort);

@@ -41,7 +41,7 @@ fn taking_it_back_stops_the_clock() {
 }
 
 #[test]
-fn another_item_of_the_same_id_has_its_own_clock() {
+fn different_item_with_same_id_gets_own_clock() {
     let mut todos = with(&json!([{"name": "A", "tasks": [{"content": "a", "status": "completed"}]}]));
     let other = json!([{"name": "A", "tasks": [{"content": "other", "status": "completed"}]}]);
     set(&mut todos, &other, 30_000);
@@ -63,7 +63,7 @@ fn at_once_or_never() {
 }
 
 #[test]
-fn empty_phases_of_a_client_stay_until_something_leaves() {
+fn empty_client_phases_stay_until_items_are_cleared() {
     let list = json!([{"name": "Empty"}, {"name": "A", "tasks": [{"content": "a", "status": "completed"}]}]);
     let mut todos = with(&list);
     todos.clear_due(1);

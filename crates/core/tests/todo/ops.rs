@@ -87,7 +87,7 @@ fn only_the_first_stays_in_progress() {
 }
 
 #[test]
-fn ids_go_on_after_the_highest_and_begin_anew_with_a_new_list() {
+fn todo_ids_increase_and_restart_with_new_list() {
     let mut todos = empty();
     write(&mut todos, &plan());
     let ops = json!([
@@ -113,7 +113,7 @@ fn ids_go_on_after_the_highest_and_begin_anew_with_a_new_list() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_and_the_rest_is_done() {
+fn failed_todo_operations_are_reported_remaining_ones_apply() {
     let mut todos = empty();
     let missing = json!([{"op": "update", "id": "task-1", "status": "completed"}]);
     assert_eq!(
