@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_refusal_ends_the_asking_and_else_the_last_answer_counts() {
+    fn first_cancel_stops_chain_otherwise_last_answer_wins() {
         let event = json!({"type": "session_before_switch"});
         let (value, asked, _) = combined(
             "session_before_switch",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_the_asking_and_a_changed_input_is_handed_on() {
+    fn block_stops_chain_after_passing_changed_input_on() {
         let event = json!({"type": "tool_call", "input": {"command": "a"}});
         let (value, asked, seen) = combined(
             "tool_call",
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_gets_all_messages_and_the_last_prompt() {
+    fn before_agent_start_joins_messages_keeps_last_prompt() {
         let (value, _, seen) = combined(
             "before_agent_start",
             json!({"systemPrompt": "a"}),
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_who_decides_is_the_last_who_is_asked() {
+    fn first_decision_stops_chain() {
         let ran = [
             json!({}),
             json!({"result": null}),

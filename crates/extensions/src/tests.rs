@@ -145,7 +145,7 @@ async fn answers_find_who_asked_whatever_their_order() {
 }
 
 #[tokio::test]
-async fn what_a_session_is_told_comes_before_the_answer_after_it() {
+async fn session_messages_arrive_before_following_result() {
     let (door, _said, mut played) = open().await;
     let mut said = door.attach("s");
     let source = Source {
@@ -206,7 +206,7 @@ async fn an_answer_nobody_waits_for_is_withdrawn() {
 }
 
 #[tokio::test]
-async fn a_state_is_told_member_by_member_and_a_withdrawn_call_to_everybody() {
+async fn state_is_flattened_and_withdrawn_calls_are_broadcast() {
     let (door, _said, mut played) = open().await;
     let (mut one, mut two) = (door.attach("one"), door.attach("two"));
     let state = Map::from_iter([("isIdle".to_owned(), json!(true))]);
@@ -297,7 +297,7 @@ async fn a_child_that_hangs_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_may_take_its_time_while_the_child_lives() {
+async fn slow_handler_is_allowed_while_pings_are_answered() {
     let (door, _said, mut played) = open().await;
     let asking = door.event("s", "x", &json!({})).unwrap();
     let event = played.next().await;
@@ -326,7 +326,7 @@ async fn one_that_never_gets_ready_is_ended() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_read_is_ended_before_it_costs_too_much() {
+async fn unread_input_beyond_limit_kills_extension_process() {
     let (door, _said, mut played) = open().await;
     let big = "x".repeat(1 << 20);
     for _ in 0..=(limits::UNREAD_BYTES >> 20) {
@@ -362,7 +362,7 @@ async fn what_is_printed_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn a_child_that_says_too_much_unasked_is_ended() {
+async fn process_that_floods_log_lines_is_killed() {
     let (door, mut said, mut played) = open().await;
     let drain = tokio::spawn(async move {
         loop {
