@@ -110,7 +110,7 @@ fn deny_comes_before_ask_before_allow() {
 }
 
 #[test]
-fn read_only_lets_nothing_write_but_commands_that_are_allowed() {
+fn read_only_mode_refuses_writes_except_allowed_commands() {
     let policy = policy("read-only", &["bash(git log *)", "write", "lookup"], &[], &[]);
     assert_eq!(bash(&policy, "git log -p"), "run");
     assert_eq!(bash(&policy, "git log > log.txt"), "refuse");
@@ -150,7 +150,7 @@ fn a_project_only_tightens() {
 }
 
 #[test]
-fn what_was_allowed_for_the_session_is_the_same_call_only() {
+fn session_grant_covers_only_the_same_call() {
     let mut policy = policy("ask", &[], &["read(secret)"], &["bash(rm *)"]);
     let call = Call::command("bash", "make test");
     policy.grant(&call);
@@ -255,7 +255,7 @@ fn patterns_begin_where_they_say() {
 }
 
 #[test]
-fn rules_that_cannot_be_read_are_said_and_never_loosen() {
+fn unreadable_rules_are_reported_and_never_loosen() {
     let settings = PermissionSettings {
         user: layer(
             "auto",
@@ -437,7 +437,7 @@ fn no_part_of_a_line_may_be_forbidden() {
 }
 
 #[test]
-fn lines_that_are_long_or_deep_are_no_way_around() {
+fn long_or_deep_lines_do_not_bypass_rules() {
     let policy = policy("auto", &["bash(echo *)"], &[], &["bash(rm *)"]);
     let long = format!("echo {}; rm x", "a".repeat(100_000));
     assert_eq!(bash(&policy, &long), "refuse");
@@ -461,7 +461,7 @@ fn a_line_is_taken_apart_into_its_commands() {
 }
 
 #[test]
-fn name_that_claims_a_target_is_shown_with_its_own() {
+fn name_resembling_link_target_is_shown_with_target() {
     let shown = |name: &str| Call::file("write", Path::new("/nowhere").join(name)).shown();
     assert_eq!(shown("plain.txt"), "/nowhere/plain.txt");
     assert_eq!(

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn names_take_one_line_and_long_ones_lose_their_middle() {
+    fn names_are_shown_on_one_line_and_shortened() {
         assert_eq!(line("a\nb\u{202e}c", 100), "a\\u{a}b\\u{202e}c");
         let long = format!("first{}last", "ab".repeat(500));
         assert_eq!(

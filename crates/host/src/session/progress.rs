@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_a_block_that_never_began_change_nothing() {
+    fn delta_of_unknown_block_changes_nothing() {
         let mut progress = Progress::new(AssistantMessage::begin("a", "p", "m", 0));
         progress.grow(&StreamEvent::ThinkingDelta {
             content_index: 7,

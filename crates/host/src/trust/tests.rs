@@ -101,7 +101,7 @@ fn the_file_is_pis_own() {
 }
 
 #[test]
-fn a_broken_file_decides_nothing_and_is_left_alone() {
+fn broken_trust_file_decides_nothing_and_stays_unchanged() {
     let place = Place::new();
     for broken in ["{", "[]", "{\"/\": \"yes\"}", "true"] {
         fs::write(place.file(), broken).unwrap();

@@ -124,7 +124,7 @@ const BLOCKED: [&str; 2] = [
 ];
 
 #[test]
-fn deny_rule_for_another_program_blocks_no_ordinary_line() {
+fn deny_rule_for_other_program_allows_ordinary_lines() {
     let policy = policy("auto", &[], &[], &rule());
     let lines = lines(ORDINARY);
     for line in &lines {

@@ -26,7 +26,7 @@ fn names(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn the_agents_own_comes_first_then_outermost_to_innermost() {
+fn context_files_start_with_agent_directory_then_outermost() {
     let place = Place::new(&[
         ("agent/AGENTS.md", "global"),
         ("AGENTS.md", "outer"),
@@ -90,7 +90,7 @@ fn long_files_are_cut_between_characters_and_reported() {
 
 #[cfg(unix)]
 #[test]
-fn an_unreadable_file_is_reported_and_the_next_one_used() {
+fn unreadable_context_file_is_reported_and_next_used() {
     let place = Place::new(&[("work/CLAUDE.md", "c")]);
     // A socket cannot be read whoever we are; file modes would not stop root.
     let socket = std::os::unix::net::UnixListener::bind(place.path("work/AGENTS.md")).unwrap();

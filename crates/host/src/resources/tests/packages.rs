@@ -62,7 +62,7 @@ fn the_usual_directories_count_without_a_manifest() {
 }
 
 #[test]
-fn a_manifest_says_where_things_are_and_an_entry_what_is_wanted() {
+fn manifest_lists_resources_and_settings_entry_filters_them() {
     let manifest = json!({"pi": {"extensions": ["./src/one.ts", "src/two.ts"], "skills": ["./res/skills", "../outside"],
                                  "prompts": ["./res/*.md", "!res/draft.md"]}});
     let mut place = Place::new(&[
@@ -97,7 +97,7 @@ fn a_manifest_says_where_things_are_and_an_entry_what_is_wanted() {
 }
 
 #[test]
-fn what_pi_installed_is_found_and_what_it_did_not_is_named() {
+fn packages_installed_by_pi_are_found_others_reported() {
     let mut place = Place::new(&[
         ("agent/npm/node_modules/@s/tools/prompts/npm.md", "x"),
         ("agent/git/github.com/me/tools/prompts/git.md", "x"),

@@ -106,7 +106,7 @@ fn a_template_cannot_grow_without_end() {
 }
 
 #[test]
-fn descriptions_come_from_the_front_matter_or_the_first_line() {
+fn template_description_falls_back_to_first_line() {
     let sixty = "x".repeat(60);
     let table = [
         ("---\ndescription: D\n---\nBody", "D"),

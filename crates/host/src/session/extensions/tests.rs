@@ -75,7 +75,7 @@ async fn answers_come_with_the_number_of_their_question() {
 }
 
 #[tokio::test]
-async fn who_gives_up_has_back_what_was_to_be_done_in_the_order_it_was_asked() {
+async fn abandoned_requests_return_continuations_in_order() {
     let mut extended = none();
     for slot in 0..5 {
         extended.wait(Then::Check(slot), std::future::pending());
@@ -121,7 +121,7 @@ async fn a_failed_question_is_an_answer() {
 }
 
 #[test]
-fn a_slash_command_is_that_of_the_first_extension_that_has_it() {
+fn slash_command_belongs_to_first_registering_extension() {
     let mut extended = none();
     extended.registered = vec![commands("a.ts", &["one"]), commands("b.ts", &["one", "two"])];
     let found = |text: &str| {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_megabytes_are_bounded_and_kept_in_a_file() {
+    fn large_mcp_text_is_truncated_and_saved() {
         let dir = tempfile::tempdir().unwrap();
         let text = format!("begin{}end", "é".repeat(5 << 20));
         let blocks = vec![

@@ -13,7 +13,7 @@ fn uses(settings: &Settings, file: usize) -> Vec<(&str, KeyUse)> {
 }
 
 #[test]
-fn every_key_of_a_file_is_told_with_its_use() {
+fn every_settings_key_is_reported_with_its_use() {
     let text = r#"{"defaultModel": "m", "theme": "dark", "queueMode": "all", "steeringmode": "all", "zzz": {"a": 1},
         "retry": {"provider": {"maxRetryDelayMs": 1}, "maxRetrys": 2}, "compaction": {}, "$schema": "x"}"#;
     let (settings, notes) = load(text, r#"{"defaultProjectTrust": "always"}"#, None);
@@ -96,7 +96,7 @@ fn thinking_by_model() {
 }
 
 #[test]
-fn an_untrusted_project_cannot_loosen_what_the_user_tightened() {
+fn untrusted_project_cannot_loosen_user_settings() {
     let user = r#"{"defaultTools": ["read"], "images": {"blockImages": true}}"#;
     let project = r#"{"defaultTools": ["bash"], "images": {"blockImages": false, "autoResize": false}}"#;
     let (settings, notes) = load(user, project, None);

@@ -197,7 +197,7 @@ fn broken_files_are_reported_and_replaced_by_defaults() {
 }
 
 #[test]
-fn wrong_types_are_reported_and_the_next_best_value_is_used() {
+fn wrong_types_are_reported_and_fall_back() {
     let table = [
         json!({"defaultModel": 5}),
         json!({"defaultThinkingLevel": "huge"}),
