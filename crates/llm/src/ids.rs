@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_ids_stay_pairs_only_where_they_are_understood() {
+    fn paired_ids_are_kept_only_for_same_provider() {
         let openai = target("openai", "m");
         let at_home = AssistantMessage::begin("a", "openai", "other", 0);
         let abroad = AssistantMessage::begin("a", "copilot", "m", 0);

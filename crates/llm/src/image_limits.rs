@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_results_of_one_answer_count_as_one_message() {
+    fn tool_results_of_one_answer_share_image_limit() {
         let mut list = messages(&[
             user(&["a", "b"]),
             result(&["c", "d"]),

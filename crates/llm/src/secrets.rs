@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_taken_out_and_the_longest_counts() {
+    fn secrets_are_redacted_in_every_encoding_longest_first() {
         let secrets = known(&["sk-0123456789", "sk-0123456789-long", "quo\"te\\d-0123 é"]);
         let text = "a sk-0123456789-long b sk-0123456789 c".to_owned();
         assert_eq!(secrets.redact(text), "a [key] b [key] c");
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_end_is_found_however_the_text_is_cut() {
+    fn partial_secret_at_text_end_is_detected() {
         let secrets = known(&["sk-0123456789"]);
         for (text, open) in [
             ("qqq", 0),

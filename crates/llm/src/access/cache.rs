@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_are_kept_until_they_run_out_and_apart_by_key() {
+    async fn cached_values_expire_and_are_separate_per_key() {
         let (cache, count) = (Cache::default(), AtomicU32::new(0));
         let later = Some(SystemTime::now() + Duration::from_secs(3600));
         assert_eq!(ask(&cache, "a", &count, later).await, 0);

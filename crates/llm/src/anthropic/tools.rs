@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_tools_stay_within_the_limits_of_a_request() {
+    fn strict_tools_respect_request_limits() {
         let tool = |index: usize, optional: usize| {
             let names = (0..optional).map(|name| (format!("p{name}"), json!({"type": "string"})));
             let properties: Map<String, Value> = names.collect();

@@ -205,7 +205,7 @@ fn llama_list() -> Value {
 }
 
 #[test]
-fn llama_cpp_says_how_large_a_slot_is_and_what_its_template_knows() {
+fn llama_cpp_reports_slot_size_and_template_capabilities() {
     let props = |template: &str, caps: Value| {
         json!({"default_generation_settings": {"n_ctx": 4096}, "chat_template": template, "chat_template_caps": caps,
             "modalities": {"vision": true}})
@@ -281,7 +281,7 @@ fn vllm_lists_windows() {
 }
 
 #[test]
-fn at_a_usual_port_only_its_own_server_counts() {
+fn default_port_accepts_only_its_own_server() {
     let other = json!({"data": [{"id": "m", "owned_by": "somebody"}]});
     let fake = Fake::start(&[("/v1/models", other)]);
     let places = [Kind::LlamaCpp, Kind::Vllm, Kind::LmStudio, Kind::Ollama].map(|kind| fake.place(kind));
@@ -318,7 +318,7 @@ fn a_server_may_want_a_key() {
 }
 
 #[test]
-fn who_is_not_there_or_says_nothing_sensible_is_left_out() {
+fn unreachable_or_malformed_servers_are_left_out() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -378,7 +378,7 @@ fn addresses_in_all_their_forms() {
 }
 
 #[test]
-fn places_come_from_settings_then_models_json_then_the_environment() {
+fn server_addresses_follow_settings_models_json_environment() {
     let urls = |servers: &[(&str, &str)], file: Option<&str>, env: Option<&str>| {
         let sources = LocalSources {
             servers: servers

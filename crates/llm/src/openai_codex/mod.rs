@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_that_is_used_up_is_told_in_minutes_and_not_tried_again() {
+    fn exhausted_plan_is_reported_in_minutes_without_retry() {
         let table = [
             (
                 429,

@@ -133,7 +133,7 @@ fn bedrock_keeps_its_own_headers_and_takes_others() {
 }
 
 #[test]
-fn bedrock_takes_no_blank_text_and_only_its_own_images() {
+fn bedrock_skips_blank_text_and_foreign_images() {
     let mut request = request(with("bedrock-converse-stream", json!({"id": "amazon.nova"})));
     let image = |kind: &str| json!({"type": "image", "data": "aa", "mimeType": kind});
     let hidden = json!({"type": "thinking", "thinking": "[Reasoning redacted]", "thinkingSignature": "c2Vj", "redacted": true});

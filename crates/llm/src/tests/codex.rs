@@ -110,7 +110,7 @@ fn what_is_off_is_not_said() {
 }
 
 #[test]
-fn a_token_without_an_account_is_refused_before_anything_is_sent() {
+fn codex_token_without_account_is_refused_before_request() {
     for bad in ["plain-key", "a.b.c", "a.e30.c"] {
         let mut request = codex(json!({}));
         request.api_key = Some(Secret::new(bad));

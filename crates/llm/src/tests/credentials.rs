@@ -332,7 +332,7 @@ async fn keys_of_aws_are_found_in_every_place() {
 }
 
 #[tokio::test]
-async fn keys_that_cannot_be_found_are_explained_and_nothing_else_is_used() {
+async fn missing_aws_keys_are_explained_without_request() {
     let home = tempfile::tempdir().unwrap();
     profiles(home.path());
     let server = serve(aws).await;

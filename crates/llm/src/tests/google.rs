@@ -141,7 +141,7 @@ fn old_models_get_images_behind_all_results() {
 }
 
 #[test]
-fn new_models_get_images_inside_and_a_mark_on_foreign_calls() {
+fn gemini_3_gets_inline_images_and_signature_placeholder() {
     let given = contents("gemini-3-pro-preview", two_calls("other"));
     assert_eq!(given.as_array().unwrap().len(), 4);
     assert_eq!(

@@ -319,7 +319,7 @@ fn azure_reaches_chat_completions_at_its_own_address() {
 }
 
 #[test]
-fn strict_tools_are_sent_where_the_model_takes_them() {
+fn strict_tools_require_model_support() {
     let tools = |compat: Value| {
         let mut talk = Talk::new("anthropic-messages", json!({"compat": compat}));
         body(&talk.ask("S", &["read", "grep"], ThinkingLevel::Low))["tools"].clone()
@@ -336,7 +336,7 @@ fn strict_tools_are_sent_where_the_model_takes_them() {
 }
 
 #[test]
-fn openai_models_with_explicit_caching_get_the_newer_field() {
+fn explicit_prompt_caching_uses_newer_openai_field() {
     use crate::request::CacheRetention::{Long, None, Short};
     for (retention, options) in [
         (None, json!({"mode": "explicit"})),

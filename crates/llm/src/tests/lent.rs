@@ -67,7 +67,7 @@ fn whole(content: Value, stop: &str) -> Option<Result<Value, String>> {
 }
 
 #[tokio::test]
-async fn what_was_not_told_is_told_at_the_end() {
+async fn delegated_stream_end_completes_missing_events() {
     let content = json!([{"type": "text", "text": "Hi"}, {"type": "toolCall", "id": "c", "name": "ls", "arguments": {"a": 1}}]);
     let events = [
         json!({"type": "text_delta", "contentIndex": 0, "delta": "H"}),

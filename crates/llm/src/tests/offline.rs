@@ -78,7 +78,7 @@ async fn echo_says_what_it_is_and_streams_words() {
 }
 
 #[tokio::test]
-async fn echo_calls_a_tool_for_files_and_sums_up_its_result() {
+async fn echo_model_calls_tool_and_summarises_result() {
     let client = quick();
     for (tools, name, arguments) in [
         (&["bash", "ls"][..], "ls", json!({"path": "."})),

@@ -180,7 +180,7 @@ fn headers_of_the_caller_win() {
 }
 
 #[test]
-fn subscription_tokens_go_as_bearer_and_nothing_is_pretended() {
+fn subscription_token_is_sent_as_bearer_without_disguise() {
     let mut request = request(model("anthropic-messages"));
     request.system_prompt = "S".to_owned();
     request.api_key = Some(Secret::new("sk-ant-oat01-x"));
@@ -240,7 +240,7 @@ fn copilot_is_told_who_speaks() {
 }
 
 #[test]
-fn images_of_tool_results_follow_in_a_user_message() {
+fn tool_result_images_follow_in_user_message() {
     let mut request = request(model("openai-completions"));
     let messages = json!([
         {"role": "user", "content": "Look."},

@@ -39,7 +39,7 @@ fn call(id: &str, arguments: &str) -> Value {
 }
 
 #[test]
-fn items_may_grow_side_by_side_and_change_their_ids() {
+fn responses_items_may_interleave_and_change_ids() {
     let mut last_call = call("b", "{\"y\":2}");
     last_call["id"] = json!("another");
     let events = stream(&[
@@ -61,7 +61,7 @@ fn items_may_grow_side_by_side_and_change_their_ids() {
 }
 
 #[test]
-fn what_only_the_end_of_an_item_tells_is_told() {
+fn content_only_in_item_end_is_emitted() {
     let text = json!({"type": "message", "id": "m1", "phase": "commentary",
         "content": [{"type": "output_text", "text": "Hi "}, {"type": "refusal", "refusal": "no"}]});
     let events = stream(&[
@@ -203,7 +203,7 @@ fn with_history(fields: Value, messages: Value) -> Vec<Value> {
 }
 
 #[test]
-fn off_is_said_in_the_models_words_or_not_at_all() {
+fn thinking_off_uses_model_mapping_or_is_omitted() {
     let reasoning = |fields: Value| build(&ask(fields)).1["reasoning"].clone();
     assert_eq!(reasoning(json!({})), json!({"effort": "none"}));
     assert_eq!(
@@ -242,7 +242,7 @@ fn answer(model: &str, content: Value) -> Value {
 }
 
 #[test]
-fn reasoning_goes_back_only_with_what_it_led_to() {
+fn reasoning_is_sent_back_only_before_its_output() {
     let thought = json!({"type": "thinking", "thinking": "t", "thinkingSignature": "{\"id\":\"r\",\"type\":\"reasoning\"}"});
     let odd = json!({"type": "thinking", "thinking": "t", "thinkingSignature": "no json"});
     let text = json!({"type": "text", "text": "A"});
@@ -264,7 +264,7 @@ fn reasoning_goes_back_only_with_what_it_led_to() {
 }
 
 #[test]
-fn calls_of_a_sister_model_lose_their_item_ids() {
+fn calls_of_other_model_lose_item_ids() {
     let call = json!({"type": "toolCall", "id": "c1|fc_1", "name": "t", "arguments": {"a": 1}});
     let result = json!({"role": "toolResult", "toolCallId": "c1|fc_1", "toolName": "t", "content": [
         {"type": "text", "text": "seen"}, {"type": "image", "data": "aa", "mimeType": "image/png"}]});

@@ -146,7 +146,7 @@ fn error_text(events: &[ModelEvent]) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_comes_and_its_connection_is_used_again() {
+async fn connection_is_reused_after_complete_answer() {
     let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
     let server = serve(vec![say(&whole)]).await;
     let client = Client::new(ClientConfig::default());
@@ -285,7 +285,7 @@ async fn refusals_show_status_words_and_the_wait() {
 }
 
 #[tokio::test]
-async fn a_document_instead_of_a_stream_is_an_error() {
+async fn document_instead_of_stream_is_an_error() {
     let server = serve(vec![refusal(
         "200 x",
         "content-type: application/json\r\n",
@@ -392,7 +392,7 @@ async fn a_reader_that_gives_up_waiting_loses_nothing() {
 }
 
 #[tokio::test]
-async fn unknown_families_and_missing_tls_are_errors_not_panics() {
+async fn unknown_api_and_missing_tls_are_errors() {
     let mut unknown = ask("http://x");
     unknown.model.api = "smoke-signals".to_owned();
     assert_eq!(
@@ -431,7 +431,7 @@ async fn first_line() -> (String, tokio::task::JoinHandle<String>) {
 }
 
 #[tokio::test]
-async fn proxies_are_used_as_configured_and_passed_by_as_configured() {
+async fn proxy_and_no_proxy_settings_are_applied() {
     for (no_proxy, line) in [
         (None, "POST http://example.invalid/chat/completions HTTP/1.1"),
         (Some("localhost,127.0.0.1"), "POST /chat/completions HTTP/1.1"),

@@ -63,7 +63,7 @@ fn every_split_gives_the_same_events() {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_ends_in_exactly_one_error() {
+fn stream_cut_anywhere_ends_in_one_error() {
     for recorded in short_recordings() {
         let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
         let sse = recorded["sse"].as_str().unwrap();
@@ -134,7 +134,7 @@ fn redacted_reasoning_keeps_its_payload() {
 }
 
 #[test]
-fn stop_reasons_that_are_no_answers_fail_with_their_texts() {
+fn abnormal_stop_reasons_fail_with_their_texts() {
     for (reason, text) in [
         ("refusal", "An unknown error occurred"),
         ("sensitive", "An unknown error occurred"),
@@ -156,7 +156,7 @@ fn stop_reasons_that_are_no_answers_fail_with_their_texts() {
 }
 
 #[test]
-fn argument_json_is_repaired_and_never_ends_the_stream() {
+fn malformed_argument_json_is_repaired() {
     for (args, expected) in [
         ("", json!({})),
         ("{\"a\": \"half", json!({"a": "half"})),
@@ -208,7 +208,7 @@ fn odd_servers_of_chat_completions_are_understood() {
 }
 
 #[test]
-fn errors_inside_a_stream_are_shown_in_the_providers_words() {
+fn stream_error_shows_provider_text() {
     let events =
         completions(&[json!({"error": {"message": "Too busy", "metadata": {"raw": "upstream says no"}}})]);
     assert_eq!(last(&events).0["errorMessage"], "Too busy\nupstream says no");

@@ -101,7 +101,7 @@ fn failed_answers_and_their_results_are_gone() {
 }
 
 #[test]
-fn ids_and_signatures_of_other_models_are_changed_with_their_results() {
+fn foreign_call_ids_change_with_their_results() {
     let target = model("anthropic-messages");
     let messages = json!([answer("other", "toolUse", json!([call("c|1")])), result("c|1")]);
     let out = given(messages.clone(), &target);

@@ -63,7 +63,7 @@ fn pending(error: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_device_flow_waits_and_stores_what_it_gets() {
+async fn device_flow_polls_and_stores_credentials() {
     let slower = json!({"error": "slow_down", "interval": 2});
     let fake = github(vec![
         pending("authorization_pending"),
@@ -135,7 +135,7 @@ async fn the_device_flow_ends_when_the_code_does() {
 }
 
 #[tokio::test]
-async fn a_code_that_nobody_enters_runs_out_by_itself() {
+async fn device_code_not_entered_expires() {
     let fake = Fake::start(|_, seen| {
         match seen.path.as_str() {
         "/gh/login/device/code" => (
@@ -159,7 +159,7 @@ async fn a_code_that_nobody_enters_runs_out_by_itself() {
 }
 
 #[tokio::test]
-async fn nothing_is_shown_that_is_not_meant_to_be() {
+async fn malformed_device_codes_and_addresses_are_not_shown() {
     for (address, code) in [
         ("file:///etc/passwd", "u"),
         ("https://x.test/\u{1b}[2J", "u"),
@@ -232,7 +232,7 @@ fn parameters(address: &str) -> std::collections::HashMap<String, String> {
 }
 
 #[tokio::test]
-async fn the_browser_flow_takes_the_code_of_its_own_login_only() {
+async fn browser_flow_accepts_only_its_own_state() {
     let fake = openai();
     let home = Home::new(OTHER);
     let page = Mutex::new(String::new());
@@ -290,7 +290,7 @@ async fn the_browser_flow_takes_the_code_of_its_own_login_only() {
 }
 
 #[tokio::test]
-async fn an_address_can_be_pasted_when_the_port_is_taken() {
+async fn login_address_is_pasted_when_port_is_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let fake = openai();
     let home = Home::new("");
@@ -332,7 +332,7 @@ async fn an_address_can_be_pasted_when_the_port_is_taken() {
 }
 
 #[tokio::test]
-async fn a_refused_code_stores_nothing_and_is_not_shown() {
+async fn refused_code_stores_nothing_and_is_redacted() {
     let fake = openai();
     let home = Home::new(OTHER);
     let (sender, lines) = mpsc::channel(1);

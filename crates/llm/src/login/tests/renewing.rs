@@ -90,7 +90,7 @@ fn bearer(seen: &Seen) -> &str {
 }
 
 #[tokio::test]
-async fn a_token_that_ended_is_renewed_before_the_request() {
+async fn expired_token_is_refreshed_before_request() {
     let fake = openai(&["renewed-1"]);
     let home = stored("old", -1);
     let config = home.config(&fake);
@@ -157,7 +157,7 @@ async fn a_refused_token_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn a_failed_renewal_is_told_and_keeps_what_is_stored() {
+async fn failed_refresh_is_reported_and_keeps_stored_login() {
     let fake = openai(&[]);
     let home = stored("old", -1);
     let text = home.text().replace("rt-secrets-0", "rt-secrets-spent");
@@ -185,7 +185,7 @@ async fn a_failed_renewal_is_told_and_keeps_what_is_stored() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_written_costs_no_refresh_token() {
+async fn unwritable_auth_file_spends_no_refresh_token() {
     let fake = openai(&[]);
     let home = stored("old", -1);
     // The draft cannot be made where a folder has its name.
@@ -307,7 +307,7 @@ async fn an_aborted_request_does_not_lose_the_renewal() {
 
 /// Anthropic offers its login to its own programs only: a stored token is used, never renewed.
 #[tokio::test]
-async fn tokens_of_other_programs_are_used_until_they_end() {
+async fn tokens_of_other_programs_are_used_until_expiry() {
     let fake = Fake::start(|_, seen| {
         assert_eq!(seen.path, "/v1/messages");
         if seen.headers["authorization"].ends_with("-second") {

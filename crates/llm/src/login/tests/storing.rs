@@ -50,7 +50,7 @@ async fn other_entries_stay_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_key_in_place_of_a_login_keeps_its_variables_only() {
+async fn api_key_replacing_login_keeps_environment_variables() {
     let home = Home::new(
         r#"{"xai": {"type": "oauth", "access": "sk-a", "refresh": "sk-r", "expires": 1, "env": {"A": "b"}}}"#,
     );
@@ -77,7 +77,7 @@ async fn a_damaged_file_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_new_file_and_its_folder_are_for_the_owner_alone() {
+async fn new_auth_file_and_folder_are_owner_only() {
     let home = Home::new("");
     let folder = home.folder.path().join("deep/agent");
     let file = folder.join("auth.json");
@@ -120,7 +120,7 @@ async fn keys_are_read_back_as_they_were_given() {
 }
 
 #[tokio::test]
-async fn pi_s_lock_is_waited_for_unless_it_was_left_behind() {
+async fn lock_of_pi_is_waited_for_unless_stale() {
     let home = Home::new("{}");
     let dir = home.folder.path().join("auth.json.lock");
     fs::create_dir(&dir).unwrap();

@@ -82,7 +82,7 @@ fn nobody_is_asked_when_another_model_is_there() {
 }
 
 #[test]
-fn all_are_asked_when_there_is_no_other_model() {
+fn all_local_servers_are_probed_without_other_models() {
     let servers = vec![server("ollama", &["q", "r"]), server("gpu", &["big"])];
     let (registry, asked) = with("", &[], servers, false);
     assert_eq!(begin(&registry, StartRequest::default()).0, "ollama/q");

@@ -168,7 +168,7 @@ fn routing_objects_are_merged_one_level() {
 }
 
 #[test]
-fn prices_may_depend_on_the_size_of_the_input() {
+fn prices_can_depend_on_input_size() {
     let text = r#"{"providers": {
       "c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions", "models": [{"id": "m", "cost": {"input": 1, "output": 2,
         "cacheRead": 0.1, "cacheWrite": 0.5, "tiers": [{"inputTokensAbove": 1000, "input": 10}]}}]},
@@ -210,7 +210,7 @@ fn prices_may_depend_on_the_size_of_the_input() {
 }
 
 #[test]
-fn sampling_parameters_stand_beside_the_flags_and_travel_with_them() {
+fn sampling_parameters_are_stored_in_compat() {
     let models = r#"{"providers": {
         "own": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k", "compat": {"supportsStore": false},
             "models": [{"id": "m", "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}}]},

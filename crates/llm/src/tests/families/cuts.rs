@@ -86,7 +86,7 @@ async fn pieces_do_not_matter() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_after_every_frame_ends_at_the_idle_limit() {
+async fn silence_after_any_frame_hits_idle_timeout() {
     for voice in voices() {
         let frames = (voice.say)(&everything());
         for count in 0..frames.len() {
@@ -108,7 +108,7 @@ async fn silence_after_every_frame_ends_at_the_idle_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn single_bytes_do_not_keep_a_dead_answer_alive() {
+async fn single_bytes_do_not_reset_idle_timeout() {
     use futures_util::StreamExt;
     for voice in voices() {
         let mut request = super::request(super::model(voice.api));
