@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_measure_is_left_out_and_said() {
+    fn mcp_lists_are_bounded_and_unusable_tools_reported() {
         let items: Vec<Value> = (0..10_000)
             .map(|n| json!({"name": format!("t{n}"), "inputSchema": null}))
             .collect();
