@@ -245,7 +245,7 @@ fn the_answer_comes_when_all_is_quiet() {
 }
 
 #[test]
-fn abort_and_prompt_takes_the_place_of_the_run() {
+fn abort_and_prompt_replaces_current_run() {
     let world = World::new([Reply::text(["x"]).gate("never"), back()]);
     let pi = world.start();
     pi.prompt("Go");

@@ -232,7 +232,7 @@ fn unreadable_project_settings_stop_the_start() {
 }
 
 #[test]
-fn hosts_connect_to_a_locked_agent_when_settings_are_unreadable() {
+fn unreadable_settings_start_rpc_in_locked_mode() {
     let world = armed();
     let file = world.dir.agent_dir().join("settings.json");
     std::fs::write(&file, "{\"sandbox\": {\"mode\": \"workspace-write\"} \"a\": 1}").unwrap();
@@ -311,7 +311,7 @@ fn words_close_to_a_command_are_refused() {
 }
 
 #[test]
-fn package_commands_of_pi_are_refused_under_its_name() {
+fn package_commands_under_name_pi_are_refused() {
     let world = armed();
     let link = world.dir.root().join("pi");
     std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
@@ -350,7 +350,7 @@ fn run_with(world: &World, env: &[&str], args: &[&str]) -> crate::kit::Done {
 }
 
 #[test]
-fn what_was_named_and_cannot_be_used_is_an_error() {
+fn unusable_named_provider_or_model_is_an_error() {
     let table: [(&[&str], &[&str], &[&str]); 11] = [
         (
             &[],
@@ -403,7 +403,7 @@ fn what_was_named_and_cannot_be_used_is_an_error() {
 }
 
 #[test]
-fn stored_defaults_and_keys_that_cannot_be_used_are_errors() {
+fn unusable_stored_defaults_and_keys_are_errors() {
     let files: [(&str, &str, &[&str]); 6] = [
         (
             "settings.json",
@@ -454,7 +454,7 @@ fn a_provider_alone_chooses_its_default_model() {
 }
 
 #[test]
-fn the_offline_answer_says_that_no_ai_was_asked() {
+fn offline_answer_states_that_no_ai_answered() {
     let world = nothing_configured();
     let done = world.run(&["-p", "Hi"], "");
     assert_eq!(done.code, Some(0), "{}", done.err);

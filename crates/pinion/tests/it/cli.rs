@@ -158,7 +158,7 @@ fn the_tools_of_the_model() {
 }
 
 #[test]
-fn a_tool_that_is_switched_off_does_not_run() {
+fn disabled_tool_call_does_not_run() {
     let world = World::new([crate::kit::bash("c1", "touch must-not-run"), Reply::text(["ok"])]);
     let pi = world.start_with(&["--tools", "read"]);
     pi.say("Hi");

@@ -86,7 +86,7 @@ fn a_fork_before_a_compaction_is_without_it() {
 }
 
 #[test]
-fn a_clone_and_an_opened_file_keep_the_compaction() {
+fn clone_and_switch_keep_compaction() {
     let world = world([]);
     let pi = compacted(&world);
     let (old, messages) = (pi.file(), pi.messages());
@@ -98,7 +98,7 @@ fn a_clone_and_an_opened_file_keep_the_compaction() {
 }
 
 #[test]
-fn after_a_restart_a_compacted_session_is_not_compacted_again() {
+fn restart_does_not_repeat_compaction() {
     let world = world([
         used(Reply::text(["a long enough answer"]), 190_000, 20),
         Reply::text(["THE SUMMARY"]),
@@ -197,7 +197,7 @@ fn an_overflow_of_chat_completions() {
 }
 
 #[test]
-fn an_overflow_in_the_middle_of_a_tool_loop() {
+fn overflow_inside_tool_loop_is_recovered() {
     let world = world([
         bash("c1", "echo tool-output; echo x >> count"),
         Reply::error(ErrorKind::ContextOverflow),
@@ -263,7 +263,7 @@ fn a_provider_that_does_not_count() {
 }
 
 #[test]
-fn a_huge_result_makes_room_before_the_next_request() {
+fn huge_tool_result_triggers_compaction_before_next_request() {
     let world = small([]);
     world
         .server
@@ -286,7 +286,7 @@ fn a_huge_result_makes_room_before_the_next_request() {
 }
 
 #[test]
-fn what_waited_before_a_compaction_still_waits_after_it() {
+fn message_queued_before_compaction_stays_queued_after_it() {
     let world = world([
         Reply::text(["One."]),
         Reply::text(["Two."]),
@@ -319,7 +319,7 @@ fn at_once(pi: &Pi, commands: &[Value]) {
 }
 
 #[test]
-fn commands_in_one_breath_meet_the_session_before_them() {
+fn pipelined_commands_run_in_order_across_sessions() {
     let world = world([Reply::text(["old answer"])]);
     let pi = world.start();
     pi.say("Old question");
@@ -455,7 +455,7 @@ fn an_overflow_in_print_mode() {
 }
 
 #[test]
-fn a_follow_up_after_a_full_answer_comes_after_the_compaction() {
+fn follow_up_after_full_answer_waits_for_compaction() {
     let world = world([
         used(
             Reply::text(["a long enough "]).gate("mid").then_text(["answer"]),

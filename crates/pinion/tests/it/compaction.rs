@@ -23,7 +23,7 @@ fn two_exchanges(replies: impl IntoIterator<Item = Reply>) -> (World, String) {
 }
 
 #[test]
-fn a_summary_takes_the_place_of_the_older_part() {
+fn compact_replaces_older_messages_with_summary() {
     let (world, file) = two_exchanges([Reply::text(["All about elephants."])]);
     let pi = world.start_with(&["--session", &file]);
     let result = pi.data(json!({"type": "compact", "customInstructions": "Mind the animals."}));
@@ -52,7 +52,7 @@ fn a_summary_takes_the_place_of_the_older_part() {
 }
 
 #[test]
-fn what_is_said_meanwhile_is_heard_afterwards_even_in_a_session_without_a_prompt() {
+fn steering_during_compaction_is_sent_afterwards() {
     let summary = Reply::text(["All about elephants."]).gate("summary");
     let (world, file) = two_exchanges([summary, Reply::text(["Heard."])]);
     let pi = world.start_with(&["--session", &file]);
@@ -364,7 +364,7 @@ fn the_files_are_listed() {
 }
 
 #[test]
-fn the_end_of_the_run_is_told_and_kept() {
+fn compaction_during_run_ends_and_keeps_it() {
     let (world, file) = two_exchanges([
         Reply::text(["half an answer"]).gate("never").then_text([" LATE"]),
         Reply::text(["All about elephants."]),
@@ -472,7 +472,7 @@ fn a_summary_that_cannot_be_had() {
 }
 
 #[test]
-fn a_summary_that_fails_for_a_moment_is_asked_for_again() {
+fn transient_summary_failure_is_retried() {
     let (world, file) = two_exchanges([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::RateLimit),
@@ -485,7 +485,7 @@ fn a_summary_that_fails_for_a_moment_is_asked_for_again() {
 }
 
 #[test]
-fn a_summary_that_fails_for_good_is_not_asked_for_forever() {
+fn permanent_summary_failure_stops_after_retries() {
     let (world, file) = two_exchanges([Reply::error(ErrorKind::Overloaded).repeat()]);
     let pi = open(&world, &file);
     let told = pi.error(json!({"type": "compact"}));

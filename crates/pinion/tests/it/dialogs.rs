@@ -49,7 +49,7 @@ fn a_dialog_nobody_answers_times_out() {
 }
 
 #[test]
-fn the_question_comes_between_start_and_end_of_its_call() {
+fn permission_dialog_appears_within_tool_execution() {
     let world = asking(1);
     let pi = world.start();
     pi.prompt("Go");
@@ -64,7 +64,7 @@ fn the_question_comes_between_start_and_end_of_its_call() {
 }
 
 #[test]
-fn only_the_first_answer_counts_and_one_of_another_kind_is_none() {
+fn dialog_accepts_only_first_answer_of_right_kind() {
     let world = asking(3);
     let pi = world.start();
     pi.prompt("Go");
@@ -89,7 +89,7 @@ fn only_the_first_answer_counts_and_one_of_another_kind_is_none() {
 }
 
 #[test]
-fn row_03_each_dialect_has_its_own_frame_and_either_answer_is_taken() {
+fn row_03_dialog_frame_follows_dialect() {
     for dialect in ["auto", "web", "hooks", "omp", "omp-now", "xcsh", "pi", "pi-delta"] {
         let kind = match dialect {
             "hooks" | "omp" => "hook_ui_request",
@@ -151,7 +151,7 @@ fn a_question_is_withdrawn_where_that_is_understood() {
 }
 
 #[test]
-fn what_the_client_does_not_render_is_not_asked() {
+fn dialog_not_rendered_by_client_is_not_sent() {
     for hello in [
         json!({"type": "hello", "ui": ["notify", "confirm"]}),
         json!({"type": "hello", "ui": []}),

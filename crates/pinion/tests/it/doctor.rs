@@ -62,7 +62,7 @@ fn messages(report: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_clean_home_is_told_what_to_do_and_left_clean() {
+fn doctor_in_clean_home_advises_and_changes_nothing() {
     let world = clean();
     let visit = visit(&world, &[], &[]);
     assert_eq!((visit.code, visit.err.as_str()), (Some(1), ""), "{}", visit.out);
@@ -93,7 +93,7 @@ fn a_clean_home_is_told_what_to_do_and_left_clean() {
 }
 
 #[test]
-fn a_key_makes_it_ready_and_nobody_is_asked() {
+fn doctor_with_key_is_ready_without_requests() {
     let world = World::new([]);
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
     let env = [("ANTHROPIC_API_KEY", "planted-key-of-anthropic-0001")];
@@ -254,7 +254,7 @@ fn broken_files_are_named_with_line_and_column() {
 }
 
 #[test]
-fn odd_values_unknown_keys_and_open_files_are_worth_a_look() {
+fn doctor_reports_odd_values_and_open_files() {
     let world = World::new([]);
     world
         .dir
@@ -457,7 +457,7 @@ fn it_is_a_command_of_its_own() {
 }
 
 #[test]
-fn a_home_of_the_wrong_kind_is_no_crash() {
+fn doctor_with_unusable_home_reports_without_crash() {
     let world = World::new([]);
     let file = world.dir.root().join("file");
     world.dir.write(&file, "x").unwrap();
@@ -506,7 +506,7 @@ fn the_setting_for_a_proxy_leads_requests_there() {
 }
 
 #[test]
-fn hooks_are_listed_with_the_reason_why_one_is_not_loaded() {
+fn doctor_lists_hooks_and_load_failures() {
     let world = World::new([]);
     let (hooks, project) = (
         world.dir.agent_dir().join("hooks"),
@@ -549,7 +549,7 @@ fn hooks_are_listed_with_the_reason_why_one_is_not_loaded() {
 }
 
 #[test]
-fn doctor_tells_the_age_of_the_list_of_models() {
+fn doctor_shows_age_of_model_list() {
     let world = clean();
     let (_, report) = examine(&world, &[], &[]);
     let list = &report["model"]["list"];

@@ -140,7 +140,7 @@ fn a_tool_turn() {
 }
 
 #[test]
-fn parallel_tools_end_as_they_end_and_are_told_in_order() {
+fn parallel_tools_end_independently_with_ordered_results() {
     let slow = "while [ ! -e go ]; do sleep 0.01; done";
     let world = World::new([
         Reply::tool("slow", "bash", json!({ "command": slow }))
@@ -179,7 +179,7 @@ fn parallel_tools_end_as_they_end_and_are_told_in_order() {
 }
 
 #[test]
-fn a_prompt_is_acknowledged_before_the_provider_says_anything() {
+fn prompt_is_acknowledged_before_provider_responds() {
     let gate = Before {
         gate: Some("head".into()),
         ..Before::default()

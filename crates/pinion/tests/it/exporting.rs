@@ -113,7 +113,7 @@ fn a_page_where_none_is_asked_for() {
 }
 
 #[test]
-fn an_export_is_made_anew_but_nothing_else_is_replaced() {
+fn export_overwrites_exports_but_no_other_file() {
     let world = World::new([]);
     let pi = talked(&world);
     let cwd = world.dir.cwd();
@@ -173,7 +173,7 @@ fn nothing_to_export() {
 }
 
 #[test]
-fn an_export_during_a_run_does_not_disturb_it() {
+fn export_during_run_does_not_disturb_it() {
     let world = World::new([
         Reply::text(["one"]),
         Reply::text(["half"]).gate("mid").then_text([" whole"]),
@@ -233,7 +233,7 @@ fn the_command_line_chooses_a_name() {
 }
 
 #[test]
-fn the_command_line_exports_what_another_process_has_open() {
+fn command_line_exports_session_open_elsewhere() {
     let world = World::new([]);
     let pi = talked(&world);
     let done = world.run(&["--export", pi.file().to_str().unwrap(), "out.html"], "");

@@ -108,7 +108,7 @@ fn without_extensions_nothing_is_started() {
 }
 
 #[test]
-fn without_a_runtime_each_extension_is_named_and_the_agent_goes_on() {
+fn missing_runtime_is_reported_per_extension() {
     let world = extended([Reply::text(["ok"])], "");
     let other = put(&world, "other.ts", "");
     let pi = Pi::spawn(world.config().env("PATH", "/nonexistent"));
@@ -174,7 +174,7 @@ fn commands_and_tools_are_registered_and_work() {
 }
 
 #[test]
-fn a_tool_takes_the_place_of_one_of_ours_and_flags_reach_it() {
+fn extension_tool_replaces_built_in_and_reads_flags() {
     if !can_run() {
         return;
     }
@@ -203,7 +203,7 @@ fn a_tool_takes_the_place_of_one_of_ours_and_flags_reach_it() {
 }
 
 #[test]
-fn a_tool_call_is_blocked_changed_or_fails_closed() {
+fn tool_call_handler_blocks_changes_or_fails_closed() {
     if !can_run() {
         return;
     }
@@ -239,7 +239,7 @@ fn a_tool_call_is_blocked_changed_or_fails_closed() {
 }
 
 #[test]
-fn a_process_that_dies_is_told_started_again_and_lets_no_call_through() {
+fn killed_extension_process_is_restarted_and_blocks_call() {
     if !can_run() {
         return;
     }
@@ -271,7 +271,7 @@ fn a_process_that_dies_is_told_started_again_and_lets_no_call_through() {
 }
 
 #[test]
-fn a_process_that_dies_again_and_again_is_left_alone() {
+fn repeatedly_crashing_extension_process_is_not_restarted() {
     if !can_run() {
         return;
     }
@@ -287,7 +287,7 @@ fn a_process_that_dies_again_and_again_is_left_alone() {
 }
 
 #[test]
-fn a_handler_that_never_ends_stops_neither_commands_nor_abort() {
+fn hanging_handler_blocks_neither_commands_nor_abort() {
     if !can_run() {
         return;
     }
@@ -313,7 +313,7 @@ fn a_handler_that_never_ends_stops_neither_commands_nor_abort() {
 }
 
 #[test]
-fn input_is_changed_or_dealt_with_and_runs_get_more_to_read() {
+fn input_handler_transforms_and_agent_start_adds_messages() {
     if !can_run() {
         return;
     }
@@ -403,7 +403,7 @@ fn another_session_has_its_extensions_anew() {
 }
 
 #[test]
-fn what_extensions_say_and_set_is_done_in_their_order() {
+fn extension_actions_apply_in_order() {
     if !can_run() {
         return;
     }
@@ -474,7 +474,7 @@ fn only_trusted_projects_bring_extensions() {
 }
 
 #[test]
-fn an_endless_loop_costs_the_call_and_nothing_else() {
+fn endless_loop_in_extension_fails_only_its_call() {
     if !can_run() {
         return;
     }
@@ -494,7 +494,7 @@ fn an_endless_loop_costs_the_call_and_nothing_else() {
 }
 
 #[test]
-fn sessions_of_one_process_have_extensions_of_their_own() {
+fn sessions_of_one_process_have_separate_extensions() {
     if !can_run() {
         return;
     }
@@ -570,7 +570,7 @@ fn what_happens_is_heard_before_it_is_told() {
 }
 
 #[test]
-fn a_dialog_of_a_tool_ends_with_the_run() {
+fn abort_ends_dialog_of_extension_tool() {
     if !can_run() {
         return;
     }

@@ -530,7 +530,7 @@ fn programs_that_misbehave_harm_nobody() {
 }
 
 #[test]
-fn of_several_the_one_that_was_busy_is_named() {
+fn hanging_extension_among_several_is_named() {
     if !can_run() {
         return;
     }

@@ -19,7 +19,7 @@ fn said(pi: &Pi) -> Vec<(String, String)> {
 }
 
 #[test]
-fn a_message_that_is_replaced_is_the_one_that_is_stored_told_and_sent() {
+fn replaced_message_is_stored_emitted_and_sent() {
     if !can_run() {
         return;
     }
@@ -118,7 +118,7 @@ fn arguments_are_prepared_before_they_are_checked() {
 }
 
 #[test]
-fn the_end_of_a_turn_and_the_last_moment_take_entries_and_go_on() {
+fn turn_end_and_settle_handlers_continue_with_entries() {
     if !can_run() {
         return;
     }
@@ -268,7 +268,7 @@ fn a_tool_calls_other_tools_with_hooks() {
 }
 
 #[test]
-fn permissions_hold_inside_tools_and_an_abort_ends_them() {
+fn permissions_and_abort_apply_to_nested_calls() {
     if !can_run() {
         return;
     }
@@ -437,7 +437,7 @@ fn commands_make_sessions_in_every_way() {
 }
 
 #[test]
-fn a_new_session_begins_with_what_its_maker_puts_into_it() {
+fn new_session_starts_with_content_of_setup() {
     if !can_run() {
         return;
     }
@@ -490,7 +490,7 @@ fn heard(world: &World) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_event_of_the_table_is_heard_and_no_other() {
+fn every_event_of_table_is_delivered() {
     if !can_run() {
         return;
     }
@@ -643,7 +643,7 @@ fn extensions_bring_skills_and_prompts() {
 }
 
 #[test]
-fn the_context_with_the_system_prompt_can_be_another() {
+fn context_handlers_change_messages_and_system_prompt() {
     if !can_run() {
         return;
     }
@@ -663,7 +663,7 @@ fn the_context_with_the_system_prompt_can_be_another() {
 }
 
 #[test]
-fn a_users_command_is_run_by_an_extension_or_not_at_all() {
+fn user_bash_handler_runs_command_or_fails() {
     if !can_run() {
         return;
     }
@@ -774,7 +774,7 @@ fn what_extensions_look_at_is_up_to_date() {
 }
 
 #[test]
-fn an_abort_waits_a_moment_for_what_changes_messages_and_no_longer() {
+fn abort_waits_briefly_for_message_end_handlers() {
     if !can_run() {
         return;
     }
@@ -805,7 +805,7 @@ fn an_abort_waits_a_moment_for_what_changes_messages_and_no_longer() {
 }
 
 #[test]
-fn clients_with_an_editor_can_complete_arguments_and_press_keys() {
+fn extension_completions_and_shortcuts_work_over_rpc() {
     if !can_run() {
         return;
     }
@@ -846,7 +846,7 @@ fn clients_with_an_editor_can_complete_arguments_and_press_keys() {
 }
 
 #[test]
-fn the_end_of_a_turn_changes_what_the_model_sees_of_it() {
+fn turn_end_context_edit_changes_later_requests() {
     if !can_run() {
         return;
     }
@@ -895,7 +895,7 @@ fn the_end_of_a_turn_changes_what_the_model_sees_of_it() {
 }
 
 #[test]
-fn a_call_inside_a_tool_is_asked_for_and_ends_with_the_tool() {
+fn nested_call_asks_permission_and_ends_with_tool() {
     if !can_run() {
         return;
     }
@@ -943,7 +943,7 @@ fn a_call_inside_a_tool_is_asked_for_and_ends_with_the_tool() {
 }
 
 #[test]
-fn models_that_are_found_later_are_there_for_extensions() {
+fn local_models_found_later_reach_extensions() {
     if !can_run() {
         return;
     }

@@ -49,7 +49,7 @@ fn answer(pi: &Pi, method: &str, member: &str, value: Value) -> Value {
 }
 
 #[test]
-fn the_permission_gate_asks_and_takes_no_for_no() {
+fn permission_gate_example_denies_when_refused() {
     if !can_run() {
         return;
     }
@@ -193,7 +193,7 @@ fn the_git_checkpoint_brings_files_back() {
 }
 
 #[test]
-fn the_python_program_asks_counts_and_can_be_cancelled() {
+fn python_example_asks_counts_and_cancels() {
     if !has("python3") {
         return;
     }
@@ -359,7 +359,7 @@ done
 }
 
 #[test]
-fn a_program_that_cannot_be_had_is_named_and_left_out() {
+fn unusable_program_is_reported_and_left_out() {
     let world = World::new([Reply::text(["ok"])]);
     let gone = put(&world, "gone.sh", "#!/bin/sh\nexit 3\n");
     let missing = put(&world, "missing.sh", "#!/nonexistent/interpreter\n");

@@ -66,7 +66,7 @@ fn ids(pi: &Pi) -> Vec<String> {
 }
 
 #[test]
-fn the_example_answers_by_itself_and_through_a_gateway() {
+fn provider_example_answers_directly_and_through_gateway() {
     if !can_run() {
         return;
     }
@@ -117,7 +117,7 @@ fn the_example_answers_by_itself_and_through_a_gateway() {
 }
 
 #[test]
-fn extensions_ask_models_also_during_a_run_and_it_is_nobodys_turn() {
+fn extension_model_requests_stay_outside_conversation() {
     if !can_run() {
         return;
     }
@@ -264,7 +264,7 @@ fn a_known_provider_is_redirected_and_comes_back() {
 }
 
 #[test]
-fn a_stream_of_an_extension_calls_tools_is_aborted_and_tried_again() {
+fn extension_stream_supports_tools_abort_and_retry() {
     if !can_run() {
         return;
     }
@@ -335,7 +335,7 @@ fn a_stream_of_an_extension_calls_tools_is_aborted_and_tried_again() {
 }
 
 #[test]
-fn a_stream_whose_process_dies_or_that_says_nothing_fails_and_is_tried_again() {
+fn extension_stream_crash_or_silence_is_retried() {
     if !can_run() {
         return;
     }
@@ -405,7 +405,7 @@ fn a_model_that_nobody_brings_is_named() {
 }
 
 #[test]
-fn the_default_model_may_be_an_extensions_and_a_session_finds_it_again() {
+fn default_model_of_extension_is_restored_with_session() {
     if !can_run() {
         return;
     }
@@ -503,7 +503,7 @@ fn requests_of_every_family_can_be_changed() {
 }
 
 #[test]
-fn a_login_of_an_extension_is_renewed_under_the_lock_and_used() {
+fn extension_login_is_refreshed_and_used() {
     if !can_run() {
         return;
     }
@@ -532,7 +532,7 @@ fn a_login_of_an_extension_is_renewed_under_the_lock_and_used() {
 }
 
 #[test]
-fn a_client_logs_in_to_the_provider_of_an_extension() {
+fn client_logs_in_to_extension_provider() {
     if !can_run() {
         return;
     }
@@ -652,7 +652,7 @@ fn a_provider_finds_out_which_models_it_has() {
 }
 
 #[test]
-fn extensions_of_a_single_prompt_hear_everything_to_the_end() {
+fn one_shot_prompt_delivers_events_until_shutdown() {
     if !can_run() {
         return;
     }

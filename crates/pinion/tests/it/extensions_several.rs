@@ -64,7 +64,7 @@ fn command_names(pi: &Pi) -> Vec<String> {
 }
 
 #[test]
-fn a_program_of_the_user_decides_and_all_of_the_project_comes_after() {
+fn user_program_decides_trust_before_project_extensions_load() {
     if !can_run() || !has("python3") {
         return;
     }
@@ -141,7 +141,7 @@ const ANSWERS: &str = r#"if method == "provider.stream":
         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}}"#;
 
 #[test]
-fn models_of_several_programs_are_asked_where_they_are() {
+fn models_of_several_programs_reach_their_process() {
     if !has("python3") {
         return;
     }
@@ -173,7 +173,7 @@ fn models_of_several_programs_are_asked_where_they_are() {
 }
 
 #[test]
-fn what_programs_bring_is_found_beside_them_and_joined() {
+fn resources_of_several_programs_are_joined() {
     if !can_run() || !has("python3") {
         return;
     }
@@ -208,7 +208,7 @@ fn what_programs_bring_is_found_beside_them_and_joined() {
 }
 
 #[test]
-fn keys_and_sessions_are_those_of_the_process_that_has_them() {
+fn shortcuts_and_sessions_belong_to_their_process() {
     if !can_run() || !has("python3") {
         return;
     }

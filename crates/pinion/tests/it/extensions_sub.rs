@@ -32,7 +32,7 @@ fn result(pi: &Pi) -> Value {
 }
 
 #[test]
-fn the_example_gives_a_task_to_a_second_session() {
+fn sub_agent_example_runs_task_in_second_session() {
     if !can_run() {
         return;
     }
@@ -97,7 +97,7 @@ fn an_abort_ends_both() {
 }
 
 #[test]
-fn a_session_lends_tools_hears_everything_and_ends_with_its_owner() {
+fn sub_session_shares_tools_events_and_owner_lifetime() {
     if !can_run() {
         return;
     }
@@ -185,7 +185,7 @@ fn notes(pi: &Pi, before: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_second_session_may_do_no_more_than_the_first() {
+fn sub_session_has_no_more_rights_than_owner() {
     if !can_run() {
         return;
     }

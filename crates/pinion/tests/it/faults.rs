@@ -230,7 +230,7 @@ fn stop_reasons() {
 }
 
 #[test]
-fn a_call_that_was_cut_off_is_not_run() {
+fn call_of_truncated_answer_is_not_run() {
     let world = World::new([
         Reply::new()
             .tool_chunks("c1", "bash", [r#"{"command": "touch must-not-run; echo "#])

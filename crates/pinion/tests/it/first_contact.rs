@@ -201,7 +201,7 @@ fn rejected_keys_name_their_source() {
 }
 
 #[test]
-fn unknown_session_names_the_directory_and_the_next_command() {
+fn unknown_session_error_names_directory_and_command() {
     let world = World::new([]);
     let done = world.run(&["--session", "ffffffff-none", "-p", "Hi"], "");
     assert_eq!(done.code, Some(1));

@@ -170,7 +170,7 @@ fn a_fork_at_the_first_message_is_empty() {
 }
 
 #[test]
-fn what_is_no_user_message_cannot_be_forked_at() {
+fn fork_at_non_user_entry_is_refused() {
     let world = World::new([Reply::text(["half"]).gate("mid")]);
     let pi = world.start();
     pi.prompt("Go");
@@ -227,7 +227,7 @@ fn a_fork_on_another_branch_follows_that_branch() {
 }
 
 #[test]
-fn a_clone_is_the_whole_path_and_goes_its_own_way() {
+fn clone_copies_branch_and_diverges() {
     let world = World::new([]);
     let pi = exchanges(&world, 2);
     let (old, messages) = (pi.file(), pi.messages());
@@ -322,7 +322,7 @@ fn the_command_line_copies_all_branches() {
 }
 
 #[test]
-fn the_command_line_finds_the_source_by_its_id() {
+fn fork_flag_finds_source_by_id_prefix() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let (source, id) = (pi.file(), pi.state()["sessionId"].as_str().unwrap().to_owned());
@@ -353,7 +353,7 @@ fn a_file_is_named_after_its_session() {
 }
 
 #[test]
-fn a_session_is_forked_while_another_process_has_it() {
+fn fork_of_session_open_elsewhere_works() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let file = pi.file();
@@ -399,7 +399,7 @@ fn forks_that_cannot_be() {
 }
 
 #[test]
-fn the_id_of_a_new_session_can_be_chosen() {
+fn session_id_flag_sets_id() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start_with(&["--session-id", "build-42"]);
     assert_eq!(pi.state()["sessionId"], "build-42");
@@ -446,7 +446,7 @@ fn an_id_that_exists_is_opened() {
 }
 
 #[test]
-fn a_session_gets_its_name_from_the_command_line() {
+fn name_flag_sets_session_name() {
     for flag in ["--name", "-n"] {
         let world = World::new([Reply::text(["ok"])]);
         let pi = world.start_with(&[flag, "  Nightly build "]);

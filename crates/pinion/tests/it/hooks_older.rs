@@ -144,7 +144,7 @@ fn what_a_hook_cancels_does_not_happen() {
 
 /// `skipConversationRestore`: another file, but the model goes on with what it knew.
 #[test]
-fn a_branch_may_leave_the_conversation_as_it_is() {
+fn branch_hook_may_skip_restoring_conversation() {
     if !can_run() {
         return;
     }
@@ -350,7 +350,7 @@ fn the_clients_of_xcsh_are_asked_in_theirs() {
 
 /// A handler that throws: `hook_error`, and the next one goes on; on `tool_call` its words block, and nothing else is told.
 #[test]
-fn a_hook_that_throws_is_told_and_one_that_checks_blocks() {
+fn throwing_hook_is_reported_and_throwing_check_blocks() {
     if !can_run() {
         return;
     }
@@ -393,7 +393,7 @@ fn a_hook_that_throws_is_told_and_one_that_checks_blocks() {
 
 /// The first hooks have a time limit, except on `tool_call`; the later ones have none.
 #[test]
-fn the_first_hooks_time_out_except_on_tool_call() {
+fn first_hooks_time_out_except_on_tool_call() {
     if !can_run() {
         return;
     }
@@ -423,7 +423,7 @@ fn the_first_hooks_time_out_except_on_tool_call() {
 
 /// Only results that are no errors, and the last handler counts.
 #[test]
-fn hooks_see_good_results_only_and_the_last_one_counts() {
+fn tool_result_hooks_see_successes_and_last_wins() {
     if !can_run() {
         return;
     }
@@ -450,7 +450,7 @@ fn hooks_see_good_results_only_and_the_last_one_counts() {
 
 /// Seen, changed, added: `context` on a copy, `before_agent_start` with the first message only.
 #[test]
-fn context_is_changed_for_the_model_alone_and_the_first_message_counts() {
+fn context_hooks_change_request_but_not_session() {
     if !can_run() {
         return;
     }
@@ -479,7 +479,7 @@ fn context_is_changed_for_the_model_alone_and_the_first_message_counts() {
 
 /// What the first hooks found on `ctx` and `pi`: exec, cwd, sessionFile, `send` with attachments.
 #[test]
-fn the_first_hooks_say_things_and_know_where_they_are() {
+fn first_hooks_have_exec_session_file_and_send() {
     if !can_run() {
         return;
     }
@@ -529,7 +529,7 @@ fn the_first_hooks_say_things_and_know_where_they_are() {
 
 /// Where hooks and tools are found, and that a project's need trust.
 #[test]
-fn hooks_and_tools_are_found_in_every_place_and_in_order() {
+fn hooks_and_tools_load_from_every_place_ordered() {
     if !can_run() {
         return;
     }

@@ -214,7 +214,7 @@ fn failures_say_why() {
 }
 
 #[test]
-fn content_that_is_no_text_is_refused_and_the_request_stays_open() {
+fn host_uri_non_text_content_keeps_request_open() {
     let world = reading(json!({"path": "notes://x"}));
     let pi = world.start();
     notes(&pi);

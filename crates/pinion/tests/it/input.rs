@@ -143,7 +143,7 @@ fn line_ends_and_separators() {
 }
 
 #[test]
-fn a_line_may_come_in_pieces_and_the_last_one_without_its_end() {
+fn input_line_may_arrive_in_pieces_or_unterminated() {
     let world = World::new([]);
     let pi = world.start();
     for byte in b"{\"id\":\"slow\",\"type\":\"get_state\"}\n" {

@@ -124,7 +124,7 @@ fn the_scope() {
 }
 
 #[test]
-fn a_new_session_after_one_from_elsewhere_belongs_there() {
+fn new_session_keeps_directory_of_previous_session() {
     let world = World::new([Reply::text(["ok"])]);
     let elsewhere = world.dir.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -145,7 +145,7 @@ fn a_new_session_after_one_from_elsewhere_belongs_there() {
 }
 
 #[test]
-fn a_folder_of_ones_own_holds_sessions_of_many_directories() {
+fn session_dir_lists_only_sessions_of_cwd() {
     let world = World::new([Reply::text(["ok"])]);
     let folder = world.dir.root().join("mine");
     fs::create_dir(&folder).unwrap();
@@ -273,7 +273,7 @@ fn long_and_late_names() {
 }
 
 #[test]
-fn a_session_that_is_not_kept_sees_the_others() {
+fn unsaved_session_lists_other_sessions() {
     let world = World::new([Reply::text(["ok"])]);
     let other = put(&world, &world.dir.cwd(), "other", 100 * DAY, "Other");
     let pi = world.start_with(&["--no-session"]);

@@ -132,7 +132,7 @@ fn nobody_is_asked_until_somebody_wants_to_know() {
 }
 
 #[test]
-fn a_session_goes_on_with_the_model_at_home() {
+fn session_resumes_with_local_model() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let front = ollama(&world);
     let pi = rpc(
@@ -156,7 +156,7 @@ fn a_session_goes_on_with_the_model_at_home() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_missed_by_name() {
+fn missing_local_server_is_named_in_error() {
     let world = alone(vec![Reply::text(["one"])]);
     let front = ollama(&world);
     let pi = rpc(&world, &front, &[]);

@@ -117,7 +117,7 @@ fn chatgpt_answers_calls_tools_and_is_aborted() {
 
 /// Any provider of `models.json` can speak the family.
 #[test]
-fn a_provider_of_the_users_own_speaks_the_family() {
+fn custom_provider_can_use_codex_family() {
     let world = World::new([Reply::text(["ok"])]);
     let own = json!({"baseUrl": world.server.url(), "api": "openai-codex-responses", "apiKey": jwt(), "models": [{"id": "m"}]});
     world
@@ -149,7 +149,7 @@ fn a_used_up_plan_is_told_at_once() {
 
 /// The proxy of these tests is not there, so a renewal cannot work.
 #[test]
-fn a_login_that_cannot_be_renewed_is_told_and_kept() {
+fn failed_token_refresh_is_reported_and_login_kept() {
     for (expires, replies) in [(1, vec![]), (FAR, vec![Reply::error(ErrorKind::Auth)])] {
         let world = world("openai-codex", &login(&jwt(), expires), replies).without_retries();
         let before = std::fs::read(world.dir.agent_dir().join("auth.json")).unwrap();
@@ -224,7 +224,7 @@ fn auth(world: &World, words: &[&str], stdin: &str, code: i32) -> Done {
 }
 
 #[test]
-fn keys_are_stored_listed_and_removed_without_being_shown() {
+fn stored_keys_are_listed_and_removed_without_display() {
     let world = World::new([Reply::text(["ok"])]);
     let file = world.dir.agent_dir().join("auth.json");
     let kept = format!(

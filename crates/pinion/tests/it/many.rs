@@ -41,7 +41,7 @@ fn wait_settled(pi: &Pi, session: &str) {
 }
 
 #[test]
-fn sessions_run_side_by_side_each_in_its_directory() {
+fn concurrent_sessions_run_in_their_own_directories() {
     let world = World::new([]);
     let replies = [
         Reply::text(["slow "])
@@ -151,7 +151,7 @@ fn what_is_open_is_listed_and_closed() {
 }
 
 #[test]
-fn a_file_is_opened_once_and_handles_are_checked() {
+fn session_file_opens_once_and_handles_are_validated() {
     let world = World::new([Reply::text(["kept"])]);
     let pi = world.start();
     pi.say("Keep this");
@@ -189,7 +189,7 @@ fn a_file_is_opened_once_and_handles_are_checked() {
 }
 
 #[test]
-fn the_end_of_input_ends_them_all_and_keeps_what_was_said() {
+fn end_of_input_ends_and_stores_all_sessions() {
     let world = World::new([
         Reply::text(["cut off"]).gate("never"),
         Reply::text(["cut off"]).gate("never"),
@@ -233,7 +233,7 @@ fn a_hundred_idle_sessions_cost_little() {
 }
 
 #[test]
-fn a_client_hears_only_the_sessions_it_asks_for() {
+fn hello_sessions_limits_events_to_named_sessions() {
     let world = World::new([Reply::text(["aside"]), Reply::text(["here"])]);
     let pi = world.start();
     open(&pi, json!({"session": "side"}));
@@ -259,7 +259,7 @@ fn a_client_hears_only_the_sessions_it_asks_for() {
 }
 
 #[test]
-fn commands_right_behind_open_session_keep_their_place_even_when_it_fails() {
+fn commands_pipelined_behind_open_session_keep_order() {
     let world = World::new([Reply::text(["at once"])]);
     let pi = world.start();
     let ids = [
@@ -282,7 +282,7 @@ fn commands_right_behind_open_session_keep_their_place_even_when_it_fails() {
 }
 
 #[test]
-fn a_host_that_does_not_name_the_session_is_understood() {
+fn host_result_without_session_reaches_its_call() {
     let world = World::new([Reply::tool("c1", "echo", json!({})), Reply::text(["heard"])]);
     let pi = world.start();
     open(&pi, json!({"session": "side"}));

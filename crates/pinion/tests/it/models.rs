@@ -137,7 +137,7 @@ fn with_model(world: &World, mut model: Value) {
 }
 
 #[test]
-fn every_level_is_fitted_to_the_model_and_sent_in_its_words() {
+fn thinking_levels_are_clamped_and_mapped_to_model() {
     let replies = (0..7).map(|_| Reply::text(["ok"]));
     let world = World::new(replies);
     let map = json!({"minimal": null, "low": null, "high": "strong", "max": "everything", "off": "none"});
@@ -233,7 +233,7 @@ fn patterns_with_levels_make_a_scope() {
 }
 
 #[test]
-fn what_is_large_costs_more_where_the_model_says_so() {
+fn tiered_prices_apply_above_input_threshold() {
     let cost = json!({"input": 1, "output": 2, "cacheRead": 0.5, "cacheWrite": -3, "tiers": [
         {"inputTokensAbove": 1000, "input": 10, "output": 20, "cacheRead": 5, "cacheWrite": 0}]});
     let mut totals = Vec::new();

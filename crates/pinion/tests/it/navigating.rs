@@ -43,7 +43,7 @@ fn texts(pi: &Pi) -> Vec<String> {
 }
 
 #[test]
-fn at_a_user_message_one_stands_before_it_and_may_say_it_differently() {
+fn navigate_to_user_message_selects_its_parent() {
     let (world, pi) = three_exchanges([Reply::text(["Second answer to two."])]);
     let target = id_of(&pi, "Second");
     let data = pi.data(json!({"type": "navigate_tree", "targetId": target}));
@@ -68,7 +68,7 @@ fn at_a_user_message_one_stands_before_it_and_may_say_it_differently() {
 }
 
 #[test]
-fn at_an_answer_one_stands_behind_it_and_at_the_leaf_nothing_changes() {
+fn navigate_to_answer_selects_that_answer() {
     let (_world, pi) = three_exchanges([]);
     let leaf = pi.get("get_entries")["leafId"].clone();
     let data = pi.data(json!({"type": "navigate_tree", "targetId": leaf}));
@@ -121,7 +121,7 @@ fn the_branch_that_is_left_is_summarised() {
 }
 
 #[test]
-fn a_summary_can_be_aborted_and_may_fail_and_then_nothing_changes() {
+fn aborted_or_failed_branch_summary_changes_nothing() {
     let gated = Reply::text(["Too late."]).gate("summary");
     let (world, pi) = three_exchanges([gated, Reply::error(ErrorKind::Auth)]);
     let command = json!({"type": "navigate_tree", "targetId": id_of(&pi, "One."), "summarize": true});
@@ -144,7 +144,7 @@ fn a_summary_can_be_aborted_and_may_fail_and_then_nothing_changes() {
 }
 
 #[test]
-fn a_summary_that_fails_for_a_moment_is_asked_for_again_and_that_is_told() {
+fn transient_branch_summary_failure_is_retried_and_reported() {
     let (_world, pi) = three_exchanges([Reply::error(ErrorKind::Overloaded), Reply::text(["Counted."])]);
     pi.data(json!({"type": "navigate_tree", "targetId": id_of(&pi, "One."), "summarize": true}));
     let lines = pi.lines();
@@ -276,7 +276,7 @@ fn the_older_branch_takes_ids_and_lines() {
 }
 
 #[test]
-fn a_branch_that_was_left_still_counts_in_the_costs_by_model() {
+fn costs_by_model_include_abandoned_branches() {
     let (_world, pi) = three_exchanges([]);
     let before = pi.data(json!({"type": "get_session_stats", "byModel": true}));
     assert_eq!(before["byModel"][0]["answers"], 3);

@@ -215,7 +215,7 @@ fn between_two_turns() {
 }
 
 #[test]
-fn the_end_of_a_run_that_was_compacted_in_the_middle_is_kept_by_kill_9() {
+fn run_compacted_midway_survives_kill_9() {
     let world = world([
         full(bash("c1", "echo x")),
         summary(),
@@ -338,7 +338,7 @@ fn an_overflow_is_compacted_and_asked_again() {
 }
 
 #[test]
-fn a_session_with_an_overflow_reads_the_same_after_a_restart() {
+fn session_with_overflow_is_unchanged_after_restart() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),

@@ -34,7 +34,7 @@ fn the_summary_cannot_be_had() {
 }
 
 #[test]
-fn the_summary_cannot_be_had_between_turns_and_the_run_goes_on() {
+fn failed_compaction_between_turns_continues_run() {
     let world = world([
         full(bash("c1", "echo x")),
         Reply::error(ErrorKind::Auth),
@@ -82,7 +82,7 @@ fn an_overflow_whose_summary_cannot_be_had() {
 }
 
 #[test]
-fn a_summary_that_fails_for_a_moment_is_asked_for_again() {
+fn transient_summary_failure_is_retried() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         Reply::error(ErrorKind::Overloaded),
@@ -179,7 +179,7 @@ fn an_abort_of_the_recovery_from_an_overflow() {
 }
 
 #[test]
-fn an_abort_before_a_prompt_still_shows_its_run() {
+fn abort_of_compaction_before_prompt_shows_run() {
     let world = world([full(Reply::text(["a long enough answer"]))]);
     let pi = world.start();
     pi.data(json!({"type": "set_auto_compaction", "enabled": false}));

@@ -119,7 +119,7 @@ fn an_idle_agent_ends() {
 }
 
 #[test]
-fn the_end_of_input_does_not_wait_for_the_model() {
+fn end_of_input_does_not_wait_for_model() {
     let world = World::new([Reply::text(["half"]).gate("never")]);
     let pi = world.start();
     pi.prompt("Go");

@@ -169,7 +169,7 @@ fn updates_without_their_beginning_still_carry_the_message() {
 }
 
 #[test]
-fn updates_that_are_let_in_again_begin_with_an_answer() {
+fn updates_allowed_again_start_with_next_answer() {
     let world = World::new([
         Reply::text(["one "]).gate("mid").then_text(["two"]),
         Reply::text(["three"]),
@@ -246,7 +246,7 @@ fn the_delta_dialect_brings_its_form() {
 }
 
 #[test]
-fn a_heartbeat_fills_a_silence_and_stops_with_the_run() {
+fn heartbeat_is_sent_during_silence_until_run_ends() {
     let world = World::new([
         Reply::tool(
             "c1",

@@ -100,7 +100,7 @@ fn images_stay_with_an_edited_message() {
 }
 
 #[test]
-fn a_prompt_that_starts_a_run_has_no_id() {
+fn prompt_that_starts_run_has_no_queue_id() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start();
     let data = pi.data(json!({"type": "prompt", "message": "Go"}));
@@ -110,7 +110,7 @@ fn a_prompt_that_starts_a_run_has_no_id() {
 }
 
 #[test]
-fn a_run_that_failed_goes_on_without_a_new_message() {
+fn failed_run_continues_without_new_message() {
     let world = World::new([Reply::error(ErrorKind::Server), Reply::text(["better"])]).without_retries();
     let pi = world.start();
     pi.say("Go");
@@ -132,7 +132,7 @@ fn a_run_that_failed_goes_on_without_a_new_message() {
 }
 
 #[test]
-fn a_run_that_was_aborted_in_a_tool_goes_on() {
+fn run_aborted_during_tool_continues() {
     let world = World::new([bash("c1", "sleep 600"), Reply::text(["better"])]);
     let pi = world.start();
     pi.prompt("Go");

@@ -74,7 +74,7 @@ fn a_prompt_can_be_queued_both_ways() {
 }
 
 #[test]
-fn the_queue_is_told_to_be_empty_before_the_message_begins() {
+fn empty_queue_is_reported_before_message_start() {
     let world = gated([Reply::text(["three"])]);
     let pi = world.start();
     at_gate(&world, &pi);
@@ -91,7 +91,7 @@ fn the_queue_is_told_to_be_empty_before_the_message_begins() {
 }
 
 #[test]
-fn steering_goes_before_follow_ups_and_one_at_a_time() {
+fn steering_precedes_follow_ups_one_at_a_time() {
     let world = gated(["a", "b", "c", "d"].map(|word| Reply::text([word])));
     let pi = world.start();
     at_gate(&world, &pi);
@@ -228,7 +228,7 @@ fn the_queue_has_an_end() {
 }
 
 #[test]
-fn what_was_queued_while_idle_goes_with_the_next_prompt() {
+fn message_queued_while_idle_joins_next_prompt() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     assert_eq!(
@@ -255,7 +255,7 @@ fn queued_images_reach_the_model() {
 }
 
 #[test]
-fn prompt_and_abort_in_one_write_mean_what_they_say() {
+fn prompt_and_abort_in_single_write_keep_order() {
     let world = World::new([
         Reply::text(["later"]).when_contains("Again"),
         Reply::text(["never"]).gate("never"),

@@ -70,7 +70,7 @@ fn what_was_lost_comes_again_as_it_was() {
 }
 
 #[test]
-fn a_replay_in_the_middle_of_an_answer_leaves_no_gap() {
+fn replay_during_answer_leaves_no_gap() {
     let world = World::new([Reply::text(["one "]).gate("mid").then_text(["two"])]);
     let pi = world.start();
     numbered(&pi);

@@ -130,7 +130,7 @@ fn failure_in_the_end() {
 }
 
 #[test]
-fn a_session_with_retries_reads_the_same_after_a_restart() {
+fn session_with_retries_is_unchanged_after_restart() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     let pi = world.start();
     pi.say("Hi");
@@ -398,7 +398,7 @@ fn the_count_begins_anew_with_each_answer() {
 }
 
 #[test]
-fn what_arrived_before_the_failure_is_not_told_to_the_model() {
+fn partial_answer_before_failure_is_not_sent_again() {
     let world = World::new([
         Reply::text(["HALF AN ANSWER"]).error_event(ErrorKind::Overloaded),
         Reply::text(["whole"]),
@@ -494,7 +494,7 @@ fn the_requests_own_retries_are_not_told() {
 }
 
 #[test]
-fn who_asks_for_too_long_a_wait_is_not_waited_for_below() {
+fn retry_delay_beyond_limit_is_left_to_session() {
     let late = Reply::error(ErrorKind::Overloaded).header("retry-after-ms", "21");
     let world = World::new([late, Reply::text(["ok"])]);
     world.settings(

@@ -131,7 +131,7 @@ fn the_wait_can_be_ended() {
 }
 
 #[test]
-fn a_prompt_in_the_wait_is_treated_like_one_in_the_run() {
+fn prompt_during_retry_wait_is_refused_or_queued() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::text(["ok"]),
@@ -153,7 +153,7 @@ fn a_prompt_in_the_wait_is_treated_like_one_in_the_run() {
 }
 
 #[test]
-fn a_failure_in_the_middle_of_a_tool_loop() {
+fn retry_inside_tool_loop_does_not_repeat_tool() {
     let world = World::new([
         Reply::tool("c1", "ls", json!({})),
         Reply::error(ErrorKind::Overloaded),

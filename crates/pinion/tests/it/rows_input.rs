@@ -41,7 +41,7 @@ fn busy(dialect: &str) -> (World, Pi) {
 }
 
 #[test]
-fn row_05_a_branch_by_line_or_by_id() {
+fn row_05_branch_by_line_or_id() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let pi = world.start();
     pi.say("First");
@@ -125,7 +125,7 @@ fn row_09_attachments_come_before_images() {
 }
 
 #[test]
-fn row_09_attachments_that_cannot_be_used_are_refused() {
+fn row_09_unusable_attachments_are_refused() {
     let world = World::new([Reply::text(["Hi."])]);
     let pi = world.start();
     for (attachment, why) in [
@@ -155,7 +155,7 @@ fn row_09_attachments_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn row_10_images_in_every_form_that_was_ever_documented() {
+fn row_10_all_documented_image_forms_are_accepted() {
     let url = format!("data:image/png;base64,{PIXEL}");
     let forms = [
         json!({"type": "image", "data": PIXEL, "mimeType": "image/png"}),
@@ -181,7 +181,7 @@ fn row_10_images_in_every_form_that_was_ever_documented() {
 }
 
 #[test]
-fn row_11_one_answer_to_a_prompt_before_every_event() {
+fn row_11_prompt_response_precedes_every_event() {
     for dialect in ["hooks", "omp", "xcsh", "pi", "auto"] {
         let world = World::new([Reply::text(["Hi."])]);
         let pi = speaking(&world, dialect);
@@ -195,7 +195,7 @@ fn row_11_one_answer_to_a_prompt_before_every_event() {
 }
 
 #[test]
-fn row_12_a_prompt_during_a_run_is_refused_in_the_clients_words_or_queued() {
+fn row_12_prompt_during_run_refused_or_queued() {
     for (dialect, words) in [
         ("hooks", "queue_message"),
         ("omp", "queue_message"),
@@ -237,7 +237,7 @@ fn row_12_a_prompt_during_a_run_is_refused_in_the_clients_words_or_queued() {
 }
 
 #[test]
-fn row_13_without_a_run_a_streaming_behaviour_means_nothing() {
+fn row_13_streaming_behaviour_without_run_is_ignored() {
     for behaviour in ["steer", "followUp"] {
         let world = World::new([Reply::text(["Hi."])]);
         let pi = world.start();
@@ -249,7 +249,7 @@ fn row_13_without_a_run_a_streaming_behaviour_means_nothing() {
 }
 
 #[test]
-fn row_14_a_queued_message_skips_the_calls_that_are_left() {
+fn row_14_queued_message_skips_remaining_calls() {
     let calls = Reply::new()
         .then_tool(
             "first",
@@ -295,7 +295,7 @@ fn row_14_a_queued_message_skips_the_calls_that_are_left() {
 }
 
 #[test]
-fn row_14_the_single_queue_waits_for_the_next_prompt_and_has_one_mode() {
+fn row_14_single_queue_waits_for_next_prompt() {
     let world = World::new([Reply::text(["Hi."])]);
     let pi = speaking(&world, "hooks");
     pi.data(json!({"type": "set_queue_mode", "mode": "all"}));
@@ -319,7 +319,7 @@ fn row_14_the_single_queue_waits_for_the_next_prompt_and_has_one_mode() {
 }
 
 #[test]
-fn row_15_steering_without_a_run_waits_but_in_todays_omp() {
+fn row_15_steering_without_run_waits_except_omp() {
     for dialect in ["auto", "pi", "xcsh"] {
         let world = World::new([]);
         let pi = speaking(&world, dialect);
@@ -344,7 +344,7 @@ fn row_15_steering_without_a_run_waits_but_in_todays_omp() {
 }
 
 #[test]
-fn row_25_todos_of_a_client_show_its_dialect_already() {
+fn row_25_set_todos_reveals_dialect() {
     let world = World::new([]);
     let pi = world.start();
     let data = pi.data(json!({"type": "set_todos", "phases": []}));
@@ -354,7 +354,7 @@ fn row_25_todos_of_a_client_show_its_dialect_already() {
 }
 
 #[test]
-fn row_27_files_of_every_vendor_say_model_and_name_in_their_own_way() {
+fn row_27_session_files_of_vendors_are_read() {
     let world = World::new([]);
     let at = "2026-01-01T00:00:00.000Z";
     let said = json!({"type": "message", "id": "a0000001", "parentId": null, "timestamp": at,
@@ -451,7 +451,7 @@ fn row_32_modes_are_the_sessions_own() {
 }
 
 #[test]
-fn names_of_two_words_may_be_written_with_underscores() {
+fn snake_case_parameter_names_are_accepted() {
     let world = World::new([Reply::text(["Hi."])]);
     let pi = world.start();
     pi.data(json!({"type": "prompt", "message": "Hello", "streaming_behavior": "follow_up"}));
@@ -500,7 +500,7 @@ fn a_clients_dialect_is_found_out_and_sticks() {
 }
 
 #[test]
-fn a_dialect_is_chosen_by_variable_name_or_vendor_options() {
+fn dialect_is_chosen_by_variable_name_or_options() {
     let world = World::new([]);
     let counts = |pi: &Pi| pi.data(json!({"type": "bash", "command": "true"}))["totalLines"].is_u64();
     let pi = Pi::spawn(world.config().env("PI_RPC_DIALECT", "xcsh"));

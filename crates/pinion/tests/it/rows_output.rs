@@ -95,7 +95,7 @@ fn row_01_one_family_of_compaction_events() {
 }
 
 #[test]
-fn row_01_undecided_clients_without_ids_get_all_families() {
+fn row_01_undecided_clients_get_all_compaction_events() {
     let world = small_world([full(Reply::text(["a long enough answer"])), summary()]);
     let pi = world.start();
     tell(
@@ -114,7 +114,7 @@ fn row_01_undecided_clients_without_ids_get_all_families() {
 }
 
 #[test]
-fn row_01_a_manual_compaction_is_no_automatic_one() {
+fn row_01_manual_compaction_is_not_automatic() {
     for (dialect, expected) in [
         ("xcsh", vec![]),
         ("early", vec!["compaction"]),
@@ -141,7 +141,7 @@ fn row_01_a_manual_compaction_is_no_automatic_one() {
 }
 
 #[test]
-fn row_03_either_answer_to_a_question_is_taken() {
+fn row_03_either_dialog_response_type_is_accepted() {
     for dialect in ["hooks", "pi", "xcsh"] {
         let world = World::new([]);
         let pi = speaking(&world, dialect);
@@ -160,7 +160,7 @@ fn row_03_either_answer_to_a_question_is_taken() {
 }
 
 #[test]
-fn row_04_the_early_dialect_has_error_events_and_no_responses() {
+fn row_04_early_dialect_has_errors_without_responses() {
     let world = World::new([Reply::text(["Hi."])]);
     let pi = speaking(&world, "early");
     pi.agent.send_raw(b"no json\n").unwrap();
@@ -181,7 +181,7 @@ fn row_04_the_early_dialect_has_error_events_and_no_responses() {
 }
 
 #[test]
-fn row_04_undecided_clients_that_look_early_get_both() {
+fn row_04_undecided_early_clients_get_both_errors() {
     let world = World::new([]);
     let pi = world.start();
     tell(&pi, json!({"type": "compact"}));
@@ -196,7 +196,7 @@ fn row_04_undecided_clients_that_look_early_get_both() {
 }
 
 #[test]
-fn row_07_the_state_has_every_name_for_the_same_thing() {
+fn row_07_state_has_every_alias() {
     let world = World::new([]);
     let pi = world.start_with(&["--no-session"]);
     let state = pi.state();
@@ -244,7 +244,7 @@ fn row_08_a_model_is_always_whole() {
 }
 
 #[test]
-fn row_16_an_error_has_the_id_and_the_command_of_its_line() {
+fn row_16_error_has_id_and_command() {
     let world = World::new([]);
     for (dialect, id) in [
         ("hooks", "q"),
@@ -288,7 +288,7 @@ fn row_16_a_guess_takes_no_id_away() {
 }
 
 #[test]
-fn row_17_the_result_of_a_failed_call_is_text_in_the_early_dialect() {
+fn row_17_early_dialect_failed_result_is_text() {
     for dialect in ["early", "hooks", "pi"] {
         let world = World::new([
             bash("c1", "echo oops; exit 3"),
@@ -318,7 +318,7 @@ fn row_17_the_result_of_a_failed_call_is_text_in_the_early_dialect() {
 }
 
 #[test]
-fn row_18_updates_are_cumulative_unless_delta_is_asked_for() {
+fn row_18_updates_are_cumulative_except_delta_dialect() {
     for dialect in DIALECTS {
         let world = World::new([
             Reply::text(["One ", "two."]).then_tool("c1", "bash", json!({"command": "true"})),
@@ -342,7 +342,7 @@ fn row_18_updates_are_cumulative_unless_delta_is_asked_for() {
 }
 
 #[test]
-fn row_19_the_end_of_a_run_says_what_follows() {
+fn row_19_agent_end_announces_retry() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["Hi."])]);
     let pi = world.start();
     let lines = pi.say("Hello");
@@ -372,7 +372,7 @@ fn row_20_ready_comes_first_in_every_dialect() {
 }
 
 #[test]
-fn row_21_a_retry_has_succeeded_when_the_answer_is_there() {
+fn row_21_retry_succeeds_when_answer_is_complete() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["Hi."])]);
     let pi = speaking(&world, "hooks");
     let lines = pi.say("Hello");
@@ -383,7 +383,7 @@ fn row_21_a_retry_has_succeeded_when_the_answer_is_there() {
 }
 
 #[test]
-fn row_22_a_compaction_answers_with_all_that_any_client_reads() {
+fn row_22_compaction_response_has_all_members() {
     let world = small_world([Reply::text(["One."]), Reply::text(["Two."]), summary()]);
     let pi = speaking(&world, "hooks");
     pi.say(&"Remember the word elephant. ".repeat(40));
@@ -401,7 +401,7 @@ fn row_22_a_compaction_answers_with_all_that_any_client_reads() {
 }
 
 #[test]
-fn row_23_the_result_of_an_aborted_compaction_is_null() {
+fn row_23_aborted_compaction_result_is_null() {
     for (dialect, kind) in [("omp", "auto_compaction_end"), ("pi", "compaction_end")] {
         let world = small_world([
             full(Reply::text(["a long enough answer"])),
@@ -424,7 +424,7 @@ fn row_23_the_result_of_an_aborted_compaction_is_null() {
 }
 
 #[test]
-fn row_26_a_shell_command_answers_with_path_and_counts() {
+fn row_26_bash_response_has_path_and_counts() {
     let world = World::new([]);
     let command = json!({"type": "bash", "command": "seq 1 3000"});
     let pi = speaking(&world, "xcsh");
@@ -446,7 +446,7 @@ fn row_26_a_shell_command_answers_with_path_and_counts() {
 }
 
 #[test]
-fn row_29_roles_that_a_client_does_not_know_are_hidden_custom_messages() {
+fn row_29_unknown_roles_become_hidden_custom_messages() {
     let world = World::new([Reply::text(["Hi."])]);
     let at = "2026-01-01T00:00:00.000Z";
     let lines = [
@@ -488,7 +488,7 @@ fn row_29_roles_that_a_client_does_not_know_are_hidden_custom_messages() {
 }
 
 #[test]
-fn row_30_the_thinking_level_is_always_a_word() {
+fn row_30_thinking_level_is_always_string() {
     let world = World::new([]);
     for dialect in ["hooks", "omp", "xcsh", "pi"] {
         let pi = speaking(&world, dialect);
@@ -498,7 +498,7 @@ fn row_30_the_thinking_level_is_always_a_word() {
 }
 
 #[test]
-fn row_33_a_run_that_is_killed_ends_properly_before_the_answer() {
+fn row_33_aborted_run_ends_before_response() {
     for command in ["new_session", "reset", "compact"] {
         let world = World::new([Reply::text(["One ", "two."]).gate("more")]);
         let pi = world.start();
@@ -522,7 +522,7 @@ fn row_33_a_run_that_is_killed_ends_properly_before_the_answer() {
 }
 
 #[test]
-fn row_34_results_follow_the_last_call_in_the_order_of_the_calls() {
+fn row_34_results_follow_last_call_in_order() {
     let calls = Reply::new()
         .then_tool(
             "slow",

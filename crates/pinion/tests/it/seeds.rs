@@ -316,7 +316,7 @@ fn what_the_xcsh_description_shows_is_taken() {
 }
 
 #[test]
-fn what_any_description_shows_is_taken_without_a_choice() {
+fn seed_input_is_accepted_without_dialect() {
     for file in [WEB, HOOKS, OMP, XCSH] {
         inputs("auto", file);
     }

@@ -54,7 +54,7 @@ fn what_a_run_leaves_behind() {
 }
 
 #[test]
-fn each_message_is_on_disk_when_it_is_told() {
+fn message_is_on_disk_at_its_event() {
     let world = World::new([bash("c1", "true"), Reply::text(["done"]).gate("end")]);
     let pi = world.start();
     let file = pi.file();
@@ -179,7 +179,7 @@ fn a_second_process_is_told() {
 }
 
 #[test]
-fn a_file_that_is_no_session_is_not_touched() {
+fn file_without_session_is_not_touched() {
     let world = World::new([]);
     let path = world.dir.cwd().join("notes.jsonl");
     for content in ["These are my notes.\n", "{\"a\": 1}\n{\"b\": 2}\n"] {
@@ -323,7 +323,7 @@ fn new_session_ends_the_run_and_begins_anew() {
 }
 
 #[test]
-fn a_new_session_knows_its_parent_and_frees_the_old_one() {
+fn new_session_stores_parent_and_unlocks_old() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     pi.say("Hi");
@@ -359,7 +359,7 @@ fn commands_behind_new_session_meet_the_new_one() {
 }
 
 #[test]
-fn a_version_2_file_is_migrated_and_a_copy_kept() {
+fn version_2_file_is_migrated_with_backup() {
     let world = World::new([Reply::text(["more"])]);
     let path = world.dir.root().join("old.jsonl");
     let cwd = world.dir.cwd();
@@ -398,7 +398,7 @@ fn a_version_2_file_is_migrated_and_a_copy_kept() {
 }
 
 #[test]
-fn the_model_and_level_of_a_session_come_back() {
+fn session_restores_model_and_thinking_level() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));

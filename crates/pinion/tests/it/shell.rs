@@ -95,7 +95,7 @@ fn they_can_be_aborted() {
 }
 
 #[test]
-fn a_run_and_a_command_do_not_disturb_each_other() {
+fn user_command_during_run_is_stored_afterwards() {
     let world = World::new([
         crate::kit::bash("c1", "touch begun; while [ ! -e go ]; do sleep 0.01; done"),
         Reply::text(["done"]),
@@ -133,7 +133,7 @@ fn a_run_and_a_command_do_not_disturb_each_other() {
 }
 
 #[test]
-fn much_output_is_cut_and_kept_in_a_file() {
+fn long_shell_output_is_truncated_and_saved() {
     let world = World::new([]);
     let pi = world.start();
     let data = pi.data(json!({"type": "bash", "command": "seq 1 200000"}));
@@ -184,7 +184,7 @@ fn too_many_are_refused() {
 }
 
 #[test]
-fn stdin_is_empty_and_the_terminal_is_not_there() {
+fn shell_command_has_empty_stdin_and_no_terminal() {
     let world = World::new([]);
     let pi = world.start();
     let data =

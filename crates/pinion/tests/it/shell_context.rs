@@ -160,7 +160,7 @@ fn aborts_do_not_cross() {
 }
 
 #[test]
-fn during_a_run_it_is_written_down_at_the_end() {
+fn shell_command_during_run_is_stored_at_end() {
     let world = World::new([
         bash("c1", "touch begun; while [ ! -e go ]; do sleep 0.01; done"),
         Reply::text(["done"]),
@@ -247,7 +247,7 @@ fn during_a_compaction() {
 }
 
 #[test]
-fn what_ended_during_a_run_belongs_to_the_session_of_the_run() {
+fn shell_result_during_run_stays_in_its_session() {
     let world = World::new([Reply::text(["half"]).gate("never"), Reply::text(["fresh"])]);
     let pi = world.start();
     let old = pi.file();
@@ -297,7 +297,7 @@ fn output_is_cleaned() {
 }
 
 #[test]
-fn the_end_of_input_during_a_run_does_not_lose_it() {
+fn shell_result_survives_end_of_input_during_run() {
     let world = World::new([Reply::text(["half"]).gate("never")]);
     let pi = world.start();
     let file = pi.file();

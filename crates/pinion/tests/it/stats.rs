@@ -123,7 +123,7 @@ fn after_a_change_of_models() {
 }
 
 #[test]
-fn what_is_not_in_the_last_answer_is_estimated() {
+fn context_usage_estimates_content_after_last_answer() {
     let world = World::new([used(Reply::text(["one"]), 10_000, 100, 0, 0)]);
     let pi = world.start();
     pi.say("One");

@@ -85,7 +85,7 @@ fn full_disk_entries_reach_the_file_later() {
 }
 
 #[test]
-fn full_disk_at_the_end_is_written_before_exit() {
+fn full_disk_entries_are_written_before_exit() {
     for by_signal in [false, true] {
         let world = World::new(answers_of(3));
         let pi = world.start();
@@ -125,7 +125,7 @@ fn full_disk_before_the_first_prompt_loses_nothing() {
 }
 
 #[test]
-fn bash_that_is_not_stored_is_not_a_success() {
+fn unstored_bash_command_is_not_a_success() {
     let world = World::new(answers_of(1));
     let pi = world.start();
     pi.say("first");
@@ -153,7 +153,7 @@ fn bash_that_is_not_stored_is_not_a_success() {
 
 /// A command whose only effect is an entry fails and leaves nothing behind.
 #[test]
-fn command_that_only_stores_fails_on_a_full_disk() {
+fn full_disk_fails_commands_that_only_store() {
     let world = World::new(answers_of(1));
     let pi = world.start();
     pi.say("first");

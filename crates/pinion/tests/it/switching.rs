@@ -283,7 +283,7 @@ fn the_emptied_queues_are_told() {
 }
 
 #[test]
-fn the_model_and_level_are_those_of_the_opened_session() {
+fn switching_restores_model_and_level() {
     let world = World::new([Reply::text(["by gpt"]), Reply::text(["by claude"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
@@ -337,7 +337,7 @@ fn goes_on(world: &World, pi: Pi, file: &Path) {
 }
 
 #[test]
-fn a_working_directory_that_is_gone_is_an_error() {
+fn switching_to_session_with_missing_directory_is_refused() {
     let world = World::new([]);
     let other = other_session(&world);
     let gone = world.dir.root().join("gone");
@@ -358,7 +358,7 @@ fn a_working_directory_that_is_gone_is_an_error() {
 }
 
 #[test]
-fn a_file_that_is_no_session_is_an_error_and_untouched() {
+fn switching_to_non_session_file_is_refused() {
     for content in [
         "These are my notes.\n",
         "{\"a\":1}\n",
@@ -391,7 +391,7 @@ fn the_session_of_another_process_is_an_error() {
 }
 
 #[test]
-fn a_failed_switch_during_a_run_leaves_a_session_that_works() {
+fn failed_switch_during_run_keeps_session_usable() {
     let world = slow_world();
     std::fs::write(world.dir.cwd().join("notes.jsonl"), "notes\n").unwrap();
     let (pi, file) = begun(&world);
@@ -440,7 +440,7 @@ fn a_failed_switch_to_itself_keeps_the_session() {
 }
 
 #[test]
-fn a_missing_file_is_a_new_session_at_that_path() {
+fn switching_to_missing_file_creates_session_there() {
     let world = World::new([]);
     let (pi, old) = begun(&world);
     pi.data(json!({"type": "switch_session", "sessionPath": "kept/here.jsonl"}));
@@ -465,7 +465,7 @@ fn a_missing_file_is_a_new_session_at_that_path() {
 }
 
 #[test]
-fn a_session_that_is_not_kept_can_be_left_and_forked() {
+fn unsaved_session_can_be_forked_and_left() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"]), Reply::text(["three"])]);
     let pi = world.start_with(&["--no-session"]);
     pi.say("One");
@@ -515,7 +515,7 @@ fn tools_work_where_the_opened_session_works() {
 }
 
 #[test]
-fn a_user_command_of_the_old_session_stays_out_of_the_new_one() {
+fn shell_command_of_old_session_stays_there() {
     let world = World::new([]);
     let (pi, _) = begun(&world);
     let command = pi.send(json!({"type": "bash", "command": "touch begun; sleep 600"}));
@@ -575,7 +575,7 @@ fn sessions_in_which_nothing_was_said_leave_nothing() {
 }
 
 #[test]
-fn a_new_session_keeps_what_the_client_chose_unless_the_command_line_names_a_model() {
+fn new_session_keeps_chosen_model_without_model_flag() {
     let world = World::new([]);
     let free = Pi::spawn(
         world

@@ -265,7 +265,7 @@ fn sessions_of_one_process_each_get_their_answers() {
 }
 
 #[test]
-fn an_aborted_answer_stays_open_until_it_is_aborted_again() {
+fn replayed_aborted_answer_stays_open_until_abort() {
     let world = World::new([Reply::text(["one ", "two "]).gate("g"), Reply::text(["after"])]);
     world.dir.write_models(&models(&world.server.url())).unwrap();
     let go = |pi: &Pi| {
@@ -330,7 +330,7 @@ fn compaction_is_played_too() {
 }
 
 #[test]
-fn what_was_not_recorded_is_an_error_and_what_differs_is_told() {
+fn replay_reports_missing_and_different_requests() {
     let world = World::new([Reply::text(["Hello!"])]);
     world.dir.write_models(&models(&world.server.url())).unwrap();
     let api = "openai-responses";
@@ -370,7 +370,7 @@ fn what_was_not_recorded_is_an_error_and_what_differs_is_told() {
 }
 
 #[test]
-fn recordings_are_appended_and_nothing_else_is_written_to() {
+fn recordings_are_appended_and_other_files_refused() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     world.dir.write_models(&models(&world.server.url())).unwrap();
     for prompt in ["first", "second"] {

@@ -153,7 +153,7 @@ fn done_items_may_stay() {
 }
 
 #[test]
-fn the_model_has_no_such_tool_unless_somebody_wants_it() {
+fn todo_tool_is_offered_only_when_enabled() {
     let table: [(Value, &[&str], bool); 8] = [
         (json!({}), &[], false),
         (json!({}), &["--tools", "*"], false),
@@ -354,7 +354,7 @@ fn reminders_have_an_end() {
 }
 
 #[test]
-fn a_list_may_change_while_a_run_is_under_way() {
+fn todo_list_can_change_during_run() {
     let world = World::new([crate::kit::bash("c", "sleep 0.3"), Reply::text(["ok"])]);
     let pi = world.start();
     pi.prompt("Go");
@@ -370,7 +370,7 @@ fn a_list_may_change_while_a_run_is_under_way() {
 }
 
 #[test]
-fn a_client_of_xcsh_gets_the_todo_tool_whatever_the_settings_say() {
+fn todo_tool_is_always_offered_to_xcsh() {
     for (dialect, has_it) in [("xcsh", true), ("pi", false)] {
         let world = World::new([Reply::text(["ok"])]);
         world.settings(json!({"todo": {"enabled": false}}));

@@ -195,7 +195,7 @@ fn entries_are_those_of_the_file() {
 }
 
 #[test]
-fn other_branches_are_among_the_entries_but_not_in_the_conversation() {
+fn entries_include_other_branches_messages_do_not() {
     let world = World::new([Reply::text(["ok"])]);
     let (pi, path) = open(
         &world,

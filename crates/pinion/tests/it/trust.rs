@@ -76,7 +76,7 @@ fn runs(world: &World, args: &[&str]) -> bool {
 }
 
 #[test]
-fn nothing_of_a_project_runs_until_somebody_trusts_it() {
+fn project_code_runs_only_after_trust() {
     let world = tempting([]);
     assert!(!runs(&world, &[]) && runs(&world, &["--approve"]) && !runs(&world, &["-na"]));
     let pi = world.start();
@@ -148,7 +148,7 @@ fn decisions_are_made_for_directories_that_are_there() {
 }
 
 #[test]
-fn a_decision_holds_below_its_directory_and_nowhere_else() {
+fn trust_covers_directory_and_below_only() {
     let world = World::new([]);
     let cwd = world.dir.cwd();
     for dir in ["nested/deep", "other"] {
@@ -277,7 +277,7 @@ fn deciding(world: &World, answer: &str) {
 }
 
 #[test]
-fn an_extension_of_the_user_decides_before_anything_of_the_project_is_loaded() {
+fn user_extension_decides_trust_before_project_loads() {
     if !can_run() {
         return;
     }

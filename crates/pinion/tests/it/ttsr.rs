@@ -243,7 +243,7 @@ fn a_rule_may_say_when_it_interrupts() {
 }
 
 #[test]
-fn what_was_cut_off_may_stay_in_the_conversation() {
+fn kept_partial_answer_stays_in_conversation() {
     let world = World::new([endless("bad"), Reply::text(["ok"])]);
     world.settings(json!({"ttsr": {"contextMode": "keep"}}));
     rule(&world, "r", "condition: bad");
@@ -320,7 +320,7 @@ fn where_rules_are() {
 }
 
 #[test]
-fn what_is_wrong_with_a_rule_is_told_once() {
+fn rule_warnings_are_reported_once() {
     let world = World::new([Reply::text(["bad"]), Reply::text(["bad"])]);
     rule(
         &world,

@@ -335,7 +335,7 @@ fn help_describes_one_command_only() {
 }
 
 #[test]
-fn the_table_names_every_option_once_and_the_help_shows_it() {
+fn option_table_is_unique_and_shown_in_help() {
     let text = help("pinion");
     let mut seen = std::collections::BTreeSet::new();
     for (heading, flags) in SECTIONS {

@@ -9,7 +9,7 @@ use super::report::{Mark, Problem, Report, Section, Verdict};
 use super::sessions::size;
 
 #[test]
-fn secrets_show_five_characters_at_most_and_short_ones_none() {
+fn masked_secret_shows_at_most_five_characters() {
     for short in ["", "k", "sk-short", "1234567890123456789"] {
         assert_eq!(mask(short), "****");
     }

@@ -40,7 +40,7 @@ fn code_cannot_be_planted_where_there_is_none() {
 }
 
 #[test]
-fn second_agent_is_protected_after_the_first_has_ended() {
+fn second_agent_stays_protected_after_first_ends() {
     if offered().0 == 0 {
         return;
     }
@@ -135,7 +135,7 @@ fn attacked(world: &World, file: &str) -> Vec<(bool, String)> {
 }
 
 #[test]
-fn code_that_settings_and_links_name_cannot_be_changed() {
+fn code_named_by_settings_and_links_is_protected() {
     if offered().0 == 0 {
         return;
     }
@@ -181,7 +181,7 @@ fn code_that_settings_and_links_name_cannot_be_changed() {
 }
 
 #[test]
-fn link_in_place_of_the_project_folder_cannot_be_replaced() {
+fn link_in_place_of_project_folder_is_protected() {
     if offered().0 == 0 {
         return;
     }
@@ -250,7 +250,7 @@ fn protected_files_are_not_named() {
 }
 
 #[test]
-fn code_planted_in_a_nested_project_is_not_run() {
+fn code_planted_in_nested_project_is_not_run() {
     if offered().0 == 0 {
         return;
     }

@@ -115,7 +115,7 @@ fn file_tools_go_where_the_sandbox_lets_them() {
 }
 
 #[test]
-fn a_search_from_above_passes_by_what_is_closed() {
+fn search_from_above_skips_forbidden_paths() {
     if offered().0 == 0 {
         return;
     }

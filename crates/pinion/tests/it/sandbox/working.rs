@@ -192,7 +192,7 @@ fn a_project_only_tightens() {
 }
 
 #[test]
-fn the_command_line_decides_and_takes_no_unknown_word() {
+fn sandbox_flag_overrides_settings_and_rejects_unknown() {
     let world = world(json!({"mode": "workspace-write"}), []);
     let done = world.run(&["--sandbox", "readonly", "-p", "x"], "");
     assert_eq!(done.code, Some(2));
@@ -213,7 +213,7 @@ fn the_command_line_decides_and_takes_no_unknown_word() {
 }
 
 #[test]
-fn the_users_own_commands_are_free_unless_he_says_so() {
+fn user_commands_run_unconfined_unless_configured() {
     if offered().0 == 0 {
         return;
     }
@@ -263,7 +263,7 @@ fn the_doctor_says_what_there_is() {
 }
 
 #[test]
-fn skills_are_read_and_the_network_is_what_it_was_set_to() {
+fn skills_are_readable_and_network_follows_setting() {
     if offered().0 == 0 {
         return;
     }

@@ -125,7 +125,7 @@ fn files_are_found_while_a_path_is_typed() {
 }
 
 #[test]
-fn looking_for_files_ends_in_time_and_with_the_next_query() {
+fn find_files_ends_by_timeout_or_next_query() {
     let world = World::new([]);
     for directory in 0..40 {
         let path = world.dir.cwd().join(format!("many/{directory}/below"));
@@ -199,7 +199,7 @@ fn what_one_client_runs_the_others_see() {
 }
 
 #[test]
-fn clients_of_todays_pi_are_told_of_commands_only_if_they_ask() {
+fn shell_events_reach_pi_clients_only_on_request() {
     let world = World::new([]);
     let pi = world.start();
     pi.data(json!({"type": "bash", "command": "echo one"}));
@@ -218,7 +218,7 @@ fn clients_of_todays_pi_are_told_of_commands_only_if_they_ask() {
 }
 
 #[test]
-fn who_comes_back_is_told_whether_it_missed_something() {
+fn reconnecting_client_learns_whether_events_were_missed() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &[]);
     let mut one = web.tab();

@@ -49,7 +49,7 @@ fn foreign(port: u16) -> [String; 15] {
 }
 
 #[test]
-fn only_our_own_page_and_those_allowed_may_open_a_socket() {
+fn socket_opens_only_for_own_and_allowed_origins() {
     let world = World::new([]);
     let web = Web::start(
         &world,
@@ -103,7 +103,7 @@ fn only_our_own_page_and_those_allowed_may_open_a_socket() {
 }
 
 #[test]
-fn a_wide_open_address_lets_no_more_pages_in() {
+fn wildcard_address_admits_no_foreign_origins() {
     let world = World::new([]);
     let web = Web::start(&world, &["--host", "0.0.0.0", "--web-insecure"]);
     // origin-foreign, again where the fork takes every page.

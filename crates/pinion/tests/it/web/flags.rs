@@ -70,7 +70,7 @@ fn ports_are_taken_as_given() {
 }
 
 #[test]
-fn other_origins_by_either_name_and_more_than_one() {
+fn allowed_origin_flag_has_two_names_and_repeats() {
     let world = World::new([]);
     let args = [
         "--web-allowed-origin",
@@ -98,7 +98,7 @@ fn other_origins_by_either_name_and_more_than_one() {
 }
 
 #[test]
-fn opening_a_browser_makes_up_a_token_and_opens_that_address() {
+fn open_flag_creates_token_and_opens_browser() {
     let world = World::new([]);
     let bin = world.dir.root().join("bin");
     std::fs::create_dir(&bin).unwrap();

@@ -41,7 +41,7 @@ fn asks(stream: &mut TcpStream, address: &str) -> u16 {
 }
 
 #[test]
-fn ten_thousand_connections_meet_a_limit_and_then_others_are_served() {
+fn ten_thousand_connections_are_limited_then_others_served() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let mut before = web.tab();
@@ -153,7 +153,7 @@ fn refusals(flood: &mut Tab, sent: usize) -> usize {
 }
 
 #[test]
-fn a_flood_of_commands_is_answered_and_holds_up_nobody() {
+fn command_flood_is_answered_without_delaying_others() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let (mut flood, mut other) = (web.tab(), web.tab());
@@ -181,7 +181,7 @@ fn a_flood_of_commands_is_answered_and_holds_up_nobody() {
 }
 
 #[test]
-fn who_does_not_read_is_no_trouble_for_others() {
+fn stalled_readers_do_not_delay_others() {
     let replies = (0..30).map(|_| Reply::text_deltas(400, 2_000));
     let world = World::new(replies);
     let mut web = Web::start(&world, &[]);

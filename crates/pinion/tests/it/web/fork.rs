@@ -336,7 +336,7 @@ fn the_tree_as_pages_draw_it() {
 }
 
 #[test]
-fn a_tree_as_deep_as_a_hundred_thousand_entries() {
+fn tree_of_hundred_thousand_levels_is_sent() {
     let world = World::new([]);
     let first = json!({"type": "thinking_level_change", "thinkingLevel": "high"});
     let rest = (2..=100_000).map(|number| entry(number, Some(number - 1), said("user", json!("x"))));
@@ -361,7 +361,7 @@ fn a_tree_as_deep_as_a_hundred_thousand_entries() {
 }
 
 #[test]
-fn the_tools_and_which_of_them_the_model_has() {
+fn get_tools_lists_all_and_active_tools() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &["--exclude-tools", "write"]);
     let mut tab = web.tab();
@@ -474,7 +474,7 @@ fn everything_is_read_again() {
 }
 
 #[test]
-fn a_session_whose_directory_is_gone_opens_all_the_same() {
+fn session_with_missing_directory_opens_elsewhere() {
     let world = World::new([Reply::text(["Yes."])]);
     let gone = world.dir.root().join("gone");
     let path = stored(
@@ -524,7 +524,7 @@ fn a_session_whose_directory_is_gone_opens_all_the_same() {
 }
 
 #[test]
-fn a_run_that_failed_is_told_to_pages_that_show_no_answers_errors() {
+fn failed_run_is_reported_as_extension_error() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::Invalid),

@@ -53,7 +53,7 @@ fn frame(first: u8, length: usize, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_that_break_the_rules_end_their_own_connection() {
+fn invalid_frames_close_only_their_connection() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let mut witness = web.tab();
@@ -92,7 +92,7 @@ fn frames_that_break_the_rules_end_their_own_connection() {
 }
 
 #[test]
-fn what_ends_in_the_middle_of_a_frame_is_gone_and_nothing_else_is() {
+fn disconnect_inside_frame_affects_no_other_client() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     // abrupt-close-mid-frame: in the head, in the mask, in the body, between fragments.

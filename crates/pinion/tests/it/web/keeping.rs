@@ -36,7 +36,7 @@ fn refusal(tab: &mut Tab, command: Value) -> String {
 }
 
 #[test]
-fn the_session_that_was_used_longest_ago_makes_room_and_comes_back_as_it_was() {
+fn least_recently_used_session_is_evicted_and_restored() {
     let world = World::new([
         Reply::text(["One."]),
         Reply::text(["Two."]),
@@ -96,7 +96,7 @@ fn the_session_that_was_used_longest_ago_makes_room_and_comes_back_as_it_was() {
 }
 
 #[test]
-fn who_is_busy_stays_and_the_next_one_is_told_so() {
+fn busy_session_is_not_evicted() {
     let world = World::new([Reply::text(["Long"]).gate("go").then_text(["."])]);
     let web = Web::start(&world, &["--max-open-sessions", "1"]);
     let mut tab = web.tab();
@@ -115,7 +115,7 @@ fn who_is_busy_stays_and_the_next_one_is_told_so() {
 }
 
 #[test]
-fn a_session_with_nothing_in_it_comes_back_under_its_id() {
+fn empty_evicted_session_returns_under_its_id() {
     let world = World::new([Reply::text(["Fine."])]);
     let web = Web::start(&world, &["--max-open-sessions", "1"]);
     let mut tab = web.tab();
@@ -130,7 +130,7 @@ fn a_session_with_nothing_in_it_comes_back_under_its_id() {
 }
 
 #[test]
-fn what_nobody_uses_for_a_while_is_put_away() {
+fn idle_session_is_evicted() {
     let world = World::new([
         Reply::text(["Long"]).gate("go").then_text(["."]),
         Reply::text(["Hi."]),
@@ -170,7 +170,7 @@ fn what_nobody_uses_for_a_while_is_put_away() {
 }
 
 #[test]
-fn a_session_that_is_closed_is_told_to_the_others() {
+fn closed_session_is_announced_to_other_clients() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let (mut tab, mut other) = (web.tab(), web.tab());
@@ -187,7 +187,7 @@ fn a_session_that_is_closed_is_told_to_the_others() {
 }
 
 #[test]
-fn a_host_of_many_sessions_keeps_them_unless_it_says_otherwise() {
+fn host_sessions_are_evicted_only_by_setting() {
     let world = World::new([]);
     let count = |pi: &crate::kit::Pi| {
         for _ in 0..40 {
@@ -220,7 +220,7 @@ fn header(dir: &Path, name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_session_that_is_deleted_goes_into_the_trash_beside_it() {
+fn deleted_session_moves_to_trash() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &["--max-open-sessions", "1"]);
     let mut tab = web.tab();
@@ -255,7 +255,7 @@ fn a_session_that_is_deleted_goes_into_the_trash_beside_it() {
 }
 
 #[test]
-fn nothing_but_sessions_of_this_agent_can_be_deleted() {
+fn delete_session_refuses_files_of_others() {
     let world = World::new([]);
     let own = sessions(&world).join("--x--");
     let outside = world.dir.cwd().join("outside");
@@ -304,7 +304,7 @@ fn nothing_but_sessions_of_this_agent_can_be_deleted() {
 }
 
 #[test]
-fn extensions_of_a_session_that_is_put_away_end_and_begin_again() {
+fn extensions_of_evicted_session_end_and_restart() {
     if !can_run() {
         return;
     }

@@ -297,7 +297,7 @@ fn no_request_hides_in_another() {
 }
 
 #[test]
-fn sockets_are_opened_in_one_place_and_by_the_rules() {
+fn upgrade_is_accepted_at_one_path_only() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let (address, own) = (web.address.clone(), web.origin());
@@ -352,7 +352,7 @@ fn sockets_are_opened_in_one_place_and_by_the_rules() {
 }
 
 #[test]
-fn no_file_is_made_or_changed_by_switching_to_it() {
+fn switching_creates_or_changes_no_files() {
     let world = World::new([Reply::text(["One."])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();

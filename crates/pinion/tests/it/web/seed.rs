@@ -330,7 +330,7 @@ fn a_missing_session_file_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_the_connection_lives_on() {
+fn invalid_lines_are_reported_and_connection_stays() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();

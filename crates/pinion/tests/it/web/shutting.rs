@@ -10,7 +10,7 @@ use crate::extensions::{can_run, extended};
 use crate::kit::{World, until};
 
 #[test]
-fn a_drain_is_told_to_all_and_lets_nobody_in() {
+fn drain_is_announced_and_refuses_new_clients() {
     // A tool that does not want to end takes a moment.
     let stubborn = json!({"command": "trap '' TERM; echo on > on; while true; do sleep 0.05; done"});
     let world = World::new([Reply::tool("c1", "bash", stubborn), Reply::text(["Done."])]);
@@ -139,7 +139,7 @@ fn streams_of_events_end_after_the_last_event() {
 }
 
 #[test]
-fn ctrl_c_ends_it_in_order_and_a_second_one_at_once() {
+fn ctrl_c_shuts_down_and_repeated_exits_immediately() {
     let world = World::new([Reply::text(["Hi."])]);
     let mut web = Web::start(&world, &[]);
     let mut tab = web.tab();

@@ -14,7 +14,7 @@ fn snapshot(tab: &mut Tab) -> Value {
 }
 
 #[test]
-fn tools_and_commands_that_run_and_messages_that_wait() {
+fn snapshot_shows_running_tools_commands_and_queue() {
     let waits = "echo partial; while [ ! -f go ]; do sleep 0.05; done";
     let world = World::new([bash("c1", waits), Reply::text(["Done."]), Reply::text(["More."])]);
     let web = Web::start(&world, &[]);
