@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn large_lines_drive_others_out_and_never_stay_beyond_the_limit() {
+    fn large_lines_evict_others_from_replay_ring() {
         let mut ring = Ring::default();
         ring.push(1, b"small\n");
         ring.push(2, &vec![b'x'; REPLAY_BYTES]);

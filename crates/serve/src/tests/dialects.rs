@@ -131,7 +131,7 @@ fn write(encoder: &mut Encoder, event: &Event) -> Vec<Value> {
 }
 
 #[test]
-fn a_compaction_ends_in_the_words_it_began_with() {
+fn compaction_end_keeps_dialect_of_its_start() {
     let spoken = Spoken::default();
     let mut encoder = Encoder::speaking(spoken.clone());
     let reason = CompactionReason::Threshold;
@@ -200,7 +200,7 @@ fn ui_frame(spoken: &Spoken, method: UiMethod) -> Option<Value> {
 }
 
 #[test]
-fn row_03_questions_are_called_what_the_client_calls_them() {
+fn row_03_dialog_frame_type_follows_dialect() {
     for dialect in Dialect::ALL {
         for method in UiMethod::ALL {
             let Some(frame) = ui_frame(&Spoken::new(dialect), method) else {
@@ -214,7 +214,7 @@ fn row_03_questions_are_called_what_the_client_calls_them() {
 }
 
 #[test]
-fn row_02_failures_of_extensions_are_called_what_the_client_calls_them() {
+fn row_02_extension_error_type_follows_dialect() {
     for dialect in Dialect::ALL {
         let event = Event::ExtensionError {
             extension_path: "/x.ts".to_owned(),
@@ -232,7 +232,7 @@ fn row_02_failures_of_extensions_are_called_what_the_client_calls_them() {
 }
 
 #[test]
-fn row_28_titles_and_withdrawals_are_for_those_who_know_them_or_ask() {
+fn row_28_titles_and_cancels_follow_dialect() {
     let sent = |spoken: &Spoken| {
         [UiMethod::SetTitle, UiMethod::Cancel].map(|method| ui_frame(spoken, method).is_some())
     };
@@ -253,7 +253,7 @@ fn row_28_titles_and_withdrawals_are_for_those_who_know_them_or_ask() {
 
 /// What nothing in the agent asks yet, as the description of xcsh shows it.
 #[test]
-fn the_questions_in_the_description_of_xcsh_are_written_as_shown() {
+fn xcsh_dialog_frames_match_description() {
     let confirm = UiRequest {
         title: Some("Confirm".to_owned()),
         message: Some("Continue?".to_owned()),

@@ -103,7 +103,7 @@ fn what_is_no_command_is_unknown() {
 }
 
 #[test]
-fn ids_of_any_kind_come_back_as_they_were() {
+fn request_id_of_any_type_is_echoed_verbatim() {
     for id in [
         "7",
         "null",

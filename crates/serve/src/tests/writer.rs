@@ -71,7 +71,7 @@ fn everything_arrives_in_order_before_close_returns() {
 }
 
 #[test]
-fn flush_waits_for_the_last_byte_while_senders_live() {
+fn flush_waits_for_last_byte_while_senders_live() {
     block_on(async {
         let (mut reader, out, writer) = start(8, Form::Cumulative);
         out.event(delta("held back?".to_owned())).await.unwrap();
@@ -89,7 +89,7 @@ fn flush_waits_for_the_last_byte_while_senders_live() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_stops_the_sender_and_loses_nothing() {
+fn stalled_reader_blocks_sender_and_loses_nothing() {
     block_on(async {
         let capacity = 16;
         let (reader, out, writer) = start(capacity, Form::Delta);
@@ -192,7 +192,7 @@ fn deltas_that_were_held_back_leave_by_themselves() {
 }
 
 #[test]
-fn a_closed_stdout_ends_the_writer_without_a_write() {
+fn closed_stdout_ends_writer_without_write() {
     block_on(async {
         let (reader, out, mut writer) = start(16, Form::Delta);
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -236,7 +236,7 @@ fn a_write_that_fails_ends_the_writer() {
 }
 
 #[test]
-fn closing_gives_up_on_a_reader_that_never_reads() {
+fn close_times_out_on_stalled_reader() {
     block_on(async {
         let (reader, out, writer) = start(16, Form::Delta);
         out.event(delta("x".repeat(2 * PIPE_BYTES))).await.unwrap();

@@ -115,7 +115,7 @@ async fn frames_of_every_length_get_through_any_connection() {
 }
 
 #[tokio::test]
-async fn a_frame_that_was_begun_is_ended_before_the_next() {
+async fn partly_written_frame_is_finished_before_next() {
     let (ours, mut theirs) = tokio::io::duplex(64);
     let mut out = Outgoing::new(ours);
     out.text("x".repeat(1_000));

@@ -60,7 +60,7 @@ fn response(bytes: usize) -> Utf8Bytes {
 }
 
 #[test]
-fn client_that_reads_nothing_is_expelled_before_it_holds_too_much() {
+fn stalled_client_is_expelled_at_memory_limit() {
     let clients = Clients::new();
     let seat = clients.join(&Resume::default()).unwrap();
     let piece = response(4 << 20);
