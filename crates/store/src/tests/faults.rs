@@ -161,7 +161,7 @@ fn one_batch_is_one_write() {
 }
 
 #[test]
-fn a_full_disk_leaves_the_file_whole_and_works_again_later() {
+fn full_disk_keeps_file_whole_and_recovers() {
     let content = text(&all_entries()).into_bytes();
     // At every fill level of the disk, from no room at all to just one byte too little.
     let line = {
@@ -191,7 +191,7 @@ fn a_full_disk_leaves_the_file_whole_and_works_again_later() {
 }
 
 #[test]
-fn a_disk_that_fails_is_told_of_once_per_call_and_used_again_when_it_recovers() {
+fn failing_disk_is_reported_per_call_and_recovers() {
     const EIO: i32 = 5;
     let content = text(&all_entries()).into_bytes();
     // At once, and after some bytes were written.
@@ -238,7 +238,7 @@ fn a_disk_that_fails_is_told_of_once_per_call_and_used_again_when_it_recovers() 
 }
 
 #[test]
-fn a_disk_that_takes_a_few_bytes_at_a_time_gets_them_all() {
+fn short_writes_are_completed() {
     let content = text(&all_entries()).into_bytes();
     for at_once in [1, 7, 100] {
         let disk = Memory::holding(&content);
@@ -265,7 +265,7 @@ fn forbidden_dir() -> Option<PathBuf> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_directory_that_may_not_be_written_is_one_error_and_the_entries_stay() {
+fn unwritable_directory_is_an_error_and_keeps_entries() {
     let Some(forbidden) = forbidden_dir() else { return };
     let place = tempfile::tempdir().unwrap();
     let link = place.path().join("sessions");
@@ -292,7 +292,7 @@ fn a_directory_that_may_not_be_written_is_one_error_and_the_entries_stay() {
 }
 
 #[test]
-fn a_batch_is_kept_whole_or_not_at_all() {
+fn batch_is_written_whole_or_not_at_all() {
     let content = text(&all_entries()).into_bytes();
     let disk = Memory::holding(&content);
     disk.with(|s| s.capacity = Some(content.len() + 300));
@@ -304,7 +304,7 @@ fn a_batch_is_kept_whole_or_not_at_all() {
 }
 
 #[test]
-fn a_torn_write_that_cannot_be_taken_back_is_cut_by_the_next_append() {
+fn torn_write_is_truncated_by_next_append() {
     let content = text(&all_entries()).into_bytes();
     let disk = Memory::holding(&content);
     disk.with(|s| (s.capacity, s.fail_truncate) = (Some(content.len() + 20), true));
@@ -321,7 +321,7 @@ fn a_torn_write_that_cannot_be_taken_back_is_cut_by_the_next_append() {
 }
 
 #[test]
-fn a_line_that_another_writer_is_in_the_middle_of_is_not_cut() {
+fn line_of_concurrent_writer_is_not_truncated() {
     let line = user_line("ffff0001", Some("aaaa0013"), "theirs") + "\n";
     let (half, rest) = line.split_at(60);
     for looks in 1..4 {

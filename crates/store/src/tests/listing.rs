@@ -51,7 +51,7 @@ fn a_summary_says_what_pi_says() {
 }
 
 #[test]
-fn a_name_can_be_cleared_and_an_empty_session_has_words_for_it() {
+fn session_name_can_be_cleared_and_emptiness_shown() {
     let cleared = r#"{"type":"session_info","id":"i2","parentId":null,"timestamp":"t","name":" "}"#;
     let named = cleared.replace("\" \"", "\"x\"");
     let (_dir, path) = on_disk(text(&[HEADER, &named, cleared]));
@@ -64,7 +64,7 @@ fn a_name_can_be_cleared_and_an_empty_session_has_words_for_it() {
 }
 
 #[test]
-fn lists_are_newest_first_and_leave_out_what_is_no_session() {
+fn session_lists_are_newest_first_without_other_files() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join("--a--").join(name);
     let later = user_line("e1", None, "later").replace("1761991212000", "1761999999000");
@@ -108,7 +108,7 @@ fn lists_are_newest_first_and_leave_out_what_is_no_session() {
 }
 
 #[test]
-fn the_most_recent_is_the_file_changed_last_also_with_a_long_header() {
+fn most_recent_session_is_last_modified_file() {
     let root = tempfile::tempdir().unwrap();
     let long = format!("/{}", "d/".repeat(2000));
     put(&root.path().join("a.jsonl"), &session("aa-1", "/a", &[]), 50);

@@ -19,7 +19,7 @@ fn v1() -> String {
 }
 
 #[test]
-fn version_1_gets_ids_and_its_compaction_keeps_its_place() {
+fn version_1_migration_adds_ids_and_keeps_compaction() {
     for torn in ["", "{\"type\":\"mess"] {
         let content = v1() + torn;
         let (_dir, path) = on_disk(&content);

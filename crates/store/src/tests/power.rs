@@ -248,7 +248,7 @@ fn power_cut_at_every_operation_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn power_cuts_on_a_failing_disk_lose_nothing_acknowledged() {
+fn power_cuts_on_failing_disk_keep_acknowledged_entries() {
     for seed in 0..10_000 {
         let mut random = Random(seed);
         let cut = 1 + random.below(16);

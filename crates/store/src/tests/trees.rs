@@ -10,7 +10,7 @@ use super::fixtures::*;
 use crate::{SessionLog, StoreError, new_header};
 
 #[test]
-fn moving_the_leaf_branches_and_is_lost_without_an_append() {
+fn moved_leaf_branches_and_needs_append_to_persist() {
     let (_dir, path) = on_disk(text(&all_entries()));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
     log.set_leaf(Some("aaaa0003")).unwrap();

@@ -70,7 +70,7 @@ fn append_waits_for_what_was_kept_before() {
 
 /// A write that failed half-way and cannot be taken back: whole lines of it are not written twice.
 #[test]
-fn lines_that_stayed_in_the_file_are_written_once() {
+fn lines_left_in_file_are_not_written_twice() {
     let content = text(&all_entries()).into_bytes();
     let disk = Memory::holding(&content);
     let mut log = open(&disk);
@@ -112,7 +112,7 @@ fn another_writer_between_attempts_keeps_its_lines() {
 }
 
 #[test]
-fn session_whose_file_cannot_be_made_waits_as_a_whole() {
+fn session_without_creatable_file_waits_as_whole() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("sessions");
     fs::write(&dir, "in the way").unwrap();
@@ -146,7 +146,7 @@ fn dropped_log_writes_what_waits() {
 }
 
 #[test]
-fn removed_directory_is_made_again_with_the_whole_session() {
+fn removed_directory_is_recreated_with_whole_session() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("a/b");
     let path = dir.join("s.jsonl");

@@ -26,7 +26,7 @@ fn first_entries() -> Vec<EntryBody> {
 }
 
 #[test]
-fn a_session_is_written_whole_when_asked_for_and_line_by_line_after() {
+fn session_is_written_at_commit_then_per_entry() {
     let dir = tempfile::tempdir().unwrap();
     let header = new_header("/home/u/app", Some("/old.jsonl"));
     let path =
@@ -134,7 +134,7 @@ fn creating_never_goes_through_what_is_there() {
 }
 
 #[test]
-fn acknowledged_entries_are_in_the_file_without_closing_it() {
+fn acknowledged_entries_are_in_file_before_close() {
     let (_dir, path) = on_disk(text(&[HEADER]));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
     for n in 1..=500 {
@@ -208,7 +208,7 @@ fn directory_and_file_names_are_pis() {
 }
 
 #[test]
-fn entries_that_were_made_elsewhere_keep_their_ids_and_places() {
+fn external_entries_keep_ids_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.jsonl");
     let line = |id: &str, parent: &str, body: &str| {

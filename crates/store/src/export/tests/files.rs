@@ -22,7 +22,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn an_export_replaces_an_export_of_its_kind_only() {
+fn export_replaces_only_export_of_same_format() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("out.html");
     assert_eq!(write(&path, "first").unwrap(), path);
