@@ -224,7 +224,7 @@ async fn updates_show_the_whole_output_so_far() {
 }
 
 #[tokio::test]
-async fn background_children_hold_up_nothing_but_late_output_is_drained() {
+async fn background_children_do_not_delay_bash_result() {
     let room = Room::new();
     let start = std::time::Instant::now();
     assert_eq!(

@@ -245,7 +245,7 @@ fn end_of_the_agent_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_killed_guardian_fails_the_call_and_is_replaced() {
+async fn killed_guardian_fails_call_and_is_replaced() {
     let (reaper, mark) = (reaper(), Mark::new());
     let toolbox = toolbox(reaper.clone());
     let cancel = CancellationToken::new();
@@ -385,7 +385,7 @@ fn shell(command: &str) -> SpawnSpec {
 }
 
 #[tokio::test]
-async fn a_child_that_is_spoken_with_has_its_streams_apart() {
+async fn piped_child_has_separate_streams() {
     use tokio::io::AsyncWriteExt as _;
     for reaper in [reaper(), Reaper::direct()] {
         let command = "while read line; do echo \"got $line\"; echo \"odd $line\" >&2; done; echo over";
@@ -399,7 +399,7 @@ async fn a_child_that_is_spoken_with_has_its_streams_apart() {
 }
 
 #[tokio::test]
-async fn a_child_that_is_spoken_with_is_killed_with_all_it_started() {
+async fn killed_piped_child_takes_descendants_along() {
     for reaper in [reaper(), Reaper::direct()] {
         let (mut child, pipes) = reaper
             .spawn_piped(shell("sleep 1000 & echo up; wait"))
@@ -414,7 +414,7 @@ async fn a_child_that_is_spoken_with_is_killed_with_all_it_started() {
 }
 
 #[tokio::test]
-async fn user_commands_run_side_by_side_and_each_is_aborted_alone() {
+async fn concurrent_user_commands_are_aborted_separately() {
     let (toolbox, mark) = (toolbox(reaper()), Mark::new());
     let first = CancellationToken::new();
     let start = |command: String, cancel: &CancellationToken| {

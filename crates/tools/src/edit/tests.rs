@@ -80,7 +80,7 @@ fn as_recorded() {
 }
 
 #[test]
-fn fuzzy_rewrites_the_file_as_recorded_or_keeps_the_rest() {
+fn fuzzy_edit_rewrites_file_or_keeps_rest() {
     // tool-edit-fuzzy
     let text = "he say \u{201c}hi\u{201d} \u{2013} ok\u{a0}done  \nnext   \n";
     let edits = [("say \"hi\" - ok", "said")];

@@ -96,7 +96,7 @@ fn links_are_followed_before_anything_is_decided() {
 }
 
 #[test]
-fn links_of_a_project_protect_their_targets_and_open_nothing() {
+fn project_links_protect_targets_without_granting_access() {
     let mut place = Place::new(SandboxMode::WorkspaceWrite);
     for dir in ["cwd/.pi/hooks", "cwd/scripts", "cwd/closed", "cwd/code"] {
         std::fs::create_dir_all(place.at(dir)).unwrap();
@@ -122,7 +122,7 @@ fn links_of_a_project_protect_their_targets_and_open_nothing() {
 }
 
 #[test]
-fn what_cannot_be_taken_out_is_given_child_by_child() {
+fn partly_forbidden_directory_is_granted_per_child() {
     let place = Place::new(SandboxMode::WorkspaceWrite);
     std::fs::create_dir(place.at("cwd/src")).unwrap();
     std::os::unix::fs::symlink(place.at("other"), place.at("cwd/link")).unwrap();
@@ -137,7 +137,7 @@ fn what_cannot_be_taken_out_is_given_child_by_child() {
 }
 
 #[test]
-fn a_hint_is_given_where_the_sandbox_may_have_been_in_the_way() {
+fn sandbox_hint_follows_permission_errors() {
     let policy = Place::new(SandboxMode::WorkspaceWrite).policy();
     for (said, is_hinted) in [
         ("touch: cannot touch '/x': Read-only file system", true),
@@ -205,7 +205,7 @@ fn without_its_kernel_nothing_runs() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_thread_reaches_what_it_was_given_and_the_next_one_is_free() {
+fn landlocked_thread_is_confined_and_next_is_not() {
     if std::thread::spawn(super::landlock::version).join().unwrap() == 0 {
         eprintln!("skipped: this kernel has no Landlock");
         return;

@@ -105,7 +105,7 @@ fn grep_as_recorded() {
 }
 
 #[test]
-fn grep_sees_hidden_files_and_gitignore_only_in_a_repository() {
+fn grep_sees_hidden_files_and_honours_gitignore() {
     let tree = Tree::new();
     let names = |tree: &Tree| -> Vec<String> {
         let text = tree.grep(json!({ "pattern": "foo" })).unwrap().joined_text();
