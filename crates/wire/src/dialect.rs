@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn row_24_todo_items_have_ids_but_in_todays_omp() {
+    fn row_24_todo_items_have_ids_except_omp() {
         assert_eq!(Dialect::Xcsh.todo_tool(), ("todo_write", true));
         assert_eq!(Dialect::Auto.todo_tool(), ("todo_write", true));
         assert_eq!(Dialect::OmpNow.todo_tool(), ("todo", false));
