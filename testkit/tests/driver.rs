@@ -43,7 +43,7 @@ fn waiting_moves_forward_and_responses_are_found_anywhere() {
 }
 
 #[test]
-fn lines_that_are_no_json_are_kept_as_text() {
+fn non_json_lines_are_kept_as_text() {
     let agent = Agent::spawn(shell(r#"printf 'oops\n{}\n{"a":1}'; printf err >&2"#)).unwrap();
     assert!(agent.wait_exit(LONG).unwrap().success());
     assert_eq!(agent.wait(|v| v["a"] == 1, LONG).unwrap(), json!({"a": 1}));
@@ -61,7 +61,7 @@ fn lines_that_are_no_json_are_kept_as_text() {
 }
 
 #[test]
-fn an_agent_that_ends_early_is_reported_with_its_status() {
+fn early_exit_is_reported_with_status() {
     let agent = Agent::spawn(shell("echo '{\"type\": \"ready\"}'; exit 3")).unwrap();
     match agent.wait_type("agent_end", LONG).unwrap_err() {
         Error::Ended { status, context, .. } => {
@@ -117,7 +117,7 @@ fn closing_stdin_and_signals_end_the_agent() {
 }
 
 #[test]
-fn writing_to_an_agent_that_does_not_read_is_bounded() {
+fn write_to_stalled_agent_is_bounded() {
     let agent = Agent::spawn(shell("sleep 60").write_timeout(SHORT)).unwrap();
     match agent.send_raw(&vec![b'x'; 1 << 20]).unwrap_err() {
         Error::StdinBlocked { written, .. } => assert!(written > 0 && written < 1 << 20),
@@ -178,7 +178,7 @@ fn dropping_an_agent_takes_its_children_along() {
 }
 
 #[test]
-fn children_that_left_the_group_are_found_by_their_mark() {
+fn detached_children_are_found_by_mark() {
     let script = r#"setsid sh -c 'echo "{\"pid\": $$}"; sleep 300' & wait"#;
     let agent = Agent::spawn(shell(script)).unwrap();
     let child = agent.wait(|v| v["pid"].is_u64(), LONG).unwrap()["pid"]

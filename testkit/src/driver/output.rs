@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_at_lf_only_whatever_the_pieces() {
+    fn output_lines_split_at_lf_only() {
         let text = "{\"a\":\"\u{2028}\"}\r\n\nlast".as_bytes();
         for at in 0..text.len() {
             let out = Output::new(100, 1000, false);

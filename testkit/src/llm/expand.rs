@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_the_wanted_size_one_line_and_no_utf8() {
+    fn noise_has_requested_size_without_line_ends() {
         let noise: Vec<u8> = noise_blocks(70_000).flatten().collect();
         assert_eq!(noise.len(), 70_000);
         assert!(!noise.contains(&b'\n') && !noise.contains(&b'\r'));

@@ -15,7 +15,7 @@ use crate::client::{ANTHROPIC, Client, End, GOOGLE, LONG, OPENAI, RESPONSES, pos
 const SILENCE: Duration = Duration::from_millis(300);
 
 #[test]
-fn a_dead_port_refuses_for_as_long_as_it_lives() {
+fn dead_port_refuses_connections() {
     let dead = DeadPort::new().unwrap();
     let addr = dead.url().strip_prefix("http://").unwrap().to_owned();
     for _ in 0..3 {
@@ -54,7 +54,7 @@ fn a_cut_behind_the_end_changes_nothing() {
 }
 
 #[test]
-fn an_orderly_cut_of_an_unframed_body_looks_like_its_end() {
+fn orderly_cut_of_unframed_body_looks_complete() {
     let reply = Reply {
         framing: Framing::Eof,
         ..Reply::text(["Hi"]).cut(50, CutHow::Close)
@@ -107,7 +107,7 @@ fn connections_fail_before_any_byte_of_the_head() {
 }
 
 #[test]
-fn drops_between_items_and_chunks_come_after_what_was_sent() {
+fn drops_take_effect_after_sent_content() {
     let chunk = Reply::text([
         Part::from("seen"),
         Part::Drop { drop: CutHow::Reset },
@@ -181,7 +181,7 @@ fn end_marks_can_be_missing_or_double() {
 }
 
 #[test]
-fn garbage_and_bad_utf8_reach_the_client_as_they_are() {
+fn garbage_and_invalid_utf8_are_sent_verbatim() {
     let reply = Reply::new()
         .item(Item::Garbage { garbage: 5000 })
         .raw_bytes(&[0xff, 0x00, 0xc3])
@@ -240,7 +240,7 @@ fn tool_arguments_can_be_cut_off() {
 }
 
 #[test]
-fn big_lines_and_deltas_are_made_up_while_writing() {
+fn large_lines_and_deltas_are_generated_while_writing() {
     const SIZE: usize = 8 << 20;
     let line = Reply::new().item(Item::BigLine {
         big_line: SIZE as u64,
@@ -265,7 +265,7 @@ fn big_lines_and_deltas_are_made_up_while_writing() {
 }
 
 #[test]
-fn a_gzip_bomb_is_a_thousand_times_smaller_than_its_content() {
+fn gzip_bomb_expands_a_thousandfold() {
     const SIZE: u64 = 64 << 20;
     let server = ScriptedServer::start([Reply::gzip_bomb(SIZE)]).unwrap();
     let response = post(&server, ANTHROPIC);
@@ -301,7 +301,7 @@ fn compressed_events_can_be_read_one_by_one() {
 }
 
 #[test]
-fn a_client_that_does_not_read_blocks_nobody_else() {
+fn stalled_client_does_not_block_others() {
     let big = Reply::text([Part::Fill { fill: 64 << 20 }]);
     let server = ScriptedServer::start([big, Reply::text(["quick"])]).unwrap();
     let mut slow = Client::new(&server);
