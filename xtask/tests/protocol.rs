@@ -214,7 +214,7 @@ fn every_environment_variable_is_documented() {
 }
 
 #[test]
-fn links_and_code_blocks_of_all_pages_are_right() {
+fn documentation_links_and_code_blocks_are_valid() {
     let report = xtask::book::check(&root(), None).unwrap();
     assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
     assert!(report.links > 300, "{report:?}");

@@ -107,7 +107,7 @@ fn commands_are_answered_once() {
 }
 
 #[test]
-fn something_new_may_begin_when_it_was_asked_for() {
+fn activity_after_request_is_no_violation() {
     let mut watch = Watch::default();
     for line in events(&["agent_settled"]) {
         watch.see(&line);

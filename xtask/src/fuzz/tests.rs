@@ -43,7 +43,7 @@ fn lines_are_repeatable_and_hold_no_line_feed() {
 }
 
 #[test]
-fn lines_with_an_own_id_are_what_they_claim() {
+fn lines_with_own_id_are_harmless_commands() {
     let (mut own, mut other) = (0, 0);
     for line in Generator::new(SEED).take(20_000) {
         if line.expect == Expect::OwnId {

@@ -40,7 +40,7 @@ fn the_phases_are_all_prompts() {
 }
 
 #[test]
-fn the_picture_has_a_curve_for_each_thing_and_a_dot_for_each_rest() {
+fn plot_has_curve_per_series_dot_per_rest() {
     let rests = [rest(10, 1_000_000, 1, 1, 1), rest(20, 2_000_000, 2, 2, 2)];
     let picture = plot::draw(&[rests[0].sample, rests[1].sample], &rests);
     assert_eq!(picture.matches("<polyline").count(), 4);

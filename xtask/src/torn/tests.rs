@@ -58,7 +58,7 @@ fn a_wrong_byte_spoils_its_line_only() {
 }
 
 #[test]
-fn a_wrong_byte_in_the_header_is_in_the_header() {
+fn header_flip_damages_header() {
     let mut random = Prng::new(2);
     for _ in 0..200 {
         assert!(!flip(&lines(), true, &mut random).whole.contains(&0));

@@ -23,7 +23,7 @@ fn frames_are_found_wherever_they_are_cut() {
 }
 
 #[test]
-fn events_of_a_stream_are_found_between_the_sizes_of_chunks() {
+fn stream_events_are_found_across_chunks() {
     let text = "1a\r\nid: 1\ndata: {\"a\":1}\n\n\r\n9\r\n: still here\n\ndata: {}\n\n\r\n";
     for piece in [1, 5, 1_000] {
         assert_eq!(found(Way::Stream, text.as_bytes(), piece), ["{\"a\":1}", "{}"]);
