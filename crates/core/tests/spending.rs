@@ -58,7 +58,7 @@ fn spending_counts_all_entries_by_model() {
 }
 
 #[test]
-fn absurd_counts_do_not_overflow() {
+fn huge_token_counts_do_not_overflow() {
     let spent = by_model(&entries(vec![
         answer("one", u64::MAX, 0.0),
         answer("one", u64::MAX, 0.0),

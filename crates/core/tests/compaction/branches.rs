@@ -68,7 +68,7 @@ fn older_summary_exceeding_budget_is_kept_when_recent() {
 }
 
 #[test]
-fn the_request_and_what_is_stored() {
+fn branch_summary_request_and_entry_have_contents() {
     let nested = json!({"type": "branch_summary", "fromId": "x", "summary": "nested summary",
         "details": {"readFiles": ["n", "w"], "modifiedFiles": []}});
     let branch = Branch::default()

@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn any_compaction_entry_is_survived(
+    fn any_compaction_entry_can_be_read(
         steps in prop::collection::vec(step(), 1..20),
         first_kept in 0..40_usize,
         later in prop::collection::vec(step(), 0..20),

@@ -31,7 +31,7 @@ fn ids(messages: &[Arc<Message>]) -> Vec<String> {
 }
 
 #[test]
-fn get_an_error_result_after_the_others() {
+fn dangling_calls_get_error_results_after_others() {
     let asks = Arc::new(Message::Assistant(answer(&["a", "b"], StopReason::ToolUse)));
     let user = Arc::new(Message::user("go on", 0));
     let messages = vec![Arc::clone(&asks), result("b"), user, asks];
@@ -42,7 +42,7 @@ fn get_an_error_result_after_the_others() {
 }
 
 #[test]
-fn of_failed_answers_need_none() {
+fn dangling_calls_of_failed_answers_get_none() {
     let failed = Arc::new(Message::Assistant(answer(&["a"], StopReason::Aborted)));
     assert_eq!(ids(&close_dangling_calls(vec![failed])), ["assistant"]);
 }

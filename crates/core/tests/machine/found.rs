@@ -195,7 +195,7 @@ fn message_queued_after_clear_runs_after_compaction() {
 }
 
 #[test]
-fn a_queued_message_may_overflow_once_too() {
+fn queued_message_may_overflow_once_too() {
     let mut world = world();
     world.prompt("go");
     for _ in 0..2 {

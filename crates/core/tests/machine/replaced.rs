@@ -52,7 +52,7 @@ fn replaced_message_appears_in_conversation_and_later_events() {
 }
 
 #[test]
-fn a_request_needs_something_that_is_no_answer() {
+fn request_needs_message_after_last_answer() {
     let mut world = World::new(LoopSettings::default());
     assert!(!world.machine.can_ask());
     world.prompt("go");

@@ -63,7 +63,7 @@ fn run_aborted_during_tools_continues_after_results() {
 }
 
 #[test]
-fn nothing_goes_on_that_did_not_die() {
+fn successful_run_cannot_continue() {
     let mut world = world();
     assert!(!world.machine.can_continue(), "an empty conversation");
     world.prompt("hi");
@@ -86,7 +86,7 @@ fn failed_answer_without_request_cannot_continue() {
 }
 
 #[test]
-fn a_full_context_is_compacted_before_going_on() {
+fn full_context_is_compacted_before_continuing() {
     let mut world = world();
     world.prompt("hi");
     world.fail("broken", Verdict::Final);
@@ -123,7 +123,7 @@ fn queued_message_is_edited_and_removed_by_id() {
 }
 
 #[test]
-fn numbers_are_not_used_twice() {
+fn queue_ids_are_never_reused() {
     let mut world = world();
     world.queue(QueueKind::Steering, "one");
     world.step(Input::ClearQueue);

@@ -10,7 +10,7 @@ fn world() -> World {
 }
 
 #[test]
-fn a_plain_prompt() {
+fn prompt_without_tools_runs_one_turn() {
     let mut world = world();
     world.prompt("hi");
     assert_eq!(world.take(), ["agent_start", "turn_start", "user hi", "CALL"]);
@@ -83,7 +83,7 @@ fn tools_run_concurrently_and_report_in_call_order() {
 }
 
 #[test]
-fn thousands_of_calls_run_in_portions() {
+fn thousands_of_calls_run_in_batches() {
     let mut world = world();
     world.prompt("go");
     let ids: Vec<String> = (0..100).map(|n| n.to_string()).collect();
@@ -195,7 +195,7 @@ fn messages_queued_while_idle_join_next_prompt() {
 }
 
 #[test]
-fn immediate_steering_cancels_the_other_tools() {
+fn immediate_steering_cancels_remaining_tools() {
     let settings = LoopSettings {
         interrupt_mode: InterruptMode::Immediate,
         ..LoopSettings::default()
@@ -270,7 +270,7 @@ fn answer_racing_with_abort_starts_no_tools() {
 }
 
 #[test]
-fn abort_while_tools_run_keeps_the_queues() {
+fn abort_during_tools_keeps_queues() {
     let mut world = world();
     world.prompt("go");
     world.answer(&["a", "b"], StopReason::ToolUse);
@@ -319,7 +319,7 @@ fn abort_while_a_call_is_prepared() {
 }
 
 #[test]
-fn retries_then_success() {
+fn retry_succeeds_after_failure() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -357,7 +357,7 @@ fn retries_then_success() {
 }
 
 #[test]
-fn retries_run_out() {
+fn retries_end_after_last_attempt() {
     let mut world = world();
     world.prompt("go");
     for _ in 0..3 {
@@ -415,7 +415,7 @@ fn a_retry_wait_can_be_aborted_and_steered() {
 }
 
 #[test]
-fn failures_that_are_final_are_not_tried_again() {
+fn final_failures_are_not_retried() {
     let mut world = world();
     world.prompt("go");
     world.take();

@@ -17,7 +17,7 @@ fn two(first: &str, second: &str) -> Value {
 }
 
 #[test]
-fn a_minute_after_it_was_done() {
+fn completed_item_is_cleared_after_minute() {
     let mut todos = with(&two("completed", "pending"));
     assert_eq!(todos.next_due(), Some(60_000));
     set(&mut todos, &two("completed", "abandoned"), 10_000);
@@ -32,7 +32,7 @@ fn a_minute_after_it_was_done() {
 }
 
 #[test]
-fn taking_it_back_stops_the_clock() {
+fn reopened_item_stops_its_clear_clock() {
     let mut todos = with(&two("completed", "pending"));
     set(&mut todos, &two("pending", "pending"), 30_000);
     assert_eq!((todos.next_due(), todos.clear_due(90_000)), (None, 0));
@@ -49,7 +49,7 @@ fn different_item_with_same_id_gets_own_clock() {
 }
 
 #[test]
-fn at_once_or_never() {
+fn clear_delay_may_be_zero_or_disabled() {
     for (delay, due) in [(Some(0), Some(5)), (None, None)] {
         let settings = TodoSettings {
             clear_delay_ms: delay,

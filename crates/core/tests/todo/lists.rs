@@ -14,7 +14,7 @@ fn todo_list_from_seed_round_trips() {
 }
 
 #[test]
-fn what_is_left_out_is_filled_in() {
+fn missing_todo_members_get_defaults() {
     let list = json!([
         {"name": " A ", "junk": 1, "tasks": [
             {"content": " one "},
@@ -62,7 +62,7 @@ fn blocker_of_oh_my_pi_item_becomes_note() {
 }
 
 #[test]
-fn errors_name_the_member() {
+fn todo_errors_name_the_member() {
     let tasks = |tasks: Value| json!([{"name": "A"}, {"name": "B", "tasks": tasks}]);
     let long = "x".repeat(limits::TODO_TEXT_BYTES + 1);
     let table = [
@@ -106,7 +106,7 @@ fn errors_name_the_member() {
 }
 
 #[test]
-fn a_list_has_an_end() {
+fn todo_list_size_is_limited() {
     let phases = vec![json!({"name": "A"}); limits::TODO_PHASES + 1];
     assert_eq!(
         normalise(&json!(phases)).unwrap_err(),

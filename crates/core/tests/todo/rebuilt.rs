@@ -30,7 +30,7 @@ fn list(name: &str) -> Value {
 }
 
 #[test]
-fn the_newest_that_counts() {
+fn newest_todo_entry_wins_on_rebuild() {
     let other = entry(&json!({"type": "custom", "customType": "else", "data": {"phases": list("no")}}));
     let table: [(&[Arc<Entry>], Value); 6] = [
         (&[], json!([])),
@@ -60,7 +60,7 @@ fn the_newest_that_counts() {
 }
 
 #[test]
-fn what_is_done_is_not_shown_again() {
+fn completed_items_are_dropped_on_rebuild() {
     let phases = json!([
         {"name": "Done", "tasks": [{"content": "a", "status": "completed"}, {"content": "b", "status": "abandoned"}]},
         {"name": "Empty"},
@@ -73,7 +73,7 @@ fn what_is_done_is_not_shown_again() {
 }
 
 #[test]
-fn lists_of_oh_my_pi_have_no_ids() {
+fn todo_items_of_oh_my_pi_lack_ids() {
     let phases = json!([{"name": "A", "tasks": [{"content": "a", "status": "blocked", "blocker": "b"}]}]);
     let rebuilt = json!(rebuild(&[result("todo", false, &phases)]));
     assert_eq!(rebuilt[0]["tasks"][0]["id"], "task-1");

@@ -27,7 +27,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn pieces_and_wholes(condition in select(CONDITIONS.to_vec()), pieces in pieces()) {
+    fn rule_matches_split_text_like_whole_text(condition in select(CONDITIONS.to_vec()), pieces in pieces()) {
         let expression = regex_automata::meta::Regex::builder()
             .syntax(regex_automata::util::syntax::Config::new().utf8(false))
             .build(condition)

@@ -73,7 +73,7 @@ fn answer_finished_before_cancel_is_still_stopped() {
 }
 
 #[test]
-fn a_user_who_aborts_wins() {
+fn user_abort_wins_over_matched_rule() {
     let mut world = World::new(vec![rule("r", "bad")]);
     world.text("bad");
     world.step(Input::Abort);
@@ -113,7 +113,7 @@ fn answer_failing_after_match_counts_as_stopped() {
 }
 
 #[test]
-fn what_was_cut_off_may_stay() {
+fn kept_partial_answer_stays_in_messages() {
     let settings = TtsrSettings {
         keep_partial: true,
         ..TtsrSettings::default()
@@ -131,7 +131,7 @@ fn what_was_cut_off_may_stay() {
 }
 
 #[test]
-fn modes() {
+fn interrupt_mode_decides_which_streams_stop() {
     for (mode, in_text, in_tool) in [
         (RuleInterrupt::Always, true, true),
         (RuleInterrupt::ProseOnly, true, false),
