@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_handed_on_and_patches_add_up() {
+    fn combined_members_are_passed_on_and_patches_merged() {
         let (value, _, seen) = combined(
             "context",
             json!({"messages": [1]}),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn input_is_changed_until_somebody_deals_with_it() {
+    fn input_is_transformed_until_handled() {
         let event = json!({"text": "a"});
         let changes = [json!({"text": "b"}), json!({"action": "continue", "text": "c"})];
         let (value, _, seen) = combined("input", event.clone(), &changes);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_keep_their_role_and_lists_are_joined() {
+    fn message_end_keeps_role_and_lists_join() {
         let mut combining = Combining::new("message_end", json!({"message": {"role": "user"}}));
         assert!(
             combining
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_there_once() {
+    fn every_event_has_one_rule() {
         for (place, (name, _)) in EVENTS.iter().enumerate() {
             assert!(EVENTS.iter().skip(place + 1).all(|(other, _)| other != name));
         }
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_told_has_no_answer() {
+    fn observed_events_combine_to_no_answer() {
         let (value, _, _) = combined("agent_end", json!({}), &[json!({"cancel": true, "block": true})]);
         assert_eq!(value, Value::Null);
         assert_eq!(rule("message_update"), Rule::Observe);

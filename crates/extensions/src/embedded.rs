@@ -62,7 +62,7 @@ mod tests {
     use super::{is_there, unpack};
 
     #[test]
-    fn it_is_unpacked_once_and_whole() {
+    fn embedded_host_is_unpacked_once_and_whole() {
         if !is_there() {
             println!("skipped: built without the folder typescript");
             return;

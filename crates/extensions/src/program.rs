@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_says_how_its_program_is_started() {
+    fn extension_json_gives_start_command() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let main = put(dir, "kit/main.py", b"", 0o644);

@@ -117,7 +117,7 @@ pub(crate) async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
 }
 
 #[tokio::test]
-async fn answers_find_who_asked_whatever_their_order() {
+async fn answers_reach_their_request_in_any_order() {
     let (door, _said, mut played) = open().await;
     let first = door.event("s", "input", &json!({"text": "a"})).unwrap();
     let second = door.event("s", "input", &json!({"text": "b"})).unwrap();
@@ -187,7 +187,7 @@ async fn session_messages_arrive_before_following_result() {
 }
 
 #[tokio::test]
-async fn an_answer_nobody_waits_for_is_withdrawn() {
+async fn dropped_request_is_cancelled() {
     let (door, _said, mut played) = open().await;
     let asking = door.event("s", "context", &json!({})).unwrap();
     let event = played.next().await;
@@ -222,7 +222,7 @@ async fn state_is_flattened_and_withdrawn_calls_are_broadcast() {
 }
 
 #[tokio::test]
-async fn news_of_a_call_come_while_it_runs() {
+async fn call_updates_arrive_before_result() {
     let (door, _said, mut played) = open().await;
     let (updates, mut news) = mpsc::channel(limits::UPDATES);
     let asking = door.call("s", "tool.execute", &json!({}), Some(updates)).unwrap();
@@ -239,7 +239,7 @@ async fn news_of_a_call_come_while_it_runs() {
 }
 
 #[tokio::test]
-async fn nonsense_and_unknown_lines_end_nothing() {
+async fn malformed_and_unknown_lines_are_logged() {
     let (door, mut said, mut played) = open().await;
     played
         .says
@@ -264,7 +264,7 @@ async fn nonsense_and_unknown_lines_end_nothing() {
 }
 
 #[tokio::test]
-async fn a_death_is_told_to_everybody() {
+async fn process_death_fails_requests_and_notifies_sessions() {
     let (door, mut said, mut played) = open().await;
     let mut session = door.attach("s");
     let asking = door.event("s", "x", &json!({})).unwrap();
@@ -285,7 +285,7 @@ async fn a_death_is_told_to_everybody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_hangs_is_ended() {
+async fn hanging_process_is_killed() {
     let (door, _said, mut played) = open().await;
     let asking = door.event("s", "x", &json!({})).unwrap();
     let error = asking.await.unwrap_err();
@@ -313,7 +313,7 @@ async fn slow_handler_is_allowed_while_pings_are_answered() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_never_gets_ready_is_ended() {
+async fn process_that_never_becomes_ready_is_killed() {
     let (handle, pipes, mut played) = child();
     let opening = Door::open(handle, pipes, GREETING).await;
     assert!(matches!(opening, Err(DoorError::NotReady(_))));
@@ -338,7 +338,7 @@ async fn unread_input_beyond_limit_kills_extension_process() {
 }
 
 #[tokio::test]
-async fn the_last_clone_ends_the_child() {
+async fn dropping_last_handle_kills_process() {
     let (door, _said, mut played) = open().await;
     let clone = door.clone();
     drop(door);
@@ -348,7 +348,7 @@ async fn the_last_clone_ends_the_child() {
 }
 
 #[tokio::test]
-async fn what_is_printed_costs_no_answer() {
+async fn printed_text_does_not_lose_answers() {
     let (door, mut said, mut played) = open().await;
     let asking = door.event("s", "input", &json!({})).unwrap();
     let id = played.next().await["id"].clone();
