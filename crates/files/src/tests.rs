@@ -58,7 +58,7 @@ impl Place {
 }
 
 #[test]
-fn links_are_followed_within_the_repository_only() {
+fn links_inside_repository_are_followed_only() {
     let place = Place::new();
     let root = place.boundaries().project(&place.at("repo/pack"));
     for inside in [
@@ -101,7 +101,7 @@ fn links_are_followed_within_the_repository_only() {
 }
 
 #[test]
-fn linked_directories_are_entered_within_the_repository_only() {
+fn linked_directories_inside_repository_are_entered_only() {
     let place = Place::new();
     let root = place.boundaries().project(&place.at("repo/pack"));
     symlink("../docs", place.at("repo/pack/in")).unwrap();
