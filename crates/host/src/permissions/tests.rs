@@ -58,7 +58,7 @@ fn file(policy: &Policy, tool: &str, path: &str) -> &'static str {
 }
 
 #[test]
-fn modes_without_rules() {
+fn permission_modes_without_rules_give_defaults() {
     let calls = [
         Call::file("read", PathBuf::from("/etc/passwd")),
         Call::other("todo_write"),
@@ -83,7 +83,7 @@ fn modes_without_rules() {
 }
 
 #[test]
-fn deny_comes_before_ask_before_allow() {
+fn deny_precedes_ask_precedes_allow() {
     let policy = policy(
         "ask",
         &["bash(git *)", "edit", "lookup"],
@@ -121,7 +121,7 @@ fn read_only_mode_refuses_writes_except_allowed_commands() {
 }
 
 #[test]
-fn a_project_only_tightens() {
+fn project_rules_only_tighten() {
     let cwd = Path::new(CWD);
     let user = || layer("ask", &["bash"], &[], &[]);
     let looser = policy_in(cwd, user(), layer("off", &["edit"], &[], &[]));
@@ -166,7 +166,7 @@ fn session_grant_covers_only_the_same_call() {
 }
 
 #[test]
-fn links_and_dots_loosen_nothing() {
+fn links_and_dots_do_not_loosen_rules() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let cwd = root.join("project");
@@ -222,7 +222,7 @@ fn links_and_dots_loosen_nothing() {
 }
 
 #[test]
-fn patterns_begin_where_they_say() {
+fn path_patterns_are_anchored_by_prefix() {
     let policy = policy(
         "ask",
         &[
@@ -276,7 +276,7 @@ fn unreadable_rules_are_reported_and_never_loosen() {
 }
 
 #[test]
-fn every_part_of_a_line_must_be_allowed() {
+fn every_part_of_line_must_be_allowed() {
     let policy = policy(
         "ask",
         &["bash(git *)", "Bash(ls)", "bash(cd  src)", "bash(echo *)"],
@@ -341,7 +341,7 @@ fn every_part_of_a_line_must_be_allowed() {
 }
 
 #[test]
-fn no_part_of_a_line_may_be_forbidden() {
+fn forbidden_part_denies_whole_line() {
     let policy = policy("auto", &[], &[], &["bash(rm *)", "bash(curl * | *)"]);
     for command in [
         "rm",
@@ -453,7 +453,7 @@ fn long_or_deep_lines_do_not_bypass_rules() {
 }
 
 #[test]
-fn a_line_is_taken_apart_into_its_commands() {
+fn command_line_is_split_into_commands() {
     let script = Script::parse("cd 'my dir' && git commit -m \"it's\" | cat");
     let commands: Vec<&str> = script.commands().collect();
     assert_eq!(commands, ["cd 'my dir'", "git commit -m 'it'\\''s'", "cat"]);

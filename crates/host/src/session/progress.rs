@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_arguments_grow() {
+    fn streamed_text_and_arguments_accumulate() {
         let mut progress = Progress::new(AssistantMessage::begin("a", "p", "m", 0));
         let text = |delta: &str| StreamEvent::TextDelta {
             content_index: 0,

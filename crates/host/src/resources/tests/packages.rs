@@ -28,7 +28,7 @@ fn skill(name: &str) -> String {
 }
 
 #[test]
-fn the_usual_directories_count_without_a_manifest() {
+fn package_without_manifest_uses_default_directories() {
     let mut place = Place::new(&[
         ("home/tools/skills/deep/SKILL.md", &skill("deep")),
         ("home/tools/prompts/hello.md", "Hello $1"),
@@ -135,7 +135,7 @@ fn packages_installed_by_pi_are_found_others_reported() {
 }
 
 #[test]
-fn settings_switch_single_ones_off() {
+fn settings_disable_single_package_resources() {
     let mut place = Place::new(&[
         ("agent/skills/a/SKILL.md", &skill("a")),
         ("agent/skills/b/SKILL.md", &skill("b")),

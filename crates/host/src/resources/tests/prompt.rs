@@ -61,7 +61,7 @@ fn system_prompt_parts_are_ordered_date_last() {
 }
 
 #[test]
-fn the_shell_rule_depends_on_the_search_tools() {
+fn shell_guideline_depends_on_search_tools() {
     let place = Place::new(&[]);
     let with = |tools: &[ToolHint<'_>]| place.resources().system_prompt(tools, "2026-11-05");
     let (alone, both, none) = (with(&[BASH]), with(&[BASH, GREP]), with(&[]));

@@ -37,7 +37,7 @@ fn skill_calls_expand_to_skill_block() {
 }
 
 #[test]
-fn a_skill_that_vanished_leaves_the_text_alone() {
+fn vanished_skill_leaves_text_unchanged() {
     let place = Place::new(&GOLDEN);
     let resources = place.resources();
     assert_eq!(resources.skills().len(), 2);
@@ -59,7 +59,7 @@ fn skill_name_in_file_overrides_directory_name() {
 }
 
 #[test]
-fn a_skill_directory_is_not_searched_further() {
+fn skill_directory_is_not_searched_further() {
     let place = Place::new(&[
         ("agent/skills/a/SKILL.md", SKILL),
         ("agent/skills/a/inner/SKILL.md", SKILL),
@@ -101,7 +101,7 @@ fn skill_ignore_files_apply_innermost_rule_first() {
 }
 
 #[test]
-fn precedence_and_collisions() {
+fn skill_precedence_resolves_name_collisions() {
     let named = |place: &str| format!("---\nname: same\ndescription: {place}\n---\n");
     let mut place = Place::new(&[]);
     let files = [
@@ -137,7 +137,7 @@ fn precedence_and_collisions() {
 }
 
 #[test]
-fn without_discovery_only_the_command_line_counts() {
+fn disabled_discovery_keeps_command_line_skills() {
     let mut place = Place::new(&GOLDEN);
     place.write("cli/x/SKILL.md", SKILL);
     place.options.skills = false;
@@ -159,7 +159,7 @@ fn without_discovery_only_the_command_line_counts() {
 }
 
 #[test]
-fn agents_directories_count_up_to_the_git_root() {
+fn agents_skill_directories_count_up_to_git_root() {
     let mut place = Place::new(&[
         (".agents/skills/outside/SKILL.md", SKILL),
         ("work/.agents/skills/root/SKILL.md", SKILL),
@@ -171,7 +171,7 @@ fn agents_directories_count_up_to_the_git_root() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_once_and_circles_end() {
+fn linked_skills_load_once_and_cycles_end() {
     let place = Place::new(&[
         ("work/shared/a/SKILL.md", SKILL),
         ("elsewhere/b/SKILL.md", SKILL),

@@ -241,7 +241,7 @@ async fn dialog_times_out_unless_disabled() {
 }
 
 #[tokio::test]
-async fn a_question_is_withdrawn_with_its_asker() {
+async fn dialog_is_cancelled_with_its_request() {
     let mut stage = Stage::new(None);
     let (asking, cancel, id) = stage.asked(select()).await;
     cancel.cancel();
@@ -294,7 +294,7 @@ async fn dialogs_end_with_client_or_session() {
 }
 
 #[tokio::test]
-async fn there_is_a_limit_to_what_waits() {
+async fn open_dialogs_are_limited() {
     let mut stage = Stage::new(None);
     let mut waiting = Vec::new();
     for _ in 0..limits::OPEN_DIALOGS {

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_into_files_and_odd_pictures_too() {
+    fn binary_results_and_odd_images_become_files() {
         let dir = tempfile::tempdir().unwrap();
         let data = STANDARD.encode(b"RIFFsound");
         let blocks = vec![
