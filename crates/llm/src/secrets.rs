@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_keys_are_redacted_wherever_they_begin() {
+    fn base64_encoded_secrets_are_redacted_at_any_offset() {
         use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
         // The second one has every letter in which the alphabets differ.
         for key in [
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_words_are_no_secrets() {
+    fn ordinary_words_are_not_secrets() {
         let secrets = known(&["ollama", "<authenticated>", "  "]);
         secrets.learn_header("User-Agent", "a-long-name/1.0.0.0");
         assert_eq!(format!("{secrets:?}"), "Secrets(0)");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_keep_what_anybody_may_see() {
+    fn redacted_urls_keep_public_parts() {
         assert_eq!(
             open_url("https://me:word-of-honour@h:1/v1?key=AIza-x&alt=sse#f"),
             "https://[key]@h:1/v1?key=[key]&alt=sse#f"

@@ -128,7 +128,7 @@ fn flag(model: &Model, name: &str) -> Value {
 }
 
 #[test]
-fn ollama_is_asked_what_its_models_can() {
+fn ollama_capabilities_become_model_flags() {
     let show = |capabilities: Value, window: u64, parameters: &str| {
         json!({"capabilities": capabilities, "parameters": parameters,
             "model_info": {"general.architecture": "qwen3", "qwen3.context_length": window}})
@@ -270,7 +270,7 @@ fn lm_studio_lists_kinds_and_windows() {
 }
 
 #[test]
-fn vllm_lists_windows() {
+fn vllm_lists_context_windows() {
     let list = json!({"data": [{"id": "Qwen/Qwen3-8B", "owned_by": "vllm", "max_model_len": 40960}]});
     let fake = Fake::start(&[("/v1/models", list)]);
     let models = models(fake.place(Kind::Vllm));
@@ -304,7 +304,7 @@ fn default_port_accepts_only_its_own_server() {
 }
 
 #[test]
-fn a_server_may_want_a_key() {
+fn local_server_may_require_key() {
     let list = json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 4096}]});
     let fake = Fake::with_key(&[("/v1/models", list)], Some("open-sesame"));
     let closed = probe(vec![fake.place(Kind::Vllm)]);
@@ -351,7 +351,7 @@ fn unreachable_or_malformed_servers_are_left_out() {
 }
 
 #[test]
-fn proxies_are_not_asked_for_this_machine() {
+fn local_requests_bypass_proxies() {
     let fake = Fake::start(&[("/api/tags", json!({"models": []}))]);
     let mut config = ClientConfig::default();
     config.proxy.all = Some("http://127.0.0.1:1".to_owned());
@@ -359,7 +359,7 @@ fn proxies_are_not_asked_for_this_machine() {
 }
 
 #[test]
-fn addresses_in_all_their_forms() {
+fn server_addresses_are_normalised() {
     for (text, wanted) in [
         ("http://host:1234/v1/", Some("http://host:1234")),
         ("https://host/api/v1", Some("https://host/api")),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn other_refusals_keep_their_words() {
+    fn codex_refusals_keep_their_text() {
         assert_eq!(
             error_text(400, r#"{"detail":"Unsupported model"}"#),
             "400 Unsupported model"

@@ -134,7 +134,7 @@ fn damaged_recording_is_reported_except_torn_end() {
 }
 
 #[test]
-fn one_process_records_into_a_file() {
+fn recording_file_is_locked_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tape");
     let first = Recorder::open(&path, "t", Secrets::default()).unwrap();

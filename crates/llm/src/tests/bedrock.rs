@@ -103,7 +103,7 @@ fn expected(case: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn recorded_streams_give_the_recorded_events_and_messages() {
+fn bedrock_streams_match_recorded_events_and_messages() {
     let file = fixture("bedrock_streams.json");
     let model: Model = serde_json::from_value(file["model"].clone()).unwrap();
     for case in file["cases"].as_array().unwrap() {
@@ -126,7 +126,7 @@ fn recorded_streams_give_the_recorded_events_and_messages() {
 }
 
 #[test]
-fn every_split_gives_the_same_events() {
+fn bedrock_stream_splits_give_same_events() {
     let file = fixture("bedrock_streams.json");
     let model: Model = serde_json::from_value(file["model"].clone()).unwrap();
     for case in file["cases"].as_array().unwrap() {
@@ -160,7 +160,7 @@ fn bedrock_stream_cut_anywhere_gives_retryable_error() {
 }
 
 #[test]
-fn any_changed_byte_is_noticed() {
+fn bedrock_checksum_detects_any_changed_byte() {
     let model = super::model(API);
     let text = |text: &str| {
         event(
@@ -218,7 +218,7 @@ fn bedrock_frames_are_bounded_and_headers_parsed() {
 }
 
 #[test]
-fn hidden_reasoning_comes_back_as_it_was() {
+fn redacted_bedrock_reasoning_round_trips() {
     let delta = |reasoning: Value| {
         let delta = json!({"contentBlockIndex": 0, "delta": {"reasoningContent": reasoning}});
         event("contentBlockDelta", &delta)
@@ -294,7 +294,7 @@ fn bedrock_answer_is_accepted_up_to_size_limit() {
 }
 
 #[test]
-fn refusals_have_the_words_of_the_real_agent() {
+fn bedrock_refusals_have_texts_of_pi() {
     for case in fixture("bedrock_streams.json")["refusals"].as_array().unwrap() {
         let text = |at: usize| case[at].as_str().unwrap();
         let status = u16::try_from(case[0].as_u64().unwrap()).unwrap();

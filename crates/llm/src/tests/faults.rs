@@ -36,7 +36,7 @@ fn abort_text_follows_family_and_keeps_content() {
 }
 
 #[test]
-fn error_bodies_become_short_texts() {
+fn error_bodies_are_shortened_to_text() {
     use crate::family::Family;
     let text = |family: Family, body: &str| family.error_text(502, body);
     for family in [

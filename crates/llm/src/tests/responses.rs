@@ -85,7 +85,7 @@ fn content_only_in_item_end_is_emitted() {
 }
 
 #[test]
-fn reasoning_is_kept_as_it_came() {
+fn responses_reasoning_items_are_kept_verbatim() {
     let item = json!({"id": "r", "type": "reasoning", "summary": [{"type": "summary_text", "text": "One."},
         {"type": "summary_text", "text": "Two."}], "encrypted_content": "e"});
     let part_done = json!({"type": "response.reasoning_summary_part.done", "output_index": 0});
@@ -114,7 +114,7 @@ fn reasoning_is_kept_as_it_came() {
 }
 
 #[test]
-fn ends_are_told_apart() {
+fn responses_end_events_map_to_stop_reasons() {
     let usage = json!({"input_tokens": 10, "output_tokens": 3, "total_tokens": 13, "input_tokens_details": {"cached_tokens": 4}});
     for (kind, response, stop, text) in [
         ("completed", json!({"usage": usage}), "stop", Value::Null),
@@ -168,7 +168,7 @@ fn ends_are_told_apart() {
 }
 
 #[test]
-fn error_events_have_code_and_words() {
+fn responses_error_events_show_code_and_message() {
     for (event, text) in [
         (
             json!({"type": "error", "code": "server_error", "message": "Busy"}),
@@ -185,7 +185,7 @@ fn error_events_have_code_and_words() {
 }
 
 #[test]
-fn a_stream_without_its_last_event_is_cut() {
+fn responses_stream_without_final_event_fails() {
     let (message, failed) = last(&stream(&[done(0, call("a", "{}"))]));
     assert!(failed);
     assert!(crate::is_retryable(message["errorMessage"].as_str().unwrap()));
@@ -222,7 +222,7 @@ fn thinking_off_uses_model_mapping_or_is_omitted() {
 }
 
 #[test]
-fn session_hints_follow_the_cache_setting() {
+fn session_hints_follow_cache_setting() {
     let mut request = ask(json!({"compat": {"sendSessionIdHeader": false}}));
     request.session_id = Some("sid".to_owned());
     request.cache_retention = CacheRetention::Long;
@@ -296,7 +296,7 @@ fn long_text_ids_are_shortened() {
 }
 
 #[test]
-fn azure_has_its_own_address_and_key() {
+fn azure_responses_use_own_address_and_key() {
     for (base, url) in [
         (
             "https://x.openai.azure.com",

@@ -45,12 +45,12 @@ fn sse_line_ends_and_splits_give_same_events() {
 }
 
 #[test]
-fn invalid_utf8_is_replaced() {
+fn sse_invalid_utf8_is_replaced() {
     assert_eq!(scan(&[b"data: a\xffb\n\n"]), [pair("", "a\u{fffd}b")]);
 }
 
 #[test]
-fn fields_that_only_begin_like_data_are_ignored() {
+fn sse_fields_with_data_prefix_are_ignored() {
     assert_eq!(scan(&[b"database: x\nevents: y\ndata: z\n\n"]), [pair("", "z")]);
 }
 

@@ -32,7 +32,7 @@ fn round_cost(message: &mut Value) {
 }
 
 #[test]
-fn recorded_streams_give_the_recorded_events_and_messages() {
+fn recorded_streams_give_recorded_events_and_messages() {
     for recorded in fixture("streams.json").as_array().unwrap() {
         let name = recorded["name"].as_str().unwrap();
         let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
@@ -49,7 +49,7 @@ fn recorded_streams_give_the_recorded_events_and_messages() {
 }
 
 #[test]
-fn every_split_gives_the_same_events() {
+fn stream_splits_give_same_events() {
     for recorded in short_recordings() {
         let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
         let bytes = recorded["sse"].as_str().unwrap().as_bytes();
@@ -122,7 +122,7 @@ fn stop(reason: &str) -> [Value; 2] {
 }
 
 #[test]
-fn redacted_reasoning_keeps_its_payload() {
+fn redacted_thinking_keeps_its_payload() {
     let mut frames = vec![
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "redacted_thinking", "data": "xyz"}}),
     ];
@@ -177,7 +177,7 @@ fn malformed_argument_json_is_repaired() {
 }
 
 #[test]
-fn odd_servers_of_chat_completions_are_understood() {
+fn nonstandard_chat_completions_servers_are_decoded() {
     let call = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
     let events = completions(&[
         json!({"id": "c1", "model": "other", "choices": [{"delta": {"content": null, "reasoning": "why"}}]}),
@@ -215,7 +215,7 @@ fn stream_error_shows_provider_text() {
 }
 
 #[test]
-fn unnamed_and_unknown_events_are_no_problem() {
+fn unknown_stream_events_are_ignored() {
     let text = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"i\",\"usage\":{\"input_tokens\":\"odd\"}}}\n\n\
                 event: new_thing\ndata: {\"type\":\"new_thing\"}\n\n\
                 data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Hi\"}}\n\n\

@@ -106,7 +106,7 @@ async fn device_flow_polls_and_stores_credentials() {
 }
 
 #[tokio::test]
-async fn the_device_flow_ends_when_the_code_does() {
+async fn device_flow_ends_when_code_expires() {
     let table = [
         (json!({"error": "expired_token"}), LoginError::CodeExpired),
         (json!({"error": "access_denied"}), LoginError::Denied),
@@ -187,7 +187,7 @@ async fn malformed_device_codes_and_addresses_are_not_shown() {
 }
 
 #[tokio::test]
-async fn a_login_can_be_cancelled_at_any_time() {
+async fn login_can_be_cancelled_at_any_time() {
     for provider in [CODEX, COPILOT] {
         let fake = github(vec![pending("authorization_pending")]);
         let home = Home::new(OTHER);
@@ -352,7 +352,7 @@ async fn refused_code_stores_nothing_and_is_redacted() {
 }
 
 #[tokio::test]
-async fn only_providers_that_offer_it_have_a_login() {
+async fn login_exists_only_for_offering_providers() {
     assert_eq!(way("anthropic"), None);
     let fake = openai();
     let home = Home::new("");

@@ -120,7 +120,7 @@ async fn expired_token_is_refreshed_before_request() {
 }
 
 #[tokio::test]
-async fn a_token_that_still_counts_is_left_alone() {
+async fn valid_token_is_not_refreshed() {
     let fake = openai(&["good"]);
     let home = stored("good", 60_000);
     let client = Client::new(home.config(&fake));
@@ -134,7 +134,7 @@ async fn a_token_that_still_counts_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_renewed_once() {
+async fn refused_token_is_refreshed_once() {
     let fake = openai(&["renewed-1"]);
     let home = stored("revoked", 600_000);
     let client = Client::new(home.config(&fake));
@@ -205,7 +205,7 @@ async fn unwritable_auth_file_spends_no_refresh_token() {
 
 /// Sessions of one process, each client with a runtime and a thread of its own.
 #[test]
-fn many_requests_renew_once() {
+fn concurrent_requests_refresh_token_once() {
     let fake = openai(&["renewed-1"]);
     let home = stored("old", -1);
     std::thread::scope(|scope| {
@@ -218,7 +218,7 @@ fn many_requests_renew_once() {
 }
 
 #[test]
-fn several_processes_renew_once() {
+fn concurrent_processes_refresh_token_once() {
     let fake = openai(&["renewed-1"]);
     let home = stored("old", -1);
     let children: Vec<_> = (0..3)
@@ -274,7 +274,7 @@ fn renew_in_a_runtime(url: &str, file: &Path) {
 
 /// Whoever waited may go away; the new refresh token must not be lost.
 #[tokio::test]
-async fn an_aborted_request_does_not_lose_the_renewal() {
+async fn aborted_request_does_not_lose_token_refresh() {
     let (reached, mut is_reached) = tokio::sync::mpsc::channel(1);
     let fake = Fake::start(move |_, _| {
         reached.blocking_send(()).unwrap();
@@ -349,7 +349,7 @@ async fn tokens_of_other_programs_are_used_until_expiry() {
 
 /// Copilot's tokens say where Copilot is, so a new one may lead elsewhere; and until the margin is over, the old one serves.
 #[tokio::test]
-async fn copilot_s_token_is_exchanged_anew() {
+async fn copilot_token_is_exchanged_again_after_expiry() {
     let fake = Fake::start(|number, seen| {
         let ends = now_ms() / 1000 + 1800;
         match (seen.path.as_str(), number) {

@@ -14,7 +14,7 @@ const OTHERS: &str = r#""zeta": {"type":"magic","n":[1.0E+30, 0.10,  -0],"s":"\u
   "alpha": {"type": "oauth", "access": "at", "refresh": "rt", "expires": 12345678901234567890.5}"#;
 
 #[tokio::test]
-async fn other_entries_stay_byte_for_byte() {
+async fn auth_file_keeps_other_entries_byte_for_byte() {
     let home = Home::new(&format!(
         "{{\n  {OTHERS},\n  \"xai\": {{\"type\": \"api_key\", \"key\": \"old\", \"env\": {{\"A\": \"b\"}}, \"own\": 1.50}}\n}}"
     ));
@@ -62,7 +62,7 @@ async fn api_key_replacing_login_keeps_environment_variables() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_left_alone() {
+async fn damaged_auth_file_is_not_overwritten() {
     for text in [
         "{\"xai\": {\"type\": \"api_key\", \"key\": \"sk-secret\"}",
         "[]",
@@ -89,7 +89,7 @@ async fn new_auth_file_and_folder_are_owner_only() {
 }
 
 #[tokio::test]
-async fn a_link_stays_a_link() {
+async fn linked_auth_file_stays_a_link() {
     let home = Home::new("{}");
     let link = home.folder.path().join("link.json");
     symlink(&home.file, &link).unwrap();
@@ -100,7 +100,7 @@ async fn a_link_stays_a_link() {
 
 /// Keys may look like commands or variables; what was given comes back.
 #[tokio::test]
-async fn keys_are_read_back_as_they_were_given() {
+async fn stored_keys_are_read_back_literally() {
     let home = Home::new("");
     for key in ["plain", "!rm", "a$HOME", "$HOME", "$$", "!$!", "ünï"] {
         AuthStore::new(&home.file).put_key("xai", key).await.unwrap();
@@ -136,7 +136,7 @@ async fn lock_of_pi_is_waited_for_unless_stale() {
 }
 
 #[tokio::test]
-async fn another_process_of_ours_is_waited_for() {
+async fn auth_file_lock_of_other_process_is_awaited() {
     let home = Home::new("{}");
     let lock = fs::File::create(home.folder.path().join("auth.json.pinion-lock")).unwrap();
     lock.lock().unwrap();

@@ -35,7 +35,7 @@ fn registered_models_replace_provider_models_until_removed() {
 }
 
 #[test]
-fn an_address_alone_changes_all_models() {
+fn registered_base_url_changes_all_models() {
     let shop = shop("", "", &[]);
     let changed = with(
         &shop.registry,

@@ -137,7 +137,7 @@ fn removed_default_model_falls_back_to_similar_one() {
 }
 
 #[test]
-fn what_is_no_list_is_refused() {
+fn snapshot_without_known_models_is_refused() {
     for nothing in [
         json!({}),
         json!([]),

@@ -67,7 +67,7 @@ cut_everywhere! {
 }
 
 #[tokio::test]
-async fn pieces_do_not_matter() {
+async fn stream_chunk_size_does_not_change_events() {
     for voice in voices() {
         let bytes = Bytes::from((voice.say)(&everything()).concat());
         let whole = hear(voice, vec![bytes.clone()], End::Close).await;

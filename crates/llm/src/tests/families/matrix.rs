@@ -279,7 +279,7 @@ fn record() {
 
 /// A proof that always holds would prove nothing: here is what none of them may accept.
 #[test]
-fn proofs_can_fail() {
+fn feature_proofs_can_fail() {
     fn silent(_: &[Block]) -> Vec<Vec<u8>> {
         vec![b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n".to_vec()]
     }

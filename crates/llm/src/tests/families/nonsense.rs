@@ -114,14 +114,14 @@ pub(super) async fn between_two_deltas(voice: &Voice) {
 }
 
 #[tokio::test]
-async fn nonsense_between_two_deltas() {
+async fn nonsense_between_deltas_is_survived() {
     for voice in voices() {
         between_two_deltas(voice).await;
     }
 }
 
 #[tokio::test]
-async fn error_events_are_told_in_the_providers_words() {
+async fn stream_error_events_keep_provider_text() {
     for voice in voices() {
         let heard = judge(
             &hear_whole(voice, between(voice, &(voice.trouble)("all boats are out"))).await,
@@ -137,7 +137,7 @@ async fn error_events_are_told_in_the_providers_words() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_stream() {
+async fn bodies_without_stream_are_errors() {
     for voice in voices() {
         for body in [
             Vec::new(),
