@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_become_those_of_objects() {
+    fn mcp_tool_schemas_become_object_schemas() {
         let anything = json!({"type": "object", "properties": {}});
         for odd in [
             json!(null),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_can_be_left_out_by_patterns() {
+    fn mcp_tools_are_filtered_by_patterns() {
         let offered = Offered {
             deny: vec!["delete_*".to_owned()],
             exposure: vec![("*".to_owned(), false), ("get_a".to_owned(), true)],

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use play::{Says, becomes, call, is_connected, played, played_with, settled, text, tool};
 
 #[tokio::test]
-async fn noise_between_messages_does_no_harm() {
+async fn noise_between_mcp_messages_is_ignored() {
     let mut server = played(async |mut wire| {
         let noise = b"Listening...\n\xff\xfe\x00\n{\"jsonrpc\":\n[]\n{}\nnull\n\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n";
         wire.out.write_all(noise).await.unwrap();
@@ -37,7 +37,7 @@ async fn noise_between_messages_does_no_harm() {
 }
 
 #[tokio::test]
-async fn lists_without_end_have_one() {
+async fn endless_mcp_lists_are_cut() {
     let mut server = played(async |mut wire| {
         wire.greet().await;
         let mut page = 0;
@@ -66,7 +66,7 @@ async fn lists_without_end_have_one() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_none_is_a_failure() {
+async fn malformed_mcp_list_is_a_failure() {
     let mut server = played(async |mut wire| {
         wire.greet().await;
         let asked = wire.until("tools/list").await;
@@ -211,7 +211,7 @@ async fn exited_mcp_server_is_restarted_with_reason() {
 }
 
 #[tokio::test]
-async fn requests_of_servers_are_answered_within_bounds() {
+async fn mcp_server_requests_are_answered_within_bounds() {
     let asked = Arc::default();
     let says = Says(Arc::clone(&asked), None);
     let play = |mut wire: play::Wire| async move {
