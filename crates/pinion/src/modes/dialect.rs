@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_says_so_wins() {
+    fn dialect_sources_have_precedence() {
         assert_eq!(chosen(&[], None, "/usr/bin/pinion"), Dialect::Auto);
         assert_eq!(chosen(&[], None, "pi"), Dialect::Auto);
         assert_eq!(chosen(&["--no-title"], None, "pinion"), Dialect::Xcsh);

@@ -317,7 +317,7 @@ const HIDDEN: [char; 52] = [
 ];
 
 #[test]
-fn hidden_characters_are_shown_escaped_wherever_they_stand() {
+fn hidden_characters_in_question_are_escaped() {
     let all: String = HIDDEN.iter().flat_map(|letter| ['x', *letter, 'y']).collect();
     let named = format!("look{}", "\u{202e}pu\u{200b}");
     let calls = [
@@ -355,7 +355,7 @@ fn hidden_characters_are_shown_escaped_wherever_they_stand() {
 }
 
 #[test]
-fn heaps_of_marks_are_escaped_and_letters_stay() {
+fn combining_mark_floods_are_escaped_letters_kept() {
     let title = title_of(bash("c1", "echo 'größer, наверх, 日本語, हिन्दी, e\u{301}'"));
     assert!(
         title.ends_with("echo 'größer, наверх, 日本語, हिन्दी, e\u{301}'"),

@@ -94,7 +94,7 @@ fn unusable_value_stops_before_tools() {
 }
 
 #[test]
-fn tools_of_other_agents_are_accepted() {
+fn tool_names_of_other_agents_are_accepted() {
     let world = World::new([Reply::text(["ok"])]);
     let done = world.run(
         &[
@@ -263,7 +263,7 @@ fn unreadable_settings_start_rpc_in_locked_mode() {
 }
 
 #[test]
-fn commands_are_found_behind_options() {
+fn commands_behind_options_are_recognised() {
     let world = World::new([]);
     let done = world.run(&["--model", "mock-anthropic/claude-mock", "doctor", "--json"], "");
     let report: serde_json::Value = serde_json::from_str(&done.out).unwrap();
@@ -279,7 +279,7 @@ fn commands_are_found_behind_options() {
 }
 
 #[test]
-fn words_close_to_a_command_are_refused() {
+fn misspelled_commands_are_refused_with_suggestion() {
     let world = armed();
     let [model, name] = MODEL;
     for (word, suggestion) in [
@@ -446,7 +446,7 @@ fn unusable_stored_defaults_and_keys_are_errors() {
 }
 
 #[test]
-fn a_provider_alone_chooses_its_default_model() {
+fn provider_flag_alone_selects_its_default_model() {
     let world = World::new([Reply::text(["ok"])]);
     let done = world.run(&["--provider", "mock-openai", "-p", "Hi"], "");
     assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{}", done.err);

@@ -53,7 +53,7 @@ fn fork_at(pi: &Pi, question: &str) {
 }
 
 #[test]
-fn a_fork_after_a_compaction_keeps_the_summary() {
+fn fork_after_compaction_keeps_summary() {
     let world = world([]);
     let pi = compacted(&world);
     fork_at(&pi, "Fourth question, rather long");
@@ -75,7 +75,7 @@ fn a_fork_after_a_compaction_keeps_the_summary() {
 }
 
 #[test]
-fn a_fork_before_a_compaction_is_without_it() {
+fn fork_before_compaction_excludes_summary() {
     let world = world([]);
     let pi = compacted(&world);
     fork_at(&pi, "Second question, rather long");
@@ -117,7 +117,7 @@ fn restart_does_not_repeat_compaction() {
 }
 
 #[test]
-fn a_silent_overflow_does_not_ask_again() {
+fn silent_overflow_is_compacted_without_retry() {
     let world = world([
         used(Reply::text(["a long enough answer"]), 250_000, 20),
         Reply::text(["THE SUMMARY"]),
@@ -132,7 +132,7 @@ fn a_silent_overflow_does_not_ask_again() {
 }
 
 #[test]
-fn an_answer_without_room_is_an_overflow() {
+fn truncated_answer_without_room_is_overflow() {
     let world = world([
         Reply::text(["a long enough answer"]),
         used(Reply::new(), 199_500, 0).stop("length"),
@@ -153,7 +153,7 @@ fn an_answer_without_room_is_an_overflow() {
 }
 
 #[test]
-fn the_first_prompt_overflows() {
+fn overflow_of_first_prompt_cannot_compact() {
     let world = world([Reply::error(ErrorKind::ContextOverflow), Reply::text(["ok"])]);
     let pi = world.start();
     let lines = pi.say("Far too much");
@@ -173,7 +173,7 @@ fn the_first_prompt_overflows() {
 }
 
 #[test]
-fn an_overflow_of_chat_completions() {
+fn overflow_of_chat_completions_is_compacted() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),
@@ -231,7 +231,7 @@ fn small(replies: impl IntoIterator<Item = Reply>) -> World {
 }
 
 #[test]
-fn a_provider_that_does_not_count() {
+fn provider_without_usage_counts_is_compacted() {
     let world = small([]);
     world.server.set_rule(|request| {
         let tools = request.body.get("tools").is_some();
@@ -367,7 +367,7 @@ fn pipelined_commands_run_in_order_across_sessions() {
 }
 
 #[test]
-fn two_changes_and_an_abort_in_one_breath() {
+fn concurrent_session_changes_and_abort_are_answered() {
     let world = world([Reply::text(["half"]).gate("never")]);
     let pi = world.start();
     pi.prompt("Go");
@@ -407,7 +407,7 @@ fn two_changes_and_an_abort_in_one_breath() {
 }
 
 #[test]
-fn an_overflow_in_print_mode() {
+fn overflow_in_print_mode_is_compacted() {
     let world = world([Reply::text(["a long enough answer"])]);
     let pi = world.start();
     pi.say("A question that is long enough");

@@ -72,7 +72,7 @@ fn finished(world: &World) -> PathBuf {
 }
 
 #[test]
-fn a_page_where_one_is_asked_for() {
+fn export_html_writes_page_to_given_path() {
     let world = World::new([]);
     let pi = talked(&world);
     let held = fs::read(pi.file()).unwrap();
@@ -98,7 +98,7 @@ fn a_page_where_one_is_asked_for() {
 }
 
 #[test]
-fn a_page_where_none_is_asked_for() {
+fn export_html_without_path_uses_default_name() {
     let world = World::new([]);
     let pi = talked(&world);
     let name = default_name(&pi.file());
@@ -159,7 +159,7 @@ fn export_overwrites_exports_but_no_other_file() {
 }
 
 #[test]
-fn nothing_to_export() {
+fn export_without_messages_is_refused() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     let error = pi.error(json!({"type": "export_html"}));
@@ -191,7 +191,7 @@ fn export_during_run_does_not_disturb_it() {
 }
 
 #[test]
-fn the_command_line_makes_each_format() {
+fn command_line_exports_each_format() {
     let world = World::new([]);
     let session = finished(&world);
     let held = fs::read(&session).unwrap();
@@ -224,7 +224,7 @@ fn the_command_line_makes_each_format() {
 }
 
 #[test]
-fn the_command_line_chooses_a_name() {
+fn command_line_export_chooses_default_name() {
     let world = World::new([]);
     let session = finished(&world);
     let done = world.run(&["--export", session.to_str().unwrap()], "");
@@ -242,7 +242,7 @@ fn command_line_exports_session_open_elsewhere() {
 }
 
 #[test]
-fn what_the_command_line_cannot_export() {
+fn command_line_refuses_unexportable_files() {
     let world = World::new([]);
     let cwd = world.dir.cwd();
     fs::write(cwd.join("notes.jsonl"), "These are my notes.\n").unwrap();
@@ -271,7 +271,7 @@ fn what_the_command_line_cannot_export() {
 }
 
 #[test]
-fn an_old_session_is_exported_without_being_migrated() {
+fn export_of_old_session_does_not_migrate_file() {
     let world = World::new([]);
     let path = world.dir.cwd().join("old.jsonl");
     let header = json!({"type": "session", "id": "11111111-2222-4333-8444-555555555555", "cwd": world.dir.cwd(),

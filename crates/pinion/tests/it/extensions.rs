@@ -86,7 +86,7 @@ pub(crate) fn descendants(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn without_extensions_nothing_is_started() {
+fn no_extensions_start_no_process() {
     let world = World::new([Reply::text(["ok"])]);
     fs::create_dir_all(world.dir.agent_dir().join("extensions")).unwrap();
     let pi = world.start();
@@ -123,7 +123,7 @@ fn missing_runtime_is_reported_per_extension() {
 }
 
 #[test]
-fn commands_and_tools_are_registered_and_work() {
+fn extension_commands_and_tools_are_registered() {
     if !can_run() {
         return;
     }
@@ -344,7 +344,7 @@ fn input_handler_transforms_and_agent_start_adds_messages() {
 }
 
 #[test]
-fn what_extensions_refuse_does_not_happen() {
+fn extensions_can_cancel_session_changes_and_commands() {
     if !can_run() {
         return;
     }
@@ -378,7 +378,7 @@ fn what_extensions_refuse_does_not_happen() {
 }
 
 #[test]
-fn another_session_has_its_extensions_anew() {
+fn session_change_restarts_extensions() {
     if !can_run() {
         return;
     }
@@ -448,7 +448,7 @@ fn extension_actions_apply_in_order() {
 }
 
 #[test]
-fn only_trusted_projects_bring_extensions() {
+fn only_trusted_projects_load_extensions() {
     if !can_run() {
         return;
     }
@@ -533,7 +533,7 @@ fn sessions_of_one_process_have_separate_extensions() {
 }
 
 #[test]
-fn what_happens_is_heard_before_it_is_told() {
+fn extension_handlers_run_before_client_events() {
     if !can_run() {
         return;
     }
@@ -598,7 +598,7 @@ fn abort_ends_dialog_of_extension_tool() {
 }
 
 #[test]
-fn a_command_goes_on_in_another_session() {
+fn extension_command_continues_in_new_session() {
     if !can_run() {
         return;
     }

@@ -516,14 +516,14 @@ fn all(cases: &[Case], file: &str, source: fn(At, &str) -> String) {
 }
 
 #[test]
-fn typescript_that_misbehaves_harms_nobody() {
+fn misbehaving_typescript_extensions_are_contained() {
     if can_run() {
         all(TYPESCRIPT, "bad.ts", typescript);
     }
 }
 
 #[test]
-fn programs_that_misbehave_harm_nobody() {
+fn misbehaving_program_extensions_are_contained() {
     if Path::new("/proc/self/environ").exists() {
         all(PROGRAMS, "bad.py", program);
     }

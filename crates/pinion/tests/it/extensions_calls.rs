@@ -85,7 +85,7 @@ fn replaced_message_is_stored_emitted_and_sent() {
 }
 
 #[test]
-fn arguments_are_prepared_before_they_are_checked() {
+fn tool_arguments_are_prepared_before_validation() {
     if !can_run() {
         return;
     }
@@ -160,7 +160,7 @@ fn turn_end_and_settle_handlers_continue_with_entries() {
 }
 
 #[test]
-fn going_on_without_anything_to_answer_is_refused() {
+fn continue_without_message_to_answer_is_refused() {
     if !can_run() {
         return;
     }
@@ -180,7 +180,7 @@ fn going_on_without_anything_to_answer_is_refused() {
 }
 
 #[test]
-fn the_agents_own_tools_run_for_extensions() {
+fn built_in_tools_run_for_extensions() {
     if !can_run() {
         return;
     }
@@ -217,7 +217,7 @@ fn the_agents_own_tools_run_for_extensions() {
 }
 
 #[test]
-fn a_tool_calls_other_tools_with_hooks() {
+fn extension_tool_calls_pass_through_hooks() {
     if !can_run() {
         return;
     }
@@ -320,7 +320,7 @@ fn two_exchanges(more: impl IntoIterator<Item = Reply>, body: &str) -> (World, P
 }
 
 #[test]
-fn commands_go_about_in_the_tree() {
+fn extension_commands_navigate_tree() {
     if !can_run() {
         return;
     }
@@ -373,7 +373,7 @@ fn commands_go_about_in_the_tree() {
 }
 
 #[test]
-fn the_models_summary_takes_the_extensions_instructions() {
+fn extension_instructions_reach_branch_summary() {
     if !can_run() {
         return;
     }
@@ -389,7 +389,7 @@ fn the_models_summary_takes_the_extensions_instructions() {
 }
 
 #[test]
-fn commands_make_sessions_in_every_way() {
+fn extension_commands_create_sessions() {
     if !can_run() {
         return;
     }
@@ -540,7 +540,7 @@ fn every_event_of_table_is_delivered() {
 }
 
 #[test]
-fn what_extensions_hear_says_what_pi_says() {
+fn extension_events_have_members_of_pi() {
     if !can_run() {
         return;
     }
@@ -606,7 +606,7 @@ fn what_extensions_hear_says_what_pi_says() {
 }
 
 #[test]
-fn extensions_bring_skills_and_prompts() {
+fn extensions_provide_skills_and_prompts() {
     if !can_run() {
         return;
     }
@@ -693,7 +693,7 @@ fn user_bash_handler_runs_command_or_fails() {
 }
 
 #[test]
-fn steering_passes_extensions_and_their_commands_cannot_wait() {
+fn extension_input_handlers_apply_to_steering() {
     if !can_run() {
         return;
     }
@@ -730,7 +730,7 @@ fn steering_passes_extensions_and_their_commands_cannot_wait() {
 }
 
 #[test]
-fn what_extensions_look_at_is_up_to_date() {
+fn extension_context_reflects_current_flags_and_tools() {
     if !can_run() {
         return;
     }

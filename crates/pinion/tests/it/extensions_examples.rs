@@ -76,7 +76,7 @@ fn permission_gate_example_denies_when_refused() {
 }
 
 #[test]
-fn protected_paths_stay_as_they_are() {
+fn protected_paths_extension_blocks_writes() {
     if !can_run() {
         return;
     }
@@ -111,7 +111,7 @@ fn protected_paths_stay_as_they_are() {
 }
 
 #[test]
-fn the_todo_list_belongs_to_its_session() {
+fn todo_example_keeps_list_per_session() {
     if !can_run() {
         return;
     }
@@ -150,7 +150,7 @@ fn the_todo_list_belongs_to_its_session() {
 }
 
 #[test]
-fn the_git_checkpoint_brings_files_back() {
+fn git_checkpoint_example_restores_files() {
     if !can_run() || !has("git") {
         return;
     }
@@ -276,7 +276,7 @@ fn the_shell_program_is_a_gate() {
 }
 
 #[test]
-fn the_rust_program_counts_words() {
+fn rust_example_counts_words() {
     if !has("rustc") {
         return;
     }
@@ -319,7 +319,7 @@ fn put(world: &World, name: &str, source: &str) -> String {
 }
 
 #[test]
-fn programs_and_typescript_are_asked_in_turn() {
+fn programs_and_typescript_extensions_share_events() {
     if !can_run() {
         return;
     }
@@ -385,7 +385,7 @@ fn unusable_program_is_reported_and_left_out() {
 }
 
 #[test]
-fn one_that_dies_leaves_the_others_alone() {
+fn crashed_program_extension_leaves_others_working() {
     let world = World::new([bash("c1", "echo hi"), Reply::text(["done"])]);
     let body = r#"#!/bin/sh
 while IFS= read -r line; do
@@ -424,7 +424,7 @@ done
 }
 
 #[test]
-fn a_reload_starts_programs_anew() {
+fn reload_restarts_program_extensions() {
     let world = World::new([]);
     let source = |name: &str| {
         r#"#!/bin/sh
@@ -458,7 +458,7 @@ done
 }
 
 #[test]
-fn the_methods_of_the_page_are_there() {
+fn documented_extension_methods_exist() {
     if !has("python3") {
         return;
     }
@@ -515,7 +515,7 @@ for text in sys.stdin:
 }
 
 #[test]
-fn another_session_that_cannot_be_had_is_refused() {
+fn extension_switch_to_invalid_session_is_refused() {
     if !can_run() {
         return;
     }

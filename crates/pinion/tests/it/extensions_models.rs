@@ -180,7 +180,7 @@ fn extension_model_requests_stay_outside_conversation() {
 }
 
 #[test]
-fn keys_are_for_extensions_only() {
+fn extension_provider_keys_stay_with_extensions() {
     if !can_run() {
         return;
     }
@@ -221,7 +221,7 @@ fn keys_are_for_extensions_only() {
 }
 
 #[test]
-fn a_known_provider_is_redirected_and_comes_back() {
+fn known_provider_is_redirected_and_restored() {
     if !can_run() {
         return;
     }
@@ -383,7 +383,7 @@ fn extension_stream_crash_or_silence_is_retried() {
 }
 
 #[test]
-fn a_model_that_nobody_brings_is_named() {
+fn unknown_extension_model_is_named_in_error() {
     if !can_run() {
         return;
     }
@@ -432,7 +432,7 @@ fn default_model_of_extension_is_restored_with_session() {
 }
 
 #[test]
-fn headers_are_changed_and_responses_seen() {
+fn provider_header_and_response_hooks_run() {
     if !can_run() {
         return;
     }
@@ -476,7 +476,7 @@ fn headers_are_changed_and_responses_seen() {
 }
 
 #[test]
-fn requests_of_every_family_can_be_changed() {
+fn provider_request_hooks_apply_to_every_family() {
     if !can_run() {
         return;
     }
@@ -605,7 +605,7 @@ fn client_logs_in_to_extension_provider() {
 }
 
 #[test]
-fn models_of_extensions_are_listed_without_a_session() {
+fn extension_models_are_listed_without_session() {
     if !can_run() {
         return;
     }
@@ -627,7 +627,7 @@ fn models_of_extensions_are_listed_without_a_session() {
 }
 
 #[test]
-fn a_provider_finds_out_which_models_it_has() {
+fn extension_provider_discovers_its_models() {
     if !can_run() {
         return;
     }

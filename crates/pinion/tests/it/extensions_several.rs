@@ -253,7 +253,7 @@ if name == "session_event" and event["session"] == "mine" and "event" in event a
 }
 
 #[test]
-fn who_never_loads_keeps_nothing_from_the_others() {
+fn extension_that_never_loads_does_not_block_others() {
     if !can_run() || !has("python3") {
         return;
     }

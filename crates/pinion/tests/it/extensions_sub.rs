@@ -71,7 +71,7 @@ fn sub_agent_example_runs_task_in_second_session() {
 }
 
 #[test]
-fn an_abort_ends_both() {
+fn abort_ends_session_and_sub_agent() {
     if !can_run() {
         return;
     }

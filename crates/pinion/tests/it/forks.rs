@@ -86,7 +86,7 @@ fn open(world: &World, path: &Path) -> Pi {
 }
 
 #[test]
-fn messages_to_fork_at() {
+fn fork_messages_list_user_messages() {
     let world = World::new([]);
     let file = two_branches(&world, "tree.jsonl");
     let pi = open(&world, &file);
@@ -103,7 +103,7 @@ fn messages_to_fork_at() {
 }
 
 #[test]
-fn a_new_session_has_none() {
+fn new_session_has_no_fork_messages() {
     let world = World::new([]);
     let pi = world.start();
     assert_eq!(pi.get("get_fork_messages")["messages"], json!([]));
@@ -111,7 +111,7 @@ fn a_new_session_has_none() {
 }
 
 #[test]
-fn a_fork_holds_what_came_before() {
+fn fork_contains_messages_before_fork_point() {
     let world = World::new([]);
     let pi = exchanges(&world, 3);
     let (old, points) = (pi.file(), fork_points(&pi));
@@ -144,7 +144,7 @@ fn a_fork_holds_what_came_before() {
 }
 
 #[test]
-fn a_fork_at_the_first_message_is_empty() {
+fn fork_at_first_message_is_empty() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let (old, points) = (pi.file(), fork_points(&pi));
@@ -201,7 +201,7 @@ fn fork_at_non_user_entry_is_refused() {
 }
 
 #[test]
-fn a_fork_on_another_branch_follows_that_branch() {
+fn fork_on_other_branch_follows_that_branch() {
     let world = World::new([]);
     let file = two_branches(&world, "tree.jsonl");
     let pi = open(&world, &file);
@@ -247,7 +247,7 @@ fn clone_copies_branch_and_diverges() {
 }
 
 #[test]
-fn a_clone_leaves_other_branches_behind() {
+fn clone_excludes_other_branches() {
     let world = World::new([]);
     let file = two_branches(&world, "tree.jsonl");
     let pi = open(&world, &file);
@@ -261,7 +261,7 @@ fn a_clone_leaves_other_branches_behind() {
 }
 
 #[test]
-fn nothing_cannot_be_cloned() {
+fn empty_session_cannot_be_cloned() {
     let world = World::new([]);
     let pi = world.start();
     let error = pi.error(json!({"type": "clone"}));
@@ -270,7 +270,7 @@ fn nothing_cannot_be_cloned() {
 }
 
 #[test]
-fn the_name_model_and_level_go_along() {
+fn clone_keeps_name_model_and_level() {
     let world = World::new([Reply::text(["by gpt"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
@@ -291,7 +291,7 @@ fn the_name_model_and_level_go_along() {
 }
 
 #[test]
-fn the_command_line_copies_all_branches() {
+fn fork_flag_copies_all_branches() {
     let world = World::new([Reply::text(["further"])]);
     let source = two_branches(&world, "tree.jsonl");
     let before = fs::read(&source).unwrap();
@@ -341,7 +341,7 @@ fn fork_flag_finds_source_by_id_prefix() {
 }
 
 #[test]
-fn a_file_is_named_after_its_session() {
+fn session_file_name_contains_session_id() {
     let world = World::new([]);
     let pi = world.start_with(&["--session-id", "v1.2"]);
     assert!(
@@ -364,7 +364,7 @@ fn fork_of_session_open_elsewhere_works() {
 }
 
 #[test]
-fn forks_that_cannot_be() {
+fn invalid_fork_flags_are_refused() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let source = pi.file().to_str().unwrap().to_owned();
@@ -413,7 +413,7 @@ fn session_id_flag_sets_id() {
 }
 
 #[test]
-fn an_id_cannot_lead_out_of_the_folder() {
+fn session_id_cannot_escape_session_directory() {
     let world = World::new([]);
     for id in ["../../evil", "a/b", "", ".hidden", "-x-", "a b", "ends."] {
         let arg = format!("--session-id={id}");
@@ -434,7 +434,7 @@ fn an_id_cannot_lead_out_of_the_folder() {
 }
 
 #[test]
-fn an_id_that_exists_is_opened() {
+fn existing_session_id_opens_that_session() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start_with(&["--session-id", "build-42"]);
     pi.say("Hi");
@@ -467,7 +467,7 @@ fn name_flag_sets_session_name() {
 }
 
 #[test]
-fn a_clone_without_an_answer() {
+fn clone_during_first_prompt() {
     let world = World::new([Reply::text(["answered"])]);
     let source = handmade(
         &world,

@@ -26,7 +26,7 @@ fn write(id: &str, path: &str) -> Reply {
 }
 
 #[test]
-fn the_permission_gate_blocks_what_looks_dangerous() {
+fn permission_gate_hook_blocks_dangerous_commands() {
     let world = World::new([
         bash("c1", "rm -fr /tmp/nothing-at-all"),
         bash("c2", "sudo true"),
@@ -143,7 +143,7 @@ fn git_checkpoint_hook_saves_state_before_prompt() {
 }
 
 #[test]
-fn the_end_of_a_run_is_noted() {
+fn notify_hook_logs_end_of_run() {
     let world = World::new([Reply::text(["a"])]);
     install(&world, "agent_end-notify.sh");
     let pi = world.start();

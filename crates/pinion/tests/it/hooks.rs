@@ -208,7 +208,7 @@ fn notification_hooks_never_delay_and_finish_at_shutdown() {
 }
 
 #[test]
-fn what_hooks_refuse_does_not_happen() {
+fn hooks_can_cancel_session_changes_and_commands() {
     let world = World::new([Reply::text(["a"])]);
     for event in [
         "session_before_switch",
@@ -247,7 +247,7 @@ fn what_hooks_refuse_does_not_happen() {
 }
 
 #[test]
-fn hooks_change_what_is_said_and_sent() {
+fn hooks_change_input_and_requests() {
     let world = World::new([Reply::text(["a"])]);
     hook(
         &world,
@@ -356,7 +356,7 @@ fn project_hooks_need_trust_and_run_after_users() {
 }
 
 #[test]
-fn an_abort_ends_a_hook_that_is_asked() {
+fn abort_kills_running_hook() {
     let world = World::new([bash("c1", "echo hi"), Reply::text(["done"])]);
     hook(&world, "tool_call.sh", "echo $$ > pid; sleep 60");
     let pi = world.start();
@@ -376,7 +376,7 @@ fn an_abort_ends_a_hook_that_is_asked() {
 }
 
 #[test]
-fn other_sessions_of_the_process_have_their_own() {
+fn sessions_of_one_process_run_separate_hooks() {
     let world = World::new([]);
     world.server.set_default(Reply::text(["a"]));
     hook(&world, "session_start.sh", "cat >> starts.log");

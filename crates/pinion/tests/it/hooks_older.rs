@@ -59,7 +59,7 @@ fn tools(world: &World) -> Vec<String> {
 
 /// Every reason of the one `session` event, as a client of that time makes them happen (seeds 002).
 #[test]
-fn the_session_event_has_its_reasons() {
+fn session_hook_event_has_reasons() {
     if !can_run() {
         return;
     }
@@ -103,7 +103,7 @@ fn the_session_event_has_its_reasons() {
 
 /// Cancelled: `reset`, `new_session`, `switch_session` and `branch`, which still gives the text (seeds 002 and 003).
 #[test]
-fn what_a_hook_cancels_does_not_happen() {
+fn cancelling_session_hook_prevents_change() {
     if !can_run() {
         return;
     }
@@ -171,7 +171,7 @@ fn branch_hook_may_skip_restoring_conversation() {
 
 /// `before_compact` and `session_before_compact`: cancelled, or done by the hook.
 #[test]
-fn a_hook_refuses_a_compaction_or_makes_it() {
+fn compaction_hook_cancels_or_replaces_summary() {
     if !can_run() {
         return;
     }
@@ -206,7 +206,7 @@ fn a_hook_refuses_a_compaction_or_makes_it() {
 
 /// The later hooks: commands, whose failures have a path of their own; messages that begin a turn; entries.
 #[test]
-fn the_later_hooks_have_commands_messages_and_entries() {
+fn later_hooks_have_commands_messages_and_entries() {
     if !can_run() {
         return;
     }
@@ -241,7 +241,7 @@ fn the_later_hooks_have_commands_messages_and_entries() {
 
 /// The frames of seeds 002: `hook_ui_request`, answered with `hook_ui_response`; nothing chosen is null.
 #[test]
-fn hooks_ask_in_the_words_of_their_time() {
+fn hook_dialogs_use_hook_dialect_frames() {
     if !can_run() {
         return;
     }
@@ -309,7 +309,7 @@ fn hooks_ask_in_the_words_of_their_time() {
 
 /// The same from xcsh's clients, who have `extension_ui_request` with a time limit (seeds 004).
 #[test]
-fn the_clients_of_xcsh_are_asked_in_theirs() {
+fn hook_dialogs_of_xcsh_use_extension_frames() {
     if !can_run() {
         return;
     }
@@ -612,7 +612,7 @@ fn hooks_and_tools_load_from_every_place_ordered() {
 
 /// `onSession` with its reasons; no user interface for tools of that time.
 #[test]
-fn custom_tools_run_and_hear_of_sessions() {
+fn custom_tools_run_and_receive_session_events() {
     if !can_run() {
         return;
     }
@@ -662,7 +662,7 @@ fn custom_tools_run_and_hear_of_sessions() {
 
 /// A file that does not load is named in the client's words, and the others go on.
 #[test]
-fn a_file_that_does_not_load_is_named() {
+fn unloadable_hook_file_is_reported() {
     if !can_run() {
         return;
     }
@@ -689,7 +689,7 @@ fn a_file_that_does_not_load_is_named() {
 
 /// What the process with the extensions is told of generations and time limits, by dialect and setting.
 #[test]
-fn generation_and_time_limit_follow_the_dialect() {
+fn hook_generation_and_timeout_follow_dialect() {
     if !can_run() {
         return;
     }

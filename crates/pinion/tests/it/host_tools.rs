@@ -118,7 +118,7 @@ fn host_tool_definitions_are_validated_before_any_change() {
 }
 
 #[test]
-fn there_is_a_limit_to_what_is_taken() {
+fn host_tool_count_and_size_are_limited() {
     let world = World::new([]);
     let pi = world.start();
     let many: Vec<Value> = (0..513).map(|n| tool(&format!("t{n}"))).collect();
@@ -203,7 +203,7 @@ fn host_tool_call_returns_result_to_model() {
 }
 
 #[test]
-fn odd_blocks_become_text() {
+fn unknown_host_result_blocks_become_text() {
     let world = calling(&["echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -279,7 +279,7 @@ fn host_tool_arguments_are_coerced_to_schema() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_without_asking_the_host() {
+fn invalid_arguments_are_refused_without_host_call() {
     let world = World::new([
         Reply::tool("c1", "echo", json!({"mess": 1})),
         Reply::text(["done"]),
@@ -327,7 +327,7 @@ fn unusable_host_tool_schema_passes_arguments_unchanged() {
 }
 
 #[test]
-fn error_results_are_their_text() {
+fn host_error_result_shows_its_text() {
     let words = |texts: &[&str]| -> Value {
         texts
             .iter()
@@ -441,7 +441,7 @@ fn malformed_host_tool_result_keeps_call_open() {
 }
 
 #[test]
-fn calls_are_open_side_by_side() {
+fn host_calls_run_concurrently() {
     let wait = "while [ ! -e go ]; do sleep 0.01; done; echo shell";
     let world = World::new([
         Reply::tool("a", "echo", json!({"message": "1"}))
@@ -542,7 +542,7 @@ fn host_tool_changes_apply_to_next_request_only() {
 }
 
 #[test]
-fn hidden_tools_are_registered_but_off_unless_named() {
+fn hidden_host_tools_are_inactive_unless_named() {
     let hidden = || {
         let mut hidden = tool("secret");
         hidden["hidden"] = true.into();
@@ -604,7 +604,7 @@ fn cancelled(pi: &Pi, call: &Value) {
 }
 
 #[test]
-fn an_abort_cancels_open_calls_at_once() {
+fn abort_cancels_open_host_calls() {
     let world = calling(&["echo", "echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -627,7 +627,7 @@ fn an_abort_cancels_open_calls_at_once() {
 }
 
 #[test]
-fn abort_and_prompt_cancels_and_goes_on() {
+fn abort_and_prompt_cancels_host_calls() {
     let world = calling(&["echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -644,7 +644,7 @@ fn abort_and_prompt_cancels_and_goes_on() {
 }
 
 #[test]
-fn another_session_cancels_calls_and_keeps_the_tools() {
+fn session_change_cancels_host_calls_keeping_tools() {
     let world = World::new([
         Reply::tool("c1", "echo", json!({"message": "1"})),
         Reply::tool("c2", "echo", json!({"message": "2"})),
@@ -671,7 +671,7 @@ fn another_session_cancels_calls_and_keeps_the_tools() {
 }
 
 #[test]
-fn immediate_steering_cancels_the_other_calls() {
+fn immediate_steering_cancels_remaining_host_calls() {
     let world = calling(&["echo", "echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -694,7 +694,7 @@ fn immediate_steering_cancels_the_other_calls() {
 }
 
 #[test]
-fn waiting_steering_lets_calls_finish() {
+fn waiting_steering_lets_host_calls_finish() {
     let world = calling(&["echo", "echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));

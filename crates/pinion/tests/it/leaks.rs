@@ -459,7 +459,7 @@ fn processes_between_agent_and_tool_have_no_keys() {
 }
 
 #[test]
-fn tools_keep_keys_when_the_user_wants_it() {
+fn tools_see_keys_when_setting_allows() {
     let world = World::new([bash("c1", "env"), Reply::text(["ok"])]);
     plant(&world);
     world.settings(json!({"keepKeysInToolEnv": true}));

@@ -175,7 +175,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn pipe_in_place_of_a_file_hangs_nothing() {
+fn pipe_in_place_of_project_file_never_hangs() {
     let world = World::new([Reply::text(["done"])]);
     let cwd = world.dir.cwd();
     for name in [

@@ -41,7 +41,7 @@ fn put(world: &World, cwd: &Path, id: &str, seconds: u64, question: &str) -> Pat
 const DAY: u64 = 86_400;
 
 #[test]
-fn what_is_said_of_a_session() {
+fn session_summary_has_expected_members() {
     let world = World::new([bash("c1", "true"), Reply::text(["done"])]);
     let pi = world.start();
     pi.data(json!({"type": "new_session", "parentSession": "/some/parent.jsonl"}));
@@ -77,7 +77,7 @@ fn what_is_said_of_a_session() {
 }
 
 #[test]
-fn the_latest_comes_first() {
+fn session_list_is_newest_first() {
     let world = World::new([Reply::text(["ok"])]);
     let cwd = world.dir.cwd();
     let middle = put(&world, &cwd, "middle", 200 * DAY, "Middle");
@@ -103,7 +103,7 @@ fn the_latest_comes_first() {
 }
 
 #[test]
-fn the_scope() {
+fn session_list_scope_is_directory_or_all() {
     let world = World::new([]);
     let elsewhere = world.dir.root().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
@@ -168,7 +168,7 @@ fn session_dir_lists_only_sessions_of_cwd() {
 }
 
 #[test]
-fn a_session_without_messages() {
+fn session_without_messages_is_listed() {
     let world = World::new([]);
     let path = put(&world, &world.dir.cwd(), "empty", 0, "x");
     let content = fs::read_to_string(&path).unwrap();
@@ -186,7 +186,7 @@ fn a_session_without_messages() {
 }
 
 #[test]
-fn what_is_no_session_is_left_out() {
+fn files_without_session_are_not_listed() {
     let world = World::new([]);
     let good = put(&world, &world.dir.cwd(), "good", 100 * DAY, "Good");
     let folder = good.parent().unwrap();
@@ -214,7 +214,7 @@ fn what_is_no_session_is_left_out() {
 }
 
 #[test]
-fn a_pipe_among_the_files_holds_nobody_up() {
+fn pipe_among_sessions_does_not_block_listing() {
     let world = World::new([]);
     let good = put(&world, &world.dir.cwd(), "good", 100 * DAY, "Good");
     let made = std::process::Command::new("mkfifo")
@@ -230,7 +230,7 @@ fn a_pipe_among_the_files_holds_nobody_up() {
 }
 
 #[test]
-fn damaged_sessions_are_listed_with_what_is_left() {
+fn damaged_sessions_are_listed_with_readable_part() {
     let world = World::new([]);
     let path = put(&world, &world.dir.cwd(), "torn", 100 * DAY, "Still here");
     let mut content = fs::read_to_string(&path).unwrap();
@@ -252,7 +252,7 @@ fn damaged_sessions_are_listed_with_what_is_left() {
 }
 
 #[test]
-fn long_and_late_names() {
+fn late_session_names_are_listed() {
     let world = World::new([]);
     world.server.set_rule(|_| Reply::text(["x".repeat(3_000)]));
     let pi = world.start();

@@ -69,7 +69,7 @@ fn run(world: &World, front: &Front, more: &[&str], options: &[&str]) -> Done {
 }
 
 #[test]
-fn the_only_model_there_is_answers() {
+fn only_local_model_is_chosen_and_answers() {
     let world = alone(vec![Reply::text(["Hello ", "from home."])]);
     let front = ollama(&world);
     let pi = rpc(&world, &front, &[]);
@@ -107,7 +107,7 @@ fn the_only_model_there_is_answers() {
 }
 
 #[test]
-fn nobody_is_asked_until_somebody_wants_to_know() {
+fn local_servers_are_not_probed_until_needed() {
     let world = World::new([]);
     let front = ollama(&world);
     let pi = rpc(
@@ -182,7 +182,7 @@ fn missing_local_server_is_named_in_error() {
 }
 
 #[test]
-fn models_at_home_are_listed() {
+fn local_models_are_listed() {
     let world = World::new([]);
     let front = ollama(&world);
     let done = run(&world, &front, &[], &["--list-models", "qwen 8b"]);
@@ -229,7 +229,7 @@ fn models_at_home_are_listed() {
 }
 
 #[test]
-fn settings_name_servers_and_switch_the_search_off() {
+fn settings_name_local_servers_and_disable_search() {
     let world = World::new([]);
     let front = ollama(&world);
     let list = json!({"data": [{"id": "big", "owned_by": "vllm", "max_model_len": 32768}]});
@@ -266,7 +266,7 @@ fn settings_name_servers_and_switch_the_search_off() {
 }
 
 #[test]
-fn the_doctor_sees_the_server() {
+fn doctor_reports_local_server() {
     let world = alone(Vec::new());
     let front = ollama(&world);
     let done = run(&world, &front, &[], &["doctor"]);

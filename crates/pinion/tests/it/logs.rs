@@ -99,7 +99,7 @@ fn log_file_has_all_spans_but_no_content() {
 }
 
 #[test]
-fn stderr_gets_logs_only_when_asked() {
+fn stderr_logs_need_environment_variable() {
     for (name, value, logs) in [
         ("HARMLESS", "1", false),
         ("RUST_LOG", "off", false),

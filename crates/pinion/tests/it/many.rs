@@ -94,7 +94,7 @@ fn concurrent_sessions_run_in_their_own_directories() {
 }
 
 #[test]
-fn a_directorys_own_settings_and_instructions_count_there() {
+fn session_directory_settings_and_instructions_apply() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     let other = directory(&world, "other");
@@ -114,7 +114,7 @@ fn a_directorys_own_settings_and_instructions_count_there() {
 }
 
 #[test]
-fn what_is_open_is_listed_and_closed() {
+fn open_sessions_are_listed_and_closed() {
     let world = World::new([Reply::text(["half"]).gate("never")]);
     let pi = world.start();
     let first = open(&pi, json!({}))["session"].as_str().unwrap().to_owned();
@@ -216,7 +216,7 @@ fn end_of_input_ends_and_stores_all_sessions() {
 }
 
 #[test]
-fn a_hundred_idle_sessions_cost_little() {
+fn hundred_idle_sessions_use_little_memory() {
     let world = World::new([]);
     let pi = world.start();
     pi.state();
@@ -302,7 +302,7 @@ fn host_result_without_session_reaches_its_call() {
 }
 
 #[test]
-fn hello_does_not_forget_what_was_found_out() {
+fn hello_keeps_detected_dialect() {
     let world = World::new([]);
     let pi = world.start();
     pi.get("get_branch_messages");
@@ -314,7 +314,7 @@ fn hello_does_not_forget_what_was_found_out() {
 }
 
 #[test]
-fn a_dialect_that_is_refused_pins_none() {
+fn refused_dialect_keeps_detection() {
     let world = World::new([]);
     let pi = world.start();
     // Found out, not chosen: ids of unknown commands are kept.

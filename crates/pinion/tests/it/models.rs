@@ -31,7 +31,7 @@ fn knows_the_new_one(world: &World) -> bool {
 }
 
 #[test]
-fn the_list_of_models_is_renewed() {
+fn models_update_renews_model_list() {
     let world = World::new([]);
     let file = world.dir.agent_dir().join("models-catalogue.jsonl");
     let done = world.run(&["models", "status"], "");
@@ -86,7 +86,7 @@ fn the_list_of_models_is_renewed() {
 }
 
 #[test]
-fn without_a_good_list_everything_stays() {
+fn failed_models_update_keeps_current_list() {
     let world = World::new([]);
     let file = world.dir.agent_dir().join("models-catalogue.jsonl");
     let front = Front::start(&[("/page", json!("no list")), ("/empty", json!({}))], "");
@@ -180,7 +180,7 @@ fn thinking_levels_are_clamped_and_mapped_to_model() {
 }
 
 #[test]
-fn budgets_are_what_the_settings_say() {
+fn thinking_budgets_follow_settings() {
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok"])]);
     world.settings(json!({"thinkingBudgets": {"low": 3000}}));
     let pi = world.start_with(&["--thinking", "low"]);
@@ -198,7 +198,7 @@ fn budgets_are_what_the_settings_say() {
 }
 
 #[test]
-fn patterns_with_levels_make_a_scope() {
+fn model_patterns_with_levels_make_scope() {
     let world = World::new([]);
     let pi = world.start_with(&[
         "--models",

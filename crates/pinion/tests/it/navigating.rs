@@ -86,7 +86,7 @@ fn navigate_to_answer_selects_that_answer() {
 }
 
 #[test]
-fn the_branch_that_is_left_is_summarised() {
+fn navigation_summarises_abandoned_branch() {
     let summary = Reply::text(["They counted to three."]);
     let (world, pi) = three_exchanges([summary, Reply::text(["Four."])]);
     let old_leaf = pi.get("get_entries")["leafId"].clone();
@@ -182,7 +182,7 @@ fn transient_branch_summary_failure_is_retried_and_reported() {
 }
 
 #[test]
-fn going_somewhere_ends_the_run_first() {
+fn navigation_ends_running_run_first() {
     let (world, pi) = three_exchanges([Reply::text(["Never "]).gate("end").then_text(["said"])]);
     let target = id_of(&pi, "One.");
     pi.prompt("Fourth");
@@ -206,7 +206,7 @@ fn going_somewhere_ends_the_run_first() {
 }
 
 #[test]
-fn labels_are_set_shown_and_removed() {
+fn entry_labels_are_set_listed_and_removed() {
     let (world, pi) = three_exchanges([]);
     let target = id_of(&pi, "Two.");
     pi.data(json!({"type": "set_entry_label", "targetId": target, "label": " here "}));
@@ -232,7 +232,7 @@ fn labels_are_set_shown_and_removed() {
 }
 
 #[test]
-fn the_older_branch_takes_ids_and_lines() {
+fn branch_command_accepts_ids_and_line_numbers() {
     let (_world, pi) = three_exchanges([]);
     let file = pi.file();
     let listed = pi.get("get_branch_messages")["messages"].clone();

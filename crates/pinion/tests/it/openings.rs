@@ -82,7 +82,7 @@ fn switching_to_damaged_file_reports_damage_once() {
 }
 
 #[test]
-fn forking_changes_nothing_in_a_torn_source() {
+fn fork_leaves_torn_source_unchanged() {
     let world = World::new([]);
     let torn = made(&world);
     let mut content = fs::read_to_string(&torn).unwrap();
@@ -96,7 +96,7 @@ fn forking_changes_nothing_in_a_torn_source() {
 }
 
 #[test]
-fn forking_changes_nothing_in_an_old_source() {
+fn fork_leaves_old_source_unchanged() {
     for number in [1, 2] {
         let world = World::new([]);
         let old = version(&world, number);
@@ -117,7 +117,7 @@ fn forking_changes_nothing_in_an_old_source() {
 }
 
 #[test]
-fn old_versions_are_switched_to() {
+fn sessions_of_old_versions_can_be_opened() {
     for number in [1, 2] {
         let world = World::new([]);
         let old = version(&world, number);
@@ -150,7 +150,7 @@ fn session_of_newer_version_is_not_damaged() {
 
 /// As in pi, when the user names it on the command line. A client that names one is refused, see `storage`.
 #[test]
-fn an_empty_file_becomes_a_session() {
+fn empty_file_becomes_session() {
     let world = World::new([Reply::text(["here"])]);
     let empty = world.dir.cwd().join("empty.jsonl");
     fs::write(&empty, "").unwrap();
@@ -167,7 +167,7 @@ fn an_empty_file_becomes_a_session() {
 }
 
 #[test]
-fn the_model_of_a_session_is_gone() {
+fn session_with_missing_model_uses_another() {
     let world = World::new([Reply::text(["by gpt"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
@@ -187,7 +187,7 @@ fn the_model_of_a_session_is_gone() {
 }
 
 #[test]
-fn what_was_left_is_free_for_others() {
+fn left_session_is_unlocked() {
     let world = World::new([]);
     let other = made(&world);
     for kind in ["switch_session", "fork", "clone"] {
@@ -272,7 +272,7 @@ fn unwritable_session_path_is_reported_and_recoverable() {
 }
 
 #[test]
-fn commands_without_what_they_need() {
+fn session_commands_without_parameters_are_refused() {
     let world = World::new([]);
     let (pi, file) = begun(&world);
     for command in [
@@ -399,7 +399,7 @@ fn fork_at_running_prompt_ends_run() {
 }
 
 #[test]
-fn the_end_of_input_behind_a_change() {
+fn end_of_input_after_session_change_completes_it() {
     let world = World::new([]);
     let other = made(&world);
     let (pi, old) = begun(&world);

@@ -62,7 +62,7 @@ fn project(world: &World, settings: Value) {
 }
 
 #[test]
-fn off_is_the_default_and_changes_nothing() {
+fn permission_mode_off_is_default() {
     let world = world(json!({"mode": "off", "deny": ["bash"]}), [bash("c1", "echo hi")]);
     let pi = world.start();
     assert!(pi.state().get("permissionMode").is_none());
@@ -192,7 +192,7 @@ fn reading_tools_and_allowed_calls_need_no_dialog() {
 }
 
 #[test]
-fn links_and_dots_lead_nowhere_else() {
+fn links_and_dots_do_not_bypass_permissions() {
     let calls = [
         write("c1", "out/../secret.txt"),
         write("c2", "out/link/stolen.txt"),
@@ -266,7 +266,7 @@ fn read_only_mode_refuses_writes_and_other_commands() {
 }
 
 #[test]
-fn a_project_can_forbid_and_never_allow() {
+fn project_rules_forbid_but_never_allow() {
     for approval in [&[][..], &["--approve"]] {
         let world = world(
             json!({"mode": "ask"}),
@@ -362,7 +362,7 @@ fn host_tools_need_permission_user_commands_do_not() {
 }
 
 #[test]
-fn an_abort_withdraws_the_question() {
+fn abort_cancels_permission_dialog() {
     let calls = bash("c1", "touch a").then_tool("c2", "bash", json!({"command": "touch b"}));
     let world = world(json!({"mode": "ask"}), [calls]);
     let pi = world.start();
@@ -381,7 +381,7 @@ fn an_abort_withdraws_the_question() {
 }
 
 #[test]
-fn where_nobody_can_answer_the_answer_is_no() {
+fn permission_dialog_without_client_denies() {
     for mode in [&["-p"][..], &["--mode", "json", "-p"]] {
         let world = world(json!({"mode": "ask"}), [bash("c1", "touch a")]);
         let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];

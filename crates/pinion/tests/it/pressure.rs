@@ -60,7 +60,7 @@ pub(crate) fn compactions(pi: &Pi) -> Vec<Value> {
 }
 
 #[test]
-fn after_a_run() {
+fn full_context_is_compacted_after_run() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         summary(),
@@ -113,7 +113,7 @@ fn after_a_run() {
 }
 
 #[test]
-fn below_the_threshold_nothing_happens() {
+fn context_below_threshold_is_not_compacted() {
     // 200,000 - 16,384 are free for the context; the answer reports 20 tokens of its own.
     for (input, compacts) in [(183_596, false), (183_597, true)] {
         let usage = Usage {
@@ -133,7 +133,7 @@ fn below_the_threshold_nothing_happens() {
 }
 
 #[test]
-fn the_cache_counts_as_well() {
+fn cached_tokens_count_towards_threshold() {
     let usage = Usage {
         input: 10,
         cache_read: 150_000,
@@ -150,7 +150,7 @@ fn the_cache_counts_as_well() {
 }
 
 #[test]
-fn between_two_turns() {
+fn full_context_is_compacted_between_turns() {
     let world = world([
         full(bash("c1", "echo tool-output")),
         summary(),
@@ -234,7 +234,7 @@ fn run_compacted_midway_survives_kill_9() {
 }
 
 #[test]
-fn before_a_prompt() {
+fn full_context_is_compacted_before_prompt() {
     let world = world([Reply::text(["a long enough answer"]).usage(Usage {
         input: 150_000,
         ..Usage::default()
@@ -274,7 +274,7 @@ fn before_a_prompt() {
 }
 
 #[test]
-fn an_overflow_is_compacted_and_asked_again() {
+fn overflow_is_compacted_and_retried() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),
@@ -352,7 +352,7 @@ fn session_with_overflow_is_unchanged_after_restart() {
 }
 
 #[test]
-fn a_second_overflow_is_the_end() {
+fn second_overflow_ends_run() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),
@@ -418,7 +418,7 @@ fn each_prompt_may_overflow_once() {
 }
 
 #[test]
-fn an_overflow_without_permission_to_compact() {
+fn overflow_with_auto_compaction_off_fails() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),
@@ -445,7 +445,7 @@ fn an_overflow_without_permission_to_compact() {
 }
 
 #[test]
-fn a_full_context_without_permission_to_compact() {
+fn full_context_with_auto_compaction_off_continues() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         summary(),
@@ -471,7 +471,7 @@ fn a_full_context_without_permission_to_compact() {
 }
 
 #[test]
-fn the_setting_forbids_it() {
+fn compaction_setting_disables_auto_compaction() {
     let world = World::new([full(Reply::text(["a long enough answer"]))]);
     world.settings(json!({"compaction": {"enabled": false, "keepRecentTokens": 5}}));
     let pi = world.start();

@@ -8,7 +8,7 @@ use crate::kit::{LONG, answers, bash, kinds, of_type, text};
 use crate::pressure::{compactions, full, outline, same_after_restart, summary, world};
 
 #[test]
-fn the_summary_cannot_be_had() {
+fn failed_auto_compaction_is_reported_and_survived() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         Reply::error(ErrorKind::Auth),
@@ -48,7 +48,7 @@ fn failed_compaction_between_turns_continues_run() {
 }
 
 #[test]
-fn an_overflow_whose_summary_cannot_be_had() {
+fn overflow_with_failed_summary_ends_run() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),
@@ -102,7 +102,7 @@ fn transient_summary_failure_is_retried() {
 }
 
 #[test]
-fn an_abort_after_a_run() {
+fn abort_of_compaction_after_run() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         Reply::new().gate("never").then_text(["LATE"]),
@@ -126,7 +126,7 @@ fn an_abort_after_a_run() {
 }
 
 #[test]
-fn an_abort_between_turns_ends_the_run() {
+fn abort_of_compaction_between_turns_ends_run() {
     let world = world([
         full(bash("c1", "echo x")),
         Reply::new().gate("never").then_text(["LATE"]),
@@ -146,7 +146,7 @@ fn an_abort_between_turns_ends_the_run() {
 }
 
 #[test]
-fn an_abort_of_the_recovery_from_an_overflow() {
+fn abort_of_overflow_recovery() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),
@@ -200,7 +200,7 @@ fn abort_of_compaction_before_prompt_shows_run() {
 }
 
 #[test]
-fn what_is_said_meanwhile_is_heard_after_it() {
+fn messages_during_auto_compaction_run_afterwards() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         Reply::new().gate("summary").then_text(["THE SUMMARY"]),
@@ -240,7 +240,7 @@ fn what_is_said_meanwhile_is_heard_after_it() {
 }
 
 #[test]
-fn kill_9_during_a_compaction_changes_nothing() {
+fn kill_9_during_compaction_changes_nothing() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         Reply::new().gate("never").then_text(["LATE"]),

@@ -40,7 +40,7 @@ const FAILED: [&str; 7] = [
 ];
 
 #[test]
-fn success_in_the_end() {
+fn retries_emit_events_until_success() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::RateLimit),
@@ -97,7 +97,7 @@ fn success_in_the_end() {
 }
 
 #[test]
-fn failure_in_the_end() {
+fn retries_emit_events_until_final_failure() {
     let world = World::new([Reply::error(ErrorKind::Overloaded).repeat()]);
     world.settings(json!({"retry": {"baseDelayMs": 1, "maxRetries": 2, "provider": {"maxRetries": 0}}}));
     let pi = world.start();
@@ -142,7 +142,7 @@ fn session_with_retries_is_unchanged_after_restart() {
 }
 
 #[test]
-fn the_waits_double_up_to_the_cap() {
+fn retry_delays_double_up_to_cap() {
     let world = World::new([Reply::error(ErrorKind::Overloaded).repeat()]);
     world.settings(
         json!({"retry": {"baseDelayMs": 8, "maxRetries": 5, "maxAgentDelayMs": 30,
@@ -163,7 +163,7 @@ fn the_waits_double_up_to_the_cap() {
 }
 
 #[test]
-fn the_provider_says_how_long() {
+fn retry_delay_follows_provider_headers() {
     // Name and value of the header, the wait; the cap is 700 ms.
     let cases = [
         ("retry-after", "0.4", 400),
@@ -190,7 +190,7 @@ fn the_provider_says_how_long() {
 }
 
 #[test]
-fn money_is_not_tried_again() {
+fn billing_errors_are_not_retried() {
     for (status, message) in [
         (
             429,
@@ -214,7 +214,7 @@ fn money_is_not_tried_again() {
 }
 
 #[test]
-fn numbers_count_only_alone() {
+fn status_numbers_in_text_match_whole_only() {
     for (message, retried) in [
         ("bad request (request id: req_011a500bC)", false),
         ("bad request of 15003 bytes, key k429", false),
@@ -229,7 +229,7 @@ fn numbers_count_only_alone() {
 }
 
 #[test]
-fn busy_during_the_wait() {
+fn session_is_busy_during_retry_wait() {
     let world = World::new([Reply::error(ErrorKind::Overloaded)]);
     slow(&world);
     let pi = world.start();
@@ -258,7 +258,7 @@ fn busy_during_the_wait() {
 }
 
 #[test]
-fn the_wait_is_ended() {
+fn retry_wait_can_be_aborted() {
     for command in ["abort_retry", "abort"] {
         let world = World::new([Reply::error(ErrorKind::Overloaded)]);
         slow(&world);
@@ -295,7 +295,7 @@ fn the_wait_is_ended() {
 }
 
 #[test]
-fn there_is_nothing_to_end() {
+fn abort_retry_without_wait_does_nothing() {
     let world = World::new([Reply::text(["half"]).gate("mid").then_text([" and half"])]);
     let pi = world.start();
     pi.data(json!({"type": "abort_retry"}));
@@ -309,7 +309,7 @@ fn there_is_nothing_to_end() {
 }
 
 #[test]
-fn switched_off_and_on() {
+fn auto_retry_can_be_disabled_and_enabled() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::Overloaded),
@@ -329,7 +329,7 @@ fn switched_off_and_on() {
 }
 
 #[test]
-fn switched_off_in_the_wait() {
+fn auto_retry_disabled_during_wait() {
     let world = World::new([Reply::error(ErrorKind::Overloaded).repeat()]);
     world.settings(json!({"retry": {"baseDelayMs": 200, "provider": {"maxRetries": 0}}}));
     let pi = world.start();
@@ -352,7 +352,7 @@ fn switched_off_in_the_wait() {
 }
 
 #[test]
-fn steering_rides_along_and_follow_ups_wait() {
+fn steering_joins_retry_and_follow_ups_wait() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::text(["to both"]),
@@ -378,7 +378,7 @@ fn steering_rides_along_and_follow_ups_wait() {
 }
 
 #[test]
-fn the_count_begins_anew_with_each_answer() {
+fn retry_count_restarts_after_each_answer() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::Overloaded),
@@ -416,7 +416,7 @@ fn partial_answer_before_failure_is_not_sent_again() {
 }
 
 #[test]
-fn a_retry_that_overflows() {
+fn retry_that_overflows_is_compacted() {
     let world = World::new([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::Overloaded),
@@ -459,7 +459,7 @@ fn a_retry_that_overflows() {
 }
 
 #[test]
-fn kill_9_in_the_wait() {
+fn kill_9_during_retry_wait() {
     let world = World::new([Reply::error(ErrorKind::Overloaded)]);
     slow(&world);
     let pi = world.start();
@@ -475,7 +475,7 @@ fn kill_9_in_the_wait() {
 }
 
 #[test]
-fn the_requests_own_retries_are_not_told() {
+fn provider_level_retries_emit_no_events() {
     let soon = |kind| Reply::error(kind).header("retry-after-ms", "5");
     let world = World::new([
         soon(ErrorKind::Overloaded),
@@ -506,7 +506,7 @@ fn retry_delay_beyond_limit_is_left_to_session() {
 }
 
 #[test]
-fn the_longest_wait_is_for_those_who_ask() {
+fn provider_retry_waits_only_as_asked() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     world.settings(
         json!({"retry": {"baseDelayMs": 10, "provider": {"maxRetries": 2, "maxRetryDelayMs": 20}}}),
@@ -517,7 +517,7 @@ fn the_longest_wait_is_for_those_who_ask() {
 }
 
 #[test]
-fn no_retries_at_all() {
+fn max_retries_zero_disables_retries() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     world.settings(json!({"retry": {"baseDelayMs": 10, "maxRetries": 0, "provider": {"maxRetries": 0}}}));
     let pi = world.start();
@@ -528,7 +528,7 @@ fn no_retries_at_all() {
 }
 
 #[test]
-fn a_retry_that_is_aborted_has_an_end() {
+fn aborted_retry_emits_retry_end() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::text(["half"]).gate("never"),
@@ -561,7 +561,7 @@ fn a_retry_that_is_aborted_has_an_end() {
 }
 
 #[test]
-fn a_retry_that_fails_for_good() {
+fn permanently_failing_retry_emits_retry_end() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::Auth),

@@ -68,7 +68,7 @@ fn row_05_branch_by_line_or_id() {
 }
 
 #[test]
-fn row_06_branch_and_fork_are_one() {
+fn row_06_branch_equals_fork() {
     for (list, go) in [("get_branch_messages", "branch"), ("get_fork_messages", "fork")] {
         let world = World::new([Reply::text(["One."])]);
         let pi = world.start();
@@ -82,7 +82,7 @@ fn row_06_branch_and_fork_are_one() {
 }
 
 #[test]
-fn row_09_attachments_come_before_images() {
+fn row_09_attachments_precede_images() {
     let world = World::new([Reply::text(["Seen."])]);
     let pi = world.start();
     let attachments = json!([
@@ -409,7 +409,7 @@ fn row_27_session_files_of_vendors_are_read() {
 }
 
 #[test]
-fn row_31_reset_is_a_new_session() {
+fn row_31_reset_starts_new_session() {
     let world = World::new([Reply::text(["Hi."])]);
     let pi = speaking(&world, "hooks");
     pi.say("Hello");
@@ -431,7 +431,7 @@ fn row_31_reset_is_a_new_session() {
 }
 
 #[test]
-fn row_32_modes_are_the_sessions_own() {
+fn row_32_modes_stay_in_their_session() {
     let world = World::new([]);
     let settings = || fs::read_to_string(world.dir.agent_dir().join("settings.json")).unwrap();
     let before = settings();
@@ -470,7 +470,7 @@ fn snake_case_parameter_names_are_accepted() {
 }
 
 #[test]
-fn a_clients_dialect_is_found_out_and_sticks() {
+fn client_dialect_is_detected_and_kept() {
     let world = World::new([]);
     // What a line gives away shows in the names that follow it.
     for (line, counts) in [

@@ -47,7 +47,7 @@ fn compactions(lines: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn row_01_one_family_of_compaction_events() {
+fn row_01_each_dialect_has_its_compaction_events() {
     for dialect in DIALECTS {
         let world = small_world([full(Reply::text(["a long enough answer"])), summary()]);
         let pi = speaking(&world, dialect);
@@ -215,7 +215,7 @@ fn row_07_state_has_every_alias() {
 }
 
 #[test]
-fn row_08_a_model_is_always_whole() {
+fn row_08_model_is_always_complete() {
     let world = World::new([]);
     for dialect in ["early", "hooks", "omp", "xcsh", "pi"] {
         if dialect == "early" {
@@ -276,7 +276,7 @@ fn row_16_error_has_id_and_command() {
 }
 
 #[test]
-fn row_16_a_guess_takes_no_id_away() {
+fn row_16_detected_dialect_keeps_ids() {
     let world = World::new([]);
     let pi = world.start();
     assert_eq!(
@@ -357,7 +357,7 @@ fn row_19_agent_end_announces_retry() {
 }
 
 #[test]
-fn row_20_ready_comes_first_in_every_dialect() {
+fn row_20_ready_is_first_in_every_dialect() {
     let world = World::new([]);
     for dialect in DIALECTS {
         let pi = speaking(&world, dialect);

@@ -291,27 +291,27 @@ fn outputs(dialect: &str, file: &str) {
 }
 
 #[test]
-fn what_the_early_description_shows_is_taken() {
+fn seed_input_of_early_is_accepted() {
     inputs("early", EARLY);
 }
 
 #[test]
-fn what_the_web_description_shows_is_taken() {
+fn seed_input_of_web_is_accepted() {
     inputs("web", WEB);
 }
 
 #[test]
-fn what_the_hooks_description_shows_is_taken() {
+fn seed_input_of_hooks_is_accepted() {
     inputs("hooks", HOOKS);
 }
 
 #[test]
-fn what_the_omp_description_shows_is_taken() {
+fn seed_input_of_omp_is_accepted() {
     inputs("omp", OMP);
 }
 
 #[test]
-fn what_the_xcsh_description_shows_is_taken() {
+fn seed_input_of_xcsh_is_accepted() {
     inputs("xcsh", XCSH);
 }
 
@@ -323,26 +323,26 @@ fn seed_input_is_accepted_without_dialect() {
 }
 
 #[test]
-fn what_the_early_description_shows_is_written() {
+fn seed_output_of_early_is_written() {
     outputs("early", EARLY);
 }
 
 #[test]
-fn what_the_web_description_shows_is_written() {
+fn seed_output_of_web_is_written() {
     outputs("web", WEB);
 }
 
 #[test]
-fn what_the_hooks_description_shows_is_written() {
+fn seed_output_of_hooks_is_written() {
     outputs("hooks", HOOKS);
 }
 
 #[test]
-fn what_the_omp_description_shows_is_written() {
+fn seed_output_of_omp_is_written() {
     outputs("omp", OMP);
 }
 
 #[test]
-fn what_the_xcsh_description_shows_is_written() {
+fn seed_output_of_xcsh_is_written() {
     outputs("xcsh", XCSH);
 }

@@ -45,7 +45,7 @@ fn answers_of(count: usize) -> Vec<Reply> {
 
 /// The second answer does not fit and the disk has room again.
 #[test]
-fn full_disk_entries_reach_the_file_later() {
+fn full_disk_entries_reach_file_later() {
     for prompts_again in [false, true] {
         let world = World::new(answers_of(5));
         let pi = world.start();
@@ -110,7 +110,7 @@ fn full_disk_entries_are_written_before_exit() {
 }
 
 #[test]
-fn full_disk_before_the_first_prompt_loses_nothing() {
+fn full_disk_at_first_prompt_loses_nothing() {
     let world = World::new(answers_of(2));
     let pi = world.start();
     limit_files(&pi, Some(10));
@@ -232,7 +232,7 @@ fn removed_session_directory_is_recreated() {
 }
 
 #[test]
-fn session_change_on_a_full_disk_loses_nothing() {
+fn session_change_on_full_disk_loses_nothing() {
     let world = World::new(answers_of(3));
     let pi = world.start();
     pi.say("first");

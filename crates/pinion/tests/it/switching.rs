@@ -243,32 +243,32 @@ fn leaves(busy: Busy, kind: &str) {
 }
 
 #[test]
-fn an_idle_session_is_left() {
+fn switching_leaves_idle_session() {
     CHANGES.iter().for_each(|kind| leaves(Busy::No, kind));
 }
 
 #[test]
-fn a_streaming_answer_is_ended_first() {
+fn switching_ends_streaming_answer_first() {
     CHANGES.iter().for_each(|kind| leaves(Busy::Streaming, kind));
 }
 
 #[test]
-fn a_running_tool_is_ended_first() {
+fn switching_ends_running_tool_first() {
     CHANGES.iter().for_each(|kind| leaves(Busy::Tool, kind));
 }
 
 #[test]
-fn the_wait_for_a_retry_is_ended_first() {
+fn switching_ends_retry_wait_first() {
     CHANGES.iter().for_each(|kind| leaves(Busy::RetryWait, kind));
 }
 
 #[test]
-fn a_compaction_is_ended_first() {
+fn switching_ends_compaction_first() {
     CHANGES.iter().for_each(|kind| leaves(Busy::Compacting, kind));
 }
 
 #[test]
-fn the_emptied_queues_are_told() {
+fn switching_reports_emptied_queues() {
     let world = slow_world();
     let pi = world.start();
     keep_busy(&world, &pi, Busy::Streaming);
@@ -378,7 +378,7 @@ fn switching_to_non_session_file_is_refused() {
 }
 
 #[test]
-fn the_session_of_another_process_is_an_error() {
+fn switching_to_locked_session_is_refused() {
     let world = World::new([]);
     let other = other_session(&world);
     let holder = world.start_with(&["--session", other.to_str().unwrap()]);
@@ -407,7 +407,7 @@ fn failed_switch_during_run_keeps_session_usable() {
 }
 
 #[test]
-fn switching_to_itself_changes_nothing() {
+fn switching_to_current_session_changes_nothing() {
     let world = World::new([]);
     let (pi, file) = begun(&world);
     let (state, messages) = (pi.state(), pi.messages());
@@ -419,7 +419,7 @@ fn switching_to_itself_changes_nothing() {
 }
 
 #[test]
-fn switching_to_itself_before_the_first_prompt() {
+fn switching_to_current_session_before_first_prompt() {
     let world = World::new([Reply::text(["first answer"])]);
     let pi = world.start();
     let file = pi.file();
@@ -431,7 +431,7 @@ fn switching_to_itself_before_the_first_prompt() {
 }
 
 #[test]
-fn a_failed_switch_to_itself_keeps_the_session() {
+fn failed_switch_to_current_session_keeps_it() {
     let world = World::new([]);
     let (pi, file) = begun(&world);
     std::fs::remove_dir_all(world.dir.cwd()).unwrap();
@@ -486,7 +486,7 @@ fn unsaved_session_can_be_forked_and_left() {
 }
 
 #[test]
-fn tools_work_where_the_opened_session_works() {
+fn switching_changes_working_directory_of_tools() {
     let world = World::new([]);
     let elsewhere = world.dir.root().join("elsewhere");
     std::fs::create_dir(&elsewhere).unwrap();
@@ -531,7 +531,7 @@ fn shell_command_of_old_session_stays_there() {
 }
 
 #[test]
-fn back_and_forth_many_times() {
+fn switching_repeatedly_keeps_both_sessions() {
     let world = World::new([]);
     world
         .server
@@ -560,7 +560,7 @@ fn back_and_forth_many_times() {
 }
 
 #[test]
-fn sessions_in_which_nothing_was_said_leave_nothing() {
+fn sessions_without_messages_leave_no_file() {
     let world = World::new([]);
     let (pi, file) = begun(&world);
     for name in ["One", "Two", "Three"] {

@@ -146,7 +146,7 @@ fn talk(pi: &Pi) -> Vec<Value> {
 }
 
 #[test]
-fn every_family_says_the_same_again() {
+fn every_family_replays_its_recording() {
     for (api, _) in FAMILIES {
         let world = World::new(replies(api, &said_key(api)));
         world.dir.write_models(&models(&world.server.url())).unwrap();
@@ -175,7 +175,7 @@ fn every_family_says_the_same_again() {
 }
 
 #[test]
-fn one_shot_modes_record_and_play() {
+fn one_shot_modes_record_and_replay() {
     for mode in ["text", "json"] {
         let world = World::new([Reply::tool("c", "ls", json!({})), Reply::text(["Two files."])]);
         world
@@ -221,7 +221,7 @@ fn one_shot_modes_record_and_play() {
 }
 
 #[test]
-fn sessions_of_one_process_each_get_their_answers() {
+fn sessions_of_one_process_replay_separately() {
     let world = World::new([]);
     world.server.set_rule(|request| {
         let said = request.body["messages"].to_string();
@@ -301,7 +301,7 @@ fn replayed_aborted_answer_stays_open_until_abort() {
 }
 
 #[test]
-fn compaction_is_played_too() {
+fn compaction_is_recorded_and_replayed() {
     let world = World::new([
         Reply::text(["long ago"]),
         Reply::text(["a summary of it"]),
@@ -402,7 +402,7 @@ fn recordings_are_appended_and_other_files_refused() {
 }
 
 #[test]
-fn the_recording_says_what_happened_and_when() {
+fn recording_has_requests_responses_and_times() {
     let world = World::new([Reply::text(["a", "b"])]);
     world
         .dir

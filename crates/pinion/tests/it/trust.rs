@@ -115,7 +115,7 @@ fn project_code_runs_only_after_trust() {
 }
 
 #[test]
-fn decisions_are_made_for_directories_that_are_there() {
+fn trust_needs_existing_directory() {
     let world = World::new([]);
     let (code, out, err) = pinion(&world, &world.dir.cwd(), &["trust", "nowhere"]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
@@ -172,7 +172,7 @@ fn trust_covers_directory_and_below_only() {
 }
 
 #[test]
-fn another_working_tree_is_another_project() {
+fn linked_worktree_needs_its_own_trust() {
     let world = tempting([]);
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
@@ -195,7 +195,7 @@ fn another_working_tree_is_another_project() {
 }
 
 #[test]
-fn what_a_model_writes_counts_for_nothing() {
+fn extensions_written_by_model_need_new_trust() {
     let write = |id: &str, path: &str, content: &str| {
         Reply::tool(id, "write", json!({"path": path, "content": content}))
     };
@@ -228,7 +228,7 @@ fn what_a_model_writes_counts_for_nothing() {
 }
 
 #[test]
-fn the_client_decides_from_the_next_session_on() {
+fn trust_command_applies_from_next_session() {
     let world = tempting([]);
     let mark = world.dir.root().join("ran");
     let pi = world.start();

@@ -140,7 +140,7 @@ fn ten_megabyte_mcp_result_is_truncated_and_saved() {
 }
 
 #[test]
-fn a_server_asks_the_user_by_dialogs() {
+fn mcp_elicitation_becomes_dialogs() {
     let world = World::new([call("c1", "ask", json!({})), Reply::text(["done"])]);
     configure(&world, &[("kit", "")]);
     let pi = world.start();
@@ -276,7 +276,7 @@ fn set_mcp_servers_configures_session_and_reports_status() {
 }
 
 #[test]
-fn clients_that_do_not_ask_hear_nothing_new() {
+fn mcp_events_need_explicit_request() {
     let world = World::new([Reply::text(["ok"])]);
     configure(&world, &[("kit", ""), ("dead", "dead")]);
     let pi = world.start();
@@ -351,7 +351,7 @@ fn mcp_servers_run_outside_sandbox_and_ignore_placeholder() {
 }
 
 #[test]
-fn rules_and_options_hold_for_tools_of_servers() {
+fn permission_rules_and_flags_apply_to_mcp() {
     let world = World::new([call("c1", "echo", json!({"text": "hi"})), Reply::text(["ok"])]);
     let log = &configure(&world, &[("kit", "")])["kit"];
     world.settings(json!({"permissions": {"deny": ["mcp__kit__*"]}}));
@@ -384,7 +384,7 @@ fn silent_mcp_server_delays_prompt_ten_seconds() {
 }
 
 #[test]
-fn servers_are_configured_from_a_shell() {
+fn mcp_servers_are_configured_by_commands() {
     let world = World::new([]);
     let log = world.dir.root().join("kit.log");
     let kit = entry(&log, "");

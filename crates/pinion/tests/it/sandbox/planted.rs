@@ -26,7 +26,7 @@ fn nothing_is_left(world: &World) {
 }
 
 #[test]
-fn code_cannot_be_planted_where_there_is_none() {
+fn code_cannot_be_planted_in_missing_places() {
     if offered().0 == 0 {
         return;
     }

@@ -9,7 +9,7 @@ use super::{ends, offered, world};
 use crate::kit::{World, bash, until};
 
 #[test]
-fn off_is_the_default() {
+fn sandbox_is_off_by_default() {
     let world = World::new([
         bash("c1", "echo x > ../beside && cat /proc/self/status"),
         Reply::text(["done"]),
@@ -23,7 +23,7 @@ fn off_is_the_default() {
 }
 
 #[test]
-fn everyday_work_goes_on() {
+fn everyday_commands_work_inside_sandbox() {
     if offered().0 == 0 {
         return;
     }
@@ -80,7 +80,7 @@ fn everyday_work_goes_on() {
 }
 
 #[test]
-fn the_model_is_told_what_is_allowed() {
+fn sandbox_denials_explain_what_is_allowed() {
     if offered().0 == 0 {
         return;
     }
@@ -112,7 +112,7 @@ fn the_model_is_told_what_is_allowed() {
 }
 
 #[test]
-fn read_only_writes_temporary_files_alone() {
+fn read_only_sandbox_writes_temporary_files_only() {
     if offered().0 == 0 {
         return;
     }
@@ -133,7 +133,7 @@ fn read_only_writes_temporary_files_alone() {
 }
 
 #[test]
-fn lists_of_paths_are_what_they_say() {
+fn sandbox_path_lists_are_applied() {
     if offered().0 == 0 {
         return;
     }
@@ -169,7 +169,7 @@ fn lists_of_paths_are_what_they_say() {
 }
 
 #[test]
-fn a_project_only_tightens() {
+fn project_only_tightens_sandbox() {
     let project = |settings: Value, warning: &str| {
         let world = world(json!({"mode": "workspace-write", "network": true}), []);
         world
@@ -228,7 +228,7 @@ fn user_commands_run_unconfined_unless_configured() {
 }
 
 #[test]
-fn an_abort_reaches_what_runs_in_the_sandbox() {
+fn abort_kills_sandboxed_processes() {
     if offered().0 == 0 {
         return;
     }
@@ -249,7 +249,7 @@ fn an_abort_reaches_what_runs_in_the_sandbox() {
 }
 
 #[test]
-fn the_doctor_says_what_there_is() {
+fn doctor_reports_sandbox_support() {
     let (landlock, namespaces) = offered();
     let world = world(json!({"mode": "read-only"}), []);
     let done = world.run(&["doctor", "--json"], "");

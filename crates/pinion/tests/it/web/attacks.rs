@@ -57,7 +57,7 @@ fn generated_token_is_long_and_required_beyond_loopback() {
 }
 
 #[test]
-fn other_pages_and_other_names_are_refused() {
+fn foreign_origins_and_hosts_are_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-allowed-origin", "https://host.ts.net:4781"]);
     for origin in [
@@ -92,7 +92,7 @@ fn other_pages_and_other_names_are_refused() {
 }
 
 #[test]
-fn odd_requests_end_nothing() {
+fn odd_http_requests_are_survived() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let address = web.address.clone();

@@ -21,7 +21,7 @@ fn write(world: &World, path: &str) {
 }
 
 #[test]
-fn directories_are_listed_for_who_chooses_one() {
+fn list_directories_returns_subdirectories() {
     let world = World::new([]);
     let root = world.dir.cwd().join("places");
     for name in ["beta", "Alpha", ".hidden", "gamma/inner"] {
@@ -64,7 +64,7 @@ fn directories_are_listed_for_who_chooses_one() {
 }
 
 #[test]
-fn files_are_found_while_a_path_is_typed() {
+fn find_files_matches_typed_path() {
     let world = World::new([]);
     for path in [
         "src/main.rs",
@@ -155,7 +155,7 @@ fn find_files_ends_by_timeout_or_next_query() {
 }
 
 #[test]
-fn what_one_client_runs_the_others_see() {
+fn shell_commands_are_visible_to_other_clients() {
     let world = World::new([Reply::text(["ok"])]);
     let web = Web::start(&world, &[]);
     let (mut one, mut two) = (web.tab(), web.tab());

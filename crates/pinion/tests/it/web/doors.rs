@@ -119,7 +119,7 @@ fn wildcard_address_admits_no_foreign_origins() {
 }
 
 #[test]
-fn a_name_that_is_pointed_here_opens_nothing() {
+fn foreign_host_header_is_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let (own, port) = (web.origin(), web.port());
@@ -163,7 +163,7 @@ fn a_name_that_is_pointed_here_opens_nothing() {
 }
 
 #[test]
-fn headers_of_proxies_change_nothing() {
+fn proxy_headers_are_ignored() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-token", "t0ken"]);
     // proxy-headers: nobody becomes local, or ours, or known, by saying so.
@@ -203,7 +203,7 @@ fn headers_of_proxies_change_nothing() {
 }
 
 #[test]
-fn nothing_but_the_token_is_the_token() {
+fn only_exact_token_is_accepted() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-token", "s3cret/t0ken+="]);
     let own = web.origin();
@@ -272,7 +272,7 @@ fn nothing_but_the_token_is_the_token() {
 }
 
 #[test]
-fn guessing_tokens_is_slow_even_from_here() {
+fn token_guesses_are_slowed_on_loopback() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-token", "t0ken"]);
     let own = web.origin();
@@ -310,7 +310,7 @@ fn guessing_tokens_is_slow_even_from_here() {
 }
 
 #[test]
-fn the_token_is_to_be_read_nowhere() {
+fn token_appears_in_no_output() {
     let world = World::new([]);
     world.dir.write("ui/index.html", "<h1>Mine</h1>").unwrap();
     for more in [&[][..], &["--serve-ui", "ui"]] {

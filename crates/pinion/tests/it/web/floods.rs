@@ -84,7 +84,7 @@ fn ten_thousand_connections_are_limited_then_others_served() {
 }
 
 #[test]
-fn so_many_clients_and_no_more() {
+fn client_count_is_limited() {
     if files() < CLIENTS + 500 {
         eprintln!("skipped: this process may not open enough files for {CLIENTS} clients");
         return;
@@ -109,7 +109,7 @@ fn so_many_clients_and_no_more() {
 }
 
 #[test]
-fn few_files_mean_fewer_connections() {
+fn low_file_limit_reduces_connection_limit() {
     let world = World::new([]);
     // No more than this, and the program cannot raise it.
     let web = Web::start_limited(&world, 640);
@@ -212,7 +212,7 @@ fn stalled_readers_do_not_delay_others() {
 }
 
 #[test]
-fn slow_heads_lose_their_connection() {
+fn slow_request_heads_time_out() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     // slow-heads: a byte now and then, and nothing at all; fifteen seconds is all they get.

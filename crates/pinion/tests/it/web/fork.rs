@@ -59,7 +59,7 @@ fn commands() -> Vec<Value> {
 }
 
 #[test]
-fn every_command_of_the_fork_is_known() {
+fn every_command_of_fork_is_known() {
     let world = World::new([Reply::text(["Hi."])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -84,7 +84,7 @@ const ASKS: [&str; 5] = [
 ];
 
 #[test]
-fn events_have_no_ids_of_commands() {
+fn fork_events_have_no_command_ids() {
     let call = Reply::tool("tc_1", "bash", json!({"command": "echo tool"}));
     let world = World::new([call, Reply::text(["Done."])]);
     let web = Web::start(&world, &[]);
@@ -130,7 +130,7 @@ fn newest_request(world: &World) -> String {
 }
 
 #[test]
-fn a_new_session_in_another_directory() {
+fn new_session_accepts_other_directory() {
     let pwd = Reply::tool("tc_1", "bash", json!({"command": "pwd -P"}));
     let world = World::new([pwd, Reply::text(["There."])]);
     let place = world.dir.cwd().join("places/gears");
@@ -249,7 +249,7 @@ pub(super) fn said(role: &str, content: Value) -> Value {
 }
 
 #[test]
-fn the_tree_as_pages_draw_it() {
+fn session_tree_matches_page_format() {
     let world = World::new([]);
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let mut result = said("toolResult", text("out"));
@@ -411,7 +411,7 @@ fn get_tools_lists_all_and_active_tools() {
 }
 
 #[test]
-fn everything_is_read_again() {
+fn reload_resources_rereads_everything() {
     let world = World::new([
         Reply::text(["half"]).gate("go").then_text([" more"]),
         Reply::text(["After."]),

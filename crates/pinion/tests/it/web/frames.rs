@@ -115,7 +115,7 @@ fn disconnect_inside_frame_affects_no_other_client() {
 }
 
 #[test]
-fn messages_may_be_long_but_not_without_end() {
+fn message_size_is_limited() {
     let world = World::new([Reply::text(["Seen."]).gate("read")]);
     let web = Web::start(&world, &[]);
     // message-28MB-accepted: as long as a picture of 20 MB, in one frame. It comes back to all in two events, which is more
@@ -232,7 +232,7 @@ fn nasty() -> Vec<String> {
 }
 
 #[test]
-fn each_line_has_one_answer_whatever_it_says() {
+fn each_line_gets_one_response() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let lines = nasty();

@@ -344,7 +344,7 @@ fn extensions_of_evicted_session_end_and_restart() {
 }
 
 #[test]
-fn what_a_host_lends_keeps_a_session_open() {
+fn host_tools_prevent_session_eviction() {
     let world = World::new([]);
     let pi = world.start_with(&["--max-open-sessions", "1"]);
     pi.data(json!({"type": "open_session", "session": "lent"}));

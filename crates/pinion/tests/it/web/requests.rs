@@ -21,7 +21,7 @@ fn survives(web: &mut Web, request: &[u8]) -> u16 {
 }
 
 #[test]
-fn odd_targets_and_hosts_end_nothing() {
+fn odd_request_targets_and_hosts_are_refused() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let address = web.address.clone();
@@ -106,7 +106,7 @@ fn odd_targets_and_hosts_end_nothing() {
 }
 
 #[test]
-fn heads_without_end_are_refused() {
+fn endless_request_heads_are_refused() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let address = web.address.clone();
@@ -128,7 +128,7 @@ fn heads_without_end_are_refused() {
 }
 
 #[test]
-fn no_path_leads_out_of_the_page() {
+fn paths_cannot_escape_page_directory() {
     let world = World::new([]);
     let dir = world.dir.cwd().to_path_buf();
     world.dir.write("ui/index.html", "<h1>Mine</h1>").unwrap();
@@ -196,7 +196,7 @@ fn no_path_leads_out_of_the_page() {
 }
 
 #[test]
-fn other_methods_and_other_pages_requests_do_nothing() {
+fn unexpected_methods_and_cross_site_requests_are_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let own = web.origin();
@@ -258,7 +258,7 @@ fn other_methods_and_other_pages_requests_do_nothing() {
 }
 
 #[test]
-fn no_request_hides_in_another() {
+fn smuggled_requests_are_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let address = &web.address;

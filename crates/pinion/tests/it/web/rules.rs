@@ -286,7 +286,7 @@ fn r7_only_own_host_names_are_accepted() {
 }
 
 #[test]
-fn r8_beyond_this_machine_only_with_a_token() {
+fn r8_non_loopback_address_needs_token() {
     let world = World::new([]);
     for host in ["0.0.0.0", "::"] {
         if host == "::" && std::net::TcpListener::bind("[::]:0").is_err() {

@@ -74,7 +74,7 @@ fn elsewhere(world: &World) {
 }
 
 #[test]
-fn the_commands_under_their_ids() {
+fn seed_commands_are_answered_with_ids() {
     let usage = Usage {
         input: 42_000,
         ..Usage::default()
@@ -169,7 +169,7 @@ fn the_commands_under_their_ids() {
 }
 
 #[test]
-fn the_events_in_their_order() {
+fn seed_events_arrive_in_order() {
     let call = Reply::new()
         .thinking(["Let me ", "analyze..."], "sig")
         .then_text(["Here's what ", "I found:"])
@@ -269,7 +269,7 @@ fn blocks_are_whole(events: &[Value]) {
 }
 
 #[test]
-fn each_change_of_session_says_why() {
+fn session_changes_have_reasons() {
     let world = World::new([Reply::text(["One."])]);
     elsewhere(&world);
     let web = Web::start(&world, &[]);
@@ -318,7 +318,7 @@ fn each_change_of_session_says_why() {
 }
 
 #[test]
-fn a_missing_session_file_is_refused() {
+fn missing_session_file_is_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -390,7 +390,7 @@ const EXTENSION: &str = r#"export default function (pi: any) {
 }"#;
 
 #[test]
-fn extensions_ask_tell_and_fail() {
+fn seed_extension_frames_are_sent() {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if !std::env::split_paths(&path).any(|dir| dir.join("node").is_file()) {
         eprintln!("skipped: node is not on PATH");

@@ -63,7 +63,7 @@ fn drain_is_announced_and_refuses_new_clients() {
 }
 
 #[test]
-fn commands_that_come_too_late_are_told_so() {
+fn late_commands_are_refused_during_shutdown() {
     let world = World::new([Reply::text(["Long"]).gate("never")]);
     let mut web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -90,7 +90,7 @@ fn commands_that_come_too_late_are_told_so() {
 }
 
 #[test]
-fn extensions_hear_of_the_end() {
+fn extensions_receive_session_shutdown() {
     if !can_run() {
         return;
     }
@@ -114,7 +114,7 @@ fn extensions_hear_of_the_end() {
 }
 
 #[test]
-fn streams_of_events_end_after_the_last_event() {
+fn event_streams_end_after_last_event() {
     let world = World::new([Reply::text(["Long"]).gate("never")]);
     let mut web = Web::start(&world, &[]);
     let mut stream = web.connect();

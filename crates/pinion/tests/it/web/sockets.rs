@@ -22,7 +22,7 @@ fn deltas(lines: &[Value]) -> String {
 }
 
 #[test]
-fn the_conversation_of_the_description() {
+fn described_conversation_works_over_socket() {
     let world = World::new([Reply::text(["Hello", " there", "!"])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -112,7 +112,7 @@ fn events_reach_all_clients_responses_only_sender() {
 }
 
 #[test]
-fn who_comes_back_gets_what_it_missed() {
+fn reconnecting_client_receives_missed_events() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &[]);
     let mut one = web.tab();
@@ -193,7 +193,7 @@ fn open_dialog_reaches_late_clients_until_answered() {
 }
 
 #[test]
-fn several_sessions_at_once() {
+fn several_sessions_share_web_server() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &[]);
     let (mut one, mut two) = (web.tab(), web.tab());
