@@ -47,7 +47,7 @@ fn lines(bytes: &[u8], sizes: Vec<usize>, limit: usize) -> Vec<Option<Vec<u8>>> 
 }
 
 #[test]
-fn every_split_gives_the_same_lines() {
+fn line_splits_give_same_lines() {
     let bytes =
         "one\ntwo\r\n\n \r\r\nt\rhr\u{2028}ee\u{85}\n0123456789abcdef\n0123456789abcdefg\n\nlast".as_bytes();
     let want: Vec<Option<Vec<u8>>> = [

@@ -23,7 +23,7 @@ fn after(dialect: Dialect, lines: &[&str]) -> crate::Manner {
 }
 
 #[test]
-fn the_first_line_that_gives_it_away_counts() {
+fn first_distinctive_line_decides_dialect() {
     for (line, dialect) in [
         (r#"{"type":"queue_message","message":"x"}"#, Dialect::Hooks),
         (r#"{"type":"set_queue_mode","mode":"all"}"#, Dialect::Hooks),
@@ -76,7 +76,7 @@ fn the_first_line_that_gives_it_away_counts() {
 }
 
 #[test]
-fn an_omp_client_with_newer_commands_is_todays() {
+fn omp_client_with_newer_commands_is_current() {
     let newer = r#"{"type":"set_host_tools","tools":[]}"#;
     assert_eq!(after(Dialect::Omp, &[newer]).dialect, Dialect::OmpNow);
     let guessed = r#"{"type":"get_branch_messages"}"#;
@@ -87,7 +87,7 @@ fn an_omp_client_with_newer_commands_is_todays() {
 }
 
 #[test]
-fn signs_of_age_end_with_the_first_id() {
+fn first_id_ends_early_client_detection() {
     let (bare, other) = (r#"{"type":"prompt","message":"x"}"#, r#"{"type":"get_state"}"#);
     let signs = |lines: &[&str]| {
         let manner = after(Dialect::Auto, lines);
@@ -102,7 +102,7 @@ fn signs_of_age_end_with_the_first_id() {
 }
 
 #[test]
-fn choosing_is_final_and_can_be_taken_back() {
+fn chosen_dialect_is_final_until_reset() {
     let spoken = Spoken::new(Dialect::Pi);
     spoken.choose_delta(Some(true));
     spoken.choose(Dialect::Xcsh);
@@ -162,7 +162,7 @@ fn compaction_end_keeps_dialect_of_its_start() {
 }
 
 #[test]
-fn an_answer_keeps_the_form_it_began_with() {
+fn update_form_stays_within_answer() {
     let spoken = Spoken::new(Dialect::PiDelta);
     let mut encoder = Encoder::speaking(spoken.clone());
     let start = Event::MessageStart {

@@ -147,7 +147,7 @@ fn cumulative_updates_keep_key_order_of_pi() {
 }
 
 #[test]
-fn cumulative_updates_show_the_answer_so_far() {
+fn cumulative_updates_show_partial_answer() {
     let lines = parse(&encode(Form::Cumulative, &a_whole_answer(), true));
     let updates: Vec<&Value> = lines
         .iter()
@@ -183,7 +183,7 @@ fn cumulative_updates_show_the_answer_so_far() {
 }
 
 #[test]
-fn delta_updates_hold_only_what_is_new() {
+fn delta_updates_contain_only_new_content() {
     let bytes = encode(Form::Delta, &a_whole_answer(), true);
     assert!(String::from_utf8_lossy(&bytes).contains("{\"type\":\"message_update\",\"usage\":{\"input\":0,"));
     let lines = parse(&bytes);
@@ -215,7 +215,7 @@ fn delta_updates_hold_only_what_is_new() {
 }
 
 #[test]
-fn a_batch_merges_deltas_and_nothing_overtakes_them() {
+fn batched_deltas_merge_without_reordering() {
     for form in [Form::Cumulative, Form::Delta] {
         let events = [
             start(),
@@ -260,7 +260,7 @@ fn answer_without_start_is_shown_sparse_indexes_harmless() {
 }
 
 #[test]
-fn a_message_start_with_content_is_continued() {
+fn message_start_with_content_is_continued() {
     let mut message = head();
     message.content.push(wire::AssistantBlock::text("before"));
     let events = [
@@ -310,7 +310,7 @@ fn fast_burst_costs_linear_bytes() {
 }
 
 #[test]
-fn interleaved_blocks_are_linear_too() {
+fn interleaved_blocks_cost_linear_bytes() {
     let (size, bytes) = burst(20_000, |at| text(at % 4, "12345678901234567890"));
     assert!(bytes.len() <= 128 * size, "{} times", bytes.len() / size);
     let lines = parse(&bytes);
@@ -542,7 +542,7 @@ fn slow_stream_update_rate_follows_answer_size() {
 }
 
 #[test]
-fn a_response_keeps_its_place_behind_deltas() {
+fn response_keeps_its_place_behind_deltas() {
     let now = Instant::now();
     let mut encoder = Encoder::new(Form::Cumulative);
     let mut out = Vec::new();
@@ -565,7 +565,7 @@ fn a_response_keeps_its_place_behind_deltas() {
 proptest! {
     /// Whatever is merged, every block's deltas give its text, every line is JSON, and the last state is the whole text.
     #[test]
-    fn merging_is_exact(
+    fn merged_deltas_keep_content(
         deltas in proptest::collection::vec((0usize..3, ".{0,40}", any::<bool>(), 0u64..50), 1..60),
         padding in prop_oneof![Just(0usize), Just(10_000)],
     ) {

@@ -117,7 +117,7 @@ async fn client_sending_long_message_is_not_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_say_nothing_are_closed() {
+async fn silent_connections_time_out() {
     let (door, _mailbox) = door(None);
     let ask = "GET /health HTTP/1.1\r\nhost: 127.0.0.1:4781\r\n\r\n";
     // Nothing at all, half a head, a head that drips, an answered request and then nothing.

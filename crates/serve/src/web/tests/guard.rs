@@ -43,7 +43,7 @@ fn verdict(guard: &Guard, target: &str, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[test]
-fn only_our_own_pages_reach_the_agent() {
+fn foreign_origins_are_refused() {
     let guard = guard("127.0.0.1:4781", "127.0.0.1", None, &["https://host.ts.net:4781"]);
     let own = [
         ("127.0.0.1:4781", "http://127.0.0.1:4781"),
@@ -149,7 +149,7 @@ fn wildcard_address_accepts_ip_hosts_and_allowed_names() {
 }
 
 #[test]
-fn the_token_is_needed_wherever_it_is_carried() {
+fn token_is_required_in_every_form() {
     let guard = guard("127.0.0.1:4781", "127.0.0.1", Some("s3cret+/="), &[]);
     let host = ("host", "127.0.0.1:4781");
     let own = ("origin", "http://127.0.0.1:4781");

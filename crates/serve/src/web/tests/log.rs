@@ -49,7 +49,7 @@ fn texts(frames: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn what_nobody_could_read_yet_is_one_entry() {
+fn unread_deltas_merge_into_one_entry() {
     let mut log = Log::new(1 << 20, 100);
     for text in ["a", "\\n", "b"] {
         log.push(delta(None, 0, text));
@@ -82,7 +82,7 @@ fn late_reader_gets_merged_deltas_with_last_number() {
 }
 
 #[test]
-fn deltas_of_different_sessions_stay_apart() {
+fn deltas_of_different_sessions_stay_separate() {
     let mut log = Log::new(1 << 20, 100);
     for text in ["a", "b"] {
         log.push(delta(None, 0, text));
@@ -150,7 +150,7 @@ fn long_entries_stay_until_current_readers_read_them() {
 }
 
 #[test]
-fn a_filter_skips_and_bounds_are_kept() {
+fn log_reading_respects_filter_and_byte_limit() {
     let mut log = Log::new(1 << 20, 100);
     for _ in 0..10 {
         log.push(line("x"));
