@@ -95,7 +95,7 @@ fn listing_is_equal_with_and_without_cache() {
 }
 
 #[test]
-fn an_unchanged_file_is_not_read_again() {
+fn unchanged_file_is_not_read_again() {
     let shelf = Shelf::new(3);
     let before = shelf.cached();
     // The same size, time and inode, so only reading could tell.
@@ -178,7 +178,7 @@ fn unfinished_or_recent_lines_are_not_cached() {
 }
 
 #[test]
-fn a_damaged_cache_is_as_good_as_none() {
+fn damaged_cache_is_ignored() {
     let shelf = Shelf::new(4);
     let plain = shelf.plain();
     shelf.cached();
@@ -250,7 +250,7 @@ fn oversized_cache_rows_are_still_listed() {
 
 #[cfg(unix)]
 #[test]
-fn the_cache_is_private_and_leaves_no_litter() {
+fn listing_cache_is_private_without_leftovers() {
     use std::os::unix::fs::PermissionsExt;
     let shelf = Shelf::new(2);
     let litter = shelf.cache.with_file_name(".sessions.new");

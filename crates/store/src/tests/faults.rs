@@ -152,7 +152,7 @@ fn bytes(disk: &Memory) -> Vec<u8> {
 }
 
 #[test]
-fn one_batch_is_one_write() {
+fn batch_is_written_at_once() {
     let disk = Memory::holding(text(&all_entries()).as_bytes());
     let mut log = open(&disk);
     log.append_batch(vec![user("1"), answer("2"), user("3")]).unwrap();
@@ -337,7 +337,7 @@ fn line_of_concurrent_writer_is_not_truncated() {
 }
 
 #[test]
-fn interrupted_calls_are_repeated_and_other_errors_told() {
+fn interrupted_writes_repeat_and_other_errors_fail() {
     let disk = Memory::holding(text(&all_entries()).as_bytes());
     let mut log = open(&disk);
     disk.with(|s| s.fail_append = Some(io::ErrorKind::Interrupted));
@@ -354,7 +354,7 @@ fn interrupted_calls_are_repeated_and_other_errors_told() {
 }
 
 #[test]
-fn a_first_write_that_fails_is_tried_again() {
+fn failed_first_write_is_retried() {
     let disk = Memory::default();
     let mut log = open(&disk);
     log.append(user("1")).unwrap();
@@ -370,7 +370,7 @@ fn a_first_write_that_fails_is_tried_again() {
 }
 
 #[test]
-fn with_power_durability_nothing_acknowledged_is_forgotten() {
+fn disk_durability_keeps_all_acknowledged_entries() {
     let disk = Memory::default();
     let mut log = open(&disk);
     log.set_durability(Durability::Disk);

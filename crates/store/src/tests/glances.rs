@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_are_cut_the_same_however_they_arrive(lengths in prop::collection::vec(prop_oneof![0..50usize, 250_000..600_000usize], 0..6), piece in 1..400_000usize, ended: bool) {
+    fn lines_split_equally_for_any_read_size(lengths in prop::collection::vec(prop_oneof![0..50usize, 250_000..600_000usize], 0..6), piece in 1..400_000usize, ended: bool) {
         struct Slow<'a>(&'a [u8], usize);
         impl std::io::Read for Slow<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -25,7 +25,7 @@ fn session(id: &str, cwd: &str, lines: &[String]) -> String {
 }
 
 #[test]
-fn a_summary_says_what_pi_says() {
+fn session_summary_matches_pi() {
     let mut lines = all_entries();
     lines.insert(2, "{broken".into());
     lines[0] = lines[0].replace("}", ",\"parentSession\":\"/p.jsonl\"}");
@@ -131,7 +131,7 @@ fn most_recent_session_is_last_modified_file() {
 }
 
 #[test]
-fn an_open_session_can_be_listed() {
+fn open_session_can_be_listed() {
     let (dir, path) = on_disk(text(&all_entries()));
     let (mut log, _) = crate::SessionLog::open(&path, "/").unwrap();
     log.append(user("sixth")).unwrap();
@@ -147,7 +147,7 @@ fn picture(id: &str, bytes: usize, time: i64) -> String {
 }
 
 #[test]
-fn long_lines_are_listed_without_being_kept() {
+fn long_lines_are_listed_without_buffering() {
     use crate::limits::LISTED_LINE;
     for bytes in [
         LISTED_LINE - 300,
@@ -185,7 +185,7 @@ fn long_lines_are_listed_without_being_kept() {
 }
 
 #[test]
-fn holes_are_passed_over() {
+fn sparse_file_holes_are_skipped() {
     use std::io::{Seek as _, SeekFrom, Write as _};
     let (_dir, path) = on_disk(text(&[HEADER.to_owned(), user_line("e1", None, "before")]));
     let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();

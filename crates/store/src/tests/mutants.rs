@@ -61,7 +61,7 @@ fn variant(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn flipped_bits_cost_only_the_line_they_hit() {
+fn flipped_bits_lose_one_line() {
     // A flip inside a text changes the text and nothing else; many hit the structure.
     let reported = flip_bits(&all_entries(), 42);
     assert!(reported > 2_000, "{reported}");

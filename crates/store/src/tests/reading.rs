@@ -100,7 +100,7 @@ fn last_compaction_with_unknown_first_kept_keeps_nothing() {
 }
 
 #[test]
-fn context_edits_of_todays_pi_apply() {
+fn context_edits_of_current_pi_apply() {
     let edit = |id: &str, parent: &str, target: &str, replacement: &str| {
         format!(
             r#"{{"type":"context_edit","id":"{id}","parentId":"{parent}","timestamp":"2025-11-01T10:00:00.700Z","targetId":"{target}","replacement":{replacement}}}"#
@@ -125,7 +125,7 @@ fn context_edits_of_todays_pi_apply() {
 }
 
 #[test]
-fn unknown_entry_types_and_roles_keep_their_place() {
+fn unknown_entries_and_roles_keep_position() {
     let mut lines = vec![HEADER.to_owned(), user_line("e1", None, "one")];
     lines.push(r#"{"type":"mode_change","id":"m1","parentId":"e1","timestamp":"2025-11-01T10:00:00.700Z","mode":"plan"}"#.into());
     lines.push(r#"{"type":"message","id":"m2","parentId":"m1","timestamp":"2025-11-01T10:00:00.700Z","message":{"role":"system","content":"be kind","timestamp":5}}"#.into());

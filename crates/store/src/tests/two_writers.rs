@@ -7,7 +7,7 @@ use super::fixtures::*;
 use crate::{SessionLog, StoreError};
 
 #[test]
-fn the_second_opener_is_told_who_has_it() {
+fn second_open_is_refused_with_owner_pid() {
     let (_dir, path) = on_disk(text(&all_entries()));
     let (log, _) = SessionLog::open(&path, "/").unwrap();
     match SessionLog::open(&path, "/").unwrap_err() {

@@ -394,7 +394,7 @@ fn every_variant_opens_and_continues_without_changes() {
 }
 
 #[test]
-fn migrations_change_only_what_the_version_asks_for() {
+fn migration_changes_only_version_differences() {
     for variant in variants() {
         let (_dir, path) = on_disk(text(&variant.lines));
         let (_, damage) = SessionLog::open(&path, "/").unwrap();
