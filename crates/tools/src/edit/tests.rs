@@ -39,7 +39,7 @@ fn check(before: &str, edits: &[(&str, &str)], after: &str, diff: &str, line: u6
 }
 
 #[test]
-fn as_recorded() {
+fn edit_matches_recording() {
     // tool-edit
     check(
         "alpha\nbeta\ngamma\ndelta\n",
@@ -113,7 +113,7 @@ fn several_edits_on_and_across_fuzzy_lines() {
 }
 
 #[test]
-fn mixed_endings_are_kept() {
+fn edit_keeps_mixed_line_endings() {
     let (after, _) = Dir::new()
         .run(FuzzyEdit::RewriteFile, "a\r\nb\nc\rd\r\n", &[("b\nc", "B\nC\nX")])
         .unwrap();
@@ -121,7 +121,7 @@ fn mixed_endings_are_kept() {
 }
 
 #[test]
-fn failures() {
+fn failed_edit_leaves_file_unchanged() {
     let dir = Dir::new();
     let run = |edits: &[(&str, &str)]| {
         let text = "one\ndup\ndup\ntwo\nit\u{2019}s\n";
@@ -194,7 +194,7 @@ fn failures() {
 }
 
 #[test]
-fn shapes_models_use() {
+fn edit_accepts_argument_shapes_of_models() {
     for (args, edits) in [
         (
             json!({ "edits": "[{\"oldText\":\"a\",\"newText\":\"b\"}]" }),
@@ -222,7 +222,7 @@ fn shapes_models_use() {
 
 proptest! {
     #[test]
-    fn an_exact_edit_changes_nothing_else(
+    fn exact_edit_changes_only_matched_text(
         head in "[a-c\r\n\u{2019} ]{0,30}", tail in "[a-c\r\n\u{2019} ]{0,30}", new in "[x-z\n]{0,8}", crlf in any::<bool>(),
     ) {
         let before = format!("{head}@MARK@{tail}");
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fuzzy_edit_leaves_other_lines_alone(
+    fn fuzzy_edit_keeps_other_lines(
         lines in proptest::collection::vec("[a-c\u{2019}\u{a0} \t]{0,8}", 1..8), at in 0_usize..8,
     ) {
         let at = at % lines.len();

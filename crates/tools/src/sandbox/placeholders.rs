@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_placeholder_is_made_anew() {
+    fn removed_placeholder_is_recreated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".pi");
         let mut living = Placeholders::default();

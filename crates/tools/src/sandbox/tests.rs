@@ -58,7 +58,7 @@ const NAMES: [&str; 12] = [
 ];
 
 #[test]
-fn the_longest_path_decides() {
+fn longest_sandbox_path_decides() {
     let mut place = Place::new(SandboxMode::WorkspaceWrite);
     assert_eq!(place.access(&NAMES), "wwrrrrrwr-rr");
     std::fs::write(place.at("cwd/.git/config"), "").unwrap();
@@ -77,7 +77,7 @@ fn the_longest_path_decides() {
 }
 
 #[test]
-fn only_what_is_listed_is_read() {
+fn readable_list_limits_reading() {
     let mut place = Place::new(SandboxMode::ReadOnly);
     place.sandbox.readable = Some(vec![place.at("other")]);
     assert_eq!(place.access(&NAMES), "rrrrrrrwr-rr");
@@ -86,7 +86,7 @@ fn only_what_is_listed_is_read() {
 }
 
 #[test]
-fn links_are_followed_before_anything_is_decided() {
+fn sandbox_paths_are_resolved_before_judging() {
     let mut place = Place::new(SandboxMode::WorkspaceWrite);
     std::os::unix::fs::symlink(place.at("other"), place.at("cwd/link")).unwrap();
     std::os::unix::fs::symlink(place.at("other"), place.at("cwd/.pi")).unwrap();
@@ -179,7 +179,7 @@ fn in_an_old_kernel<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn without_its_kernel_nothing_runs() {
+fn sandbox_without_kernel_support_refuses_everything() {
     let place = Place::new(SandboxMode::WorkspaceWrite);
     let policy = place.policy();
     std::fs::write(place.at("cwd/a"), "as it was").unwrap();

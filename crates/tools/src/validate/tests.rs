@@ -14,7 +14,7 @@ fn property(schema: Value, value: Value) -> Result<Value, String> {
 }
 
 #[test]
-fn texts_as_recorded() {
+fn validation_texts_match_recording() {
     // tool-invalid-args, tool-write-errors
     let schema =
         json!({ "type": "object", "required": ["path"], "properties": { "path": { "type": "string" } } });
@@ -32,7 +32,7 @@ fn texts_as_recorded() {
 }
 
 #[test]
-fn conversions() {
+fn arguments_are_converted_to_schema_types() {
     for (schema, given, wanted) in [
         (json!({ "type": "number" }), json!("1"), json!(1)),
         (json!({ "type": "number" }), json!(" 2.5 "), json!(2.5)),
@@ -102,7 +102,7 @@ fn conversions() {
 }
 
 #[test]
-fn messages() {
+fn validation_messages_match_recording() {
     for (schema, given, message) in [
         (json!({ "type": "number" }), json!("x"), "x: must be number"),
         (json!({ "type": "number" }), json!("inf"), "x: must be number"),
@@ -191,7 +191,7 @@ fn messages() {
 }
 
 #[test]
-fn hostile_depth_and_breadth_end() {
+fn deep_and_broad_schemas_are_validated() {
     let (mut schema, mut value) = (json!({ "type": "string" }), json!(1));
     // As deep as parsed JSON can be.
     for _ in 0..120 {
