@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_cannot_be_counts_for_nothing() {
+    fn invalid_prices_count_as_zero() {
         for price in [-1.0, f64::NAN, f64::INFINITY, 1e9] {
             let prices = Prices {
                 input: price,
