@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_and_much_output_are_bounded() {
+    fn driver_output_is_bounded() {
         let out = Output::new(10, 30, false);
         let text = format!("{}\n{}", "x".repeat(50), "\"12345678\"\n".repeat(20));
         out.read_stdout(text.as_bytes());

@@ -25,7 +25,7 @@ fn dead_port_refuses_connections() {
 }
 
 #[test]
-fn cuts_happen_at_every_byte_of_the_body() {
+fn cuts_work_at_every_byte() {
     let whole = {
         let server = ScriptedServer::start([Reply::text(["Hi"])]).unwrap();
         post(&server, ANTHROPIC).body
@@ -47,7 +47,7 @@ fn cuts_happen_at_every_byte_of_the_body() {
 }
 
 #[test]
-fn a_cut_behind_the_end_changes_nothing() {
+fn cut_behind_end_changes_nothing() {
     let server = ScriptedServer::start([Reply::text(["Hi"]).cut(1_000_000, CutHow::Reset)]).unwrap();
     assert_eq!(post(&server, ANTHROPIC).end, End::Complete);
     assert_eq!(server.wait_ended(1, LONG).unwrap()[0].outcome, Outcome::Completed);
@@ -66,7 +66,7 @@ fn orderly_cut_of_unframed_body_looks_complete() {
 }
 
 #[test]
-fn stalls_keep_the_connection_open_and_silent() {
+fn stalled_connection_stays_open_and_silent() {
     let server = ScriptedServer::start([Reply::text(["Hi"]).cut(60, CutHow::Stall)]).unwrap();
     let mut client = Client::new(&server).silence_after(SILENCE);
     let response = client.post(ANTHROPIC, "{}");
@@ -80,7 +80,7 @@ fn stalls_keep_the_connection_open_and_silent() {
 }
 
 #[test]
-fn dropping_the_server_ends_a_stalled_connection() {
+fn dropped_server_ends_stalled_connection() {
     let server = ScriptedServer::start([Reply::text(["Hi"]).cut(0, CutHow::Stall)]).unwrap();
     let mut client = Client::new(&server);
     client.send(ANTHROPIC, "{}");
@@ -147,7 +147,7 @@ fn errors_and_pages_are_cut_and_paced_too() {
 }
 
 #[test]
-fn slow_bodies_come_in_pieces() {
+fn paced_bodies_arrive_in_pieces() {
     let reply = Reply::new()
         .raw("data: 0123456789\n\n")
         .item(Item::Eof { eof: json!(1) });
@@ -160,7 +160,7 @@ fn slow_bodies_come_in_pieces() {
 }
 
 #[test]
-fn end_marks_can_be_missing_or_double() {
+fn end_markers_can_be_missing_or_doubled() {
     let cases = [
         (ANTHROPIC, "event: message_stop"),
         (OPENAI, "data: [DONE]"),
@@ -285,7 +285,7 @@ fn gzip_bomb_expands_a_thousandfold() {
 }
 
 #[test]
-fn compressed_events_can_be_read_one_by_one() {
+fn compressed_events_are_readable_individually() {
     let mut reply = Reply::text(["visible"]).gate("g");
     reply.gzip = true;
     let server = ScriptedServer::start([reply]).unwrap();

@@ -127,7 +127,7 @@ fn google_stream_has_all_parts() {
 }
 
 #[test]
-fn errors_have_the_providers_status_and_body() {
+fn scripted_errors_have_provider_status_and_body() {
     let kinds = [
         (ErrorKind::RateLimit, [429, 429, 429, 429]),
         (ErrorKind::Server, [500; 4]),
@@ -199,7 +199,7 @@ fn error_event_ends_stream_in_each_protocol() {
 }
 
 #[test]
-fn gates_hold_a_stream_until_released() {
+fn gate_holds_stream_until_released() {
     let reply = Reply::text([
         Part::from("before"),
         Part::Gate { gate: "g".into() },
@@ -292,7 +292,7 @@ fn replies_are_chosen_by_match_rule_default() {
 }
 
 #[test]
-fn a_client_librarys_retry_gets_the_same_reply() {
+fn client_library_retry_gets_same_reply() {
     let server = ScriptedServer::start([Reply::error(ErrorKind::Server), Reply::text(["ok"])]).unwrap();
     let mut client = Client::new(&server);
     assert_eq!(client.post(OPENAI, "{}").status, 500);
@@ -303,7 +303,7 @@ fn a_client_librarys_retry_gets_the_same_reply() {
 }
 
 #[test]
-fn requests_are_recorded_whatever_their_form() {
+fn requests_are_recorded_in_any_form() {
     let server = ScriptedServer::start([Reply::text(["a"]).repeat()]).unwrap();
     let mut client = Client::new(&server);
     let chunked = "POST /v1/messages?beta=true HTTP/1.1\r\nX-Api-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -382,7 +382,7 @@ fn generated_write_call_is_valid_json_everywhere() {
 }
 
 #[test]
-fn many_tool_calls_are_made_up_while_sending() {
+fn many_tool_calls_are_generated_while_sending() {
     let reply = Reply::many_tools(10_000, "read", json!({"path": "f{i}"})).batch(65536);
     let server = ScriptedServer::start([reply]).unwrap();
     let events = post(&server, ANTHROPIC).events();
@@ -401,7 +401,7 @@ fn many_tool_calls_are_made_up_while_sending() {
 }
 
 #[test]
-fn delays_pause_the_stream() {
+fn delays_pause_stream() {
     let options = Options {
         chunk_delay: Duration::from_millis(5),
         ..Options::default()
