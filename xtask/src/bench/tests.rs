@@ -11,7 +11,7 @@ use super::scene::Heard;
 use super::subject::Subject;
 
 #[test]
-fn the_median_is_the_middle() {
+fn median_is_middle_value() {
     assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
     assert!((median(&[4.0, 1.0, 3.0, 2.0]) - 2.5).abs() < 1e-9);
     assert!(median(&[]).is_nan());
@@ -64,7 +64,7 @@ fn updates_are_counted_other_lines_kept() {
 }
 
 #[test]
-fn marked_updates_are_kept_with_their_delta() {
+fn marked_updates_keep_their_delta() {
     let update = |delta: &str| {
         format!(
             "{{\"type\":\"message_update\",\"assistantMessageEvent\":{{\"delta\":\"{delta}\"}},\"session\":\"s\"}}\n"
@@ -102,7 +102,7 @@ fn id_after_space_is_found() {
 }
 
 #[test]
-fn a_peer_is_a_name_and_a_command() {
+fn peer_argument_has_name_and_command() {
     let peer = Subject::peer("old=node cli.js --flag").expect("peer");
     assert_eq!((peer.name.as_str(), peer.program.to_str()), ("old", Some("node")));
     assert!(

@@ -17,7 +17,7 @@ fn rest(prompts: u64, resident: u64, files: u64, threads: u64, children: u64) ->
 }
 
 #[test]
-fn what_grows_is_named() {
+fn growing_resources_are_named() {
     let first = rest(10, 20 << 20, 12, 5, 2);
     assert!(verdict(&[first, first]).is_empty());
     let grown = rest(20, (20 << 20) + GROWTH + 1, 12 + KEPT_CONNECTIONS + 1, 6, 3);
@@ -34,7 +34,7 @@ fn what_grows_is_named() {
 }
 
 #[test]
-fn the_phases_are_all_prompts() {
+fn soak_phases_are_all_prompts() {
     let all: u64 = (0..=super::PHASES).map(|phase| share(100_000, phase)).sum();
     assert_eq!(all, 100_000);
 }
