@@ -244,7 +244,7 @@ fn concurrent_processes_refresh_token_once() {
 }
 
 #[test]
-#[ignore = "started by several_processes_renew_once"]
+#[ignore = "started by concurrent_processes_refresh_token_once"]
 fn child_of_several_processes() {
     let variable = |name| std::env::var(name).unwrap();
     renew_in_a_runtime(
