@@ -55,15 +55,15 @@ macro_rules! cut_everywhere {
 }
 
 cut_everywhere! {
-    anthropic "anthropic-messages"
-    completions "openai-completions"
-    responses "openai-responses"
-    azure "azure-openai-responses"
-    codex "openai-codex-responses"
-    google "google-generative-ai"
-    vertex "google-vertex"
-    mistral "mistral-conversations"
-    bedrock "bedrock-converse-stream"
+    anthropic_cut_anywhere_fails_or_completes "anthropic-messages"
+    completions_cut_anywhere_fails_or_completes "openai-completions"
+    responses_cut_anywhere_fails_or_completes "openai-responses"
+    azure_cut_anywhere_fails_or_completes "azure-openai-responses"
+    codex_cut_anywhere_fails_or_completes "openai-codex-responses"
+    google_cut_anywhere_fails_or_completes "google-generative-ai"
+    vertex_cut_anywhere_fails_or_completes "google-vertex"
+    mistral_cut_anywhere_fails_or_completes "mistral-conversations"
+    bedrock_cut_anywhere_fails_or_completes "bedrock-converse-stream"
 }
 
 #[tokio::test]
