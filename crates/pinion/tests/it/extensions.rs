@@ -7,11 +7,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{Pi, World, bash, kinds, of_type, text, until};
+use crate::kit::{Pi, World, bash, kinds, of_type, skipped, text, until};
 use crate::permissions::ends;
 
-/// Is everything here that extensions need? Says what is missing.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+/// Returns true if everything that extensions need is installed; otherwise reports the test as skipped.
 pub(crate) fn can_run() -> bool {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../extensions/typescript/main.mjs");
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -22,7 +21,7 @@ pub(crate) fn can_run() -> bool {
     } else {
         return true;
     };
-    eprintln!("skipped: {missing}");
+    skipped(missing);
     false
 }
 

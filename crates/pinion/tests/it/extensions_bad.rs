@@ -12,7 +12,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use crate::extensions::can_run;
-use crate::kit::{Pi, World, of_type};
+use crate::kit::{Pi, World, of_type, skipped};
 
 /// Where its code stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -526,6 +526,8 @@ fn misbehaving_typescript_extensions_are_contained() {
 fn misbehaving_program_extensions_are_contained() {
     if Path::new("/proc/self/environ").exists() {
         all(PROGRAMS, "bad.py", program);
+    } else {
+        skipped("/proc does not show environments");
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::extensions::{can_run, command, failures, notes};
-use crate::kit::{Pi, World, bash, of_type, text, until};
+use crate::kit::{Pi, World, bash, of_type, skipped, text, until};
 use crate::permissions::ends;
 
 fn examples() -> PathBuf {
@@ -25,10 +25,7 @@ fn with(name: &str, replies: impl IntoIterator<Item = Reply>) -> (World, String)
 pub(crate) fn has(program: &str) -> bool {
     let found = Command::new(program).arg("--version").output().is_ok();
     if !found {
-        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-        {
-            eprintln!("skipped: {program} cannot be started");
-        }
+        skipped(&format!("{program} cannot be started"));
     }
     found
 }

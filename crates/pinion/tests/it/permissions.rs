@@ -149,8 +149,10 @@ fn session_grant_ends_with_session() {
         pi.prompt("Go");
         choose(&pi, &question(&pi), "Allow for this session");
         pi.settled();
+        assert_eq!(ends(&pi).last(), Some(&(false, "hi\n".to_owned())));
         pi.get("new_session");
     }
+    assert_eq!(questions(&pi), 2, "one for each session");
     pi.finish();
 }
 

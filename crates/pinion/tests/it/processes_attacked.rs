@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testkit::driver::Signal;
 use testkit::llm::Reply;
 
-use crate::kit::{LONG, PROGRAM, Pi, World, bash, of_type, until};
+use crate::kit::{LONG, PROGRAM, Pi, World, bash, of_type, skipped, until};
 
 /// Children in another session, in the group, and one that has left session, parent and environment.
 const FAMILY: &str = "setsid sleep 701 & sleep 702 & (env -i setsid -f sleep 703 >/dev/null 2>&1); ";
@@ -168,11 +168,10 @@ fn aborted_command_leaves_no_forking_process() {
 const NOBODY: u32 = 65_534;
 
 /// A shell script that starts the program as an ordinary user in a folder of that user; none where the test has no rights to.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn as_nobody() -> Option<(tempfile::TempDir, Command)> {
     let is_root = fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
     if !is_root {
-        eprintln!("skipped: only root can become another user");
+        skipped("only root can become another user");
         return None;
     }
     let home = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use testkit::driver::AgentConfig;
 use testkit::llm::Reply;
 
 use crate::check;
-use crate::kit::{LONG, PROGRAM, Pi, World, answered_at, bash, of_type, text, until};
+use crate::kit::{LONG, PROGRAM, Pi, World, answered_at, bash, of_type, skipped, text, until};
 
 /// Lets the agent write files of at most so many bytes; none: of any size. Beyond that a write fails like on a full disk, and
 /// the kernel sends `SIGXFSZ`.
@@ -276,11 +276,16 @@ fn switching_refuses_a_file_without_session() {
     }
 }
 
+/// Returns true if strace works here; otherwise reports the test as skipped.
 fn has_strace() -> bool {
     let run = Command::new("strace")
         .args(["-f", "-o", "/dev/null", "true"])
         .output();
-    run.is_ok_and(|output| output.status.success())
+    let works = run.is_ok_and(|output| output.status.success());
+    if !works {
+        skipped("strace cannot be started");
+    }
+    works
 }
 
 /// The agent under strace.

@@ -192,6 +192,9 @@ fn sparse_file_holes_are_skipped() {
     // Reading so many zeros would take minutes.
     let length = 1_u64 << 40;
     if file.set_len(length).is_err() {
+        // Not `println!`: the harness hides what a passing test prints.
+        let line = b"skipped: the file system has no files of a terabyte\n";
+        std::io::Write::write_all(&mut std::io::stderr(), line).unwrap();
         return;
     }
     let found = summarize(&path, false).unwrap().unwrap();

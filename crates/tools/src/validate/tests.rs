@@ -192,13 +192,18 @@ fn validation_messages_match_recording() {
 
 #[test]
 fn deep_and_broad_schemas_are_validated() {
-    let (mut schema, mut value) = (json!({ "type": "string" }), json!(1));
-    // As deep as parsed JSON can be.
-    for _ in 0..120 {
-        schema = json!({ "type": "array", "items": schema });
-        value = json!([value]);
-    }
-    let _ = property(schema, value);
+    let nested = |depth: usize, innermost: Value| (0..depth).fold(innermost, |value, _| json!([value]));
+    let schema = |depth: usize| {
+        (0..depth).fold(
+            json!({ "type": "string" }),
+            |schema, _| json!({ "type": "array", "items": schema }),
+        )
+    };
+    let shallow = property(schema(30), nested(30, json!(1)));
+    assert_eq!(shallow.unwrap(), nested(30, json!("1")));
+    // As deep as parsed JSON can be: what lies below the bound passes as it is.
+    let deep = property(schema(120), nested(120, json!(1)));
+    assert_eq!(deep.unwrap(), nested(120, json!(1)));
     let choices: Vec<Value> = (0..50)
         .map(|_| json!({ "type": "object", "properties": {} }))
         .collect();
@@ -206,7 +211,13 @@ fn deep_and_broad_schemas_are_validated() {
     for _ in 0..6 {
         bomb = json!({ "anyOf": [bomb, bomb] });
     }
-    let _ = property(bomb, json!(1));
+    // 50 * 2^6 alternatives, none of which takes a number.
+    let refused = property(bomb, json!(1)).unwrap_err();
+    assert!(
+        refused.contains("x: must match a schema in anyOf"),
+        "{refused:.300}"
+    );
+    assert!(refused.len() < 10_000, "{} bytes", refused.len());
 }
 
 proptest::proptest! {

@@ -12,7 +12,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use super::{ends, offered};
-use crate::kit::{PROGRAM, Pi, World, bash, files_below};
+use crate::kit::{PROGRAM, Pi, World, bash, files_below, skipped};
 
 /// Rows tried with one prompt.
 const AT_ONCE: usize = 20;
@@ -249,7 +249,7 @@ fn escapes_succeed_without_sandbox() {
 fn escapes_fail_inside_sandbox() {
     let (landlock, has_view) = offered();
     if landlock < 6 {
-        eprintln!("skipped: Landlock {landlock} leaves signals alone");
+        skipped(&format!("Landlock {landlock} leaves signals alone"));
         return;
     }
     assert_eq!(escaped("view", ":", has_view), Vec::<&str>::new());
@@ -259,7 +259,7 @@ fn escapes_fail_inside_sandbox() {
 fn escapes_without_namespaces_fail_except_namespace_ones() {
     let (landlock, has_view) = offered();
     if landlock < 6 || !has_view {
-        eprintln!("skipped: the test needs namespaces to take them away");
+        skipped("the test needs namespaces to take them away");
         return;
     }
     // Whoever is root of a user namespace may say that there are none in it.

@@ -9,7 +9,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use super::{Tab, Web};
-use crate::kit::{World, until};
+use crate::kit::{World, skipped, until};
 
 /// Connections at the same time (`serve::limits::WEB_CONNECTIONS`).
 const CONNECTIONS: usize = 2_000;
@@ -70,7 +70,7 @@ fn ten_thousand_connections_are_limited_then_others_served() {
         assert!(refused >= 250, "{refused} refused, {served} served");
         assert!(served <= CONNECTIONS, "{served}");
     } else {
-        eprintln!("skipped: the limit, which is beyond the files that this process may open");
+        skipped("the limit is beyond the files that this process may open");
     }
     // Whoever was there before notices nothing.
     before.data(json!({"type": "get_state"}));
@@ -86,7 +86,9 @@ fn ten_thousand_connections_are_limited_then_others_served() {
 #[test]
 fn client_count_is_limited() {
     if files() < CLIENTS + 500 {
-        eprintln!("skipped: this process may not open enough files for {CLIENTS} clients");
+        skipped(&format!(
+            "this process may not open enough files for {CLIENTS} clients"
+        ));
         return;
     }
     let world = World::new([Reply::text(["Hello", " all."])]);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use testkit::llm::{Reply, Usage};
 
 use super::{Tab, Web};
+use crate::extensions::can_run;
 use crate::kit::World;
 
 /// Has `line` what the example shows? Words that say what a thing is are the same, all others are of the same kind.
@@ -391,9 +392,7 @@ const EXTENSION: &str = r#"export default function (pi: any) {
 
 #[test]
 fn seed_extension_frames_are_sent() {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|dir| dir.join("node").is_file()) {
-        eprintln!("skipped: node is not on PATH");
+    if !can_run() {
         return;
     }
     let world = World::new([]);
