@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::dialect_outputs::{end, speaking};
 use crate::kit::{Pi, World, bash, kinds, of_type, until};
 use crate::permissions::{choose, ends, question, world};
-use crate::rows_output::{end, speaking};
 
 /// A world in which the user is asked before each of so many commands.
 fn asking(count: usize) -> World {

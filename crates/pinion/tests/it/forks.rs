@@ -1,5 +1,5 @@
 //! What a fork, a clone and `--fork` copy, and what `--session-id` and `--name` give a new session. How the old session ends
-//! is in `switching`.
+//! is in `session_change`.
 
 use std::fs;
 use std::io::Write;

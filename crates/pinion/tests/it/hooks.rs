@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::dialect_outputs::speaking;
 use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
 use crate::permissions::ends;
-use crate::rows_output::speaking;
 
 /// Writes an executable shell script into a folder below the user's `hooks`, the project's or wherever.
 pub(crate) fn script(path: PathBuf, body: &str) -> PathBuf {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::front::Front;
 use crate::kit::{World, answers};
+use crate::local_server::Front;
 
 /// A list in the form of models.dev: Anthropic's default model and a new one.
 fn list() -> Value {

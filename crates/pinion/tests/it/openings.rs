@@ -1,5 +1,5 @@
 //! Files that are odd in some way, opened from the command line, switched to or forked: torn, old, empty, without their model
-//! or directory. What a healthy file looks like is in `sessions`, and how the session before it ends in `switching`.
+//! or directory. What a healthy file looks like is in `sessions`, and how the session before it ends in `session_change`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

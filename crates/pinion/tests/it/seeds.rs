@@ -6,10 +6,10 @@
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
+use crate::auto_compaction::{full, summary};
+use crate::dialect_outputs::{end, speaking, tell};
 use crate::extensions::{can_run, extended};
 use crate::kit::{LONG, Pi, World, bash};
-use crate::pressure::{full, summary};
-use crate::rows_output::{end, speaking, tell};
 
 const EARLY: &str = include_str!("seeds/early.jsonl");
 const WEB: &str = include_str!("seeds/web.jsonl");
@@ -163,7 +163,7 @@ fn trouble(dialect: &str) -> Vec<Value> {
 
 /// A compaction that nobody asked for.
 fn pressure(dialect: &str) -> Vec<Value> {
-    let world = crate::pressure::world([full(Reply::text(["a long enough answer"])), summary()]);
+    let world = crate::auto_compaction::world([full(Reply::text(["a long enough answer"])), summary()]);
     let pi = speaking(&world, dialect);
     say(&pi, "A question that is long enough");
     end(&pi)

@@ -1,9 +1,9 @@
 //! The sandbox of tools, through the whole program: what gets out of it (nothing), what still works in it, and what is said.
 
 mod escapes;
-mod planted;
+mod everyday_use;
+mod planted_code;
 mod tools;
-mod working;
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;

@@ -1,5 +1,5 @@
 //! The rules of our own (web.md 1.8) as clients see them, one test each: R1 to R5, R7, R8, R11. R6 is tested on a clock of its
-//! own (`serve`, `web/tests/connections.rs`), R4 and R13 in `requests`, R9 and R10 in `doors`, R12 with the commands.
+//! own (`serve`, `web/tests/connections.rs`), R4 and R13 in `requests`, R9 and R10 in `access`, R12 with the commands.
 
 use std::io::Read;
 use std::time::{Duration, Instant};

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::front::Front;
 use crate::kit::{Done, PROGRAM, Pi, World, answers, text};
+use crate::local_server::Front;
 
 /// Ollama with one model that thinks and calls tools.
 pub(crate) fn ollama(world: &World) -> Front {

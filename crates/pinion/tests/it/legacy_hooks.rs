@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::dialect_outputs::{end, speaking};
 use crate::extensions::can_run;
 use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
 use crate::permissions::ends;
-use crate::rows_output::{end, speaking};
 
 /// Writes a file whose default function has this body.
 fn module(path: PathBuf, body: &str) -> String {

@@ -8,8 +8,8 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::extension_examples::has;
 use crate::extensions::{can_run, command, failures, notes, put};
-use crate::extensions_examples::has;
 use crate::kit::{LONG, Pi, World, text, until};
 
 /// A program: `opened` is what it registers, `lines` is what it does with a line that is none of those that all know.

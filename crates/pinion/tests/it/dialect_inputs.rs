@@ -1,5 +1,5 @@
 //! The conflicts of dialects.md 5 that are about what a client sends and what becomes of it, one test for each row, from
-//! outside. What is about output is in `rows_output`.
+//! outside. What is about output is in `dialect_outputs`.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use testkit::llm::Reply;
 
 use crate::check;
+use crate::dialect_outputs::{end, speaking, tell};
 use crate::kit::{LONG, Pi, World, answered_at, of_type, text};
-use crate::rows_output::{end, speaking, tell};
 
 /// A picture of one pixel, as base64.
 const PIXEL: &str =

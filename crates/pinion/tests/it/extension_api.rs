@@ -951,8 +951,8 @@ fn local_models_found_later_reach_extensions() {
         [],
         r#"pi.registerCommand("look", { handler: async (_a, ctx) => ctx.ui.notify(ctx.modelRegistry.getAvailable().map(({ id }) => id).join(" ")) });"#,
     );
-    let front = crate::local::ollama(&world);
-    let variables = crate::local::variables(&front);
+    let front = crate::local_models::ollama(&world);
+    let variables = crate::local_models::variables(&front);
     let config = variables
         .into_iter()
         .fold(world.config(), |config, (name, value)| config.env(name, value));

@@ -1,11 +1,11 @@
 //! What gets in the way of a compaction that nobody asked for: summaries that cannot be had, aborts, messages, `kill -9`. When
-//! there is one is in `pressure`.
+//! there is one is in `auto_compaction`.
 
 use serde_json::json;
 use testkit::llm::{ErrorKind, Reply};
 
+use crate::auto_compaction::{compactions, full, outline, same_after_restart, summary, world};
 use crate::kit::{LONG, answers, bash, kinds, of_type, text};
-use crate::pressure::{compactions, full, outline, same_after_restart, summary, world};
 
 #[test]
 fn failed_auto_compaction_is_reported_and_survived() {

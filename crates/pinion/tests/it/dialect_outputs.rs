@@ -1,13 +1,13 @@
 //! The conflicts of dialects.md 5 that are about what is written, one test for each row, from outside. What is about input is
-//! in `rows_input`.
+//! in `dialect_inputs`.
 
 use std::fs;
 
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
+use crate::auto_compaction::{full, summary, world as small_world};
 use crate::kit::{LONG, Pi, World, answered_at, bash, kinds, of_type};
-use crate::pressure::{full, summary, world as small_world};
 
 /// All dialects.
 const DIALECTS: [&str; 9] = [
