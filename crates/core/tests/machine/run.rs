@@ -384,7 +384,7 @@ fn retries_end_after_last_attempt() {
 }
 
 #[test]
-fn a_retry_wait_can_be_aborted_and_steered() {
+fn retry_wait_can_be_aborted_and_steered() {
     let mut world = world();
     world.prompt("go");
     world.fail("500", Verdict::Retry(Some(7_000)));
@@ -427,7 +427,7 @@ fn final_failures_are_not_retried() {
 }
 
 #[test]
-fn a_prompt_while_busy_is_ignored() {
+fn prompt_while_busy_is_ignored() {
     let mut world = world();
     world.prompt("go");
     world.take();

@@ -34,7 +34,7 @@ fn back() -> Reply {
 }
 
 #[test]
-fn abort_before_response_head() {
+fn abort_before_response_head_ends_run() {
     let gate = Before {
         gate: Some("never".into()),
         ..Before::default()
@@ -50,7 +50,7 @@ fn abort_before_response_head() {
 }
 
 #[test]
-fn abort_between_head_and_text() {
+fn abort_between_head_and_text_ends_run() {
     let world = World::new([Reply::new().gate("never").then_text(["x"]), back()]);
     let pi = world.start();
     pi.prompt("Go");
@@ -79,7 +79,7 @@ fn abort_during_text_keeps_partial_answer() {
 }
 
 #[test]
-fn abort_during_thinking() {
+fn abort_during_thinking_ends_run() {
     let world = World::new([
         Reply::new().thinking(["hm"], "s").gate("never").then_text(["x"]),
         back(),
@@ -95,7 +95,7 @@ fn abort_during_thinking() {
 }
 
 #[test]
-fn abort_during_call_arguments() {
+fn abort_during_call_arguments_ends_run() {
     let half = [r#"{"command": "touch "#];
     let call = Reply::new().tool_chunks("c1", "bash", half).gate("never");
     for chat in [false, true] {
@@ -127,7 +127,7 @@ fn abort_during_call_arguments() {
 }
 
 #[test]
-fn abort_while_tools_run() {
+fn abort_while_tools_run_ends_tools() {
     let world = World::new([
         bash("c1", "touch begun; sleep 600").then_tool(
             "c2",
@@ -156,7 +156,7 @@ fn abort_while_tools_run() {
 }
 
 #[test]
-fn abort_with_more_tools_than_slots() {
+fn abort_with_queued_tools_ends_every_call() {
     let world = World::new([
         Reply::many_tools(100, "bash", json!({"command": "touch begun; sleep 600"})),
         back(),

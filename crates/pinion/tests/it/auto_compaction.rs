@@ -445,7 +445,7 @@ fn overflow_with_auto_compaction_off_fails() {
 }
 
 #[test]
-fn full_context_with_auto_compaction_off_continues() {
+fn full_context_with_auto_compaction_off_stays() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         summary(),

@@ -102,7 +102,7 @@ fn transient_summary_failure_is_retried() {
 }
 
 #[test]
-fn abort_of_compaction_after_run() {
+fn abort_of_compaction_after_run_keeps_messages() {
     let world = world([
         full(Reply::text(["a long enough answer"])),
         Reply::new().gate("never").then_text(["LATE"]),
@@ -146,7 +146,7 @@ fn abort_of_compaction_between_turns_ends_run() {
 }
 
 #[test]
-fn abort_of_overflow_recovery() {
+fn abort_of_overflow_recovery_stops_retry() {
     let world = world([
         Reply::text(["a long enough answer"]),
         Reply::error(ErrorKind::ContextOverflow),

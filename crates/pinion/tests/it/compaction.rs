@@ -528,7 +528,7 @@ fn abort_of_compaction_leaves_session_unchanged() {
 }
 
 #[test]
-fn abort_during_summary_retry_wait() {
+fn abort_during_summary_retry_wait_cancels_compaction() {
     let (world, file) = two_exchanges([Reply::error(ErrorKind::Overloaded)]);
     world.settings(json!({
         "retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}},

@@ -244,7 +244,7 @@ fn python_example_asks_counts_and_cancels() {
 }
 
 #[test]
-fn the_shell_program_is_a_gate() {
+fn shell_example_blocks_dangerous_commands() {
     let (world, program) = with(
         "programs/shell/gate.sh",
         [

@@ -265,7 +265,7 @@ fn non_object_tool_arguments_fail_call() {
 }
 
 #[test]
-fn a_gzip_bomb_is_not_unpacked() {
+fn gzip_bomb_is_not_unpacked() {
     let world = World::new([Reply::gzip_bomb(256 << 20), Reply::text(["well again"])]).without_retries();
     let pi = world.start();
     let lines = pi.say("Go");

@@ -467,7 +467,7 @@ fn name_flag_sets_session_name() {
 }
 
 #[test]
-fn clone_during_first_prompt() {
+fn clone_without_answer_keeps_question() {
     let world = World::new([Reply::text(["answered"])]);
     let source = handmade(
         &world,

@@ -329,7 +329,7 @@ fn auto_retry_can_be_disabled_and_enabled() {
 }
 
 #[test]
-fn auto_retry_disabled_during_wait() {
+fn auto_retry_disabled_during_wait_finishes_announced_attempt() {
     let world = World::new([Reply::error(ErrorKind::Overloaded).repeat()]);
     world.settings(json!({"retry": {"baseDelayMs": 200, "provider": {"maxRetries": 0}}}));
     let pi = world.start();
@@ -459,7 +459,7 @@ fn retry_that_overflows_is_compacted() {
 }
 
 #[test]
-fn kill_9_during_retry_wait() {
+fn kill_9_during_retry_wait_keeps_session() {
     let world = World::new([Reply::error(ErrorKind::Overloaded)]);
     slow(&world);
     let pi = world.start();

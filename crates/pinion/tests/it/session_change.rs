@@ -419,7 +419,7 @@ fn switching_to_current_session_changes_nothing() {
 }
 
 #[test]
-fn switching_to_current_session_before_first_prompt() {
+fn switching_before_first_prompt_to_itself_keeps_file() {
     let world = World::new([Reply::text(["first answer"])]);
     let pi = world.start();
     let file = pi.file();

@@ -105,7 +105,7 @@ fn fuzzy_edit_rewrites_file_or_keeps_rest() {
 }
 
 #[test]
-fn several_edits_on_and_across_fuzzy_lines() {
+fn fuzzy_edits_apply_on_and_across_lines() {
     let text = "a \u{2014} b \u{2014} c  \r\nkeep  \ntail\u{a0}x\nend";
     let edits = [("a - b", "A"), ("c\n", "C\nnew\n"), ("tail x\n", "")];
     let (after, _) = Dir::new().run(FuzzyEdit::KeepRest, text, &edits).unwrap();

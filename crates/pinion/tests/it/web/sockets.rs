@@ -22,7 +22,7 @@ fn deltas(lines: &[Value]) -> String {
 }
 
 #[test]
-fn described_conversation_works_over_socket() {
+fn documented_conversation_works_over_socket() {
     let world = World::new([Reply::text(["Hello", " there", "!"])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
