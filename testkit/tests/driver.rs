@@ -22,7 +22,7 @@ fn echo() -> Agent {
 }
 
 #[test]
-fn waiting_moves_forward_and_responses_are_found_anywhere() {
+fn wait_moves_forward_and_responses_anywhere() {
     let agent = echo();
     for n in 1..=2 {
         agent
@@ -43,7 +43,7 @@ fn waiting_moves_forward_and_responses_are_found_anywhere() {
 }
 
 #[test]
-fn lines_that_are_no_json_are_kept_as_text() {
+fn non_json_lines_are_kept_as_text() {
     let agent = Agent::spawn(shell(r#"printf 'oops\n{}\n{"a":1}'; printf err >&2"#)).unwrap();
     assert!(agent.wait_exit(LONG).unwrap().success());
     assert_eq!(agent.wait(|v| v["a"] == 1, LONG).unwrap(), json!({"a": 1}));
@@ -61,7 +61,7 @@ fn lines_that_are_no_json_are_kept_as_text() {
 }
 
 #[test]
-fn an_agent_that_ends_early_is_reported_with_its_status() {
+fn early_exit_is_reported_with_status() {
     let agent = Agent::spawn(shell("echo '{\"type\": \"ready\"}'; exit 3")).unwrap();
     match agent.wait_type("agent_end", LONG).unwrap_err() {
         Error::Ended { status, context, .. } => {
@@ -75,7 +75,7 @@ fn an_agent_that_ends_early_is_reported_with_its_status() {
 }
 
 #[test]
-fn the_environment_is_clean() {
+fn agent_environment_is_clean() {
     let config = shell("env").env("GIVEN", "yes").unmarked();
     let agent = Agent::spawn(config).unwrap();
     agent.wait_exit(LONG).unwrap();
@@ -100,7 +100,7 @@ fn the_environment_is_clean() {
 }
 
 #[test]
-fn closing_stdin_and_signals_end_the_agent() {
+fn agent_ends_on_closed_stdin_and_signals() {
     let agent = echo();
     agent.close_stdin();
     assert!(agent.wait_exit(LONG).unwrap().success());
@@ -117,7 +117,7 @@ fn closing_stdin_and_signals_end_the_agent() {
 }
 
 #[test]
-fn writing_to_an_agent_that_does_not_read_is_bounded() {
+fn write_to_stalled_agent_is_bounded() {
     let agent = Agent::spawn(shell("sleep 60").write_timeout(SHORT)).unwrap();
     match agent.send_raw(&vec![b'x'; 1 << 20]).unwrap_err() {
         Error::StdinBlocked { written, .. } => assert!(written > 0 && written < 1 << 20),
@@ -126,7 +126,7 @@ fn writing_to_an_agent_that_does_not_read_is_bounded() {
 }
 
 #[test]
-fn a_paused_reader_holds_the_agent_back() {
+fn paused_reader_blocks_agent() {
     // More than a pipe holds, so the agent can only reach its end when somebody reads.
     let script = r#"i=0; while [ $i -lt 5000 ]; do echo '{"pad": "0123456789012345678901234567890123456789"}'; i=$((i+1)); done"#;
     let agent = Agent::spawn(shell(script).paused()).unwrap();
@@ -166,7 +166,7 @@ fn gone(pid: u64) -> bool {
 }
 
 #[test]
-fn dropping_an_agent_takes_its_children_along() {
+fn dropped_agent_takes_children_along() {
     let agent = Agent::spawn(shell("sleep 300 & echo \"{\\\"pid\\\": $!}\"; wait")).unwrap();
     let child = agent.wait(|v| v["pid"].is_u64(), LONG).unwrap()["pid"]
         .as_u64()
@@ -178,7 +178,7 @@ fn dropping_an_agent_takes_its_children_along() {
 }
 
 #[test]
-fn children_that_left_the_group_are_found_by_their_mark() {
+fn detached_children_are_found_by_mark() {
     let script = r#"setsid sh -c 'echo "{\"pid\": $$}"; sleep 300' & wait"#;
     let agent = Agent::spawn(shell(script)).unwrap();
     let child = agent.wait(|v| v["pid"].is_u64(), LONG).unwrap()["pid"]
@@ -198,7 +198,7 @@ fn children_that_left_the_group_are_found_by_their_mark() {
 }
 
 #[test]
-fn a_script_of_steps_drives_an_agent() {
+fn step_script_drives_agent() {
     let server = ScriptedServer::start([Reply::text(["x"]).gate("g")]).unwrap();
     let workspace = Workspace::new(&server.url()).unwrap();
     let script = r#"touch started; while IFS= read -r l; do printf '%s\n' "$l"; done"#;
@@ -226,7 +226,7 @@ fn a_script_of_steps_drives_an_agent() {
 }
 
 #[test]
-fn a_workspace_points_the_agent_at_the_server() {
+fn workspace_points_agent_at_server() {
     let workspace = Workspace::new("http://127.0.0.1:1").unwrap();
     let read = |name: &str| -> Value {
         serde_json::from_slice(&std::fs::read(workspace.agent_dir().join(name)).unwrap()).unwrap()

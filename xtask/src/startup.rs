@@ -265,7 +265,7 @@ mod tests {
     use super::functions;
 
     #[test]
-    fn functions_of_the_program_are_listed_once_in_order() {
+    fn profile_functions_are_listed_once_in_order() {
         let profile = "version: 1\nob=(1) /lib/libc.so.6\nfn=(1) malloc\n0 5\nob=(2) /x/target/release/pinion\nfn=(2) first\ncfn=(3) \
                        second'2\ncalls=1 0\n0 7\nfn=(3)\n0 1\nob=(1)\nfn=(4) free\ncob=(2)\ncfn=(5) third\nob=(2)\nfn=(2)\nfn=(5)\n";
         assert_eq!(functions(profile), ["first", "second", "third"]);

@@ -83,12 +83,12 @@ fn generated_files_are_checked_in() {
 }
 
 #[test]
-fn generating_twice_gives_the_same_bytes() {
+fn generation_is_deterministic() {
     assert_eq!(files(&root()).unwrap(), files(&root()).unwrap());
 }
 
 #[test]
-fn every_example_fits_the_schema() {
+fn every_example_matches_schema() {
     let mut lines = examples().0;
     let from_files = lines.len();
     let pages = files(&root()).unwrap().into_iter();
@@ -114,7 +114,7 @@ fn every_example_fits_the_schema() {
 }
 
 #[test]
-fn every_command_and_event_has_an_example() {
+fn every_command_and_event_has_example() {
     let examples = examples();
     let mut missing = Vec::new();
     for spec in TABLE {
@@ -149,7 +149,7 @@ fn every_command_and_event_has_an_example() {
 }
 
 #[test]
-fn broken_lines_do_not_fit() {
+fn broken_lines_fail_schema() {
     let good = examples();
     let pick = |name: &str| {
         good.0
@@ -206,7 +206,7 @@ fn broken_lines_do_not_fit() {
 }
 
 #[test]
-fn every_environment_variable_is_documented() {
+fn environment_variables_are_documented() {
     assert_eq!(
         xtask::reference::undocumented(&root()).unwrap(),
         Vec::<String>::new()
@@ -214,14 +214,14 @@ fn every_environment_variable_is_documented() {
 }
 
 #[test]
-fn links_and_code_blocks_of_all_pages_are_right() {
+fn documentation_links_and_code_blocks_are_valid() {
     let report = xtask::book::check(&root(), None).unwrap();
     assert!(report.wrong.is_empty(), "{}", report.wrong.join("\n"));
     assert!(report.links > 300, "{report:?}");
 }
 
 #[test]
-fn fences_are_lines_or_one_text() {
+fn fenced_blocks_are_lines_or_text() {
     let page =
         "x\n```json\n{\"type\":\"abort\"}\n{\"type\":\"agent_start\"}\n```\n```json\n{\n \"a\": 1\n}\n```\n";
     let lines = fenced_lines("page.md", page).unwrap();
@@ -261,7 +261,7 @@ fn schema_parts_are_reachable_and_named_once() {
 }
 
 #[test]
-fn names_of_events_are_those_of_the_schema() {
+fn event_names_match_schema() {
     let document = wire::schema::document().unwrap();
     let members = document["$defs"]["Event"]["anyOf"].as_array().unwrap();
     let kinds: BTreeSet<&str> = members

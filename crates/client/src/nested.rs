@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_parsers_agree() {
+    fn both_json_parsers_accept_same_values() {
         for text in [
             "null",
             " true ",
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn both_parsers_refuse_the_same() {
+    fn both_json_parsers_refuse_same_errors() {
         let whole = r#"{"a": [1, -2.5e3, "x\u00e9\n", null, true], "b": {"c": {}}}"#;
         let cut = (0..whole.len()).map(|end| whole[..end].to_owned());
         let odd = [
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_ignores_text() {
+    fn json_depth_ignores_brackets_in_strings() {
         for (text, expected) in [
             ("1", 0),
             ("[]", 1),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_values_are_read_and_dropped() {
+    fn deeply_nested_values_are_read_and_dropped() {
         let text = format!(
             "{}{}",
             "[{\"a\":".repeat(200_000),

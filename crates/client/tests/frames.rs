@@ -139,7 +139,7 @@ async fn host_tools_answer_with_updates_results_and_errors() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_dropped_and_not_answered() {
+async fn cancelled_call_is_dropped_and_not_answered() {
     struct Told(Arc<Notify>);
     impl Drop for Told {
         fn drop(&mut self) {
@@ -217,7 +217,7 @@ async fn dialogs_are_answered_or_cancelled() {
 }
 
 #[tokio::test]
-async fn events_go_to_their_session() {
+async fn events_are_routed_to_their_session() {
     let (client, mut fake) = pair(options(), 0).await;
     let opened = json!({"session": "s1", "sessionId": "x", "sessionFile": null, "cwd": "/"});
     let (second, line) = tokio::join!(
@@ -247,7 +247,7 @@ async fn events_go_to_their_session() {
 }
 
 #[tokio::test]
-async fn unknown_events_come_as_they_are_and_bad_lines_end_it() {
+async fn unknown_events_pass_through_and_malformed_lines_disconnect() {
     let (client, mut fake) = pair(options(), 0).await;
     let mut events = client.events();
     fake.say(json!({"type": "of_tomorrow", "n": 1})).await;
@@ -266,7 +266,7 @@ async fn unknown_events_come_as_they_are_and_bad_lines_end_it() {
 }
 
 #[tokio::test]
-async fn answer_that_cannot_be_read_fails_one_call() {
+async fn unreadable_answer_fails_one_call() {
     let (client, mut fake) = pair(options(), 0).await;
     let agent = async {
         for _ in 0..2 {
@@ -305,7 +305,7 @@ fn chain(id: &Value, length: usize) -> String {
 }
 
 #[tokio::test]
-async fn deep_answers_are_read_or_refused() {
+async fn deeply_nested_answers_are_read_or_refused() {
     let (client, mut fake) = pair(options(), 0).await;
     let agent = async {
         for length in [100, 600, 600, 200_000] {
@@ -338,7 +338,7 @@ async fn deep_answers_are_read_or_refused() {
 }
 
 #[tokio::test]
-async fn every_wait_ends() {
+async fn every_client_wait_times_out() {
     let times = Times {
         command: Duration::from_millis(100),
         idle: Duration::from_millis(100),
@@ -358,7 +358,7 @@ async fn every_wait_ends() {
 }
 
 #[tokio::test]
-async fn refusals_are_errors_and_leave_the_tools_before() {
+async fn refused_host_tools_keep_previous_ones() {
     let (client, mut fake) = pair(options(), 0).await;
     let refuse = async {
         let line = fake.expect("set_host_tools").await;
@@ -375,7 +375,7 @@ async fn refusals_are_errors_and_leave_the_tools_before() {
 }
 
 #[test]
-fn the_readme_shows_the_example() {
+fn readme_shows_hello_example() {
     let example = include_str!("../examples/hello.rs");
     let code = example.split_once("\n\n").unwrap().1;
     assert!(include_str!("../README.md").contains(code));

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubles_up_to_the_cap() {
+    fn retry_delay_doubles_up_to_cap() {
         let settings = RetrySettings::default();
         assert_eq!(
             [1, 2, 3].map(|n| settings.delay_ms(n, None)),

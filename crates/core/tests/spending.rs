@@ -24,7 +24,7 @@ fn answer(model: &str, input: u64, cost: f64) -> Value {
 }
 
 #[test]
-fn everything_in_the_file_counts_for_the_model_that_did_it() {
+fn spending_counts_all_entries_by_model() {
     let spent = by_model(&entries(vec![
         answer("one", 100, 0.5),
         answer("two", 10, 0.25),
@@ -58,7 +58,7 @@ fn everything_in_the_file_counts_for_the_model_that_did_it() {
 }
 
 #[test]
-fn absurd_counts_do_not_overflow() {
+fn huge_token_counts_do_not_overflow() {
     let spent = by_model(&entries(vec![
         answer("one", u64::MAX, 0.0),
         answer("one", u64::MAX, 0.0),

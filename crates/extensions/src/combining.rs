@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_refusal_ends_the_asking_and_else_the_last_answer_counts() {
+    fn first_cancel_stops_chain_otherwise_last_answer_wins() {
         let event = json!({"type": "session_before_switch"});
         let (value, asked, _) = combined(
             "session_before_switch",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_ends_the_asking_and_a_changed_input_is_handed_on() {
+    fn block_stops_chain_after_passing_changed_input_on() {
         let event = json!({"type": "tool_call", "input": {"command": "a"}});
         let (value, asked, seen) = combined(
             "tool_call",
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_handed_on_and_patches_add_up() {
+    fn combined_members_are_passed_on_and_patches_merged() {
         let (value, _, seen) = combined(
             "context",
             json!({"messages": [1]}),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_gets_all_messages_and_the_last_prompt() {
+    fn before_agent_start_joins_messages_keeps_last_prompt() {
         let (value, _, seen) = combined(
             "before_agent_start",
             json!({"systemPrompt": "a"}),
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn input_is_changed_until_somebody_deals_with_it() {
+    fn input_is_transformed_until_handled() {
         let event = json!({"text": "a"});
         let changes = [json!({"text": "b"}), json!({"action": "continue", "text": "c"})];
         let (value, _, seen) = combined("input", event.clone(), &changes);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_keep_their_role_and_lists_are_joined() {
+    fn message_end_keeps_role_and_lists_join() {
         let mut combining = Combining::new("message_end", json!({"message": {"role": "user"}}));
         assert!(
             combining
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_who_decides_is_the_last_who_is_asked() {
+    fn first_decision_stops_chain() {
         let ran = [
             json!({}),
             json!({"result": null}),
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_is_there_once() {
+    fn every_event_has_one_rule() {
         for (place, (name, _)) in EVENTS.iter().enumerate() {
             assert!(EVENTS.iter().skip(place + 1).all(|(other, _)| other != name));
         }
@@ -500,7 +500,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_told_has_no_answer() {
+    fn observed_events_combine_to_no_answer() {
         let (value, _, _) = combined("agent_end", json!({}), &[json!({"cancel": true, "block": true})]);
         assert_eq!(value, Value::Null);
         assert_eq!(rule("message_update"), Rule::Observe);

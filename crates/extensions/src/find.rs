@@ -98,7 +98,7 @@ mod tests {
     use files::Root;
 
     #[test]
-    fn scripts_packages_and_indexes_are_found() {
+    fn extension_scripts_packages_and_indexes_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let put = |name: &str, text: &str| {
             let path = dir.path().join(name);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_known_by_their_mode_and_first_bytes() {
+    fn programs_are_recognised_by_mode_and_first_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let gate = put(dir, "gate.sh", b"#!/bin/sh\n", 0o755);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_says_how_its_program_is_started() {
+    fn extension_json_gives_start_command() {
         let dir = tempfile::tempdir().unwrap();
         let dir = dir.path();
         let main = put(dir, "kit/main.py", b"", 0o644);

@@ -513,7 +513,7 @@ mod tests {
     use crate::combining::{Rule, rule};
 
     #[test]
-    fn whose_answers_count_is_combined() {
+    fn events_with_results_are_combined() {
         for event in EVENTS {
             let counts = rule(event.name) != Rule::Observe;
             assert_eq!(counts, !event.result.is_empty(), "{}", event.name);

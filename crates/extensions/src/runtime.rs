@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_node_is_refused() {
+    fn old_node_version_is_refused() {
         assert!(is_too_old("node 18.20.1").unwrap().contains("Node 20"));
         for fine in ["node 20.0.0", "node 24.1.0", "bun 1.1.0", "", "something else"] {
             assert_eq!(is_too_old(fine), None, "{fine}");

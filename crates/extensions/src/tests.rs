@@ -117,7 +117,7 @@ pub(crate) async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
 }
 
 #[tokio::test]
-async fn answers_find_who_asked_whatever_their_order() {
+async fn answers_reach_their_request_in_any_order() {
     let (door, _said, mut played) = open().await;
     let first = door.event("s", "input", &json!({"text": "a"})).unwrap();
     let second = door.event("s", "input", &json!({"text": "b"})).unwrap();
@@ -145,7 +145,7 @@ async fn answers_find_who_asked_whatever_their_order() {
 }
 
 #[tokio::test]
-async fn what_a_session_is_told_comes_before_the_answer_after_it() {
+async fn session_messages_arrive_before_following_result() {
     let (door, _said, mut played) = open().await;
     let mut said = door.attach("s");
     let source = Source {
@@ -187,7 +187,7 @@ async fn what_a_session_is_told_comes_before_the_answer_after_it() {
 }
 
 #[tokio::test]
-async fn an_answer_nobody_waits_for_is_withdrawn() {
+async fn dropped_request_is_cancelled() {
     let (door, _said, mut played) = open().await;
     let asking = door.event("s", "context", &json!({})).unwrap();
     let event = played.next().await;
@@ -206,7 +206,7 @@ async fn an_answer_nobody_waits_for_is_withdrawn() {
 }
 
 #[tokio::test]
-async fn a_state_is_told_member_by_member_and_a_withdrawn_call_to_everybody() {
+async fn state_is_flattened_and_withdrawn_calls_are_broadcast() {
     let (door, _said, mut played) = open().await;
     let (mut one, mut two) = (door.attach("one"), door.attach("two"));
     let state = Map::from_iter([("isIdle".to_owned(), json!(true))]);
@@ -222,7 +222,7 @@ async fn a_state_is_told_member_by_member_and_a_withdrawn_call_to_everybody() {
 }
 
 #[tokio::test]
-async fn news_of_a_call_come_while_it_runs() {
+async fn call_updates_arrive_before_result() {
     let (door, _said, mut played) = open().await;
     let (updates, mut news) = mpsc::channel(limits::UPDATES);
     let asking = door.call("s", "tool.execute", &json!({}), Some(updates)).unwrap();
@@ -239,7 +239,7 @@ async fn news_of_a_call_come_while_it_runs() {
 }
 
 #[tokio::test]
-async fn nonsense_and_unknown_lines_end_nothing() {
+async fn malformed_and_unknown_lines_are_logged() {
     let (door, mut said, mut played) = open().await;
     played
         .says
@@ -264,7 +264,7 @@ async fn nonsense_and_unknown_lines_end_nothing() {
 }
 
 #[tokio::test]
-async fn a_death_is_told_to_everybody() {
+async fn process_death_fails_requests_and_notifies_sessions() {
     let (door, mut said, mut played) = open().await;
     let mut session = door.attach("s");
     let asking = door.event("s", "x", &json!({})).unwrap();
@@ -285,7 +285,7 @@ async fn a_death_is_told_to_everybody() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_child_that_hangs_is_ended() {
+async fn hanging_process_is_killed() {
     let (door, _said, mut played) = open().await;
     let asking = door.event("s", "x", &json!({})).unwrap();
     let error = asking.await.unwrap_err();
@@ -297,7 +297,7 @@ async fn a_child_that_hangs_is_ended() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_handler_may_take_its_time_while_the_child_lives() {
+async fn slow_handler_is_allowed_while_pings_are_answered() {
     let (door, _said, mut played) = open().await;
     let asking = door.event("s", "x", &json!({})).unwrap();
     let event = played.next().await;
@@ -313,7 +313,7 @@ async fn a_handler_may_take_its_time_while_the_child_lives() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_never_gets_ready_is_ended() {
+async fn process_that_never_becomes_ready_is_killed() {
     let (handle, pipes, mut played) = child();
     let opening = Door::open(handle, pipes, GREETING).await;
     assert!(matches!(opening, Err(DoorError::NotReady(_))));
@@ -326,7 +326,7 @@ async fn one_that_never_gets_ready_is_ended() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_read_is_ended_before_it_costs_too_much() {
+async fn unread_input_beyond_limit_kills_extension_process() {
     let (door, _said, mut played) = open().await;
     let big = "x".repeat(1 << 20);
     for _ in 0..=(limits::UNREAD_BYTES >> 20) {
@@ -338,7 +338,7 @@ async fn one_that_does_not_read_is_ended_before_it_costs_too_much() {
 }
 
 #[tokio::test]
-async fn the_last_clone_ends_the_child() {
+async fn dropping_last_handle_kills_process() {
     let (door, _said, mut played) = open().await;
     let clone = door.clone();
     drop(door);
@@ -348,7 +348,7 @@ async fn the_last_clone_ends_the_child() {
 }
 
 #[tokio::test]
-async fn what_is_printed_costs_no_answer() {
+async fn printed_text_does_not_lose_answers() {
     let (door, mut said, mut played) = open().await;
     let asking = door.event("s", "input", &json!({})).unwrap();
     let id = played.next().await["id"].clone();
@@ -362,7 +362,7 @@ async fn what_is_printed_costs_no_answer() {
 }
 
 #[tokio::test]
-async fn a_child_that_says_too_much_unasked_is_ended() {
+async fn process_that_floods_log_lines_is_killed() {
     let (door, mut said, mut played) = open().await;
     let drain = tokio::spawn(async move {
         loop {

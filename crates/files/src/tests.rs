@@ -58,7 +58,7 @@ impl Place {
 }
 
 #[test]
-fn links_are_followed_within_the_repository_only() {
+fn links_inside_repository_are_followed_only() {
     let place = Place::new();
     let root = place.boundaries().project(&place.at("repo/pack"));
     for inside in [
@@ -101,7 +101,7 @@ fn links_are_followed_within_the_repository_only() {
 }
 
 #[test]
-fn linked_directories_are_entered_within_the_repository_only() {
+fn linked_directories_inside_repository_are_entered_only() {
     let place = Place::new();
     let root = place.boundaries().project(&place.at("repo/pack"));
     symlink("../docs", place.at("repo/pack/in")).unwrap();
@@ -119,7 +119,7 @@ fn linked_directories_are_entered_within_the_repository_only() {
 }
 
 #[test]
-fn without_a_repository_the_directory_itself_is_the_root() {
+fn directory_without_repository_is_its_own_root() {
     let place = Place::new();
     fs::remove_dir(place.at("repo/.git")).unwrap();
     let root = place.boundaries().project(&place.at("repo/pack"));
@@ -129,7 +129,7 @@ fn without_a_repository_the_directory_itself_is_the_root() {
 }
 
 #[test]
-fn a_repository_around_the_users_own_directories_is_none() {
+fn repository_around_user_directories_is_not_a_root() {
     let place = Place::new();
     fs::create_dir(place.at(".git")).unwrap();
     fs::remove_dir(place.at("repo/.git")).unwrap();
@@ -139,7 +139,7 @@ fn a_repository_around_the_users_own_directories_is_none() {
 }
 
 #[test]
-fn private_files_are_not_reached_by_links_from_anywhere() {
+fn links_to_private_files_are_refused() {
     let place = Place::new();
     let boundaries = place.boundaries().deny([place.at("repo/secret")]);
     let root = boundaries.project(&place.at("repo/pack"));
@@ -154,7 +154,7 @@ fn private_files_are_not_reached_by_links_from_anywhere() {
 }
 
 #[test]
-fn only_regular_files_are_opened_and_none_is_waited_for() {
+fn only_regular_files_are_opened_without_blocking() {
     let place = Place::new();
     let fifo = place.at("repo/fifo");
     let made = std::process::Command::new("mkfifo").arg(&fifo).status();

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_client_says_of_itself_holds_until_it_says_something_else() {
+    fn ui_capabilities_persist_until_client_changes_them() {
         let rendered = Rendered::default();
         assert!(rendered.has(UiMethod::Select) && rendered.has(UiMethod::OpenUrl));
         rendered.hear(&hello(json!({"ui": ["select", "dance"]})));

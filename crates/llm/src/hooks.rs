@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn headers_are_set_taken_away_and_checked() {
+    async fn header_hook_adds_removes_and_validates() {
         let change = ChangeHeaders::new(|mut list| {
             list.retain(|(name, _)| name != "x-gone");
             list.push(("X-New".to_owned(), "1".to_owned()));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_one_name_become_one() {
+    fn repeated_headers_are_joined() {
         let mut headers = HeaderMap::new();
         headers.append("warning", HeaderValue::from_static("a"));
         headers.append("warning", HeaderValue::from_static("b"));

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_fit_each_family_and_stay_distinct() {
+    fn call_ids_fit_each_family_and_stay_distinct() {
         assert_eq!(anthropic("call_77|fc_item_1"), "call_77_fc_item_1");
         assert_eq!(completions("call_77|fc_item_1"), "call_77");
         let long = |end| format!("{}{end}", "x".repeat(90));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_ids_stay_pairs_only_where_they_are_understood() {
+    fn paired_ids_are_kept_only_for_same_provider() {
         let openai = target("openai", "m");
         let at_home = AssistantMessage::begin("a", "openai", "other", 0);
         let abroad = AssistantMessage::begin("a", "copilot", "m", 0);
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn mistral_wants_nine_characters() {
+    fn mistral_call_ids_have_nine_characters() {
         assert_eq!(mistral("abcDEF123"), "abcDEF123");
         let hashed = mistral("toolu_01");
         assert!(hashed.len() == 9 && hashed.chars().all(|c| c.is_ascii_alphanumeric()));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn google_changes_ids_only_for_guests() {
+    fn google_changes_ids_only_for_other_models() {
         assert_eq!(google("a|b", &target("google", "gemini-2.5-pro")), "a|b");
         assert_eq!(google("a|b", &target("google", "claude-x")), "a_b");
     }

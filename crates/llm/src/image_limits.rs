@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn oldest_images_beyond_the_request_limit_are_replaced() {
+    fn oldest_images_beyond_request_limit_are_replaced() {
         let mut list = messages(&[user(&["a", "b", "c"]), result(&["d"]), user(&["e"])]);
         apply(&mut list, &model(json!({"maxPerRequest": 3})));
         let remark = "(image omitted: the provider accepts at most 3 images)".to_owned();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn tool_results_of_one_answer_count_as_one_message() {
+    fn tool_results_of_one_answer_share_image_limit() {
         let mut list = messages(&[
             user(&["a", "b"]),
             result(&["c", "d"]),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_within_the_limits_are_shared() {
+    fn messages_within_image_limits_are_shared() {
         let mut list = messages(&[user(&["a"]), result(&["b"])]);
         let before: Vec<_> = list.iter().map(Arc::as_ptr).collect();
         apply(&mut list, &model(json!({"maxPerRequest": 2, "maxPerMessage": 1})));

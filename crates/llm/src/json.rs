@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wrong_types_count_as_missing() {
+    fn fields_of_wrong_type_count_as_missing() {
         #[derive(serde::Deserialize)]
         struct Odd<'a> {
             #[serde(borrow, default)]
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn only_halves_of_pairs_are_replaced() {
+    fn lone_surrogates_are_replaced() {
         for (data, mended) in [
             (r#""plain \u00e4 \ud83d\ude00""#, None),
             (r#""\ud83d""#, Some(r#""\ufffd""#)),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn repair_makes_broken_strings_readable() {
+    fn json_repair_escapes_broken_strings() {
         let text = repair("{\"a\":\"tab\there \\d \\u00e4\"}");
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["a"], "tab\there \\d ä");

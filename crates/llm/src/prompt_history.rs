@@ -213,7 +213,7 @@ mod tests {
     use super::text;
 
     #[test]
-    fn prompt_change_is_told_shortest() {
+    fn prompt_change_is_described_shortest() {
         assert_eq!(text("Be brief.", "Be brief."), "");
         assert_eq!(
             text("Be brief.", "Be brief.\n\nSpeak French."),

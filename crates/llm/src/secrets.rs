@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_taken_out_and_the_longest_counts() {
+    fn secrets_are_redacted_in_every_encoding_longest_first() {
         let secrets = known(&["sk-0123456789", "sk-0123456789-long", "quo\"te\\d-0123 é"]);
         let text = "a sk-0123456789-long b sk-0123456789 c".to_owned();
         assert_eq!(secrets.redact(text), "a [key] b [key] c");
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_keys_are_redacted_wherever_they_begin() {
+    fn base64_encoded_secrets_are_redacted_at_any_offset() {
         use base64::engine::general_purpose::{STANDARD, URL_SAFE, URL_SAFE_NO_PAD};
         // The second one has every letter in which the alphabets differ.
         for key in [
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_words_are_no_secrets() {
+    fn ordinary_words_are_not_secrets() {
         let secrets = known(&["ollama", "<authenticated>", "  "]);
         secrets.learn_header("User-Agent", "a-long-name/1.0.0.0");
         assert_eq!(format!("{secrets:?}"), "Secrets(0)");
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_keep_what_anybody_may_see() {
+    fn redacted_urls_keep_public_parts() {
         assert_eq!(
             open_url("https://me:word-of-honour@h:1/v1?key=AIza-x&alt=sse#f"),
             "https://[key]@h:1/v1?key=[key]&alt=sse#f"
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_end_is_found_however_the_text_is_cut() {
+    fn partial_secret_at_text_end_is_detected() {
         let secrets = known(&["sk-0123456789"]);
         for (text, open) in [
             ("qqq", 0),

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_become_their_title_and_texts_stay() {
+    fn html_error_pages_become_their_title() {
         assert_eq!(
             without_markup("<html><head><TITLE>502 Bad\n Gateway</TITLE></head>..."),
             "502 Bad Gateway"
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn cutting_never_splits_a_character() {
+    fn truncation_never_splits_a_character() {
         assert_eq!(cut("aäb", 2), "a...");
         assert_eq!(cut("abc", 3), "abc");
     }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_refuse_a_temperature_get_none() {
+    fn temperature_is_omitted_for_refusing_models() {
         let body = |fields: Value, thinking: ThinkingLevel| {
             let mut model = json!({"id": "m", "name": "M", "api": "anthropic-messages", "provider": "p", "reasoning": true});
             model
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn each_family_has_its_own_words() {
+    fn tuning_options_use_words_of_family() {
         let rows = [
             (
                 "anthropic-messages",

@@ -110,7 +110,7 @@ fn endless(frame: Vec<u8>, times: usize) -> impl FnOnce(&mut dyn Write) + Send {
 }
 
 #[test]
-fn memory_stays_within_the_limits() {
+fn stream_memory_stays_within_limits() {
     for voice in VOICES.iter().filter(|voice| supports(voice.api)) {
         let api = voice.api;
         // One line of 100 MB.

@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_and_commands_are_put_in() {
+    fn mcp_variables_and_commands_are_expanded() {
         let expander = Expander {
             lookup: Arc::new(|name| (name == "TOKEN").then(|| "t0".to_owned())),
             run: Arc::new(|command| (command == "echo k").then(|| "k".to_owned())),

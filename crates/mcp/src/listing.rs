@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemas_become_those_of_objects() {
+    fn mcp_tool_schemas_become_object_schemas() {
         let anything = json!({"type": "object", "properties": {}});
         for odd in [
             json!(null),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_measure_is_left_out_and_said() {
+    fn mcp_lists_are_bounded_and_unusable_tools_reported() {
         let items: Vec<Value> = (0..10_000)
             .map(|n| json!({"name": format!("t{n}"), "inputSchema": null}))
             .collect();
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_can_be_left_out_by_patterns() {
+    fn mcp_tools_are_filtered_by_patterns() {
         let offered = Offered {
             deny: vec!["delete_*".to_owned()],
             exposure: vec![("*".to_owned(), false), ("get_a".to_owned(), true)],

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_fit_for_models_and_unique() {
+    fn mcp_tool_names_are_valid_and_unique() {
         let long = "x".repeat(100);
         let longer = "x".repeat(101);
         let tools = [

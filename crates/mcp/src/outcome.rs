@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_block_is_read_and_none_is_lost() {
+    fn every_mcp_content_block_kind_is_read() {
         let outcome = Outcome::of_call(json!({
             "content": [
                 {"type": "text", "text": "a"},

@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn logins_are_kept_for_their_owner_only() {
+    async fn mcp_logins_are_readable_by_owner_only() {
         let dir = tempfile::tempdir().unwrap();
         let logins = Logins::new(dir.path().join("agent").join("mcp-auth.json"));
         assert!(!logins.has("a", "http://x/"));

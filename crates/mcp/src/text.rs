@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_but_text_is_left() {
+    fn mcp_text_loses_control_and_hidden_characters() {
         assert_eq!(
             line("\u{1b}[31mred\u{1b}[0m  alert\u{7}\n two", 100),
             "red alert two"

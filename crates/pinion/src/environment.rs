@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environments_proxies_come_before_the_setting() {
+    fn proxy_variables_precede_proxy_setting() {
         let proxies = |pairs: &[(&str, &str)]| {
             let proxy = with(pairs).proxy(Some("set"));
             [proxy.http, proxy.https, proxy.all].map(|address| address.unwrap_or_default())

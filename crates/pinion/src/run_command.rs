@@ -46,7 +46,7 @@ mod tests {
     use super::run;
 
     #[test]
-    fn gives_trimmed_output() {
+    fn key_command_output_is_trimmed() {
         assert_eq!(run("printf '  key\\n'").as_deref(), Some("key"));
         assert_eq!(run("exit 3"), None);
         assert_eq!(run("true"), None);

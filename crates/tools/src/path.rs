@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resolving() {
+    fn tool_paths_are_resolved() {
         let resolver = Resolver {
             cwd: Path::new("/w/d"),
             home: Some(Path::new("/home/u")),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_names() {
+    fn file_name_variants_are_found() {
         let dir = tempfile::tempdir().unwrap();
         let resolver = Resolver {
             cwd: dir.path(),

@@ -21,7 +21,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn stars_stand_for_any_letters() {
+    fn tool_pattern_star_matches_any_letters() {
         for (pattern, name) in [
             ("*", ""),
             ("*", "read"),

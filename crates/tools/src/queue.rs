@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn same_file_waits_and_others_do_not() {
+    async fn file_queue_serialises_same_file_only() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b, link) = (
             dir.path().join("a"),

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_as_recorded() {
+    fn read_windows_match_recording() {
         // tool-read-offset-limit, tool-read-errors
         let ten = lines(10);
         for (offset, limit, text) in [
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_as_recorded() {
+    fn read_truncation_matches_recording() {
         // tool-read-truncate-lines
         let text = lines(3000);
         for limit in [None, Some(2500)] {
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn long_files_in_any_window() {
+    fn read_shows_long_files_in_any_window() {
         let text = lines(100_000);
         let all: Vec<&str> = text.split('\n').collect();
         for offset in [1, 2, 31_999, 32_000, 99_999, 100_000] {
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_files_fail_at_once() {
+    fn hostile_files_fail_read_immediately() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
         assert!(

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_as_recorded() {
+    fn write_results_match_recording() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         let run = |name: &str, content| write(&at(name), name, content).map(|r| r.joined_text());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_and_pipes_are_refused_without_waiting() {
+    fn write_to_device_or_pipe_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo");
         assert!(

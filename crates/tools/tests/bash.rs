@@ -72,7 +72,7 @@ impl Room {
 }
 
 #[tokio::test]
-async fn results_as_recorded() {
+async fn bash_results_match_recording() {
     // tool-bash, tool-bash-ansi, tool-bash-timeout
     let room = Room::new();
     let empty = || Some(json!({}));
@@ -157,7 +157,7 @@ async fn results_as_recorded() {
 }
 
 #[tokio::test]
-async fn long_outputs_as_recorded() {
+async fn long_bash_outputs_match_recording() {
     // tool-bash-truncate-bytes
     let room = Room::new();
     let command = r#"awk 'BEGIN{s=sprintf("%300s","");gsub(/ /,"x",s);for(i=1;i<=400;i++)print i,s}'"#;
@@ -195,7 +195,7 @@ async fn long_outputs_as_recorded() {
 }
 
 #[tokio::test]
-async fn updates_show_the_whole_output_so_far() {
+async fn bash_updates_show_whole_output() {
     // tool-bash-updates
     let (room, progress) = (Room::new(), Progress::default());
     let command = "echo one; while [ ! -e go1 ]; do sleep 0.02; done; echo two; while [ ! -e go2 ]; do sleep 0.02; done; echo three";
@@ -224,7 +224,7 @@ async fn updates_show_the_whole_output_so_far() {
 }
 
 #[tokio::test]
-async fn background_children_hold_up_nothing_but_late_output_is_drained() {
+async fn background_children_do_not_delay_bash_result() {
     let room = Room::new();
     let start = std::time::Instant::now();
     assert_eq!(
@@ -240,7 +240,7 @@ async fn background_children_hold_up_nothing_but_late_output_is_drained() {
 }
 
 #[tokio::test]
-async fn prefix_shell_and_directory() {
+async fn bash_uses_prefix_shell_and_directory() {
     // shell-prefix
     let room = Room::with(|config| config.shell_command_prefix = Some("X=prefixed".into()));
     assert_eq!(room.bash(json!({ "command": "echo $X" })).await.0, "prefixed\n");
@@ -272,7 +272,7 @@ fn counts(output: &str) -> wire::state::OutputCounts {
 }
 
 #[tokio::test]
-async fn user_commands_as_recorded() {
+async fn user_commands_match_recording() {
     // bash-command, bash-exit-signals, bash-missing-command, bash-big-line, bash-big-output
     let room = Room::new();
     let run = |output: &str, exit_code| BashRun {
@@ -321,7 +321,7 @@ async fn user_commands_as_recorded() {
 }
 
 #[tokio::test]
-async fn deltas_carry_everything_even_to_a_slow_reader() {
+async fn deltas_reach_slow_reader_completely() {
     let room = Room::new();
     let (deltas, mut listen) = mpsc::channel(1);
     let request = UserBash {
@@ -345,7 +345,7 @@ async fn deltas_carry_everything_even_to_a_slow_reader() {
 }
 
 #[tokio::test]
-async fn an_abort_gets_past_a_reader_that_stopped() {
+async fn abort_ends_command_with_stalled_reader() {
     let room = Room::new();
     let (deltas, listen) = mpsc::channel(1);
     let cancel = CancellationToken::new();
@@ -369,7 +369,7 @@ async fn an_abort_gets_past_a_reader_that_stopped() {
 }
 
 #[tokio::test]
-async fn other_tools_through_the_toolbox() {
+async fn toolbox_results_match_recording() {
     // tool-unknown, tool-invalid-args, tool-edit-fuzzy
     let room = Room::new();
     std::fs::write(room.dir.path().join("a.txt"), "alpha\nbeta\n").unwrap();
@@ -444,7 +444,7 @@ async fn other_tools_through_the_toolbox() {
 }
 
 #[tokio::test]
-async fn parallel_edits_of_one_file_all_arrive() {
+async fn parallel_edits_of_one_file_all_apply() {
     let room = Room::new();
     let lines: String = (0..40).map(|i| format!("<{i}>\n")).collect();
     std::fs::write(room.dir.path().join("f"), lines).unwrap();
@@ -463,7 +463,7 @@ async fn parallel_edits_of_one_file_all_arrive() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_does_nothing() {
+async fn cancelled_call_does_nothing() {
     let room = Room::new();
     let cancel = CancellationToken::new();
     cancel.cancel();

@@ -141,7 +141,7 @@ async fn bash(toolbox: &Toolbox, args: serde_json::Value, cancel: &CancellationT
 }
 
 #[tokio::test]
-async fn abort_leaves_nothing() {
+async fn abort_leaves_no_process() {
     let (toolbox, mark, cancel) = (toolbox(reaper()), Mark::new(), CancellationToken::new());
     let command = format!("echo started; {}", mark.family());
     let run = bash(&toolbox, json!({ "command": command }), &cancel);
@@ -160,7 +160,7 @@ async fn abort_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn timeout_leaves_nothing() {
+async fn timeout_leaves_no_process() {
     let (toolbox, mark) = (toolbox(reaper()), Mark::new());
     let command = json!({ "command": mark.family(), "timeout": 1 });
     let outcome = bash(&toolbox, command, &CancellationToken::new()).await;
@@ -169,7 +169,7 @@ async fn timeout_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_dropped_call_is_killed() {
+async fn dropped_call_is_killed() {
     let (toolbox, mark) = (toolbox(reaper()), Mark::new());
     let cancel = CancellationToken::new();
     let call = bash(&toolbox, json!({ "command": mark.family() }), &cancel);
@@ -178,7 +178,7 @@ async fn a_dropped_call_is_killed() {
 }
 
 #[tokio::test]
-async fn background_children_live_until_the_agent_ends() {
+async fn background_children_live_until_agent_ends() {
     let (reaper, mark) = (reaper(), Mark::new());
     let toolbox = toolbox(reaper.clone());
     let command = format!("sleep {} & setsid -f sleep {}; echo bg", mark.0, mark.0);
@@ -224,7 +224,7 @@ impl Drop for Agent {
 }
 
 #[test]
-fn kill_9_of_the_agent_leaves_nothing() {
+fn kill_9_of_agent_leaves_no_process() {
     for _ in 0..5 {
         let mark = Mark::new();
         let mut agent = Agent::start(&mark.family());
@@ -235,7 +235,7 @@ fn kill_9_of_the_agent_leaves_nothing() {
 }
 
 #[test]
-fn end_of_the_agent_leaves_nothing() {
+fn agent_exit_leaves_no_process() {
     let mark = Mark::new();
     let mut agent = Agent::start(&mark.family());
     mark.wait_for(|alive| alive >= 6);
@@ -245,7 +245,7 @@ fn end_of_the_agent_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_killed_guardian_fails_the_call_and_is_replaced() {
+async fn killed_guardian_fails_call_and_is_replaced() {
     let (reaper, mark) = (reaper(), Mark::new());
     let toolbox = toolbox(reaper.clone());
     let cancel = CancellationToken::new();
@@ -277,7 +277,7 @@ async fn a_killed_guardian_fails_the_call_and_is_replaced() {
 }
 
 #[tokio::test]
-async fn the_guardian_ignores_polite_signals() {
+async fn guardian_ignores_polite_signals() {
     let reaper = reaper();
     let toolbox = toolbox(reaper.clone());
     bash(&toolbox, json!({ "command": "true" }), &CancellationToken::new()).await;
@@ -302,7 +302,7 @@ async fn the_guardian_ignores_polite_signals() {
 }
 
 #[tokio::test]
-async fn no_zombies_after_many_commands() {
+async fn commands_leave_no_zombies() {
     let reaper = reaper();
     let toolbox = toolbox(reaper.clone());
     for _ in 0..200 {
@@ -338,7 +338,7 @@ async fn no_zombies_after_many_commands() {
 }
 
 #[tokio::test]
-async fn a_program_that_cannot_start_is_an_error() {
+async fn program_that_cannot_start_is_an_error() {
     let reaper = reaper();
     let config = ToolsConfig {
         shell_path: Some("/etc/passwd".into()),
@@ -385,7 +385,7 @@ fn shell(command: &str) -> SpawnSpec {
 }
 
 #[tokio::test]
-async fn a_child_that_is_spoken_with_has_its_streams_apart() {
+async fn piped_child_has_separate_streams() {
     use tokio::io::AsyncWriteExt as _;
     for reaper in [reaper(), Reaper::direct()] {
         let command = "while read line; do echo \"got $line\"; echo \"odd $line\" >&2; done; echo over";
@@ -399,7 +399,7 @@ async fn a_child_that_is_spoken_with_has_its_streams_apart() {
 }
 
 #[tokio::test]
-async fn a_child_that_is_spoken_with_is_killed_with_all_it_started() {
+async fn killed_piped_child_takes_descendants_along() {
     for reaper in [reaper(), Reaper::direct()] {
         let (mut child, pipes) = reaper
             .spawn_piped(shell("sleep 1000 & echo up; wait"))
@@ -414,7 +414,7 @@ async fn a_child_that_is_spoken_with_is_killed_with_all_it_started() {
 }
 
 #[tokio::test]
-async fn user_commands_run_side_by_side_and_each_is_aborted_alone() {
+async fn concurrent_user_commands_are_aborted_separately() {
     let (toolbox, mark) = (toolbox(reaper()), Mark::new());
     let first = CancellationToken::new();
     let start = |command: String, cancel: &CancellationToken| {

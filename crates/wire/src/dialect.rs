@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_their_own() {
+    fn dialect_names_round_trip() {
         for dialect in Dialect::ALL {
             assert_eq!(Dialect::parse(dialect.as_str()), Some(dialect));
         }
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn row_02_hook_error_or_extension_error() {
+    fn row_02_error_event_name_follows_dialect() {
         for dialect in Dialect::ALL {
             let expected = match dialect {
                 Dialect::Hooks | Dialect::Omp => ("hook_error", "hookPath"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn row_03_one_question_one_frame() {
+    fn row_03_dialog_frame_name_follows_dialect() {
         for dialect in Dialect::ALL {
             let expected = match dialect {
                 Dialect::Hooks | Dialect::Omp => "hook_ui_request",
@@ -300,14 +300,14 @@ mod tests {
     }
 
     #[test]
-    fn row_24_todo_items_have_ids_but_in_todays_omp() {
+    fn row_24_todo_items_have_ids_except_omp() {
         assert_eq!(Dialect::Xcsh.todo_tool(), ("todo_write", true));
         assert_eq!(Dialect::Auto.todo_tool(), ("todo_write", true));
         assert_eq!(Dialect::OmpNow.todo_tool(), ("todo", false));
     }
 
     #[test]
-    fn row_28_titles_go_where_somebody_shows_them() {
+    fn row_28_titles_are_sent_where_shown() {
         for dialect in Dialect::ALL {
             let expected = !matches!(dialect, Dialect::Xcsh | Dialect::OmpNow);
             assert_eq!(dialect.sends_titles(), expected, "{dialect:?}");

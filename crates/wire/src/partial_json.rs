@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_what_is_certain() {
+    fn partial_json_shows_complete_values() {
         for (text, want) in [
             ("", json!({})),
             ("{", json!({})),
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn repairs() {
+    fn partial_json_repairs_malformed_text() {
         for (text, want) in [
             ("{\"a\":\"x\ny\"}", json!({"a": "x\ny"})),
             ("{\"a\":\"c:\\dir\"}", json!({"a": "c:\\dir"})),
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn every_prefix_of_every_split_is_valid() {
+    fn every_json_prefix_is_valid() {
         let text =
             "{\"a\":[1,-2.5e+3,null,{\"k\\\"\":\"v\\u00e9\\ud83d\\ude00\\n\"}],\"b\":{\"c\":[]},\"d\":false}";
         let whole: Value = serde_json::from_str(text).unwrap();

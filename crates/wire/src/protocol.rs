@@ -214,7 +214,7 @@ mod tests {
     use crate::Dialect;
 
     #[test]
-    fn names_are_there_once() {
+    fn command_and_event_names_are_unique() {
         for rows in [COMMANDS, EVENTS] {
             let names: BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
             assert_eq!(names.len(), rows.len());
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_say_who_has_them() {
+    fn commands_and_events_list_their_dialects() {
         let has = |rows: &[Belongs], name: &str| {
             let set = dialects_of(rows, name)?;
             let names = Dialect::ALL.into_iter().filter(|dialect| set.has(*dialect));

@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_those_of_the_wire() {
+    fn ui_method_names_round_trip() {
         for method in UiMethod::ALL {
             assert_eq!(serde_json::to_value(method).unwrap(), json!(method.as_str()));
             assert_eq!(UiMethod::parse(method.as_str()), Some(method));
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_hold_what_was_named() {
+    fn ui_method_sets_contain_named_methods() {
         let set = UiMethods::read(&json!(["select", "setTitle", "dance", 5])).unwrap();
         for method in UiMethod::ALL {
             let named = matches!(method, UiMethod::Select | UiMethod::SetTitle);

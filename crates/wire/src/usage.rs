@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_tier_below_the_input_counts_for_all_tokens() {
+    fn highest_exceeded_price_tier_applies_to_all_tokens() {
         let tier = |above, input| PriceTier {
             input_tokens_above: above,
             input,
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_price_that_cannot_be_counts_for_nothing() {
+    fn invalid_prices_count_as_zero() {
         for price in [-1.0, f64::NAN, f64::INFINITY, 1e9] {
             let prices = Prices {
                 input: price,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_an_hour_costs_twice_the_input() {
+    fn hour_long_cache_write_costs_double_input() {
         let prices = Prices {
             input: 3.0,
             cache_write: 3.75,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_that_was_written_is_read_to_the_last_digit() {
+    fn written_cost_is_read_back_exactly() {
         // What costs of the same prices add up to would depend on how a program was built, were one digit lost on the way.
         for step in 1..10_000 {
             let cost = f64::from(step) * 0.1 / 1_000.0;

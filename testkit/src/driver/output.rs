@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_at_lf_only_whatever_the_pieces() {
+    fn output_lines_split_at_lf_only() {
         let text = "{\"a\":\"\u{2028}\"}\r\n\nlast".as_bytes();
         for at in 0..text.len() {
             let out = Output::new(100, 1000, false);
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_and_much_output_are_bounded() {
+    fn driver_output_is_bounded() {
         let out = Output::new(10, 30, false);
         let text = format!("{}\n{}", "x".repeat(50), "\"12345678\"\n".repeat(20));
         out.read_stdout(text.as_bytes());

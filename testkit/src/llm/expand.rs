@@ -132,14 +132,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn generated_text_goes_on_where_it_stopped() {
+    fn generated_text_continues_at_offset() {
         let whole = words(0, 200);
         assert_eq!(whole, words(0, 70) + &words(70, 130));
         assert_eq!(fill_blocks(150_000).flatten().count(), 150_000);
     }
 
     #[test]
-    fn noise_is_the_wanted_size_one_line_and_no_utf8() {
+    fn noise_has_requested_size_without_line_ends() {
         let noise: Vec<u8> = noise_blocks(70_000).flatten().collect();
         assert_eq!(noise.len(), 70_000);
         assert!(!noise.contains(&b'\n') && !noise.contains(&b'\r'));
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn only_real_marks_are_taken_out() {
+    fn only_real_markers_are_expanded() {
         let text = format!("a{}b{OPEN}no mark{CLOSE}c", hex("fF 00"));
         let got = pieces(&text);
         assert!(matches!(got.get(1), Some(Piece::Bytes(b)) if b == &[0xff, 0]));

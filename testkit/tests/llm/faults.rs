@@ -15,7 +15,7 @@ use crate::client::{ANTHROPIC, Client, End, GOOGLE, LONG, OPENAI, RESPONSES, pos
 const SILENCE: Duration = Duration::from_millis(300);
 
 #[test]
-fn a_dead_port_refuses_for_as_long_as_it_lives() {
+fn dead_port_refuses_connections() {
     let dead = DeadPort::new().unwrap();
     let addr = dead.url().strip_prefix("http://").unwrap().to_owned();
     for _ in 0..3 {
@@ -25,7 +25,7 @@ fn a_dead_port_refuses_for_as_long_as_it_lives() {
 }
 
 #[test]
-fn cuts_happen_at_every_byte_of_the_body() {
+fn cuts_work_at_every_byte() {
     let whole = {
         let server = ScriptedServer::start([Reply::text(["Hi"])]).unwrap();
         post(&server, ANTHROPIC).body
@@ -47,14 +47,14 @@ fn cuts_happen_at_every_byte_of_the_body() {
 }
 
 #[test]
-fn a_cut_behind_the_end_changes_nothing() {
+fn cut_behind_end_changes_nothing() {
     let server = ScriptedServer::start([Reply::text(["Hi"]).cut(1_000_000, CutHow::Reset)]).unwrap();
     assert_eq!(post(&server, ANTHROPIC).end, End::Complete);
     assert_eq!(server.wait_ended(1, LONG).unwrap()[0].outcome, Outcome::Completed);
 }
 
 #[test]
-fn an_orderly_cut_of_an_unframed_body_looks_like_its_end() {
+fn orderly_cut_of_unframed_body_looks_complete() {
     let reply = Reply {
         framing: Framing::Eof,
         ..Reply::text(["Hi"]).cut(50, CutHow::Close)
@@ -66,7 +66,7 @@ fn an_orderly_cut_of_an_unframed_body_looks_like_its_end() {
 }
 
 #[test]
-fn stalls_keep_the_connection_open_and_silent() {
+fn stalled_connection_stays_open_and_silent() {
     let server = ScriptedServer::start([Reply::text(["Hi"]).cut(60, CutHow::Stall)]).unwrap();
     let mut client = Client::new(&server).silence_after(SILENCE);
     let response = client.post(ANTHROPIC, "{}");
@@ -80,7 +80,7 @@ fn stalls_keep_the_connection_open_and_silent() {
 }
 
 #[test]
-fn dropping_the_server_ends_a_stalled_connection() {
+fn dropped_server_ends_stalled_connection() {
     let server = ScriptedServer::start([Reply::text(["Hi"]).cut(0, CutHow::Stall)]).unwrap();
     let mut client = Client::new(&server);
     client.send(ANTHROPIC, "{}");
@@ -107,7 +107,7 @@ fn connections_fail_before_any_byte_of_the_head() {
 }
 
 #[test]
-fn drops_between_items_and_chunks_come_after_what_was_sent() {
+fn drops_take_effect_after_sent_content() {
     let chunk = Reply::text([
         Part::from("seen"),
         Part::Drop { drop: CutHow::Reset },
@@ -147,7 +147,7 @@ fn errors_and_pages_are_cut_and_paced_too() {
 }
 
 #[test]
-fn slow_bodies_come_in_pieces() {
+fn paced_bodies_arrive_in_pieces() {
     let reply = Reply::new()
         .raw("data: 0123456789\n\n")
         .item(Item::Eof { eof: json!(1) });
@@ -160,7 +160,7 @@ fn slow_bodies_come_in_pieces() {
 }
 
 #[test]
-fn end_marks_can_be_missing_or_double() {
+fn end_markers_can_be_missing_or_doubled() {
     let cases = [
         (ANTHROPIC, "event: message_stop"),
         (OPENAI, "data: [DONE]"),
@@ -181,7 +181,7 @@ fn end_marks_can_be_missing_or_double() {
 }
 
 #[test]
-fn garbage_and_bad_utf8_reach_the_client_as_they_are() {
+fn garbage_and_invalid_utf8_are_sent_verbatim() {
     let reply = Reply::new()
         .item(Item::Garbage { garbage: 5000 })
         .raw_bytes(&[0xff, 0x00, 0xc3])
@@ -240,7 +240,7 @@ fn tool_arguments_can_be_cut_off() {
 }
 
 #[test]
-fn big_lines_and_deltas_are_made_up_while_writing() {
+fn large_lines_and_deltas_are_generated_while_writing() {
     const SIZE: usize = 8 << 20;
     let line = Reply::new().item(Item::BigLine {
         big_line: SIZE as u64,
@@ -265,7 +265,7 @@ fn big_lines_and_deltas_are_made_up_while_writing() {
 }
 
 #[test]
-fn a_gzip_bomb_is_a_thousand_times_smaller_than_its_content() {
+fn gzip_bomb_expands_a_thousandfold() {
     const SIZE: u64 = 64 << 20;
     let server = ScriptedServer::start([Reply::gzip_bomb(SIZE)]).unwrap();
     let response = post(&server, ANTHROPIC);
@@ -285,7 +285,7 @@ fn a_gzip_bomb_is_a_thousand_times_smaller_than_its_content() {
 }
 
 #[test]
-fn compressed_events_can_be_read_one_by_one() {
+fn compressed_events_are_readable_individually() {
     let mut reply = Reply::text(["visible"]).gate("g");
     reply.gzip = true;
     let server = ScriptedServer::start([reply]).unwrap();
@@ -301,7 +301,7 @@ fn compressed_events_can_be_read_one_by_one() {
 }
 
 #[test]
-fn a_client_that_does_not_read_blocks_nobody_else() {
+fn stalled_client_does_not_block_others() {
     let big = Reply::text([Part::Fill { fill: 64 << 20 }]);
     let server = ScriptedServer::start([big, Reply::text(["quick"])]).unwrap();
     let mut slow = Client::new(&server);

@@ -127,7 +127,7 @@ fn google_stream_has_all_parts() {
 }
 
 #[test]
-fn errors_have_the_providers_status_and_body() {
+fn scripted_errors_have_provider_status_and_body() {
     let kinds = [
         (ErrorKind::RateLimit, [429, 429, 429, 429]),
         (ErrorKind::Server, [500; 4]),
@@ -183,7 +183,7 @@ fn errors_and_pages_can_be_anything() {
 }
 
 #[test]
-fn error_events_end_the_stream_in_each_protocols_way() {
+fn error_event_ends_stream_in_each_protocol() {
     let reply = Reply::text(["a"])
         .error_event(ErrorKind::Overloaded)
         .then_text(["never"]);
@@ -199,7 +199,7 @@ fn error_events_end_the_stream_in_each_protocols_way() {
 }
 
 #[test]
-fn gates_hold_a_stream_until_released() {
+fn gate_holds_stream_until_released() {
     let reply = Reply::text([
         Part::from("before"),
         Part::Gate { gate: "g".into() },
@@ -220,7 +220,7 @@ fn gates_hold_a_stream_until_released() {
 }
 
 #[test]
-fn a_client_that_leaves_at_a_gate_is_noticed() {
+fn client_leaving_at_gate_is_noticed() {
     let server = ScriptedServer::start([Reply::text(["x"]).gate("g")]).unwrap();
     let mut client = Client::new(&server);
     client.send(ANTHROPIC, "{}");
@@ -231,7 +231,7 @@ fn a_client_that_leaves_at_a_gate_is_noticed() {
 }
 
 #[test]
-fn a_gate_before_the_head_is_released_over_http_too() {
+fn gate_before_head_is_released_over_http() {
     let before = Before {
         gate: Some("g".into()),
         ..Before::default()
@@ -247,7 +247,7 @@ fn a_gate_before_the_head_is_released_over_http_too() {
 }
 
 #[test]
-fn connections_are_kept_alive_unless_somebody_wants_them_closed() {
+fn connections_are_kept_alive_unless_closed() {
     let server = ScriptedServer::start([Reply::text(["a"]), Reply::error(ErrorKind::Server)]).unwrap();
     server.set_default(Reply::text(["z"]));
     let mut client = Client::new(&server);
@@ -270,7 +270,7 @@ fn connections_are_kept_alive_unless_somebody_wants_them_closed() {
 }
 
 #[test]
-fn replies_are_chosen_by_match_then_rule_then_default() {
+fn replies_are_chosen_by_match_rule_default() {
     let server = ScriptedServer::start([
         Reply::text(["apple"]).when_contains("fruit"),
         Reply::text(["first"]),
@@ -292,7 +292,7 @@ fn replies_are_chosen_by_match_then_rule_then_default() {
 }
 
 #[test]
-fn a_client_librarys_retry_gets_the_same_reply() {
+fn client_library_retry_gets_same_reply() {
     let server = ScriptedServer::start([Reply::error(ErrorKind::Server), Reply::text(["ok"])]).unwrap();
     let mut client = Client::new(&server);
     assert_eq!(client.post(OPENAI, "{}").status, 500);
@@ -303,7 +303,7 @@ fn a_client_librarys_retry_gets_the_same_reply() {
 }
 
 #[test]
-fn requests_are_recorded_whatever_their_form() {
+fn requests_are_recorded_in_any_form() {
     let server = ScriptedServer::start([Reply::text(["a"]).repeat()]).unwrap();
     let mut client = Client::new(&server);
     let chunked = "POST /v1/messages?beta=true HTTP/1.1\r\nX-Api-Key: k\r\nTransfer-Encoding: chunked\r\n\r\n\
@@ -333,7 +333,7 @@ fn requests_are_recorded_whatever_their_form() {
 }
 
 #[test]
-fn each_delta_is_a_write_of_its_own_unless_batched() {
+fn each_delta_is_own_write_unless_batched() {
     let server = ScriptedServer::start([
         Reply::text_deltas(100, 20),
         Reply::text_deltas(100, 20).batch(4096),
@@ -354,7 +354,7 @@ fn each_delta_is_a_write_of_its_own_unless_batched() {
 }
 
 #[test]
-fn a_generated_write_call_is_valid_json_in_every_protocol() {
+fn generated_write_call_is_valid_json_everywhere() {
     let server = ScriptedServer::start([Reply::write_deltas("o\"ut.txt", 50, 30).repeat()]).unwrap();
     let check = |arguments: &str| {
         let arguments: Value = serde_json::from_str(arguments).unwrap();
@@ -382,7 +382,7 @@ fn a_generated_write_call_is_valid_json_in_every_protocol() {
 }
 
 #[test]
-fn many_tool_calls_are_made_up_while_sending() {
+fn many_tool_calls_are_generated_while_sending() {
     let reply = Reply::many_tools(10_000, "read", json!({"path": "f{i}"})).batch(65536);
     let server = ScriptedServer::start([reply]).unwrap();
     let events = post(&server, ANTHROPIC).events();
@@ -401,7 +401,7 @@ fn many_tool_calls_are_made_up_while_sending() {
 }
 
 #[test]
-fn delays_pause_the_stream() {
+fn delays_pause_stream() {
     let options = Options {
         chunk_delay: Duration::from_millis(5),
         ..Options::default()
@@ -423,7 +423,7 @@ fn delays_pause_the_stream() {
 }
 
 #[test]
-fn scripts_survive_a_round_trip_and_refuse_typing_errors() {
+fn scripts_round_trip_and_refuse_unknown_keys() {
     let script = r#"[{"stream": [{"text": "one"}, {"thinking": ["a", {"gate": "g"}], "signature": ""},
         {"tool": {"id": "i", "name": "n", "arg_chunks": ["{", {"delay": 0.5}, {"drop": "reset"}]}},
         {"raw_hex": "ff"}, {"comment": "c"}, {"event": "e", "data": null}, {"eof": 1}, {"tools": {"count": 2, "name": "x"}},

@@ -41,12 +41,12 @@ const RUN: [&str; 12] = [
 ];
 
 #[test]
-fn a_whole_run_is_in_order() {
+fn complete_run_has_no_violations() {
     assert!(problems(&RUN).is_empty(), "{:?}", problems(&RUN));
 }
 
 #[test]
-fn every_event_that_is_missing_is_noticed() {
+fn missing_events_are_detected() {
     for (left_out, kind) in RUN.iter().enumerate() {
         if matches!(*kind, "message_update" | "agent_settled") {
             continue;
@@ -58,7 +58,7 @@ fn every_event_that_is_missing_is_noticed() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_noticed() {
+fn events_after_end_are_detected() {
     for late in [
         "message_update",
         "message_end",
@@ -79,7 +79,7 @@ fn what_comes_after_the_end_is_noticed() {
 }
 
 #[test]
-fn a_retry_and_a_compaction_have_an_end() {
+fn unfinished_retry_and_compaction_are_detected() {
     let whole = [
         "auto_retry_start",
         "auto_retry_end",
@@ -95,7 +95,7 @@ fn a_retry_and_a_compaction_have_an_end() {
 }
 
 #[test]
-fn commands_are_answered_once() {
+fn missing_and_duplicate_responses_are_detected() {
     let mut watch = Watch::default();
     watch.asked("a", true);
     watch.asked("b", false);
@@ -107,7 +107,7 @@ fn commands_are_answered_once() {
 }
 
 #[test]
-fn something_new_may_begin_when_it_was_asked_for() {
+fn activity_after_request_is_no_violation() {
     let mut watch = Watch::default();
     for line in events(&["agent_settled"]) {
         watch.see(&line);
@@ -128,7 +128,7 @@ fn percentiles_are_by_rank() {
 }
 
 #[test]
-fn moments_have_names() {
+fn abort_moment_names_round_trip() {
     for moment in Moment::ALL {
         assert_eq!(Moment::named(moment.name()).unwrap(), moment);
     }

@@ -11,14 +11,14 @@ use super::scene::Heard;
 use super::subject::Subject;
 
 #[test]
-fn the_median_is_the_middle() {
+fn median_is_middle_value() {
     assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
     assert!((median(&[4.0, 1.0, 3.0, 2.0]) - 2.5).abs() < 1e-9);
     assert!(median(&[]).is_nan());
 }
 
 #[test]
-fn the_median_decides_and_an_unmeasured_figure_counts_as_missed() {
+fn median_decides_and_unmeasured_row_is_missed() {
     let row = |samples: &[f64]| Row::new("g", "f", "ms", samples.to_vec());
     assert_eq!(row(&[1.0, 2.0, 9.0]).at_most(2.0).reached(), Some(true));
     assert_eq!(row(&[1.0, 2.1, 9.0]).at_most(2.0).reached(), Some(false));
@@ -34,7 +34,7 @@ fn the_median_decides_and_an_unmeasured_figure_counts_as_missed() {
 }
 
 #[test]
-fn a_stat_line_with_an_odd_name_is_understood() {
+fn stat_line_with_odd_name_is_parsed() {
     let line = "42 (a) b (c) S 7 42 42 0 -1 4194560 100 0 0 0 12 3 40 5 20 0 1 0 100 1000 10";
     let stat = Stat::parse(line).expect("stat");
     assert_eq!(
@@ -45,7 +45,7 @@ fn a_stat_line_with_an_odd_name_is_understood() {
 }
 
 #[test]
-fn updates_are_counted_but_only_other_lines_are_kept() {
+fn updates_are_counted_other_lines_kept() {
     let long = format!(
         "{{\"type\":\"message_end\",\"text\":\"{}\"}}\n",
         "x".repeat(10_000)
@@ -64,7 +64,7 @@ fn updates_are_counted_but_only_other_lines_are_kept() {
 }
 
 #[test]
-fn marked_updates_are_kept_with_their_delta() {
+fn marked_updates_keep_their_delta() {
     let update = |delta: &str| {
         format!(
             "{{\"type\":\"message_update\",\"assistantMessageEvent\":{{\"delta\":\"{delta}\"}},\"session\":\"s\"}}\n"
@@ -81,7 +81,7 @@ fn marked_updates_are_kept_with_their_delta() {
 }
 
 #[test]
-fn one_of_a_hundred_delays_may_be_longer_than_p99() {
+fn p99_ignores_one_delay_in_hundred() {
     let heard = |n: u32| Heard {
         delays: (1..=n).map(f64::from).collect(),
         floods: 0,
@@ -93,7 +93,7 @@ fn one_of_a_hundred_delays_may_be_longer_than_p99() {
 }
 
 #[test]
-fn an_id_is_found_with_a_space_before_it() {
+fn id_after_space_is_found() {
     let head = Head {
         text: r#"{"type": "response", "id": "b1"}"#.to_owned(),
         at: Instant::now(),
@@ -102,7 +102,7 @@ fn an_id_is_found_with_a_space_before_it() {
 }
 
 #[test]
-fn a_peer_is_a_name_and_a_command() {
+fn peer_argument_has_name_and_command() {
     let peer = Subject::peer("old=node cli.js --flag").expect("peer");
     assert_eq!((peer.name.as_str(), peer.program.to_str()), ("old", Some("node")));
     assert!(
@@ -115,7 +115,7 @@ fn a_peer_is_a_name_and_a_command() {
 }
 
 #[test]
-fn the_speed_is_read_from_the_report_of_the_fuzzer() {
+fn fuzzer_speed_is_read_from_report() {
     let report =
         "fuzz-lines: 9 lines, --seed 1\nfuzz-lines: 9 lines, 8 answers, 51234 lines/s, memory 1 -> 2 KiB";
     assert_eq!(fuzz::speed(report), Some(51_234.0));

@@ -18,7 +18,7 @@ fn wrong(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn links_need_file_and_anchor() {
+fn documentation_links_need_file_and_anchor() {
     let good = "# Here\n\n[a](other.md#other-page) [b](#here) [c](../docs/other.md#same-1) [d](https://example.org/x#y) `[e](no.md)`\n";
     assert_eq!(wrong(good), Vec::<String>::new());
     let bad = wrong("[a](missing.md)\n\n[b](other.md#nothing)\n[c](../../out.md)\n");
@@ -29,7 +29,7 @@ fn links_need_file_and_anchor() {
 }
 
 #[test]
-fn protocol_lines_must_fit_the_schema() {
+fn protocol_lines_in_pages_match_schema() {
     assert_eq!(
         wrong("```jsonl\n{\"type\":\"abort\"}\n{\"type\":\"agent_start\"}\n```\n"),
         Vec::<String>::new()
@@ -43,7 +43,7 @@ fn protocol_lines_must_fit_the_schema() {
 }
 
 #[test]
-fn configuration_blocks_must_be_understood() {
+fn configuration_blocks_in_pages_are_parsed() {
     let good = "```json,settings\n{\"compaction\": {\"enabled\": true}} // as in the file\n```\n\n```json,replies\n[{\"stream\": [{\"text\": \"a\"}]}]\n```\n\n\
         ```json,models\n{\"providers\": {\"anthropic\": {\"headers\": {\"a\": \"b\"}}}}\n```\n\n```json\n{\"a\": 1}\n```\n";
     assert_eq!(wrong(good), Vec::<String>::new());
@@ -59,7 +59,7 @@ fn configuration_blocks_must_be_understood() {
 }
 
 #[test]
-fn shell_syntax_is_checked() {
+fn shell_blocks_in_pages_are_syntax_checked() {
     assert_eq!(
         wrong("```sh\nfor x in a b; do echo \"$x\"; done\n```\n"),
         Vec::<String>::new()
@@ -70,7 +70,7 @@ fn shell_syntax_is_checked() {
 }
 
 #[test]
-fn marked_blocks_run_with_the_agent() {
+fn marked_blocks_in_pages_are_run() {
     let root = tempfile::tempdir().unwrap();
     let page = "```sh,run\npinion >out && grep -q hello out\n```\n\n```sh,run\npinion | grep -q nothing\n```\n\n```sh\nexit 1\n```\n";
     fs::write(root.path().join("README.md"), page).unwrap();

@@ -57,12 +57,12 @@ fn after(pointer: &str, value: Option<Value>) -> Vec<String> {
 }
 
 #[test]
-fn the_same_breaks_nothing() {
+fn identical_schemas_have_no_breaking_change() {
     assert!(breaking(&protocol(), &protocol()).is_empty());
 }
 
 #[test]
-fn what_breaks_clients() {
+fn breaking_changes_are_found() {
     for (pointer, value, finding) in [
         (
             "/InboundLine/anyOf",
@@ -122,7 +122,7 @@ fn what_breaks_clients() {
 }
 
 #[test]
-fn what_breaks_nobody() {
+fn compatible_changes_are_not_breaking() {
     for (pointer, value) in [
         ("/InboundLine/anyOf/-", Some(json!({"$ref": "#/$defs/User"}))),
         ("/PromptCommand/properties/more", Some(json!({"type": "string"}))),
@@ -143,12 +143,12 @@ fn what_breaks_nobody() {
 }
 
 #[test]
-fn a_type_may_be_called_something_else() {
+fn renamed_schema_type_is_not_breaking() {
     let new: Value = serde_json::from_str(&protocol().to_string().replace("Answer\"", "Reply\"")).unwrap();
     assert!(breaking(&protocol(), &new).is_empty());
 }
 
 #[test]
-fn the_major_version_is_the_first_number() {
+fn major_version_is_first_number() {
     assert_eq!((major("2.10.3"), major("nonsense")), (2, 0));
 }

@@ -29,7 +29,7 @@ fn play(count: usize, respond: impl Fn(&Line) -> Vec<Vec<u8>>) -> Vec<String> {
 }
 
 #[test]
-fn lines_are_repeatable_and_hold_no_line_feed() {
+fn fuzz_lines_are_deterministic_single_lines() {
     let first: Vec<Line> = Generator::new(SEED).take(5_000).collect();
     let again: Vec<Line> = Generator::new(SEED).take(5_000).collect();
     assert!(
@@ -43,7 +43,7 @@ fn lines_are_repeatable_and_hold_no_line_feed() {
 }
 
 #[test]
-fn lines_with_an_own_id_are_what_they_claim() {
+fn lines_with_own_id_are_harmless_commands() {
     let (mut own, mut other) = (0, 0);
     for line in Generator::new(SEED).take(20_000) {
         if line.expect == Expect::OwnId {
@@ -62,14 +62,14 @@ fn lines_with_an_own_id_are_what_they_claim() {
 }
 
 #[test]
-fn a_good_agent_passes() {
+fn correct_agent_passes_fuzz() {
     assert!(play(3_000, |line| vec![answer(line)]).is_empty());
     let chatty = |line: &Line| vec![b"{\"type\":\"notice\"}".to_vec(), answer(line)];
     assert!(play(500, chatty).is_empty());
 }
 
 #[test]
-fn bad_agents_are_found() {
+fn faulty_agents_fail_fuzz() {
     let silent_once = |line: &Line| {
         if line.number == 99 {
             vec![]

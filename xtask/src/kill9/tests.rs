@@ -19,7 +19,7 @@ fn file(messages: &[Value]) -> String {
 }
 
 #[test]
-fn kept_promises_pass_with_a_torn_last_line() {
+fn kept_promises_pass_with_torn_line() {
     let output = [
         json!({"type": "message_end", "message": user("a")}),
         json!({"type": "response", "id": "n3", "command": "set_session_name", "success": true}),
@@ -32,7 +32,7 @@ fn kept_promises_pass_with_a_torn_last_line() {
 }
 
 #[test]
-fn lost_messages_and_names_are_found() {
+fn lost_messages_and_names_are_detected() {
     let output = [
         json!({"type": "message_end", "message": user("a")}),
         json!({"type": "message_end", "message": user("b")}),
@@ -47,7 +47,7 @@ fn lost_messages_and_names_are_found() {
 }
 
 #[test]
-fn broken_files_are_found() {
+fn broken_session_files_are_detected() {
     assert_eq!(Saved::read(b"not json\n").problems.len(), 1);
     let twice = file(&[]) + &file(&[]);
     assert_eq!(Saved::read(twice.as_bytes()).problems.len(), 1);

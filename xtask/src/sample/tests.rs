@@ -18,7 +18,7 @@ fn plan(entries: usize, bytes: usize) -> Plan {
 }
 
 #[test]
-fn it_has_the_planned_size_and_is_the_same_every_time() {
+fn sample_has_planned_size_and_is_deterministic() {
     let sample = Sample::new(&plan(4_000, 10_000_000));
     assert_eq!(sample.lines.len(), 4_001);
     let bytes = sample.text().len();
@@ -27,7 +27,7 @@ fn it_has_the_planned_size_and_is_the_same_every_time() {
 }
 
 #[test]
-fn every_line_is_an_entry_whose_parent_came_before() {
+fn sample_entries_follow_their_parents() {
     let sample = Sample::new(&plan(2_000, 4_000_000));
     let mut seen = BTreeSet::new();
     let (mut branches, mut kinds) = (0, BTreeSet::new());

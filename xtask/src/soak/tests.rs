@@ -17,7 +17,7 @@ fn rest(prompts: u64, resident: u64, files: u64, threads: u64, children: u64) ->
 }
 
 #[test]
-fn what_grows_is_named() {
+fn growing_resources_are_named() {
     let first = rest(10, 20 << 20, 12, 5, 2);
     assert!(verdict(&[first, first]).is_empty());
     let grown = rest(20, (20 << 20) + GROWTH + 1, 12 + KEPT_CONNECTIONS + 1, 6, 3);
@@ -34,13 +34,13 @@ fn what_grows_is_named() {
 }
 
 #[test]
-fn the_phases_are_all_prompts() {
+fn soak_phases_are_all_prompts() {
     let all: u64 = (0..=super::PHASES).map(|phase| share(100_000, phase)).sum();
     assert_eq!(all, 100_000);
 }
 
 #[test]
-fn the_picture_has_a_curve_for_each_thing_and_a_dot_for_each_rest() {
+fn plot_has_curve_per_series_dot_per_rest() {
     let rests = [rest(10, 1_000_000, 1, 1, 1), rest(20, 2_000_000, 2, 2, 2)];
     let picture = plot::draw(&[rests[0].sample, rests[1].sample], &rests);
     assert_eq!(picture.matches("<polyline").count(), 4);

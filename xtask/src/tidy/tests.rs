@@ -19,7 +19,7 @@ fn found(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn blanks_comments_and_literals_only() {
+fn lexer_blanks_comments_and_literals_only() {
     let text = "let a = \"x{\\\"y\"; // {\nlet b = '{'; fn f<'a>(x: &'a str) {}\nlet c = r#\"\"{\"#; /* { /* } */ */ d\nlet e = b'\\''; for_r\"z\"";
     let code = blank(text);
     assert_eq!(code.lines().count(), text.lines().count());
@@ -31,7 +31,7 @@ fn blanks_comments_and_literals_only() {
 }
 
 #[test]
-fn long_functions_are_found_and_tests_are_not() {
+fn long_functions_outside_tests_are_reported() {
     let body = "    let x = 1;\n".repeat(80);
     let long = format!("//! Doc.\npub fn long(\n    a: [u8; 2],\n) -> u8 {{\n{body}}}\nfn short() {{}}\n");
     assert_eq!(
@@ -44,7 +44,7 @@ fn long_functions_are_found_and_tests_are_not() {
 }
 
 #[test]
-fn long_files_are_found() {
+fn long_files_are_reported() {
     let text = format!("//! Doc.\n{}", "const A: u8 = 1;\n".repeat(600));
     assert_eq!(
         found("crates/wire/src/a.rs", &text),
@@ -54,7 +54,7 @@ fn long_files_are_found() {
 }
 
 #[test]
-fn forbidden_words_are_found_where_they_are_forbidden() {
+fn forbidden_words_are_reported() {
     let env = "//! Doc.\nfn f() { std::env::var_os(\"A\"); }\n";
     assert_eq!(found("crates/llm/src/a.rs", env).len(), 1);
     assert!(found("crates/pinion/src/a.rs", env).is_empty());
@@ -87,20 +87,20 @@ fn forbidden_words_are_found_where_they_are_forbidden() {
 }
 
 #[test]
-fn files_need_a_module_comment() {
+fn missing_module_comment_is_reported() {
     assert_eq!(found("crates/host/src/a.rs", "use std::fmt;\n").len(), 1);
     assert!(found("crates/host/src/a.rs", "#![cfg(unix)]\n\n//! Doc.\n").is_empty());
 }
 
 #[test]
-fn machine_paths_are_found() {
+fn machine_paths_are_reported() {
     let [one, two] = [["/wo", "rk/x"].concat(), ["/ro", "ot/.cargo"].concat()];
     assert_eq!(machine_paths("a.md", &format!("see {one} and {two}")).len(), 2);
     assert!(machine_paths("a.md", &format!("http://host{one} ~{two} my{one}")).is_empty());
 }
 
 #[test]
-fn arrows_are_checked() {
+fn forbidden_crate_dependencies_are_reported() {
     let text = "[dependencies]\nwire.workspace = true\nllm = { workspace = true }\n\n[dev-dependencies]\ntestkit.workspace = true\n";
     let messages = |path: &str| -> Vec<String> {
         manifest::check(path, text)

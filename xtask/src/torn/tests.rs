@@ -16,7 +16,7 @@ fn lines() -> Vec<String> {
 }
 
 #[test]
-fn a_cut_keeps_the_lines_before_it() {
+fn cut_keeps_lines_before_it() {
     let cases = cuts(&lines(), 2, 1);
     assert_eq!(cases.len(), 22);
     // Behind the LF of `a`, inside of `b`, behind `b` without its LF, behind `b`.
@@ -34,7 +34,7 @@ fn a_cut_keeps_the_lines_before_it() {
 }
 
 #[test]
-fn a_wrong_byte_spoils_its_line_only() {
+fn wrong_byte_damages_only_its_line() {
     let lines = lines();
     let text = lines.concat();
     let mut random = Prng::new(1);
@@ -58,7 +58,7 @@ fn a_wrong_byte_spoils_its_line_only() {
 }
 
 #[test]
-fn a_wrong_byte_in_the_header_is_in_the_header() {
+fn header_flip_damages_header() {
     let mut random = Prng::new(2);
     for _ in 0..200 {
         assert!(!flip(&lines(), true, &mut random).whole.contains(&0));
@@ -66,14 +66,14 @@ fn a_wrong_byte_in_the_header_is_in_the_header() {
 }
 
 #[test]
-fn order_allows_others_in_between() {
+fn order_allows_extra_entries() {
     let ids = |text: &str| text.chars().map(String::from).collect::<Vec<_>>();
     assert!(is_in_order(&ids("ac"), &ids("abc")));
     assert!(!is_in_order(&ids("ca"), &ids("abc")));
 }
 
 #[test]
-fn another_working_directory_is_noticed() {
+fn changed_working_directory_is_detected() {
     let lines = vec!["{\"cwd\":\"/tmp/w\",\"x\":1}\n".to_owned()];
     let member = b"\"cwd\":\"/tmp/w\"";
     let mut random = Prng::new(3);

@@ -12,7 +12,7 @@ fn planned(branch: &Branch, budget: u64) -> Result<BranchPlan, Refusal> {
 }
 
 #[test]
-fn what_is_left_begins_after_the_last_shared_entry() {
+fn abandoned_branch_starts_after_last_shared_entry() {
     let old = Branch::default().user("a").says("b", 0).user("c").says("d", 0);
     let new = Branch(old.0[..2].to_vec());
     let ids = |old: &Branch, new: &Branch| -> Vec<String> {
@@ -27,7 +27,7 @@ fn what_is_left_begins_after_the_last_shared_entry() {
 }
 
 #[test]
-fn the_newest_that_fit_are_taken_without_tool_results() {
+fn branch_summary_takes_newest_messages_within_budget() {
     let branch = Branch::default()
         .user(&format!("one {}", long(50)))
         .settings()
@@ -50,7 +50,7 @@ fn the_newest_that_fit_are_taken_without_tool_results() {
 }
 
 #[test]
-fn an_older_summary_is_taken_beyond_the_budget_unless_it_is_nearly_used_up() {
+fn older_summary_exceeding_budget_is_kept_when_recent() {
     let with = |tail: usize| {
         Branch::default()
             .user("oldest")
@@ -68,7 +68,7 @@ fn an_older_summary_is_taken_beyond_the_budget_unless_it_is_nearly_used_up() {
 }
 
 #[test]
-fn the_request_and_what_is_stored() {
+fn branch_summary_request_and_entry_have_contents() {
     let nested = json!({"type": "branch_summary", "fromId": "x", "summary": "nested summary",
         "details": {"readFiles": ["n", "w"], "modifiedFiles": []}});
     let branch = Branch::default()

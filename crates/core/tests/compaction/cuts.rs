@@ -37,7 +37,7 @@ fn expect(
 }
 
 #[test]
-fn recorded_compact_manual_and_twice() {
+fn compaction_matches_recorded_manual_and_repeated() {
     let branch = first_turns()
         .user("Second question about apples.")
         .says("Apples are fine.", 120);
@@ -67,7 +67,7 @@ fn recorded_compact_manual_and_twice() {
 }
 
 #[test]
-fn recorded_split_turn() {
+fn compaction_matches_recorded_split_turn() {
     let branch = first_turns()
         .user("Work.")
         .calls(0, "bash", json!({"command": "echo hi"}), 99_050)
@@ -90,7 +90,7 @@ fn recorded_split_turn() {
 }
 
 #[test]
-fn recorded_overflow_counts_from_the_last_good_answer() {
+fn overflow_size_counts_from_last_successful_answer() {
     let branch = first_turns()
         .user("Too much text in this longer question here.")
         .failed("error", "");
@@ -99,7 +99,7 @@ fn recorded_overflow_counts_from_the_last_good_answer() {
 }
 
 #[test]
-fn what_would_be_kept_whole_is_refused() {
+fn compaction_without_older_part_is_refused() {
     let small = Branch::default()
         .settings()
         .user("One short message.")
@@ -124,7 +124,7 @@ fn what_would_be_kept_whole_is_refused() {
 }
 
 #[test]
-fn a_huge_result_at_the_end_is_kept_with_its_call() {
+fn huge_trailing_result_is_kept_with_its_call() {
     let branch = Branch::default()
         .user("ask")
         .calls(0, "bash", json!({}), 0)
@@ -136,7 +136,7 @@ fn a_huge_result_at_the_end_is_kept_with_its_call() {
 }
 
 #[test]
-fn extensions_messages_count_and_begin_turns() {
+fn extension_messages_count_and_begin_turns() {
     let note = format!("note {}", long(200));
     let branch = Branch::default()
         .user("ask")
@@ -152,7 +152,7 @@ fn extensions_messages_count_and_begin_turns() {
 }
 
 #[test]
-fn settings_stay_with_what_follows() {
+fn settings_entries_stay_with_following_message() {
     let label = json!({"type": "label", "targetId": "e0", "label": "x"});
     let branch = Branch::default()
         .user("one")
@@ -173,7 +173,7 @@ fn settings_stay_with_what_follows() {
 }
 
 #[test]
-fn what_is_said_between_a_call_and_its_result_is_no_place_to_cut() {
+fn cut_never_separates_call_from_its_results() {
     let both = json!([call(0, "bash", json!({})), call(1, "bash", json!({}))]);
     let branch = Branch::default()
         .user("ask")
@@ -193,7 +193,7 @@ fn what_is_said_between_a_call_and_its_result_is_no_place_to_cut() {
 }
 
 #[test]
-fn the_region_begins_where_the_last_compaction_kept() {
+fn compaction_region_begins_at_first_kept_entry() {
     let tail = |branch: Branch| branch.user("new").says(&long(20), 0);
     let base = Branch::default().user("old").says("older", 0).user("kept");
     let table = [
@@ -215,7 +215,7 @@ fn the_region_begins_where_the_last_compaction_kept() {
 }
 
 #[test]
-fn edits_change_what_is_summarised() {
+fn context_edits_apply_to_summary() {
     let edit = |target: &str, replacement| json!({"type": "context_edit", "targetId": target, "replacement": replacement});
     let branch = Branch::default()
         .user("keep")
@@ -230,7 +230,7 @@ fn edits_change_what_is_summarised() {
 }
 
 #[test]
-fn images_take_up_room_and_failed_answers_do_not() {
+fn cut_counts_images_but_not_failed_answers() {
     let image = json!({"type": "message", "message": {"role": "user", "content": [
         {"type": "image", "data": "AA==", "mimeType": "image/png"}]}});
     let branch = Branch::default()
@@ -247,7 +247,7 @@ fn images_take_up_room_and_failed_answers_do_not() {
 }
 
 #[test]
-fn small_windows_get_smaller_settings() {
+fn small_context_windows_reduce_compaction_settings() {
     let default = Settings {
         reserve_tokens: 16_384,
         keep_recent_tokens: 20_000,
@@ -260,7 +260,7 @@ fn small_windows_get_smaller_settings() {
 }
 
 #[test]
-fn messages_of_unknown_roles_are_neither_sent_nor_summarised() {
+fn unknown_role_messages_are_not_summarised() {
     let system = json!({"type": "message", "message": {"role": "system", "content": "prompt"}});
     let branch = Branch::default().entry(system).user("one").entry(user(&long(20)));
     assert_eq!(cut(&branch, TINY), expect("e2", &["one"], &[]));

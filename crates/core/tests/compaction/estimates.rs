@@ -23,7 +23,7 @@ fn messages(branch: &Branch) -> Vec<Arc<Message>> {
 }
 
 #[test]
-fn images_weigh_the_same_everywhere() {
+fn images_have_equal_estimates_for_every_role() {
     let image = json!([{"type": "text", "text": "abcde"}, {"type": "image", "data": "AA==", "mimeType": "image/png"}]);
     let user = message(json!({"role": "user", "content": image}));
     let result = message(json!({"role": "toolResult", "toolCallId": "c", "content": image}));
@@ -34,7 +34,7 @@ fn images_weigh_the_same_everywhere() {
 }
 
 #[test]
-fn what_is_never_sent_weighs_nothing() {
+fn unsent_messages_have_zero_weight() {
     let content = json!([{"type": "text", "text": long(10)}]);
     let failed = message(json!({"role": "assistant", "content": content, "stopReason": "error"}));
     let hidden = message(
@@ -45,7 +45,7 @@ fn what_is_never_sent_weighs_nothing() {
 }
 
 #[test]
-fn both_sides_agree() {
+fn context_estimates_of_branch_and_messages_agree() {
     let image = json!({"type": "message", "message": {"role": "user", "content": [
         {"type": "image", "data": "AA==", "mimeType": "image/png"}]}});
     let hidden = json!({"type": "message", "message": {"role": "bashExecution", "command": "ls", "output": long(9),
@@ -68,7 +68,7 @@ fn both_sides_agree() {
 }
 
 #[test]
-fn conversations_are_counted() {
+fn conversation_counts_messages_tools_and_costs() {
     let answer = |output: u64, stop: &str| {
         Arc::new(message(json!({
             "role": "assistant", "content": [call(0, "ls", json!({}))], "stopReason": stop,
@@ -94,7 +94,7 @@ fn conversations_are_counted() {
 }
 
 #[test]
-fn usage_is_unknown_until_an_answer_follows_a_compaction() {
+fn context_usage_after_compaction_is_unknown_until_answer() {
     let branch = Branch::default().user("one").says("x", 4_000).user(&long(10));
     let mut messages = messages(&branch);
     let tokens = |messages: &[Arc<Message>], kept| {

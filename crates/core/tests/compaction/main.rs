@@ -3,9 +3,9 @@
 #![expect(clippy::indexing_slicing, reason = "helpers of a test may panic")]
 
 mod branches;
-mod chance;
 mod common;
 mod cuts;
 mod estimates;
+mod properties;
 mod summaries;
 mod triggers;

@@ -16,7 +16,7 @@ fn summary(plan: &Plan, answers: &[&str]) -> String {
 }
 
 #[test]
-fn file_lists_as_recorded() {
+fn summary_file_lists_match_recording() {
     let both = json!([
         call(0, "read", json!({"path": "a.txt"})),
         call(1, "write", json!({"path": "w.txt", "content": "w"}))
@@ -71,7 +71,7 @@ fn file_lists_as_recorded() {
 }
 
 #[test]
-fn calls_that_never_ran_touch_no_files() {
+fn unexecuted_calls_add_no_files_to_summary() {
     let write = json!([
         call(0, "write", json!({"path": "never"})),
         call(1, "read", json!({"path": 7}))
@@ -147,7 +147,7 @@ fn split_turns_join_two_summaries() {
 }
 
 #[test]
-fn a_previous_summary_survives_a_cut_in_the_first_turn_after_it() {
+fn previous_summary_survives_cut_in_next_turn() {
     let branch = Branch::default()
         .user("old")
         .compaction("EARLIER", "gone")
@@ -163,7 +163,7 @@ fn a_previous_summary_survives_a_cut_in_the_first_turn_after_it() {
 }
 
 #[test]
-fn instructions_reach_every_request() {
+fn custom_instructions_reach_every_summary_request() {
     let branch = Branch::default()
         .user("first")
         .says("yes", 0)
@@ -197,7 +197,7 @@ fn instructions_reach_every_request() {
 }
 
 #[test]
-fn the_talk_is_written_out() {
+fn summary_request_contains_conversation_text() {
     let blocks = json!([
         {"type": "thinking", "thinking": "hm"},
         {"type": "text", "text": "one"},
@@ -224,7 +224,7 @@ fn the_talk_is_written_out() {
 }
 
 #[test]
-fn bad_answers_are_refused() {
+fn unusable_summary_answers_are_refused() {
     let branch = Branch::default().user("one").user(&long(20));
     let plan = planned(&branch);
     assert_eq!(finish(&plan, vec![" \n".into()]), Err(Refusal::Empty));
@@ -250,7 +250,7 @@ fn bad_answers_are_refused() {
 }
 
 #[test]
-fn texts_of_refusals() {
+fn compaction_refusals_have_fixed_texts() {
     assert_eq!(Refusal::AlreadyCompacted.to_string(), "Already compacted");
     assert_eq!(
         Refusal::NothingToCompact.to_string(),
@@ -261,7 +261,7 @@ fn texts_of_refusals() {
 }
 
 #[test]
-fn a_tiny_reserve_still_leaves_room_for_a_summary() {
+fn zero_reserve_still_leaves_tokens_for_summary() {
     let branch = Branch::default().user("one").user(&long(20));
     let settings = pinion_core::compaction::Settings {
         reserve_tokens: 0,

@@ -5,7 +5,7 @@ use pinion_core::compaction::{Moment, answer_under_test, context_tokens, pressur
 use crate::common::{Branch, long};
 
 #[test]
-fn the_formula_is_strict_and_needs_a_window() {
+fn compaction_threshold_is_strict_and_needs_window() {
     let table = [
         (83_616, 100_000, 16_384, false),
         (83_617, 100_000, 16_384, true),
@@ -24,7 +24,7 @@ fn the_formula_is_strict_and_needs_a_window() {
 }
 
 #[test]
-fn tokens_are_reported_or_estimated() {
+fn context_tokens_are_reported_or_estimated() {
     let said = Branch::default().user(&long(100));
     assert_eq!(context_tokens(&said.0), 100);
     let said = said.says("abcd", 0);
@@ -40,7 +40,7 @@ fn tokens_are_reported_or_estimated() {
 }
 
 #[test]
-fn sizes_from_before_a_compaction_are_not_believed() {
+fn usage_from_before_compaction_is_ignored() {
     let old = Branch::default()
         .user("one")
         .says("abcd", 90_000)
@@ -67,7 +67,7 @@ fn answers_from_before_a_compaction_never_trigger() {
 }
 
 #[test]
-fn an_abort_starts_nothing_but_counts_before_the_next_prompt() {
+fn aborted_answer_triggers_compaction_only_before_next_prompt() {
     let aborted = Branch::default()
         .user("one")
         .says("x", 400)

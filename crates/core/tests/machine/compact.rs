@@ -28,7 +28,7 @@ fn done() -> Input {
 }
 
 #[test]
-fn after_a_run_that_filled_the_context() {
+fn compaction_after_full_run_precedes_settling() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -54,7 +54,7 @@ fn after_a_run_that_filled_the_context() {
 }
 
 #[test]
-fn between_turns() {
+fn compaction_between_turns_continues_run() {
     let mut world = world();
     world.prompt("go");
     world.answer(&["a"], StopReason::ToolUse);
@@ -78,7 +78,7 @@ fn between_turns() {
 }
 
 #[test]
-fn before_a_prompt() {
+fn compaction_before_prompt_precedes_run() {
     let mut world = world();
     world.step(Input::Prompt {
         messages: vec![Arc::new(Message::user("hi", 0))],
@@ -99,7 +99,7 @@ fn before_a_prompt() {
 }
 
 #[test]
-fn overflow_is_tried_once_more() {
+fn overflow_is_retried_once() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -134,7 +134,7 @@ fn overflow_is_tried_once_more() {
 }
 
 #[test]
-fn aborting_it_ends_what_waited_for_it() {
+fn aborted_compaction_ends_waiting_run() {
     let mut world = world();
     world.prompt("go");
     world.answer(&["a"], StopReason::ToolUse);
@@ -160,7 +160,7 @@ fn aborting_it_ends_what_waited_for_it() {
 }
 
 #[test]
-fn what_is_queued_meanwhile_is_said_afterwards() {
+fn message_queued_during_compaction_runs_afterwards() {
     let mut world = world();
     world.queue(QueueKind::FollowUp, "old");
     world.step(Input::Compact);

@@ -2,10 +2,10 @@
 
 mod common;
 mod compact;
-mod dangling;
-mod found;
+mod dangling_calls;
+mod regressions;
 mod reminders;
-mod replaced;
+mod replacements;
 mod resume;
 mod run;
 mod simulate;

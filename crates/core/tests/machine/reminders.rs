@@ -45,7 +45,7 @@ fn reminded(world: &mut World) -> (Vec<(u32, u32, usize)>, bool) {
 }
 
 #[test]
-fn the_order_of_things() {
+fn reminder_follows_run_end_and_starts_another() {
     let mut world = world(1);
     world.prompt("Go");
     world.answer(&[], StopReason::Stop);
@@ -80,7 +80,7 @@ fn the_order_of_things() {
 }
 
 #[test]
-fn so_many_between_two_messages_of_the_user() {
+fn reminders_are_limited_per_user_message() {
     let mut world = world(2);
     for _ in 0..2 {
         world.prompt("Go");
@@ -94,7 +94,7 @@ fn so_many_between_two_messages_of_the_user() {
 }
 
 #[test]
-fn what_was_queued_comes_first_and_counts_as_the_users() {
+fn queued_message_precedes_reminder_and_resets_count() {
     let mut world = world(1);
     world.prompt("Go");
     world.answer(&[], StopReason::Stop);
@@ -107,7 +107,7 @@ fn what_was_queued_comes_first_and_counts_as_the_users() {
 }
 
 #[test]
-fn not_when_nothing_is_open_or_nobody_asked() {
+fn reminder_needs_open_items_and_setting() {
     let mut done = world(3);
     done.machine.todos.replace(list("completed"), 0);
     let off = world(0);
@@ -120,7 +120,7 @@ fn not_when_nothing_is_open_or_nobody_asked() {
 }
 
 #[test]
-fn not_after_a_failure_or_an_abort() {
+fn reminder_is_skipped_after_failure_or_abort() {
     let mut failed = world(3);
     failed.prompt("Go");
     failed.fail("no", Verdict::Final);
@@ -133,7 +133,7 @@ fn not_after_a_failure_or_an_abort() {
 }
 
 #[test]
-fn not_while_tools_run() {
+fn reminder_waits_for_tools() {
     let mut world = world(3);
     world.prompt("Go");
     world.answer(&["c"], StopReason::ToolUse);
@@ -145,7 +145,7 @@ fn not_while_tools_run() {
 }
 
 #[test]
-fn a_manual_compaction_reminds_nobody() {
+fn manual_compaction_causes_no_reminder() {
     let mut world = world(3);
     world.step(Input::Compact);
     world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
@@ -153,7 +153,7 @@ fn a_manual_compaction_reminds_nobody() {
 }
 
 #[test]
-fn compaction_comes_before() {
+fn compaction_precedes_reminder() {
     let mut world = world(3);
     world.prompt("Go");
     world.full = true;
@@ -182,7 +182,7 @@ fn compaction_comes_before() {
 }
 
 #[test]
-fn everything_done_begins_the_count_anew() {
+fn completed_list_resets_reminder_count() {
     let mut world = world(1);
     world.prompt("Go");
     world.answer(&[], StopReason::Stop);

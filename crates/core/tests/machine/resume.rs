@@ -28,7 +28,7 @@ fn queued(text: &str) -> Queued {
 }
 
 #[test]
-fn a_failed_run_goes_on_without_a_new_message() {
+fn failed_run_continues_without_new_message() {
     let mut world = world();
     world.prompt("hi");
     world.fail("broken", Verdict::Final);
@@ -47,7 +47,7 @@ fn a_failed_run_goes_on_without_a_new_message() {
 }
 
 #[test]
-fn a_run_that_was_aborted_among_its_tools_goes_on_after_their_results() {
+fn run_aborted_during_tools_continues_after_results() {
     let mut world = world();
     world.prompt("go");
     world.answer(&["a"], StopReason::ToolUse);
@@ -63,7 +63,7 @@ fn a_run_that_was_aborted_among_its_tools_goes_on_after_their_results() {
 }
 
 #[test]
-fn nothing_goes_on_that_did_not_die() {
+fn successful_run_cannot_continue() {
     let mut world = world();
     assert!(!world.machine.can_continue(), "an empty conversation");
     world.prompt("hi");
@@ -75,7 +75,7 @@ fn nothing_goes_on_that_did_not_die() {
 }
 
 #[test]
-fn a_failure_with_nothing_to_answer_does_not_go_on() {
+fn failed_answer_without_request_cannot_continue() {
     let mut world = world();
     world.prompt("hi");
     world.answer(&[], StopReason::Stop);
@@ -86,7 +86,7 @@ fn a_failure_with_nothing_to_answer_does_not_go_on() {
 }
 
 #[test]
-fn a_full_context_is_compacted_before_going_on() {
+fn full_context_is_compacted_before_continuing() {
     let mut world = world();
     world.prompt("hi");
     world.fail("broken", Verdict::Final);
@@ -98,7 +98,7 @@ fn a_full_context_is_compacted_before_going_on() {
 }
 
 #[test]
-fn a_queued_message_is_edited_where_it_stands_and_removed_alone() {
+fn queued_message_is_edited_and_removed_by_id() {
     let mut world = world();
     world.prompt("hi");
     world.queue(QueueKind::FollowUp, "later");
@@ -123,7 +123,7 @@ fn a_queued_message_is_edited_where_it_stands_and_removed_alone() {
 }
 
 #[test]
-fn numbers_are_not_used_twice() {
+fn queue_ids_are_never_reused() {
     let mut world = world();
     world.queue(QueueKind::Steering, "one");
     world.step(Input::ClearQueue);
@@ -133,7 +133,7 @@ fn numbers_are_not_used_twice() {
 }
 
 #[test]
-fn removing_an_old_message_during_a_compaction_keeps_what_came_meanwhile_new() {
+fn removing_old_message_during_compaction_keeps_new_ones() {
     let mut world = world();
     world.queue(QueueKind::Steering, "old");
     world.step(Input::Compact);
@@ -148,7 +148,7 @@ fn removing_an_old_message_during_a_compaction_keeps_what_came_meanwhile_new() {
 }
 
 #[test]
-fn what_waited_before_a_compaction_still_waits_after_it() {
+fn message_queued_before_compaction_stays_queued_after_it() {
     let mut world = world();
     world.queue(QueueKind::Steering, "old");
     world.step(Input::Compact);

@@ -10,7 +10,7 @@ fn world() -> World {
 }
 
 #[test]
-fn a_plain_prompt() {
+fn prompt_without_tools_runs_one_turn() {
     let mut world = world();
     world.prompt("hi");
     assert_eq!(world.take(), ["agent_start", "turn_start", "user hi", "CALL"]);
@@ -25,7 +25,7 @@ fn a_plain_prompt() {
 }
 
 #[test]
-fn a_message_is_on_disk_before_it_is_told() {
+fn message_is_persisted_before_its_event() {
     let mut world = world();
     world.prompt("hi");
     world.answer(&[], StopReason::Stop);
@@ -42,7 +42,7 @@ fn a_message_is_on_disk_before_it_is_told() {
 }
 
 #[test]
-fn tools_run_side_by_side_and_answer_in_call_order() {
+fn tools_run_concurrently_and_report_in_call_order() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -83,7 +83,7 @@ fn tools_run_side_by_side_and_answer_in_call_order() {
 }
 
 #[test]
-fn thousands_of_calls_run_in_portions() {
+fn thousands_of_calls_run_in_batches() {
     let mut world = world();
     world.prompt("go");
     let ids: Vec<String> = (0..100).map(|n| n.to_string()).collect();
@@ -103,7 +103,7 @@ fn thousands_of_calls_run_in_portions() {
 }
 
 #[test]
-fn calls_of_a_cut_off_answer_do_not_run() {
+fn calls_of_truncated_answer_do_not_run() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -119,7 +119,7 @@ fn calls_of_a_cut_off_answer_do_not_run() {
 }
 
 #[test]
-fn steering_comes_after_the_turn_and_follow_ups_at_the_end() {
+fn steering_precedes_next_turn_follow_ups_come_last() {
     let mut world = world();
     world.prompt("go");
     world.queue(QueueKind::FollowUp, "later");
@@ -156,7 +156,7 @@ fn steering_comes_after_the_turn_and_follow_ups_at_the_end() {
 }
 
 #[test]
-fn what_was_queued_while_idle_joins_the_next_prompt() {
+fn messages_queued_while_idle_join_next_prompt() {
     let mut world = world();
     world.queue(QueueKind::Steering, "one");
     world.queue(QueueKind::Steering, "two");
@@ -195,7 +195,7 @@ fn what_was_queued_while_idle_joins_the_next_prompt() {
 }
 
 #[test]
-fn immediate_steering_cancels_the_other_tools() {
+fn immediate_steering_cancels_remaining_tools() {
     let settings = LoopSettings {
         interrupt_mode: InterruptMode::Immediate,
         ..LoopSettings::default()
@@ -251,7 +251,7 @@ fn abort_while_the_model_answers() {
 }
 
 #[test]
-fn an_answer_that_wins_the_race_against_abort_starts_nothing() {
+fn answer_racing_with_abort_starts_no_tools() {
     let mut world = world();
     world.prompt("go");
     world.step(Input::Abort);
@@ -270,7 +270,7 @@ fn an_answer_that_wins_the_race_against_abort_starts_nothing() {
 }
 
 #[test]
-fn abort_while_tools_run_keeps_the_queues() {
+fn abort_during_tools_keeps_queues() {
     let mut world = world();
     world.prompt("go");
     world.answer(&["a", "b"], StopReason::ToolUse);
@@ -319,7 +319,7 @@ fn abort_while_a_call_is_prepared() {
 }
 
 #[test]
-fn retries_then_success() {
+fn retry_succeeds_after_failure() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -357,7 +357,7 @@ fn retries_then_success() {
 }
 
 #[test]
-fn retries_run_out() {
+fn retries_end_after_last_attempt() {
     let mut world = world();
     world.prompt("go");
     for _ in 0..3 {
@@ -384,7 +384,7 @@ fn retries_run_out() {
 }
 
 #[test]
-fn a_retry_wait_can_be_aborted_and_steered() {
+fn retry_wait_can_be_aborted_and_steered() {
     let mut world = world();
     world.prompt("go");
     world.fail("500", Verdict::Retry(Some(7_000)));
@@ -415,7 +415,7 @@ fn a_retry_wait_can_be_aborted_and_steered() {
 }
 
 #[test]
-fn failures_that_are_final_are_not_tried_again() {
+fn final_failures_are_not_retried() {
     let mut world = world();
     world.prompt("go");
     world.take();
@@ -427,7 +427,7 @@ fn failures_that_are_final_are_not_tried_again() {
 }
 
 #[test]
-fn a_prompt_while_busy_is_ignored() {
+fn prompt_while_busy_is_ignored() {
     let mut world = world();
     world.prompt("go");
     world.take();

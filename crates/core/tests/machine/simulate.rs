@@ -47,7 +47,7 @@ const SITUATIONS: [&str; 32] = [
 ];
 
 #[test]
-fn kept_seeds_pass() {
+fn recorded_simulation_seeds_pass() {
     let seeds = KEPT
         .lines()
         .filter_map(|line| line.split('#').next()?.trim().parse().ok());
@@ -59,7 +59,7 @@ fn kept_seeds_pass() {
 }
 
 #[test]
-fn whatever_happens() {
+fn random_simulations_hold_invariants() {
     let mut seen = BTreeMap::new();
     for seed in 0..SEEDS {
         match run_seed(seed) {

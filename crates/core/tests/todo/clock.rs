@@ -17,7 +17,7 @@ fn two(first: &str, second: &str) -> Value {
 }
 
 #[test]
-fn a_minute_after_it_was_done() {
+fn completed_item_is_cleared_after_minute() {
     let mut todos = with(&two("completed", "pending"));
     assert_eq!(todos.next_due(), Some(60_000));
     set(&mut todos, &two("completed", "abandoned"), 10_000);
@@ -32,7 +32,7 @@ fn a_minute_after_it_was_done() {
 }
 
 #[test]
-fn taking_it_back_stops_the_clock() {
+fn reopened_item_stops_its_clear_clock() {
     let mut todos = with(&two("completed", "pending"));
     set(&mut todos, &two("pending", "pending"), 30_000);
     assert_eq!((todos.next_due(), todos.clear_due(90_000)), (None, 0));
@@ -41,7 +41,7 @@ fn taking_it_back_stops_the_clock() {
 }
 
 #[test]
-fn another_item_of_the_same_id_has_its_own_clock() {
+fn different_item_with_same_id_gets_own_clock() {
     let mut todos = with(&json!([{"name": "A", "tasks": [{"content": "a", "status": "completed"}]}]));
     let other = json!([{"name": "A", "tasks": [{"content": "other", "status": "completed"}]}]);
     set(&mut todos, &other, 30_000);
@@ -49,7 +49,7 @@ fn another_item_of_the_same_id_has_its_own_clock() {
 }
 
 #[test]
-fn at_once_or_never() {
+fn clear_delay_may_be_zero_or_disabled() {
     for (delay, due) in [(Some(0), Some(5)), (None, None)] {
         let settings = TodoSettings {
             clear_delay_ms: delay,
@@ -63,7 +63,7 @@ fn at_once_or_never() {
 }
 
 #[test]
-fn empty_phases_of_a_client_stay_until_something_leaves() {
+fn empty_client_phases_stay_until_items_are_cleared() {
     let list = json!([{"name": "Empty"}, {"name": "A", "tasks": [{"content": "a", "status": "completed"}]}]);
     let mut todos = with(&list);
     todos.clear_due(1);

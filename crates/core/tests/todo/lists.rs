@@ -5,7 +5,7 @@ use pinion_core::todo::normalise;
 use serde_json::{Value, json};
 
 #[test]
-fn the_list_of_the_seed_comes_back_as_it_is() {
+fn todo_list_from_seed_round_trips() {
     let list = json!([{"id": "phase-1", "name": "Evaluation", "tasks": [
         {"id": "task-1", "content": "Map the read tool surface", "status": "in_progress"},
         {"id": "task-2", "content": "Exercise edit operations", "status": "pending"},
@@ -14,7 +14,7 @@ fn the_list_of_the_seed_comes_back_as_it_is() {
 }
 
 #[test]
-fn what_is_left_out_is_filled_in() {
+fn missing_todo_members_get_defaults() {
     let list = json!([
         {"name": " A ", "junk": 1, "tasks": [
             {"content": " one "},
@@ -38,7 +38,7 @@ fn what_is_left_out_is_filled_in() {
 }
 
 #[test]
-fn nobody_decides_for_the_client_what_is_in_progress() {
+fn normalise_keeps_client_statuses() {
     let item = |status: &str| json!({"content": "x", "status": status});
     let list = json!([{"name": "A", "tasks": [item("in_progress"), item("in_progress"), item("abandoned")]}]);
     let phases = json!(normalise(&list).unwrap());
@@ -52,7 +52,7 @@ fn nobody_decides_for_the_client_what_is_in_progress() {
 }
 
 #[test]
-fn what_keeps_an_item_of_oh_my_pi_becomes_a_note() {
+fn blocker_of_oh_my_pi_item_becomes_note() {
     let list = json!([{"name": "A", "tasks": [{"content": "x", "status": "blocked", "blocker": "no key"}]}]);
     let item = &json!(normalise(&list).unwrap())[0]["tasks"][0];
     assert_eq!(
@@ -62,7 +62,7 @@ fn what_keeps_an_item_of_oh_my_pi_becomes_a_note() {
 }
 
 #[test]
-fn errors_name_the_member() {
+fn todo_errors_name_the_member() {
     let tasks = |tasks: Value| json!([{"name": "A"}, {"name": "B", "tasks": tasks}]);
     let long = "x".repeat(limits::TODO_TEXT_BYTES + 1);
     let table = [
@@ -106,7 +106,7 @@ fn errors_name_the_member() {
 }
 
 #[test]
-fn a_list_has_an_end() {
+fn todo_list_size_is_limited() {
     let phases = vec![json!({"name": "A"}); limits::TODO_PHASES + 1];
     assert_eq!(
         normalise(&json!(phases)).unwrap_err(),

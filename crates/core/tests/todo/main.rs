@@ -5,7 +5,7 @@
 mod clock;
 mod lists;
 mod ops;
-mod rebuilt;
+mod restored;
 
 use pinion_core::todo::{Op, TodoSettings, Todos, normalise};
 use serde_json::Value;

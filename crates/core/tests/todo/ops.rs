@@ -13,7 +13,7 @@ fn plan() -> Value {
 }
 
 #[test]
-fn a_plan_begins_with_its_first_item() {
+fn new_plan_starts_its_first_item() {
     let mut todos = empty();
     let text = write(&mut todos, &plan());
     assert_eq!(
@@ -35,7 +35,7 @@ fn a_plan_begins_with_its_first_item() {
 }
 
 #[test]
-fn done_items_make_room_for_the_next() {
+fn completing_items_starts_the_next() {
     let mut todos = empty();
     write(&mut todos, &plan());
     let ops = json!([
@@ -72,7 +72,7 @@ fn done_items_make_room_for_the_next() {
 }
 
 #[test]
-fn only_the_first_stays_in_progress() {
+fn only_first_item_stays_in_progress() {
     let mut todos = with(&json!([{"name": "A", "tasks": [
         {"content": "a"}, {"content": "b", "status": "in_progress"}, {"content": "c", "status": "in_progress"},
     ]}]));
@@ -87,7 +87,7 @@ fn only_the_first_stays_in_progress() {
 }
 
 #[test]
-fn ids_go_on_after_the_highest_and_begin_anew_with_a_new_list() {
+fn todo_ids_increase_and_restart_with_new_list() {
     let mut todos = empty();
     write(&mut todos, &plan());
     let ops = json!([
@@ -113,7 +113,7 @@ fn ids_go_on_after_the_highest_and_begin_anew_with_a_new_list() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told_and_the_rest_is_done() {
+fn failed_todo_operations_are_reported_remaining_ones_apply() {
     let mut todos = empty();
     let missing = json!([{"op": "update", "id": "task-1", "status": "completed"}]);
     assert_eq!(
@@ -139,7 +139,7 @@ fn what_cannot_be_done_is_told_and_the_rest_is_done() {
 }
 
 #[test]
-fn the_result_carries_the_list() {
+fn todo_result_carries_the_list() {
     let ops = json!({"ops": plan().to_string()});
     let ops = Op::parse(ops.as_object().unwrap()).unwrap();
     for (stored, storage) in [(true, "session"), (false, "memory")] {
@@ -151,7 +151,7 @@ fn the_result_carries_the_list() {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_refused_whole() {
+fn invalid_todo_arguments_are_refused_whole() {
     let table = [
         (json!({}), "ops must be a list"),
         (json!({"ops": "x"}), "ops must be a list"),
@@ -185,7 +185,7 @@ fn arguments_that_make_no_sense_are_refused_whole() {
 }
 
 #[test]
-fn the_tool_says_what_it_takes() {
+fn todo_tool_spec_lists_operations() {
     let spec = tool_spec();
     assert_eq!(spec.name, TOOL);
     let ops = &spec.parameters["properties"]["ops"]["items"]["properties"]["op"]["enum"];

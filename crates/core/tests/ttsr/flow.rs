@@ -9,7 +9,7 @@ use wire::{Message, Rule, StopReason};
 use crate::{ALL_MODES, World, rule, scoped};
 
 #[test]
-fn an_answer_is_stopped_and_the_run_goes_on() {
+fn matched_rule_stops_answer_and_run_continues() {
     let mut world = World::new(vec![rule("r", "bad"), rule("s", "bad|worse"), rule("t", "never")]);
     world.log();
     world.text("a bad");
@@ -63,7 +63,7 @@ fn an_answer_is_stopped_and_the_run_goes_on() {
 }
 
 #[test]
-fn an_answer_that_wins_the_race_is_stopped_all_the_same() {
+fn answer_finished_before_cancel_is_still_stopped() {
     let mut world = World::new(vec![rule("r", "bad")]);
     world.text("bad");
     world.log();
@@ -73,7 +73,7 @@ fn an_answer_that_wins_the_race_is_stopped_all_the_same() {
 }
 
 #[test]
-fn a_user_who_aborts_wins() {
+fn user_abort_wins_over_matched_rule() {
     let mut world = World::new(vec![rule("r", "bad")]);
     world.text("bad");
     world.step(Input::Abort);
@@ -100,7 +100,7 @@ fn a_user_who_aborts_wins() {
 }
 
 #[test]
-fn an_answer_that_fails_by_itself_meanwhile_counts_as_stopped() {
+fn answer_failing_after_match_counts_as_stopped() {
     let mut world = World::new(vec![rule("r", "bad")]);
     world.text("bad");
     world.log();
@@ -113,7 +113,7 @@ fn an_answer_that_fails_by_itself_meanwhile_counts_as_stopped() {
 }
 
 #[test]
-fn what_was_cut_off_may_stay() {
+fn kept_partial_answer_stays_in_messages() {
     let settings = TtsrSettings {
         keep_partial: true,
         ..TtsrSettings::default()
@@ -131,7 +131,7 @@ fn what_was_cut_off_may_stay() {
 }
 
 #[test]
-fn modes() {
+fn interrupt_mode_decides_which_streams_stop() {
     for (mode, in_text, in_tool) in [
         (RuleInterrupt::Always, true, true),
         (RuleInterrupt::ProseOnly, true, false),
@@ -162,7 +162,7 @@ fn modes() {
 }
 
 #[test]
-fn what_does_not_stop_is_told_when_the_run_would_end() {
+fn non_interrupting_rule_is_reported_at_run_end() {
     let never = Rule {
         interrupt_mode: Some(RuleInterrupt::Never),
         ..rule("r", "bad")

@@ -2,9 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "helpers of a test may panic")]
 #![expect(clippy::indexing_slicing, reason = "helpers of a test may panic")]
 
-mod chance;
 mod flow;
 mod matching;
+mod properties;
 mod repeats;
 
 use std::sync::Arc;

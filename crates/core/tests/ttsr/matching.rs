@@ -6,7 +6,7 @@ use wire::Rule;
 use crate::{World, rule, scoped, stops_text};
 
 #[test]
-fn a_word_in_pieces() {
+fn rule_matches_word_across_deltas() {
     let mut world = World::new(vec![rule("r", r"\bunsafe\b")]);
     for piece in ["This is un", "sa", "fely said, un"] {
         world.text(piece);
@@ -18,7 +18,7 @@ fn a_word_in_pieces() {
 }
 
 #[test]
-fn conditions_as_people_write_them() {
+fn rule_conditions_match_as_regular_expressions() {
     let table = [
         (r"console\.log\(", "use console.log(x)", true),
         (r"console\.log\(", "use consoleXlog(x)", false),
@@ -50,7 +50,7 @@ fn conditions_as_people_write_them() {
 }
 
 #[test]
-fn what_cannot_be_used_is_told() {
+fn unusable_rule_parts_are_reported() {
     let rules = vec![
         rule("look", "a(?=b)"),
         Rule {
@@ -87,7 +87,7 @@ fn what_cannot_be_used_is_told() {
 }
 
 #[test]
-fn streams_are_matched_by_themselves() {
+fn rules_match_each_stream_separately() {
     let everywhere = ["text", "thinking", "tool"];
     let mut world = World::new(vec![scoped("r", "ab", &everywhere)]);
     world.text("a");
@@ -103,7 +103,7 @@ fn streams_are_matched_by_themselves() {
 }
 
 #[test]
-fn a_new_turn_forgets() {
+fn new_turn_resets_rule_matching() {
     let mut world = World::new(vec![rule("r", "ab")]);
     world.text("a");
     world.finish(wire::StopReason::Stop);
@@ -115,7 +115,7 @@ fn a_new_turn_forgets() {
 }
 
 #[test]
-fn scopes() {
+fn rule_scopes_limit_matching() {
     let none: &[&str] = &[];
     // Scope; text, reasoning, edit, bash.
     let table: [(&[&str], [bool; 4]); 8] = [
@@ -168,7 +168,7 @@ fn takes(rule: &Rule, arguments: &str) -> bool {
 }
 
 #[test]
-fn paths_of_calls() {
+fn rule_globs_match_paths_of_calls() {
     let on = |glob: &str| scoped("r", "bad", &[&format!("edit({glob})")]);
     let table = [
         ("*.rs", r#"{"path": "src/a.rs", "text": "bad"}"#, true),
@@ -198,7 +198,7 @@ fn paths_of_calls() {
 }
 
 #[test]
-fn globs_of_a_rule_are_about_calls_only() {
+fn rule_globs_apply_only_to_calls() {
     let only_rust = Rule {
         globs: vec!["*.rs".to_owned(), "*.toml".to_owned()],
         ..rule("r", "bad")
@@ -209,7 +209,7 @@ fn globs_of_a_rule_are_about_calls_only() {
 }
 
 #[test]
-fn a_long_call_is_looked_at_in_time() {
+fn long_call_is_matched_in_linear_time() {
     let mut world = World::new(vec![scoped("r", "bad", &["edit(*.rs)"])]);
     world.tool_start(0, "edit");
     world.tool(0, r#"{"newText": "bad "#);

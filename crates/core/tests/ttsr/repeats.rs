@@ -28,7 +28,7 @@ fn stopped_turns(repeat: Repeat, told: &[&str], turns: usize) -> Vec<usize> {
 }
 
 #[test]
-fn once() {
+fn rule_with_repeat_once_stops_once() {
     assert_eq!(stopped_turns(Repeat::Once, &[], 9), [1]);
     assert_eq!(stopped_turns(Repeat::Once, &["other"], 9), [1]);
     assert!(
@@ -38,7 +38,7 @@ fn once() {
 }
 
 #[test]
-fn after_a_gap() {
+fn rule_with_gap_stops_again_after_gap() {
     assert_eq!(stopped_turns(Repeat::AfterGap(4), &[], 10), [1, 5, 9]);
     assert_eq!(stopped_turns(Repeat::AfterGap(4), &["r"], 10), [4, 8]);
     for gap in [0, 1, 2] {

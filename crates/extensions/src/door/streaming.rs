@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn updates_are_kept_up_to_a_bound_and_in_order() {
+    async fn updates_are_bounded_and_kept_in_order() {
         let (feed, mut updates) = feed();
         assert!(feed.push(Value::from(1), limits::STREAM_BYTES));
         assert!(!feed.push(Value::from(2), 1));

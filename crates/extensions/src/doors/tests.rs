@@ -44,7 +44,7 @@ async fn answer(played: &mut Played, value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn who_is_asked_later_sees_what_was_changed_before() {
+async fn later_process_sees_input_changed_by_earlier_one() {
     let (doors, [mut one, mut two], ..) = pair(&["tool_call"]).await;
     let asking = doors
         .event("s", "tool_call", &json!({"input": {"n": 1}}))
@@ -59,7 +59,7 @@ async fn who_is_asked_later_sees_what_was_changed_before() {
 }
 
 #[tokio::test]
-async fn a_check_that_fails_anywhere_fails_and_other_events_go_on() {
+async fn failed_check_fails_call_but_other_events_continue() {
     let (doors, [mut one, mut two], ..) = pair(&["tool_call", "input"]).await;
     let refuse = |line: &Value| json!({"type": "error", "id": line["id"], "message": "no idea"});
     let asking = doors.event("s", "tool_call", &json!({})).unwrap();
@@ -82,7 +82,7 @@ async fn a_check_that_fails_anywhere_fails_and_other_events_go_on() {
 }
 
 #[tokio::test]
-async fn a_check_that_is_cancelled_half_way_is_no_permission() {
+async fn cancelled_check_is_an_error() {
     let (doors, [mut one, _two], ..) = pair(&["tool_call"]).await;
     let mut asking = doors.event("s", "tool_call", &json!({})).unwrap();
     let line = one.next().await;
@@ -96,7 +96,7 @@ async fn a_check_that_is_cancelled_half_way_is_no_permission() {
 }
 
 #[tokio::test]
-async fn calls_go_to_whom_they_are_meant_for_and_theirs_get_numbers_of_their_own() {
+async fn calls_are_routed_to_their_process_and_renumbered() {
     let (doors, [mut one, mut two], [mut from_one, mut from_two], _rest) = pair(&[]).await;
     assert!(doors.event("s", "input", &json!({})).is_err());
     let asking = doors
@@ -132,7 +132,7 @@ async fn calls_go_to_whom_they_are_meant_for_and_theirs_get_numbers_of_their_own
 }
 
 #[tokio::test]
-async fn updates_find_the_call_and_streams_the_provider_until_it_is_gone() {
+async fn updates_and_streams_reach_owner_until_it_exits() {
     let (doors, [_one, mut two], [_from_one, mut from_two], _rest) = pair(&[]).await;
     let registered = json!({"path": "two.py", "providers": [{"name": "own", "config": {}}], "shortcuts": [{"shortcut": "f2"}]});
     doors.register(1, vec![serde_json::from_value(registered).unwrap()]);

@@ -77,7 +77,7 @@ impl Home {
 const SH: &str = "#!/bin/sh\n";
 
 #[test]
-fn names_say_which_event_a_file_is_for() {
+fn hook_file_name_selects_event() {
     let home = Home::new(&[
         ("agent/hooks/tool_call-guard.sh", SH, 0o755),
         ("agent/hooks/agent_end.notify", SH, 0o644),
@@ -146,7 +146,7 @@ fn names_say_which_event_a_file_is_for() {
 }
 
 #[test]
-fn settings_name_paths_and_commands() {
+fn hook_settings_name_paths_and_commands() {
     let settings = json!({"hooks": [
         "more",
         {"event": "tool_call", "command": ["./gate.py", "--strict"], "tools": ["bash", "w*"], "timeout": 5000},
@@ -183,7 +183,7 @@ fn exit(code: i32, stdout: &str, stderr: &str) -> Exit {
 }
 
 #[test]
-fn exits_mean_something() {
+fn hook_exit_codes_decide_result() {
     let said =
         |event: &str, code, stdout: &str, stderr: &str| answering::answer(event, exit(code, stdout, stderr));
     assert_eq!(said("tool_call", 0, " \n", "noise"), Ok(Value::Null));
@@ -252,7 +252,7 @@ async fn asked(event: &str, given: Value, hooks: Vec<std::sync::Arc<Hook>>) -> A
 }
 
 #[tokio::test]
-async fn each_sees_what_the_one_before_made_of_it_and_one_block_ends_it() {
+async fn hooks_see_previous_changes_and_first_block_stops() {
     let change = hook(
         "tool_call",
         r#"read line; echo '{"input": {"command": "changed"}}'"#,
@@ -272,7 +272,7 @@ async fn each_sees_what_the_one_before_made_of_it_and_one_block_ends_it() {
 }
 
 #[tokio::test]
-async fn a_check_that_fails_blocks_and_everything_else_goes_on() {
+async fn failing_check_blocks_call_failing_filter_does_not() {
     let answer = asked(
         "tool_call",
         json!({}),
@@ -288,7 +288,7 @@ async fn a_check_that_fails_blocks_and_everything_else_goes_on() {
 }
 
 #[tokio::test]
-async fn who_takes_too_long_is_killed_with_its_group() {
+async fn hook_exceeding_timeout_is_killed_with_its_group() {
     let dir = tempfile::tempdir().unwrap();
     let pid = dir.path().join("pid");
     let script = format!("sleep 60 & echo $! > {}; wait", pid.display());
@@ -310,7 +310,7 @@ async fn who_takes_too_long_is_killed_with_its_group() {
 }
 
 #[tokio::test]
-async fn who_says_too_much_and_who_reads_nothing_is_no_trouble() {
+async fn hook_output_is_bounded_and_unread_input_ignored() {
     let big = json!({"text": "x".repeat(3 << 20)});
     let loud = hook("input", "head -c 1000000 /dev/zero >&2; exit 1");
     let answer = asked(
@@ -324,7 +324,7 @@ async fn who_says_too_much_and_who_reads_nothing_is_no_trouble() {
 }
 
 #[tokio::test]
-async fn those_who_are_told_hear_in_order_and_are_waited_for_at_the_end() {
+async fn listening_hooks_run_in_order_until_shutdown() {
     let dir = tempfile::tempdir().unwrap();
     let log = dir.path().join("log");
     let script = format!("cat >> {}", log.display());

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn identity_changes_with_each_part_of_definition() {
+    fn tool_identity_changes_with_its_definition() {
         let server = |config: &str| Source::McpServer {
             server: "s".to_owned(),
             tool: "t".to_owned(),
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn names_cannot_pass_for_lines_of_the_question() {
+    fn names_cannot_imitate_lines_of_question() {
         let args = Map::new();
         let proposal = Proposal {
             tool: "read?\nTool of the client",

@@ -140,7 +140,7 @@ fn unescaped(text: &str) -> String {
 }
 
 #[test]
-fn every_row_of_the_table_holds() {
+fn permission_table_gives_expected_verdicts() {
     let table = Table::new();
     let text = include_str!("table.txt");
     let (mut rows, mut wrong) = (0, Vec::new());

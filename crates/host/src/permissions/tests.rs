@@ -58,7 +58,7 @@ fn file(policy: &Policy, tool: &str, path: &str) -> &'static str {
 }
 
 #[test]
-fn modes_without_rules() {
+fn permission_modes_without_rules_give_defaults() {
     let calls = [
         Call::file("read", PathBuf::from("/etc/passwd")),
         Call::other("todo_write"),
@@ -83,7 +83,7 @@ fn modes_without_rules() {
 }
 
 #[test]
-fn deny_comes_before_ask_before_allow() {
+fn deny_precedes_ask_precedes_allow() {
     let policy = policy(
         "ask",
         &["bash(git *)", "edit", "lookup"],
@@ -110,7 +110,7 @@ fn deny_comes_before_ask_before_allow() {
 }
 
 #[test]
-fn read_only_lets_nothing_write_but_commands_that_are_allowed() {
+fn read_only_mode_refuses_writes_except_allowed_commands() {
     let policy = policy("read-only", &["bash(git log *)", "write", "lookup"], &[], &[]);
     assert_eq!(bash(&policy, "git log -p"), "run");
     assert_eq!(bash(&policy, "git log > log.txt"), "refuse");
@@ -121,7 +121,7 @@ fn read_only_lets_nothing_write_but_commands_that_are_allowed() {
 }
 
 #[test]
-fn a_project_only_tightens() {
+fn project_rules_only_tighten() {
     let cwd = Path::new(CWD);
     let user = || layer("ask", &["bash"], &[], &[]);
     let looser = policy_in(cwd, user(), layer("off", &["edit"], &[], &[]));
@@ -150,7 +150,7 @@ fn a_project_only_tightens() {
 }
 
 #[test]
-fn what_was_allowed_for_the_session_is_the_same_call_only() {
+fn session_grant_covers_only_the_same_call() {
     let mut policy = policy("ask", &[], &["read(secret)"], &["bash(rm *)"]);
     let call = Call::command("bash", "make test");
     policy.grant(&call);
@@ -166,7 +166,7 @@ fn what_was_allowed_for_the_session_is_the_same_call_only() {
 }
 
 #[test]
-fn links_and_dots_loosen_nothing() {
+fn links_and_dots_do_not_loosen_rules() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();
     let cwd = root.join("project");
@@ -222,7 +222,7 @@ fn links_and_dots_loosen_nothing() {
 }
 
 #[test]
-fn patterns_begin_where_they_say() {
+fn path_patterns_are_anchored_by_prefix() {
     let policy = policy(
         "ask",
         &[
@@ -255,7 +255,7 @@ fn patterns_begin_where_they_say() {
 }
 
 #[test]
-fn rules_that_cannot_be_read_are_said_and_never_loosen() {
+fn unreadable_rules_are_reported_and_never_loosen() {
     let settings = PermissionSettings {
         user: layer(
             "auto",
@@ -276,7 +276,7 @@ fn rules_that_cannot_be_read_are_said_and_never_loosen() {
 }
 
 #[test]
-fn every_part_of_a_line_must_be_allowed() {
+fn every_part_of_line_must_be_allowed() {
     let policy = policy(
         "ask",
         &["bash(git *)", "Bash(ls)", "bash(cd  src)", "bash(echo *)"],
@@ -341,7 +341,7 @@ fn every_part_of_a_line_must_be_allowed() {
 }
 
 #[test]
-fn no_part_of_a_line_may_be_forbidden() {
+fn forbidden_part_denies_whole_line() {
     let policy = policy("auto", &[], &[], &["bash(rm *)", "bash(curl * | *)"]);
     for command in [
         "rm",
@@ -437,7 +437,7 @@ fn no_part_of_a_line_may_be_forbidden() {
 }
 
 #[test]
-fn lines_that_are_long_or_deep_are_no_way_around() {
+fn long_or_deep_lines_do_not_bypass_rules() {
     let policy = policy("auto", &["bash(echo *)"], &[], &["bash(rm *)"]);
     let long = format!("echo {}; rm x", "a".repeat(100_000));
     assert_eq!(bash(&policy, &long), "refuse");
@@ -453,7 +453,7 @@ fn lines_that_are_long_or_deep_are_no_way_around() {
 }
 
 #[test]
-fn a_line_is_taken_apart_into_its_commands() {
+fn command_line_is_split_into_commands() {
     let script = Script::parse("cd 'my dir' && git commit -m \"it's\" | cat");
     let commands: Vec<&str> = script.commands().collect();
     assert_eq!(commands, ["cd 'my dir'", "git commit -m 'it'\\''s'", "cat"]);
@@ -461,7 +461,7 @@ fn a_line_is_taken_apart_into_its_commands() {
 }
 
 #[test]
-fn name_that_claims_a_target_is_shown_with_its_own() {
+fn name_resembling_link_target_is_shown_with_target() {
     let shown = |name: &str| Call::file("write", Path::new("/nowhere").join(name)).shown();
     assert_eq!(shown("plain.txt"), "/nowhere/plain.txt");
     assert_eq!(

@@ -333,7 +333,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_characters_are_those_without_a_picture() {
+    fn invisible_characters_are_recognised() {
         for range in [
             '\u{0}'..='\u{8}',
             '\u{b}'..='\u{1f}',
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn names_take_one_line_and_long_ones_lose_their_middle() {
+    fn names_are_shown_on_one_line_and_shortened() {
         assert_eq!(line("a\nb\u{202e}c", 100), "a\\u{a}b\\u{202e}c");
         let long = format!("first{}last", "ab".repeat(500));
         assert_eq!(
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn cost_does_not_grow_with_the_text() {
+    fn escaping_cost_does_not_grow_with_text() {
         for part in ["ab", " \u{200b}x", "line\n", "\u{301}"] {
             let huge = format!("begin\n{}\nend", part.repeat(4 << 20));
             let shown = text(&huge);
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_commas() {
+    fn large_numbers_have_thousands_separators() {
         assert_eq!(
             [0, 999, 1_000, 1_234_567].map(number),
             ["0", "999", "1,000", "1,234,567"]

@@ -36,7 +36,7 @@ mod tests {
     use super::fits;
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn wildcard_matches_any_text() {
         for (pattern, text) in [
             ("", ""),
             ("*", ""),

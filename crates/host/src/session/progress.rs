@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_arguments_grow() {
+    fn streamed_text_and_arguments_accumulate() {
         let mut progress = Progress::new(AssistantMessage::begin("a", "p", "m", 0));
         let text = |delta: &str| StreamEvent::TextDelta {
             content_index: 0,
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_of_a_block_that_never_began_change_nothing() {
+    fn delta_of_unknown_block_changes_nothing() {
         let mut progress = Progress::new(AssistantMessage::begin("a", "p", "m", 0));
         progress.grow(&StreamEvent::ThinkingDelta {
             content_index: 7,

@@ -45,7 +45,7 @@ const DATA: ProjectAccess = ProjectAccess::Data;
 const NONE: ProjectAccess = ProjectAccess::None;
 
 #[test]
-fn the_closest_stored_decision_counts_for_all_below() {
+fn closest_trust_decision_covers_directories_below() {
     let place = Place::new();
     let trust = place.trust(None);
     assert_eq!(place.access(&trust, "code/app"), (DATA, "nobody"));
@@ -65,7 +65,7 @@ fn the_closest_stored_decision_counts_for_all_below() {
 }
 
 #[test]
-fn links_lead_to_where_they_lead() {
+fn trust_applies_to_link_targets() {
     let place = Place::new();
     symlink(place.at("code/app"), place.at("home/link")).unwrap();
     let trust = place.trust(None);
@@ -81,7 +81,7 @@ fn links_lead_to_where_they_lead() {
 }
 
 #[test]
-fn the_file_is_pis_own() {
+fn trust_file_keeps_format_of_pi() {
     let place = Place::new();
     let app = place.at("code/app").display().to_string();
     let other = place.at("code/other").display().to_string();
@@ -101,7 +101,7 @@ fn the_file_is_pis_own() {
 }
 
 #[test]
-fn a_broken_file_decides_nothing_and_is_left_alone() {
+fn broken_trust_file_decides_nothing_and_stays_unchanged() {
     let place = Place::new();
     for broken in ["{", "[]", "{\"/\": \"yes\"}", "true"] {
         fs::write(place.file(), broken).unwrap();
@@ -115,7 +115,7 @@ fn a_broken_file_decides_nothing_and_is_left_alone() {
 }
 
 #[test]
-fn who_comes_first() {
+fn trust_sources_have_precedence() {
     let place = Place::new();
     let stored = |trusted| place.trust(None).file().set(&place.at("code"), Some(trusted));
     stored(false).unwrap();
@@ -137,7 +137,7 @@ fn who_comes_first() {
 }
 
 #[test]
-fn what_is_the_users_own_needs_no_trust() {
+fn user_directories_need_no_trust() {
     let place = Place::new();
     let home = place.at("home");
     let needs = |cwd: &str, agent: &str| {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn values_are_kept_until_they_run_out_and_apart_by_key() {
+    async fn cached_values_expire_and_are_separate_per_key() {
         let (cache, count) = (Cache::default(), AtomicU32::new(0));
         let later = Some(SystemTime::now() + Duration::from_secs(3600));
         assert_eq!(ask(&cache, "a", &count, later).await, 0);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn failures_are_not_kept_and_sets_are_bounded() {
+    async fn failures_are_not_cached_and_cache_is_bounded() {
         let (cache, count) = (Cache::default(), AtomicU32::new(7));
         let key = vec![Some("a".to_owned())];
         let failed = cache.get(&key, async { Err::<(u32, _), _>("no") }).await;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn renewal_is_early_but_never_at_once() {
+    fn credentials_are_renewed_before_expiry() {
         let now = SystemTime::now();
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
         assert_eq!(renewal(now, now + minutes(60)), now + minutes(55));

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_are_shown_in_the_servers_words_and_nothing_else() {
+    fn refusal_shows_only_server_error_text() {
         let reply = |body: &str| Reply {
             status: 400,
             body: body.to_owned(),

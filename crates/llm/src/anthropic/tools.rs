@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn optional_properties_become_required_and_nullable() {
+    fn strict_schema_makes_optional_properties_nullable() {
         let schema = json!({"type": "object", "required": ["path"], "properties": {
             "path": {"type": "string"}, "limit": {"type": "number"},
             "edits": {"type": "array", "items": {"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}}}}});
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_that_claude_refuses_stay_as_they_are() {
+    fn unsupported_schemas_stay_non_strict() {
         for part in [
             json!({"type": "number", "minimum": 1}),
             json!({"$ref": "#/$defs/a"}),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_tools_stay_within_the_limits_of_a_request() {
+    fn strict_tools_respect_request_limits() {
         let tool = |index: usize, optional: usize| {
             let names = (0..optional).map(|name| (format!("p{name}"), json!({"type": "string"})));
             let properties: Map<String, Value> = names.collect();

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generation_is_told_in_its_way() {
+    fn gemini_generations_get_their_thinking_config() {
         use ThinkingLevel::{High, Low, Medium, Minimal, Off, Xhigh};
         let word = |word: &str| json!({"includeThoughts": true, "thinkingLevel": word});
         let tokens = |tokens: i64| json!({"includeThoughts": true, "thinkingBudget": tokens});
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_and_the_users_budgets_come_first() {
+    fn thinking_map_and_user_budgets_take_precedence() {
         let map = json!({"id": "gemini-3-pro", "thinkingLevelMap": {"off": null, "minimal": null, "low": "LOW", "medium": null, "high": "HIGH"}});
         let given = config(map, ThinkingLevel::Medium, Budgets::default());
         assert_eq!(given["thinkingLevel"], "HIGH");
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn generations_are_read_from_ids() {
+    fn gemini_generation_is_read_from_model_id() {
         for (id, images, signed) in [
             ("gemini-2.5-pro", false, false),
             ("gemini-3-pro-preview", true, true),

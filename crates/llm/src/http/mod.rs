@@ -86,7 +86,7 @@ mod tests {
     use super::join_url;
 
     #[test]
-    fn parameters_stay_behind_the_path() {
+    fn url_query_stays_behind_joined_path() {
         assert_eq!(join_url("http://h/v1/", "messages"), "http://h/v1/messages");
         assert_eq!(
             join_url("http://h/v1?key=k", "messages"),

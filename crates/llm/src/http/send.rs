@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_read_in_all_three_forms() {
+    fn retry_after_is_read_in_three_formats() {
         assert_eq!(asked("retry-after-ms", "1500"), Some(Duration::from_millis(1500)));
         assert_eq!(asked("retry-after", "2"), Some(Duration::from_secs(2)));
         assert_eq!(
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_and_stay_below_the_cap() {
+    fn backoff_doubles_up_to_cap() {
         for (attempt, full) in [(0, 500), (1, 1000), (4, 8000), (40, 8000)] {
             let wait = backoff(attempt);
             assert!(wait <= Duration::from_millis(full) && wait >= Duration::from_millis(full * 3 / 4));

@@ -128,7 +128,7 @@ fn flag(model: &Model, name: &str) -> Value {
 }
 
 #[test]
-fn ollama_is_asked_what_its_models_can() {
+fn ollama_capabilities_become_model_flags() {
     let show = |capabilities: Value, window: u64, parameters: &str| {
         json!({"capabilities": capabilities, "parameters": parameters,
             "model_info": {"general.architecture": "qwen3", "qwen3.context_length": window}})
@@ -205,7 +205,7 @@ fn llama_list() -> Value {
 }
 
 #[test]
-fn llama_cpp_says_how_large_a_slot_is_and_what_its_template_knows() {
+fn llama_cpp_reports_slot_size_and_template_capabilities() {
     let props = |template: &str, caps: Value| {
         json!({"default_generation_settings": {"n_ctx": 4096}, "chat_template": template, "chat_template_caps": caps,
             "modalities": {"vision": true}})
@@ -270,7 +270,7 @@ fn lm_studio_lists_kinds_and_windows() {
 }
 
 #[test]
-fn vllm_lists_windows() {
+fn vllm_lists_context_windows() {
     let list = json!({"data": [{"id": "Qwen/Qwen3-8B", "owned_by": "vllm", "max_model_len": 40960}]});
     let fake = Fake::start(&[("/v1/models", list)]);
     let models = models(fake.place(Kind::Vllm));
@@ -281,7 +281,7 @@ fn vllm_lists_windows() {
 }
 
 #[test]
-fn at_a_usual_port_only_its_own_server_counts() {
+fn default_port_accepts_only_its_own_server() {
     let other = json!({"data": [{"id": "m", "owned_by": "somebody"}]});
     let fake = Fake::start(&[("/v1/models", other)]);
     let places = [Kind::LlamaCpp, Kind::Vllm, Kind::LmStudio, Kind::Ollama].map(|kind| fake.place(kind));
@@ -304,7 +304,7 @@ fn at_a_usual_port_only_its_own_server_counts() {
 }
 
 #[test]
-fn a_server_may_want_a_key() {
+fn local_server_may_require_key() {
     let list = json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 4096}]});
     let fake = Fake::with_key(&[("/v1/models", list)], Some("open-sesame"));
     let closed = probe(vec![fake.place(Kind::Vllm)]);
@@ -318,7 +318,7 @@ fn a_server_may_want_a_key() {
 }
 
 #[test]
-fn who_is_not_there_or_says_nothing_sensible_is_left_out() {
+fn unreachable_or_malformed_servers_are_left_out() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let gone = format!("http://{}", free.local_addr().unwrap());
     drop(free);
@@ -351,7 +351,7 @@ fn who_is_not_there_or_says_nothing_sensible_is_left_out() {
 }
 
 #[test]
-fn proxies_are_not_asked_for_this_machine() {
+fn local_requests_bypass_proxies() {
     let fake = Fake::start(&[("/api/tags", json!({"models": []}))]);
     let mut config = ClientConfig::default();
     config.proxy.all = Some("http://127.0.0.1:1".to_owned());
@@ -359,7 +359,7 @@ fn proxies_are_not_asked_for_this_machine() {
 }
 
 #[test]
-fn addresses_in_all_their_forms() {
+fn server_addresses_are_normalised() {
     for (text, wanted) in [
         ("http://host:1234/v1/", Some("http://host:1234")),
         ("https://host/api/v1", Some("https://host/api")),
@@ -378,7 +378,7 @@ fn addresses_in_all_their_forms() {
 }
 
 #[test]
-fn places_come_from_settings_then_models_json_then_the_environment() {
+fn server_addresses_follow_settings_models_json_environment() {
     let urls = |servers: &[(&str, &str)], file: Option<&str>, env: Option<&str>| {
         let sources = LocalSources {
             servers: servers

@@ -73,7 +73,7 @@ mod tests {
     use crate::Secret;
 
     #[test]
-    fn a_new_token_takes_the_old_one_s_place_everywhere() {
+    fn renewed_token_replaces_old_one_in_request() {
         let model = serde_json::json!({"id": "m", "name": "M", "api": "openai-completions", "provider": "github-copilot",
             "baseUrl": "https://api.old.test", "reasoning": false, "input": ["text"], "contextWindow": 1, "maxTokens": 1,
             "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}});

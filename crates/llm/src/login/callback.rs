@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_pasted_is_understood_in_every_form() {
+    fn pasted_login_code_is_read_in_every_form() {
         let ok = Ok("c0de".to_owned());
         for text in [
             "http://localhost:1455/auth/callback?code=c0de&state=st",

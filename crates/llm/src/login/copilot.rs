@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn domains_are_names() {
+    fn copilot_domains_are_validated() {
         let ok = |text: &str| domain(text).unwrap();
         assert_eq!(
             ok("https://Company.ghe.com/login"),

@@ -42,13 +42,13 @@ mod tests {
 
     /// The example of RFC 7636, appendix B.
     #[test]
-    fn the_challenge_is_the_hash_of_the_verifier() {
+    fn pkce_challenge_is_hash_of_verifier() {
         let proof = Proof::of("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".to_owned());
         assert_eq!(proof.challenge, "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
     }
 
     #[test]
-    fn secrets_differ() {
+    fn pkce_verifiers_differ() {
         let (first, second) = (Proof::new().unwrap(), Proof::new().unwrap());
         assert_eq!(first.verifier.len(), 43);
         assert_ne!(first.verifier, second.verifier);

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_that_is_used_up_is_told_in_minutes_and_not_tried_again() {
+    fn exhausted_plan_is_reported_in_minutes_without_retry() {
         let table = [
             (
                 429,
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn other_refusals_keep_their_words() {
+    fn codex_refusals_keep_their_text() {
         assert_eq!(
             error_text(400, r#"{"detail":"Unsupported model"}"#),
             "400 Unsupported model"

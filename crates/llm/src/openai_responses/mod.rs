@@ -47,7 +47,7 @@ mod tests {
     use super::TextSignature;
 
     #[test]
-    fn text_signatures_are_read_back_and_plain_ids_too() {
+    fn text_signatures_and_plain_ids_are_parsed() {
         let signature = TextSignature {
             id: "msg_1".to_owned(),
             phase: Some("commentary".to_owned()),

@@ -32,7 +32,7 @@ mod tests {
     use super::thinks_adaptively;
 
     #[test]
-    fn list_decides_for_ids_and_names() {
+    fn adaptive_thinking_list_matches_ids_and_names() {
         for id in [
             "claude-opus-4-6",
             "anthropic/claude-sonnet-4.6",

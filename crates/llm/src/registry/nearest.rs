@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nearest_ids_come_first() {
+    fn nearest_model_ids_come_first() {
         let ids = [
             "gpt-4o",
             "claude-opus-5-5",
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_of_providers_are_recognised() {
+    fn provider_names_are_recognised_in_text() {
         for text in [
             "404 {\"type\":\"error\",\"error\":{\"type\":\"not_found_error\",\"message\":\"model: m-1\"}}",
             "404 The model `m-1` does not exist or you do not have access to it.",

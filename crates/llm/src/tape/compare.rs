@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_said_counts() {
+    fn recording_comparison_ignores_volatile_fields() {
         let body = |day: &str, id: &str, text: &str| {
             json!({"model": "m", "prompt_cache_key": id, "messages": [
                 {"role": "system", "content": day},

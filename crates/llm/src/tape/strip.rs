@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_credential_cut_at_every_place_is_taken_out_and_the_pieces_stay() {
+    fn secret_split_at_any_position_is_redacted() {
         let secrets = Secrets::default();
         secrets.learn("sk-0123456789");
         let text = "say sk-0123456789, s";
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_that_hold_no_beginning_are_not_held_back() {
+    fn chunks_without_secret_prefix_are_not_delayed() {
         let secrets = Secrets::default();
         secrets.learn("sk-0123456789");
         let mut strip = Strip::new(secrets);

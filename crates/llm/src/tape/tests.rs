@@ -62,7 +62,7 @@ async fn answer(player: Player) -> Vec<ModelEvent> {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_played_as_they_were() {
+async fn recorded_binary_chunks_replay_unchanged() {
     let cut = TEXT.replace("Hi", "ä");
     let at = cut.find('ä').unwrap() + 1;
     let halves = [&cut.as_bytes()[..at], &cut.as_bytes()[at..]].map(|half| Data::new(half.to_vec()));
@@ -82,7 +82,7 @@ async fn bytes_that_are_no_text_are_played_as_they_were() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tape_is_played_at_once_or_in_its_time() {
+async fn recording_replays_at_once_or_at_given_speed() {
     let chunks = [(3000, json!({ "text": TEXT })), (9000, json!({ "text": END }))];
     let file = file(&lines(&chunks, "complete"));
     for (speed, ms) in [(None, 0), (Some(1.0), 9000), (Some(3.0), 3000)] {
@@ -96,7 +96,7 @@ async fn a_tape_is_played_at_once_or_in_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_broke_off_breaks_off_and_what_was_left_stays_open_for_a_while() {
+async fn failed_recording_fails_and_unfinished_one_stays_open() {
     for (how, waits) in [("failed", false), ("left", true)] {
         let file = file(&lines(&[(0, json!({ "text": TEXT }))], how));
         let began = tokio::time::Instant::now();
@@ -107,7 +107,7 @@ async fn what_broke_off_breaks_off_and_what_was_left_stays_open_for_a_while() {
 }
 
 #[test]
-fn damage_is_told_unless_it_is_the_end_of_a_recording() {
+fn damaged_recording_is_reported_except_torn_end() {
     let whole = lines(&[(0, json!({ "text": TEXT }))], "complete");
     let why = |lines: &[String]| {
         let error = Player::open(file(lines).path(), Replaying::default()).map(drop);
@@ -134,7 +134,7 @@ fn damage_is_told_unless_it_is_the_end_of_a_recording() {
 }
 
 #[test]
-fn one_process_records_into_a_file() {
+fn recording_file_is_locked_by_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tape");
     let first = Recorder::open(&path, "t", Secrets::default()).unwrap();

@@ -103,7 +103,7 @@ fn expected(case: &Value) -> Vec<Value> {
 }
 
 #[test]
-fn recorded_streams_give_the_recorded_events_and_messages() {
+fn bedrock_streams_match_recorded_events_and_messages() {
     let file = fixture("bedrock_streams.json");
     let model: Model = serde_json::from_value(file["model"].clone()).unwrap();
     for case in file["cases"].as_array().unwrap() {
@@ -126,7 +126,7 @@ fn recorded_streams_give_the_recorded_events_and_messages() {
 }
 
 #[test]
-fn every_split_gives_the_same_events() {
+fn bedrock_stream_splits_give_same_events() {
     let file = fixture("bedrock_streams.json");
     let model: Model = serde_json::from_value(file["model"].clone()).unwrap();
     for case in file["cases"].as_array().unwrap() {
@@ -141,7 +141,7 @@ fn every_split_gives_the_same_events() {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_ends_in_one_error_that_is_tried_again() {
+fn bedrock_stream_cut_anywhere_gives_retryable_error() {
     let file = fixture("bedrock_streams.json");
     let model: Model = serde_json::from_value(file["model"].clone()).unwrap();
     let case = &file["cases"][1];
@@ -160,7 +160,7 @@ fn a_stream_cut_at_any_byte_ends_in_one_error_that_is_tried_again() {
 }
 
 #[test]
-fn any_changed_byte_is_noticed() {
+fn bedrock_checksum_detects_any_changed_byte() {
     let model = super::model(API);
     let text = |text: &str| {
         event(
@@ -189,7 +189,7 @@ fn any_changed_byte_is_noticed() {
 }
 
 #[test]
-fn lengths_are_bounded_and_headers_of_every_kind_are_read() {
+fn bedrock_frames_are_bounded_and_headers_parsed() {
     let mut prelude = u32::try_from(MAX_EVENT_BYTES + 1).unwrap().to_be_bytes().to_vec();
     prelude.extend_from_slice(&0_u32.to_be_bytes());
     prelude.extend_from_slice(&crc32fast::hash(&prelude).to_be_bytes());
@@ -218,7 +218,7 @@ fn lengths_are_bounded_and_headers_of_every_kind_are_read() {
 }
 
 #[test]
-fn hidden_reasoning_comes_back_as_it_was() {
+fn redacted_bedrock_reasoning_round_trips() {
     let delta = |reasoning: Value| {
         let delta = json!({"contentBlockIndex": 0, "delta": {"reasoningContent": reasoning}});
         event("contentBlockDelta", &delta)
@@ -240,7 +240,7 @@ fn hidden_reasoning_comes_back_as_it_was() {
 }
 
 #[test]
-fn odd_events_are_no_problem_and_garbled_calls_are_tried_again() {
+fn unknown_bedrock_events_are_ignored_malformed_calls_retried() {
     let text = json!({"contentBlockIndex": 0, "delta": {"text": "Hi"}});
     let usage = json!({"usage": {"inputTokens": 5, "outputTokens": "odd", "cacheWriteInputTokens": 9,
         "cacheDetails": [{"ttl": "5m", "inputTokens": 2}, {"ttl": "1h", "inputTokens": 7}]}});
@@ -274,7 +274,7 @@ fn odd_events_are_no_problem_and_garbled_calls_are_tried_again() {
 }
 
 #[test]
-fn an_answer_of_twelve_megabytes_comes_through_and_one_beyond_the_limit_does_not() {
+fn bedrock_answer_is_accepted_up_to_size_limit() {
     let model = super::model(API);
     let delta = |text: &str| {
         let delta = json!({"contentBlockIndex": 0, "delta": {"text": text}});
@@ -294,7 +294,7 @@ fn an_answer_of_twelve_megabytes_comes_through_and_one_beyond_the_limit_does_not
 }
 
 #[test]
-fn refusals_have_the_words_of_the_real_agent() {
+fn bedrock_refusals_have_texts_of_pi() {
     for case in fixture("bedrock_streams.json")["refusals"].as_array().unwrap() {
         let text = |at: usize| case[at].as_str().unwrap();
         let status = u16::try_from(case[0].as_u64().unwrap()).unwrap();

@@ -50,7 +50,7 @@ fn recorded(case: &Value, tools: &Value) -> ModelRequest {
 }
 
 #[test]
-fn requests_equal_the_recorded_ones() {
+fn cloud_requests_match_recording() {
     let file = fixture("cloud_requests.json");
     for case in file["cases"].as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
@@ -73,7 +73,7 @@ fn requests_equal_the_recorded_ones() {
 }
 
 #[test]
-fn bedrock_goes_to_the_region_that_is_meant() {
+fn bedrock_region_comes_from_arn_url_or_environment() {
     const EU: &str = "https://bedrock-runtime.eu-central-1.amazonaws.com";
     const ARN: &str = "arn:aws:bedrock:ap-south-1:1:inference-profile/x";
     let region = ("AWS_REGION", "us-west-2");
@@ -115,7 +115,7 @@ fn bedrock_goes_to_the_region_that_is_meant() {
 }
 
 #[test]
-fn bedrock_keeps_its_own_headers_and_takes_others() {
+fn bedrock_keeps_own_headers_and_adds_custom() {
     let mut request = request(with("bedrock-converse-stream", json!({})));
     request.api_key = Some(Secret::new("token-of-bedrock"));
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
@@ -133,7 +133,7 @@ fn bedrock_keeps_its_own_headers_and_takes_others() {
 }
 
 #[test]
-fn bedrock_takes_no_blank_text_and_only_its_own_images() {
+fn bedrock_skips_blank_text_and_foreign_images() {
     let mut request = request(with("bedrock-converse-stream", json!({"id": "amazon.nova"})));
     let image = |kind: &str| json!({"type": "image", "data": "aa", "mimeType": kind});
     let hidden = json!({"type": "thinking", "thinking": "[Reasoning redacted]", "thinkingSignature": "c2Vj", "redacted": true});
@@ -179,7 +179,7 @@ fn vertex(base: &str, id: &str, key: &str, variables: &[(&str, &str)]) -> Result
 }
 
 #[test]
-fn vertex_has_a_host_for_each_location() {
+fn vertex_host_follows_location() {
     const BASE: &str = "https://{location}-aiplatform.googleapis.com";
     const END: &str = ":streamGenerateContent?alt=sse";
     let at = |location: &str| {
@@ -219,7 +219,7 @@ fn vertex_has_a_host_for_each_location() {
 }
 
 #[test]
-fn azure_is_found_by_variables_first() {
+fn azure_address_prefers_environment_variables() {
     let url = |base: &str, variables: &[(&str, &str)]| {
         let mut request = request(with("azure-openai-responses", json!({"baseUrl": base})));
         let owned = variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned()));

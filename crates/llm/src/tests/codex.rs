@@ -29,7 +29,7 @@ fn codex(fields: Value) -> ModelRequest {
 }
 
 #[test]
-fn a_codex_request_as_a_whole() {
+fn codex_request_has_expected_form() {
     let mut request = codex(json!({"thinkingLevelMap": {"minimal": "low"}}));
     request.system_prompt = "S".to_owned();
     request.session_id = Some("sid".to_owned());
@@ -81,7 +81,7 @@ fn a_codex_request_as_a_whole() {
 }
 
 #[test]
-fn what_is_off_is_not_said() {
+fn codex_request_omits_disabled_options() {
     let mut request = codex(json!({}));
     request.session_id = Some("sid".to_owned());
     request.cache_retention = CacheRetention::None;
@@ -110,7 +110,7 @@ fn what_is_off_is_not_said() {
 }
 
 #[test]
-fn a_token_without_an_account_is_refused_before_anything_is_sent() {
+fn codex_token_without_account_is_refused_before_request() {
     for bad in ["plain-key", "a.b.c", "a.e30.c"] {
         let mut request = codex(json!({}));
         request.api_key = Some(Secret::new(bad));
@@ -144,7 +144,7 @@ fn stream(end: &Value) -> String {
 }
 
 #[test]
-fn every_way_a_codex_answer_can_end() {
+fn codex_answer_ends_map_to_stop_reasons() {
     let model = codex(json!({})).model;
     let usage = json!({"input_tokens": 10, "output_tokens": 3, "total_tokens": 13, "input_tokens_details": {"cached_tokens": 4}});
     let cut_off = json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "usage": usage});
@@ -198,7 +198,7 @@ fn every_way_a_codex_answer_can_end() {
 }
 
 #[test]
-fn copilot_gets_its_headers_in_all_three_families() {
+fn copilot_headers_are_sent_in_all_families() {
     for api in ["anthropic-messages", "openai-completions", "openai-responses"] {
         let mut request = request(with(api, json!({"provider": "github-copilot"})));
         request.api_key = Some(Secret::new("tid=1;exp=2"));

@@ -50,7 +50,7 @@ fn check(api: &str, rows: impl IntoIterator<Item = Row>, change: fn(&mut ModelRe
 fn nothing(_: &mut ModelRequest) {}
 
 #[test]
-fn flags_of_chat_completions() {
+fn chat_completions_compat_flags_change_request() {
     let rows = [
         (json!({}), "/store", json!(false)),
         (json!({"supportsStore": false}), "/store", json!(null)),
@@ -224,7 +224,7 @@ fn flags_of_chat_completions() {
 }
 
 #[test]
-fn flags_about_keeping_prompts() {
+fn prompt_cache_flags_change_request() {
     let long = |request: &mut ModelRequest| request.cache_retention = CacheRetention::Long;
     let rows = [
         (json!({}), "/prompt_cache_retention", json!("24h")),
@@ -273,7 +273,7 @@ fn flags_about_keeping_prompts() {
 }
 
 #[test]
-fn tools_of_the_history() {
+fn tool_history_flag_sends_empty_tools() {
     let bare = |request: &mut ModelRequest| request.tools.clear();
     let rows = [
         (json!({}), "/tools", json!(null)),
@@ -297,7 +297,7 @@ fn tools_of_the_history() {
 
 /// A way of asking for reasoning; what is asked for at level high, and with reasoning off.
 #[test]
-fn forms_of_reasoning() {
+fn reasoning_formats_change_request() {
     let kwargs = json!({"enable": {"$var": "thinking.enabled"}, "effort": {"$var": "thinking.effort"}, "mode": "x",
         "budget": {"$var": "thinking.budget", "omitWhenOff": true}, "odd": {"$var": "thinking.colour"}});
     let rows = [
@@ -404,7 +404,7 @@ fn forms_of_reasoning() {
 }
 
 #[test]
-fn session_headers() {
+fn session_headers_follow_compat_flags() {
     let names = [
         "session_id",
         "x-client-request-id",
@@ -451,7 +451,7 @@ fn session_headers() {
 }
 
 #[test]
-fn flags_of_the_responses_api() {
+fn responses_compat_flags_change_request() {
     let rows = [
         (json!({}), "/input/0/role", json!("developer")),
         (
@@ -487,7 +487,7 @@ fn flags_of_the_responses_api() {
 }
 
 #[test]
-fn flags_of_the_messages_api() {
+fn messages_compat_flags_change_request() {
     let rows = [
         (json!({}), "/tools/0/eager_input_streaming", json!(true)),
         (
@@ -534,7 +534,7 @@ fn flags_of_the_messages_api() {
 }
 
 #[test]
-fn a_server_that_never_says_why_it_stopped() {
+fn missing_finish_reason_is_accepted_with_flag() {
     let text = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n";
     let model = |compat: Value| with("openai-completions", json!({"compat": compat}));
     let (message, failed) = super::last(&super::run(&model(json!({})), [text.as_bytes()]));
@@ -548,7 +548,7 @@ fn a_server_that_never_says_why_it_stopped() {
 
 /// What is guessed from provider or address (providers.md 4), where the model says nothing.
 #[test]
-fn guesses() {
+fn compat_flags_are_guessed_from_provider() {
     let guess = |fields: Value, place: &str| {
         build(&asked("openai-completions", &fields))
             .1

@@ -266,7 +266,7 @@ fn places(server: &Server, home: &Path) -> Variables {
 }
 
 #[tokio::test]
-async fn keys_of_aws_are_found_in_every_place() {
+async fn aws_credentials_are_found_in_every_source() {
     let home = tempfile::tempdir().unwrap();
     profiles(home.path());
     let server = serve(aws).await;
@@ -332,7 +332,7 @@ async fn keys_of_aws_are_found_in_every_place() {
 }
 
 #[tokio::test]
-async fn keys_that_cannot_be_found_are_explained_and_nothing_else_is_used() {
+async fn missing_aws_keys_are_explained_without_request() {
     let home = tempfile::tempdir().unwrap();
     profiles(home.path());
     let server = serve(aws).await;
@@ -375,7 +375,7 @@ async fn keys_that_cannot_be_found_are_explained_and_nothing_else_is_used() {
 }
 
 #[tokio::test]
-async fn credentials_are_kept_shared_and_dropped_when_refused() {
+async fn cached_credentials_are_shared_and_dropped_on_refusal() {
     let refuse = Arc::new(Mutex::new(false));
     let refused = Arc::clone(&refuse);
     let server = serve(move |seen| {
@@ -406,7 +406,7 @@ async fn credentials_are_kept_shared_and_dropped_when_refused() {
 }
 
 #[tokio::test]
-async fn an_abort_ends_the_search_for_credentials() {
+async fn abort_ends_credential_search() {
     let server = serve(|_| None).await;
     let variables = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{}/x", server.url))];
     let request = ambient("bedrock-converse-stream", &server.url, &variables);
@@ -427,7 +427,7 @@ async fn an_abort_ends_the_search_for_credentials() {
 }
 
 #[tokio::test]
-async fn a_metadata_server_that_hangs_is_given_up() {
+async fn hanging_metadata_server_times_out() {
     let server = serve(|_| None).await;
     let variables = [("AWS_CONTAINER_CREDENTIALS_FULL_URI", format!("{}/x", server.url))];
     let request = ambient("bedrock-converse-stream", &server.url, &variables);
@@ -461,7 +461,7 @@ fn signature(method: &str, url: &str, kind: &str, body: &str, service: &str, tok
 
 /// The vectors that AWS publishes for Signature Version 4, then two made with AWS's own JavaScript library.
 #[test]
-fn signatures_are_those_of_others() {
+fn aws_signatures_match_reference_vectors() {
     const FORM: &str = "application/x-www-form-urlencoded";
     const UTF8: &str = "application/x-www-form-urlencoded; charset=utf-8";
     const PLAIN: &str = "https://example.amazonaws.com/";
@@ -549,7 +549,7 @@ fn google(seen: &Seen) -> Option<(u16, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn tokens_of_google_are_found_in_every_place() {
+async fn google_tokens_are_found_in_every_source() {
     let home = tempfile::tempdir().unwrap();
     let server = serve(google).await;
     let token_uri = format!("{}/token", server.url);
@@ -636,7 +636,7 @@ fn check_claim(jwt: &str, audience: &str) {
 }
 
 #[tokio::test]
-async fn tokens_that_cannot_be_had_are_explained() {
+async fn missing_google_tokens_are_explained() {
     let home = tempfile::tempdir().unwrap();
     let server = serve(google).await;
     let user = |refresh: &str| {

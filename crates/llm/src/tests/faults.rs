@@ -6,7 +6,7 @@ use serde_json::json;
 use super::model;
 
 #[test]
-fn aborts_have_the_words_of_the_family_and_keep_what_came() {
+fn abort_text_follows_family_and_keeps_content() {
     use crate::family::Family;
     for (api, data, text) in [
         (
@@ -36,7 +36,7 @@ fn aborts_have_the_words_of_the_family_and_keep_what_came() {
 }
 
 #[test]
-fn error_bodies_become_short_texts() {
+fn error_bodies_are_shortened_to_text() {
     use crate::family::Family;
     let text = |family: Family, body: &str| family.error_text(502, body);
     for family in [

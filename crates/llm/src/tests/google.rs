@@ -25,7 +25,7 @@ fn finish(reason: &str) -> Value {
 }
 
 #[test]
-fn signatures_stay_with_their_blocks() {
+fn google_signatures_stay_with_their_blocks() {
     let events = stream(&[
         parts(
             json!([{"text": "Think", "thought": true}, {"text": "ing", "thought": true, "thoughtSignature": "dGg="}]),
@@ -46,7 +46,7 @@ fn signatures_stay_with_their_blocks() {
 }
 
 #[test]
-fn calls_have_one_id_each() {
+fn google_calls_have_unique_ids() {
     let call = |id: Value| json!({"functionCall": {"name": "t", "args": {"a": [1, 2.5]}, "id": id}});
     let events = stream(&[
         parts(json!([
@@ -67,7 +67,7 @@ fn calls_have_one_id_each() {
 }
 
 #[test]
-fn verdicts_are_final_and_garbled_calls_are_not() {
+fn google_safety_stops_are_final_malformed_calls_not() {
     for (reason, again) in [
         ("SAFETY", false),
         ("RECITATION", false),
@@ -92,7 +92,7 @@ fn verdicts_are_final_and_garbled_calls_are_not() {
 }
 
 #[test]
-fn cut_streams_and_errors_inside_are_errors() {
+fn google_truncated_streams_and_errors_fail() {
     let (message, failed) = last(&stream(&[parts(json!([{"text": "half"}]))]));
     assert!(failed);
     assert_eq!(message["errorMessage"], "Stream ended without finish_reason");
@@ -122,7 +122,7 @@ fn two_calls(by: &str) -> Value {
 }
 
 #[test]
-fn old_models_get_images_behind_all_results() {
+fn old_gemini_gets_images_after_all_results() {
     let picture = json!({"inlineData": {"mimeType": "image/png", "data": "aa"}});
     let call = json!({"functionCall": {"args": {"p": 1}, "name": "read"}});
     assert_eq!(
@@ -141,7 +141,7 @@ fn old_models_get_images_behind_all_results() {
 }
 
 #[test]
-fn new_models_get_images_inside_and_a_mark_on_foreign_calls() {
+fn gemini_3_gets_inline_images_and_signature_placeholder() {
     let given = contents("gemini-3-pro-preview", two_calls("other"));
     assert_eq!(given.as_array().unwrap().len(), 4);
     assert_eq!(
@@ -156,14 +156,14 @@ fn new_models_get_images_inside_and_a_mark_on_foreign_calls() {
 }
 
 #[test]
-fn guests_are_told_the_ids() {
+fn google_hosted_models_receive_call_ids() {
     let given = contents("claude-x", two_calls("other"));
     assert_eq!(given[1]["parts"][0]["functionCall"]["id"], "a_1");
     assert_eq!(given[2]["parts"][0]["functionResponse"]["id"], "a_1");
 }
 
 #[test]
-fn only_valid_signatures_go_back() {
+fn google_sends_back_only_valid_signatures() {
     let messages = json!([{"role": "assistant", "api": API, "provider": "p", "model": "m", "stopReason": "stop", "content": [
         {"type": "thinking", "thinking": "t", "thinkingSignature": "no base64!"},
         {"type": "text", "text": "a", "textSignature": "YQ=="},

@@ -424,7 +424,7 @@ pub(super) fn wrong_at(api: &str) -> BTreeMap<String, Vec<String>> {
 
 /// Rows: who had the conversation. Columns: who goes on with it.
 #[test]
-fn every_family_takes_over_from_every_family() {
+fn every_family_continues_conversations_of_others() {
     let targets = VOICES.iter().map(|voice| voice.api).filter(|api| supports(api));
     let shown: Vec<String> = targets
         .flat_map(wrong_at)

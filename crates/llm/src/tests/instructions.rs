@@ -144,7 +144,7 @@ fn anthropic_writes_changes_before_the_answers() {
 }
 
 #[test]
-fn anthropic_asks_for_the_betas_that_changes_need() {
+fn anthropic_requests_betas_for_mid_conversation_changes() {
     let betas = |compat: Value| {
         let mut talk = Talk::new("anthropic-messages", json!({"compat": compat}));
         let (http, _) = build(&talk.ask("S", &["read"], ThinkingLevel::High));
@@ -185,7 +185,7 @@ fn thinking_off_writes_no_effort() {
 }
 
 #[test]
-fn models_without_flags_get_the_current_instructions_first() {
+fn models_without_flags_get_current_instructions_first() {
     for (api, place) in [
         ("anthropic-messages", "/system/0/text"),
         ("openai-completions", "/messages/0/content"),
@@ -205,7 +205,7 @@ fn models_without_flags_get_the_current_instructions_first() {
 }
 
 #[test]
-fn openai_families_write_system_changes_in_their_place() {
+fn openai_families_send_system_changes_in_order() {
     let flags = json!({"compat": {"supportsMidConvoSystemMessages": true}});
     for (api, list) in [
         ("openai-completions", "messages"),
@@ -264,7 +264,7 @@ fn openai_responses_write_effort_changes_as_items() {
 }
 
 #[test]
-fn history_starts_again_where_the_conversation_does() {
+fn instruction_history_restarts_with_conversation() {
     let flags = json!({"compat": {"supportsMidConvoSystemMessages": true}});
     let first_prompt = |talk: &mut Talk| {
         let body = body(&talk.ask("T", &[], ThinkingLevel::Low));
@@ -295,7 +295,7 @@ fn history_starts_again_where_the_conversation_does() {
 }
 
 #[test]
-fn azure_reaches_chat_completions_at_its_own_address() {
+fn azure_chat_completions_use_azure_address() {
     let fields = json!({"provider": "azure-openai-responses", "baseUrl": "", "id": "deepseek-v4-pro"});
     let mut request = Talk::new("openai-completions", fields).ask("S", &[], ThinkingLevel::Low);
     assert!(
@@ -319,7 +319,7 @@ fn azure_reaches_chat_completions_at_its_own_address() {
 }
 
 #[test]
-fn strict_tools_are_sent_where_the_model_takes_them() {
+fn strict_tools_require_model_support() {
     let tools = |compat: Value| {
         let mut talk = Talk::new("anthropic-messages", json!({"compat": compat}));
         body(&talk.ask("S", &["read", "grep"], ThinkingLevel::Low))["tools"].clone()
@@ -336,7 +336,7 @@ fn strict_tools_are_sent_where_the_model_takes_them() {
 }
 
 #[test]
-fn openai_models_with_explicit_caching_get_the_newer_field() {
+fn explicit_prompt_caching_uses_newer_openai_field() {
     use crate::request::CacheRetention::{Long, None, Short};
     for (retention, options) in [
         (None, json!({"mode": "explicit"})),

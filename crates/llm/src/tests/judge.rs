@@ -12,7 +12,7 @@ fn failed(text: &str) -> AssistantMessage {
 }
 
 #[test]
-fn overflows_are_known_by_their_texts() {
+fn context_overflows_are_recognised_by_text() {
     for text in [
         "400 {\"error\":{\"message\":\"prompt is too long: 213462 tokens > 200000 maximum\"}}",
         "413 {\"error\":{\"type\":\"request_too_large\"}}",
@@ -60,7 +60,7 @@ fn overflows_are_known_by_their_texts() {
 }
 
 #[test]
-fn silent_overflows_are_known_by_their_counts() {
+fn silent_overflows_are_recognised_by_token_counts() {
     let judge = |reason, input, cache_read, output| {
         let mut message = AssistantMessage::begin("a", "p", "m", 0);
         message.stop_reason = reason;
@@ -80,7 +80,7 @@ fn silent_overflows_are_known_by_their_counts() {
 }
 
 #[test]
-fn passing_faults_are_tried_again() {
+fn transient_faults_are_retryable() {
     for text in [
         "529 {\"error\":{\"type\":\"overloaded_error\"}}",
         "429 Rate limit reached for gpt-mock",
@@ -104,7 +104,7 @@ fn passing_faults_are_tried_again() {
 }
 
 #[test]
-fn lasting_faults_and_exhausted_plans_are_not() {
+fn permanent_faults_and_exhausted_plans_are_not_retryable() {
     for text in [
         "401 invalid x-api-key",
         "400 bad request (request id req_5003abc)",

@@ -67,7 +67,7 @@ fn whole(content: Value, stop: &str) -> Option<Result<Value, String>> {
 }
 
 #[tokio::test]
-async fn what_was_not_told_is_told_at_the_end() {
+async fn delegated_stream_end_completes_missing_events() {
     let content = json!([{"type": "text", "text": "Hi"}, {"type": "toolCall", "id": "c", "name": "ls", "arguments": {"a": 1}}]);
     let events = [
         json!({"type": "text_delta", "contentIndex": 0, "delta": "H"}),
@@ -95,7 +95,7 @@ async fn what_was_not_told_is_told_at_the_end() {
 }
 
 #[tokio::test]
-async fn ends_that_are_none_are_errors() {
+async fn invalid_delegated_stream_ends_are_errors() {
     let none = CancellationToken::new;
     let (_, message) = told([], Some(Ok(Value::Null)), none()).await;
     assert_eq!(message.stop_reason, StopReason::Error);
@@ -109,7 +109,7 @@ async fn ends_that_are_none_are_errors() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn silence_and_an_abort_end_it() {
+async fn delegated_stream_ends_on_silence_and_abort() {
     let begun = || [json!({"type": "text_delta", "contentIndex": 4, "delta": "so far"})];
     let (_, message) = told(begun(), None, CancellationToken::new()).await;
     assert!(message.error_message.unwrap().starts_with("Stream timed out"));
@@ -125,7 +125,7 @@ async fn silence_and_an_abort_end_it() {
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_cut() {
+async fn endless_delegated_answer_is_cut() {
     let piece = "x".repeat(1 << 20);
     let events = (0..40).map(|_| json!({"type": "text_delta", "contentIndex": 0, "delta": piece}));
     let (_, message) = told(events, whole(json!([]), "stop"), CancellationToken::new()).await;

@@ -35,7 +35,7 @@ fn stream(text: &str) -> Vec<ModelEvent> {
 }
 
 #[test]
-fn parts_and_strings_and_calls_are_understood() {
+fn mistral_parts_strings_and_calls_are_decoded() {
     let (message, failed) = last(&stream(&recording()));
     assert!(!failed, "{message}");
     let content = &message["content"];
@@ -53,7 +53,7 @@ fn parts_and_strings_and_calls_are_understood() {
 }
 
 #[test]
-fn splits_change_nothing_and_cuts_are_errors() {
+fn mistral_stream_splits_agree_and_cuts_fail() {
     let text = recording();
     let whole = stream(&text);
     let finish = text.find("finish_reason").unwrap();
@@ -70,7 +70,7 @@ fn splits_change_nothing_and_cuts_are_errors() {
 }
 
 #[test]
-fn ends_are_told_apart() {
+fn mistral_finish_reasons_map_to_stop_reasons() {
     for (reason, stop) in [
         ("stop", "stop"),
         ("model_length", "length"),
@@ -85,7 +85,7 @@ fn ends_are_told_apart() {
 }
 
 #[test]
-fn requests_are_in_the_dialect() {
+fn mistral_requests_use_its_dialect() {
     let mut request = request(with(API, json!({"baseUrl": "https://api.mistral.ai"})));
     let messages = json!([
         {"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image", "data": "aa", "mimeType": "image/png"}]},

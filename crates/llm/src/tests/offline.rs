@@ -58,7 +58,7 @@ fn scripted(replies: &Value) -> (Client, NamedTempFile) {
 }
 
 #[tokio::test]
-async fn echo_says_what_it_is_and_streams_words() {
+async fn echo_model_identifies_itself_and_streams_words() {
     let events = all(&quick(), request("echo", "Tell me a story.")).await;
     assert!(matches!(events[0], ModelEvent::Start(_)));
     let (message, failed) = last(&events);
@@ -78,7 +78,7 @@ async fn echo_says_what_it_is_and_streams_words() {
 }
 
 #[tokio::test]
-async fn echo_calls_a_tool_for_files_and_sums_up_its_result() {
+async fn echo_model_calls_tool_and_summarises_result() {
     let client = quick();
     for (tools, name, arguments) in [
         (&["bash", "ls"][..], "ls", json!({"path": "."})),
@@ -100,7 +100,7 @@ async fn echo_calls_a_tool_for_files_and_sums_up_its_result() {
 }
 
 #[tokio::test]
-async fn scripts_are_played_in_order_and_by_match() {
+async fn offline_scripts_play_by_order_and_match() {
     let (client, _file) = scripted(&json!({"llm": [
         {"match": {"contains": "special"}, "stream": [{"text": "matched"}]},
         {"stream": [{"thinking": ["hm", "m"], "signature": "s"}, {"text": ["a", {"delay": 0.001}, "b"]},
@@ -141,7 +141,7 @@ async fn scripts_are_played_in_order_and_by_match() {
 }
 
 #[tokio::test]
-async fn bad_scripts_are_explained() {
+async fn invalid_offline_scripts_are_explained() {
     let (client, file) = scripted(&json!([{"stream": [{"text": "x"}]}, {"stream": [{"tx": "x"}]}]));
     let (message, failed) = last(&all(&client, request("script", "go")).await);
     let text = message["errorMessage"].as_str().unwrap();
@@ -154,7 +154,7 @@ async fn bad_scripts_are_explained() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_that_waits_can_be_aborted() {
+async fn waiting_offline_script_can_be_aborted() {
     let (client, _file) = scripted(&json!([{"stream": [{"text": ["one", {"delay": 1000}, "two"]}]}]));
     let cancel = CancellationToken::new();
     let mut stream = client.stream(request("script", "go"), cancel.clone());

@@ -24,7 +24,7 @@ pub(super) fn header(http: &HttpRequest, name: &str) -> Option<String> {
 }
 
 #[test]
-fn requests_equal_the_recorded_ones() {
+fn requests_match_recording() {
     let recorded = fixture("requests.json");
     for case in recorded["cases"].as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
@@ -68,7 +68,7 @@ pub(super) fn with(api: &str, fields: Value) -> Model {
 }
 
 #[test]
-fn reasoning_is_asked_for_in_each_servers_form() {
+fn reasoning_request_follows_server_format() {
     let body = |fields: Value, level: ThinkingLevel| {
         let mut request = request(with("openai-completions", fields));
         request.thinking = level;
@@ -125,7 +125,7 @@ fn reasoning_is_asked_for_in_each_servers_form() {
 }
 
 #[test]
-fn compat_flags_overrule_what_is_guessed() {
+fn compat_flags_override_guesses() {
     let fields = json!({"compat": {"supportsStore": false, "supportsDeveloperRole": false, "maxTokensField": "max_tokens",
         "supportsUsageInStreaming": false, "supportsStrictMode": false, "sendSessionAffinityHeaders": true}});
     let mut request = request(with("openai-completions", fields));
@@ -145,7 +145,7 @@ fn compat_flags_overrule_what_is_guessed() {
 }
 
 #[test]
-fn cache_keys_go_where_they_are_understood() {
+fn prompt_cache_key_is_sent_only_to_openai() {
     let mut request = request(with(
         "openai-completions",
         json!({"baseUrl": "https://api.openai.com/v1/"}),
@@ -163,7 +163,7 @@ fn cache_keys_go_where_they_are_understood() {
 }
 
 #[test]
-fn headers_of_the_caller_win() {
+fn caller_headers_take_precedence() {
     let mut request = request(model("anthropic-messages"));
     request.api_key = Some(Secret::new("first"));
     request.headers = vec![
@@ -180,7 +180,7 @@ fn headers_of_the_caller_win() {
 }
 
 #[test]
-fn subscription_tokens_go_as_bearer_and_nothing_is_pretended() {
+fn subscription_token_is_sent_as_bearer_without_disguise() {
     let mut request = request(model("anthropic-messages"));
     request.system_prompt = "S".to_owned();
     request.api_key = Some(Secret::new("sk-ant-oat01-x"));
@@ -198,7 +198,7 @@ fn subscription_tokens_go_as_bearer_and_nothing_is_pretended() {
 }
 
 #[test]
-fn anthropic_budgets_fit_into_the_limit() {
+fn anthropic_thinking_budget_fits_max_tokens() {
     let body = |max: u64, asked: Option<u64>| {
         let mut request = request(with("anthropic-messages", json!({"maxTokens": max})));
         request.thinking = ThinkingLevel::Medium;
@@ -229,7 +229,7 @@ fn router_requests_carry_cache_markers_for_claude() {
 }
 
 #[test]
-fn copilot_is_told_who_speaks() {
+fn copilot_initiator_header_follows_last_message() {
     let mut request = request(with("openai-completions", json!({"provider": "github-copilot"})));
     assert_eq!(header(&build(&request).0, "x-initiator").as_deref(), Some("user"));
     let result = json!({"role": "toolResult", "toolCallId": "c", "content": [{"type": "image", "data": "aa", "mimeType": "image/png"}]});
@@ -240,7 +240,7 @@ fn copilot_is_told_who_speaks() {
 }
 
 #[test]
-fn images_of_tool_results_follow_in_a_user_message() {
+fn tool_result_images_follow_in_user_message() {
     let mut request = request(model("openai-completions"));
     let messages = json!([
         {"role": "user", "content": "Look."},

@@ -39,7 +39,7 @@ fn call(id: &str, arguments: &str) -> Value {
 }
 
 #[test]
-fn items_may_grow_side_by_side_and_change_their_ids() {
+fn responses_items_may_interleave_and_change_ids() {
     let mut last_call = call("b", "{\"y\":2}");
     last_call["id"] = json!("another");
     let events = stream(&[
@@ -61,7 +61,7 @@ fn items_may_grow_side_by_side_and_change_their_ids() {
 }
 
 #[test]
-fn what_only_the_end_of_an_item_tells_is_told() {
+fn content_only_in_item_end_is_emitted() {
     let text = json!({"type": "message", "id": "m1", "phase": "commentary",
         "content": [{"type": "output_text", "text": "Hi "}, {"type": "refusal", "refusal": "no"}]});
     let events = stream(&[
@@ -85,7 +85,7 @@ fn what_only_the_end_of_an_item_tells_is_told() {
 }
 
 #[test]
-fn reasoning_is_kept_as_it_came() {
+fn responses_reasoning_items_are_kept_verbatim() {
     let item = json!({"id": "r", "type": "reasoning", "summary": [{"type": "summary_text", "text": "One."},
         {"type": "summary_text", "text": "Two."}], "encrypted_content": "e"});
     let part_done = json!({"type": "response.reasoning_summary_part.done", "output_index": 0});
@@ -114,7 +114,7 @@ fn reasoning_is_kept_as_it_came() {
 }
 
 #[test]
-fn ends_are_told_apart() {
+fn responses_end_events_map_to_stop_reasons() {
     let usage = json!({"input_tokens": 10, "output_tokens": 3, "total_tokens": 13, "input_tokens_details": {"cached_tokens": 4}});
     for (kind, response, stop, text) in [
         ("completed", json!({"usage": usage}), "stop", Value::Null),
@@ -168,7 +168,7 @@ fn ends_are_told_apart() {
 }
 
 #[test]
-fn error_events_have_code_and_words() {
+fn responses_error_events_show_code_and_message() {
     for (event, text) in [
         (
             json!({"type": "error", "code": "server_error", "message": "Busy"}),
@@ -185,7 +185,7 @@ fn error_events_have_code_and_words() {
 }
 
 #[test]
-fn a_stream_without_its_last_event_is_cut() {
+fn responses_stream_without_final_event_fails() {
     let (message, failed) = last(&stream(&[done(0, call("a", "{}"))]));
     assert!(failed);
     assert!(crate::is_retryable(message["errorMessage"].as_str().unwrap()));
@@ -203,7 +203,7 @@ fn with_history(fields: Value, messages: Value) -> Vec<Value> {
 }
 
 #[test]
-fn off_is_said_in_the_models_words_or_not_at_all() {
+fn thinking_off_uses_model_mapping_or_is_omitted() {
     let reasoning = |fields: Value| build(&ask(fields)).1["reasoning"].clone();
     assert_eq!(reasoning(json!({})), json!({"effort": "none"}));
     assert_eq!(
@@ -222,7 +222,7 @@ fn off_is_said_in_the_models_words_or_not_at_all() {
 }
 
 #[test]
-fn session_hints_follow_the_cache_setting() {
+fn session_hints_follow_cache_setting() {
     let mut request = ask(json!({"compat": {"sendSessionIdHeader": false}}));
     request.session_id = Some("sid".to_owned());
     request.cache_retention = CacheRetention::Long;
@@ -242,7 +242,7 @@ fn answer(model: &str, content: Value) -> Value {
 }
 
 #[test]
-fn reasoning_goes_back_only_with_what_it_led_to() {
+fn reasoning_is_sent_back_only_before_its_output() {
     let thought = json!({"type": "thinking", "thinking": "t", "thinkingSignature": "{\"id\":\"r\",\"type\":\"reasoning\"}"});
     let odd = json!({"type": "thinking", "thinking": "t", "thinkingSignature": "no json"});
     let text = json!({"type": "text", "text": "A"});
@@ -264,7 +264,7 @@ fn reasoning_goes_back_only_with_what_it_led_to() {
 }
 
 #[test]
-fn calls_of_a_sister_model_lose_their_item_ids() {
+fn calls_of_other_model_lose_item_ids() {
     let call = json!({"type": "toolCall", "id": "c1|fc_1", "name": "t", "arguments": {"a": 1}});
     let result = json!({"role": "toolResult", "toolCallId": "c1|fc_1", "toolName": "t", "content": [
         {"type": "text", "text": "seen"}, {"type": "image", "data": "aa", "mimeType": "image/png"}]});
@@ -296,7 +296,7 @@ fn long_text_ids_are_shortened() {
 }
 
 #[test]
-fn azure_has_its_own_address_and_key() {
+fn azure_responses_use_own_address_and_key() {
     for (base, url) in [
         (
             "https://x.openai.azure.com",

@@ -146,7 +146,7 @@ fn error_text(events: &[ModelEvent]) -> String {
 }
 
 #[tokio::test]
-async fn an_answer_comes_and_its_connection_is_used_again() {
+async fn connection_is_reused_after_complete_answer() {
     let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
     let server = serve(vec![say(&whole)]).await;
     let client = Client::new(ClientConfig::default());
@@ -163,7 +163,7 @@ async fn an_answer_comes_and_its_connection_is_used_again() {
 }
 
 #[tokio::test]
-async fn transport_faults_have_texts_that_are_tried_again() {
+async fn transport_faults_have_retryable_texts() {
     let free = TcpListener::bind("127.0.0.1:0")
         .await
         .unwrap()
@@ -203,7 +203,7 @@ async fn transport_faults_have_texts_that_are_tried_again() {
 }
 
 #[tokio::test]
-async fn names_that_do_not_exist_are_said_to() {
+async fn unresolvable_host_is_named_in_error() {
     let text = error_text(&answer(ask("http://no-such-host.invalid")).await);
     assert!(
         text.starts_with("Connection error: getaddrinfo ENOTFOUND no-such-host.invalid"),
@@ -212,7 +212,7 @@ async fn names_that_do_not_exist_are_said_to() {
 }
 
 #[tokio::test]
-async fn silence_times_out_before_and_during_an_answer() {
+async fn silent_server_times_out_before_and_during_answer() {
     let keeps_alive = format!("{HEAD}{}", chunk(TEXT));
     for (bytes, start) in [
         (Vec::new(), "Request timed out"),
@@ -227,7 +227,7 @@ async fn silence_times_out_before_and_during_an_answer() {
 }
 
 #[tokio::test]
-async fn aborts_end_an_answer_at_once() {
+async fn abort_ends_answer_at_once() {
     let partial = format!("{HEAD}{}", chunk(TEXT));
     for (bytes, wait, text) in [
         (Vec::new(), 0, "Request was aborted."),
@@ -264,7 +264,7 @@ fn refusal(status: &str, headers: &str, body: &str) -> Act {
 }
 
 #[tokio::test]
-async fn refusals_show_status_words_and_the_wait() {
+async fn refusal_shows_status_text_and_retry_after() {
     let server = serve(vec![refusal(
         "429 x",
         "retry-after: 7\r\n",
@@ -285,7 +285,7 @@ async fn refusals_show_status_words_and_the_wait() {
 }
 
 #[tokio::test]
-async fn a_document_instead_of_a_stream_is_an_error() {
+async fn document_instead_of_stream_is_an_error() {
     let server = serve(vec![refusal(
         "200 x",
         "content-type: application/json\r\n",
@@ -303,7 +303,7 @@ async fn a_document_instead_of_a_stream_is_an_error() {
 }
 
 #[tokio::test]
-async fn an_echoed_key_is_taken_out() {
+async fn key_echoed_in_error_is_redacted() {
     let server = serve(vec![refusal(
         "401 x",
         "",
@@ -317,7 +317,7 @@ async fn an_echoed_key_is_taken_out() {
 }
 
 #[tokio::test]
-async fn retries_below_the_surface_follow_the_servers_words() {
+async fn provider_retries_follow_retry_after() {
     let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
     let busy = refusal("503 x", "retry-after-ms: 10\r\n", "");
     let server = serve(vec![busy.clone(), busy.clone(), say(&whole)]).await;
@@ -346,7 +346,7 @@ async fn retries_below_the_surface_follow_the_servers_words() {
 }
 
 #[tokio::test]
-async fn redirects_stay_within_one_origin() {
+async fn redirects_to_other_origins_are_refused() {
     let other = serve(vec![say("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")]).await;
     let location = format!("location: {}/x\r\n", other.url);
     let server = serve(vec![refusal("307 x", &location, "")]).await;
@@ -355,7 +355,7 @@ async fn redirects_stay_within_one_origin() {
 }
 
 #[tokio::test]
-async fn a_compressed_bomb_is_bounded() {
+async fn compressed_bomb_is_bounded() {
     let mut zip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let line = format!(
         "data: {{\"choices\":[{{\"delta\":{{\"content\":\"{}\"}}}}]}}\n\n",
@@ -376,7 +376,7 @@ async fn a_compressed_bomb_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_reader_that_gives_up_waiting_loses_nothing() {
+async fn cancelled_read_of_stream_loses_nothing() {
     let whole = format!("{HEAD}{}{}0\r\n\r\n", chunk(TEXT), chunk(END));
     let server = serve(vec![say(&whole)]).await;
     let mut stream = Client::new(ClientConfig::default()).stream(ask(&server.url), CancellationToken::new());
@@ -392,7 +392,7 @@ async fn a_reader_that_gives_up_waiting_loses_nothing() {
 }
 
 #[tokio::test]
-async fn unknown_families_and_missing_tls_are_errors_not_panics() {
+async fn unknown_api_and_missing_tls_are_errors() {
     let mut unknown = ask("http://x");
     unknown.model.api = "smoke-signals".to_owned();
     assert_eq!(
@@ -431,7 +431,7 @@ async fn first_line() -> (String, tokio::task::JoinHandle<String>) {
 }
 
 #[tokio::test]
-async fn proxies_are_used_as_configured_and_passed_by_as_configured() {
+async fn proxy_and_no_proxy_settings_are_applied() {
     for (no_proxy, line) in [
         (None, "POST http://example.invalid/chat/completions HTTP/1.1"),
         (Some("localhost,127.0.0.1"), "POST /chat/completions HTTP/1.1"),
@@ -453,7 +453,7 @@ async fn proxies_are_used_as_configured_and_passed_by_as_configured() {
 }
 
 #[tokio::test]
-async fn a_bad_proxy_address_is_not_shown() {
+async fn invalid_proxy_address_is_not_shown() {
     let mut config = ClientConfig::default();
     config.proxy.all = Some("http://user:hidden word@ho st:x".to_owned());
     let text = error_text(&collect(&Client::new(config), ask("http://x")).await);

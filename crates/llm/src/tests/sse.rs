@@ -23,7 +23,7 @@ fn pair(name: &str, data: &str) -> (String, String) {
 }
 
 #[test]
-fn every_line_end_and_every_split_gives_the_same_events() {
+fn sse_line_ends_and_splits_give_same_events() {
     let text = "\u{feff}: hello\nevent: a\ndata: one\n\ndata:two\ndata:  three\ndata\nid: 7\n\n\nevent: lost\n\ndata: ü€\nretry: 1\n\ndata: tail";
     let expected = [
         pair("a", "one"),
@@ -45,18 +45,18 @@ fn every_line_end_and_every_split_gives_the_same_events() {
 }
 
 #[test]
-fn invalid_utf8_is_replaced() {
+fn sse_invalid_utf8_is_replaced() {
     assert_eq!(scan(&[b"data: a\xffb\n\n"]), [pair("", "a\u{fffd}b")]);
 }
 
 #[test]
-fn fields_that_only_begin_like_data_are_ignored() {
+fn sse_fields_with_data_prefix_are_ignored() {
     assert_eq!(scan(&[b"database: x\nevents: y\ndata: z\n\n"]), [pair("", "z")]);
 }
 
 /// The scanner must not look at a byte more than a few times; were it quadratic, this would take minutes.
 #[test]
-fn a_ten_megabyte_event_in_small_pieces_is_no_problem() {
+fn ten_megabyte_sse_event_is_scanned_linearly() {
     let mut text = b"data: ".to_vec();
     text.resize(10 << 20, b'x');
     text.extend_from_slice(b"\n\n");
@@ -74,7 +74,7 @@ fn a_ten_megabyte_event_in_small_pieces_is_no_problem() {
 }
 
 #[test]
-fn lines_and_events_that_are_too_large_are_refused() {
+fn oversized_sse_lines_and_events_are_refused() {
     let mut scanner = SseScanner::default();
     scanner.push(&vec![b'x'; MAX_EVENT_BYTES + 1]);
     assert!(scanner.next().is_err());

@@ -32,7 +32,7 @@ fn round_cost(message: &mut Value) {
 }
 
 #[test]
-fn recorded_streams_give_the_recorded_events_and_messages() {
+fn recorded_streams_give_recorded_events_and_messages() {
     for recorded in fixture("streams.json").as_array().unwrap() {
         let name = recorded["name"].as_str().unwrap();
         let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
@@ -49,7 +49,7 @@ fn recorded_streams_give_the_recorded_events_and_messages() {
 }
 
 #[test]
-fn every_split_gives_the_same_events() {
+fn stream_splits_give_same_events() {
     for recorded in short_recordings() {
         let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
         let bytes = recorded["sse"].as_str().unwrap().as_bytes();
@@ -63,7 +63,7 @@ fn every_split_gives_the_same_events() {
 }
 
 #[test]
-fn a_stream_cut_at_any_byte_ends_in_exactly_one_error() {
+fn stream_cut_anywhere_ends_in_one_error() {
     for recorded in short_recordings() {
         let model: Model = serde_json::from_value(recorded["model"].clone()).unwrap();
         let sse = recorded["sse"].as_str().unwrap();
@@ -122,7 +122,7 @@ fn stop(reason: &str) -> [Value; 2] {
 }
 
 #[test]
-fn redacted_reasoning_keeps_its_payload() {
+fn redacted_thinking_keeps_its_payload() {
     let mut frames = vec![
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "redacted_thinking", "data": "xyz"}}),
     ];
@@ -134,7 +134,7 @@ fn redacted_reasoning_keeps_its_payload() {
 }
 
 #[test]
-fn stop_reasons_that_are_no_answers_fail_with_their_texts() {
+fn abnormal_stop_reasons_fail_with_their_texts() {
     for (reason, text) in [
         ("refusal", "An unknown error occurred"),
         ("sensitive", "An unknown error occurred"),
@@ -156,7 +156,7 @@ fn stop_reasons_that_are_no_answers_fail_with_their_texts() {
 }
 
 #[test]
-fn argument_json_is_repaired_and_never_ends_the_stream() {
+fn malformed_argument_json_is_repaired() {
     for (args, expected) in [
         ("", json!({})),
         ("{\"a\": \"half", json!({"a": "half"})),
@@ -177,7 +177,7 @@ fn argument_json_is_repaired_and_never_ends_the_stream() {
 }
 
 #[test]
-fn odd_servers_of_chat_completions_are_understood() {
+fn nonstandard_chat_completions_servers_are_decoded() {
     let call = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
     let events = completions(&[
         json!({"id": "c1", "model": "other", "choices": [{"delta": {"content": null, "reasoning": "why"}}]}),
@@ -208,14 +208,14 @@ fn odd_servers_of_chat_completions_are_understood() {
 }
 
 #[test]
-fn errors_inside_a_stream_are_shown_in_the_providers_words() {
+fn stream_error_shows_provider_text() {
     let events =
         completions(&[json!({"error": {"message": "Too busy", "metadata": {"raw": "upstream says no"}}})]);
     assert_eq!(last(&events).0["errorMessage"], "Too busy\nupstream says no");
 }
 
 #[test]
-fn unnamed_and_unknown_events_are_no_problem() {
+fn unknown_stream_events_are_ignored() {
     let text = "data: {\"type\":\"message_start\",\"message\":{\"id\":\"i\",\"usage\":{\"input_tokens\":\"odd\"}}}\n\n\
                 event: new_thing\ndata: {\"type\":\"new_thing\"}\n\n\
                 data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Hi\"}}\n\n\

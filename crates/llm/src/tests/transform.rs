@@ -34,7 +34,7 @@ fn user() -> Value {
 }
 
 #[test]
-fn reasoning_survives_only_at_home() {
+fn reasoning_is_kept_only_for_same_model() {
     let content = json!([
         {"type": "thinking", "thinking": "", "thinkingSignature": "sig"},
         {"type": "thinking", "thinking": " "},
@@ -55,7 +55,7 @@ fn reasoning_survives_only_at_home() {
 }
 
 #[test]
-fn every_call_gets_one_result_right_behind_it() {
+fn every_call_is_followed_by_one_result() {
     let target = model("anthropic-messages");
     let messages = json!([
         answer("m", "toolUse", json!([call("a"), call("b")])),
@@ -88,7 +88,7 @@ fn every_call_gets_one_result_right_behind_it() {
 }
 
 #[test]
-fn failed_answers_and_their_results_are_gone() {
+fn failed_answers_and_their_results_are_removed() {
     let target = model("anthropic-messages");
     for stop in ["error", "aborted"] {
         let messages = json!([user(), answer("m", stop, json!([call("a")])), result("a"), user()]);
@@ -101,7 +101,7 @@ fn failed_answers_and_their_results_are_gone() {
 }
 
 #[test]
-fn ids_and_signatures_of_other_models_are_changed_with_their_results() {
+fn foreign_call_ids_change_with_their_results() {
     let target = model("anthropic-messages");
     let messages = json!([answer("other", "toolUse", json!([call("c|1")])), result("c|1")]);
     let out = given(messages.clone(), &target);
@@ -114,7 +114,7 @@ fn ids_and_signatures_of_other_models_are_changed_with_their_results() {
 }
 
 #[test]
-fn models_without_eyes_get_placeholders() {
+fn models_without_vision_get_image_placeholders() {
     let mut target = model("anthropic-messages");
     target.input.truncate(1);
     let image = json!({"type": "image", "data": "aa", "mimeType": "image/png"});

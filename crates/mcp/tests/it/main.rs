@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use play::{Says, becomes, call, is_connected, played, played_with, settled, text, tool};
 
 #[tokio::test]
-async fn noise_between_messages_does_no_harm() {
+async fn noise_between_mcp_messages_is_ignored() {
     let mut server = played(async |mut wire| {
         let noise = b"Listening...\n\xff\xfe\x00\n{\"jsonrpc\":\n[]\n{}\nnull\n\n{\"jsonrpc\":\"2.0\",\"id\":99,\"result\":{}}\n";
         wire.out.write_all(noise).await.unwrap();
@@ -37,7 +37,7 @@ async fn noise_between_messages_does_no_harm() {
 }
 
 #[tokio::test]
-async fn lists_without_end_have_one() {
+async fn endless_mcp_lists_are_cut() {
     let mut server = played(async |mut wire| {
         wire.greet().await;
         let mut page = 0;
@@ -66,7 +66,7 @@ async fn lists_without_end_have_one() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_none_is_a_failure() {
+async fn malformed_mcp_list_is_a_failure() {
     let mut server = played(async |mut wire| {
         wire.greet().await;
         let asked = wire.until("tools/list").await;
@@ -81,7 +81,7 @@ async fn a_list_that_is_none_is_a_failure() {
 }
 
 #[tokio::test]
-async fn answers_that_come_twice_or_to_nobody_are_ignored() {
+async fn duplicate_and_unmatched_mcp_answers_are_ignored() {
     let mut server = played(async |mut wire| {
         wire.offer(json!([tool("a")])).await;
         let first = wire.until("tools/call").await;
@@ -100,7 +100,7 @@ async fn answers_that_come_twice_or_to_nobody_are_ignored() {
 }
 
 #[tokio::test]
-async fn a_line_without_end_ends_the_connection_and_nothing_else() {
+async fn endless_mcp_line_closes_only_that_connection() {
     let mut server = played(async |mut wire| {
         wire.offer(json!([tool("a")])).await;
         wire.until("tools/call").await;
@@ -117,7 +117,7 @@ async fn a_line_without_end_ends_the_connection_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_call_that_nobody_answers_is_given_up_and_withdrawn() {
+async fn unanswered_mcp_call_times_out_and_is_cancelled() {
     let (withdrawn, mut heard) = mpsc::channel(4);
     let mut server = played(move |mut wire| {
         let withdrawn = withdrawn.clone();
@@ -149,7 +149,7 @@ async fn a_call_that_nobody_answers_is_given_up_and_withdrawn() {
 }
 
 #[tokio::test]
-async fn progress_keeps_a_call_alive_and_a_flood_of_it_does_no_harm() {
+async fn progress_extends_mcp_timeout_even_when_flooding() {
     let mut server = played(async |mut wire| {
         wire.offer(json!([tool("a")])).await;
         let asked = wire.until("tools/call").await;
@@ -174,7 +174,7 @@ async fn progress_keeps_a_call_alive_and_a_flood_of_it_does_no_harm() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_read_holds_nobody_up() {
+async fn mcp_server_that_does_not_read_times_out() {
     let mut server = played(async |mut wire| {
         wire.offer(json!([tool("a")])).await;
         std::future::pending().await
@@ -189,7 +189,7 @@ async fn a_server_that_does_not_read_holds_nobody_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_is_started_again_and_says_why() {
+async fn exited_mcp_server_is_restarted_with_reason() {
     let mut server = played(async |mut wire| {
         wire.errors
             .write_all(b"\x1b[1mout of paper\x1b[0m\n")
@@ -211,7 +211,7 @@ async fn a_server_that_ends_is_started_again_and_says_why() {
 }
 
 #[tokio::test]
-async fn requests_of_servers_are_answered_within_bounds() {
+async fn mcp_server_requests_are_answered_within_bounds() {
     let asked = Arc::default();
     let says = Says(Arc::clone(&asked), None);
     let play = |mut wire: play::Wire| async move {
@@ -266,7 +266,7 @@ async fn requests_of_servers_are_answered_within_bounds() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_had_is_left_alone_after_a_while() {
+async fn failing_mcp_server_is_retried_only_on_request() {
     let starts = Arc::new(std::sync::atomic::AtomicU32::new(0));
     let counted = Arc::clone(&starts);
     let play = move |_| {

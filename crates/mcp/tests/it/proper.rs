@@ -45,7 +45,7 @@ impl ServerHandler for Proper {
 }
 
 #[tokio::test]
-async fn a_proper_server_is_understood() {
+async fn standard_mcp_server_is_supported() {
     let mut server = played_raw(|input, output| async move {
         if let Ok(running) = Proper.serve((input, output)).await {
             let _ended = running.waiting().await;

@@ -32,7 +32,7 @@ mod tests {
     use super::nearest;
 
     #[test]
-    fn only_close_names_are_found() {
+    fn option_suggestions_need_close_names() {
         let names = ["sandbox", "sandbox-network", "tools", "no-tools", "help"];
         assert_eq!(nearest("sandbx", names), Some("sandbox"));
         assert_eq!(nearest("Tools", names), Some("tools"));

@@ -35,7 +35,7 @@ fn offered_values_are_accepted_by_parser() {
 }
 
 #[test]
-fn every_command_has_a_page_and_a_completion() {
+fn every_command_has_page_and_completion() {
     for command in &COMMANDS {
         assert!(generate(&["man", command.name]).contains(command.usage[0].1));
         for shell in ["bash", "zsh", "fish"] {
@@ -45,7 +45,7 @@ fn every_command_has_a_page_and_a_completion() {
 }
 
 #[test]
-fn every_option_is_in_every_file() {
+fn every_option_is_in_generated_files() {
     for file in [&["completions", "bash"][..], &["completions", "zsh"], &["man"]] {
         let text = generate(file).replace("\\-", "-");
         for name in table::main_flags().flat_map(|flag| flag.names) {
@@ -71,7 +71,7 @@ fn every_option_is_in_every_file() {
 }
 
 #[test]
-fn other_command_lines_are_left_alone() {
+fn unrelated_command_lines_generate_nothing() {
     for words in [&["doctor"][..], &[], &["-p", "man"]] {
         assert!(try_generate(words).unwrap().is_none(), "{words:?}");
     }

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crash_texts_and_lines_hold_no_credentials() {
+    fn crash_texts_and_logs_hold_no_credentials() {
         let secrets = Secrets::default();
         secrets.learn("sk-planted-0123456789");
         let text = crash_text(

@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_says_so_wins() {
+    fn dialect_sources_have_precedence() {
         assert_eq!(chosen(&[], None, "/usr/bin/pinion"), Dialect::Auto);
         assert_eq!(chosen(&[], None, "pi"), Dialect::Auto);
         assert_eq!(chosen(&["--no-title"], None, "pinion"), Dialect::Xcsh);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_that_names_none_is_said_and_ignored() {
+    fn unknown_dialect_variable_is_reported_and_ignored() {
         let (dialect, warning) = choose(&Args::default(), Some("klingon"), Some(OsStr::new("xcsh")));
         assert_eq!(dialect, Dialect::Xcsh);
         assert!(warning.unwrap().contains("PI_RPC_DIALECT=klingon is ignored"));

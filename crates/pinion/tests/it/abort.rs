@@ -34,7 +34,7 @@ fn back() -> Reply {
 }
 
 #[test]
-fn before_the_head() {
+fn abort_before_response_head_ends_run() {
     let gate = Before {
         gate: Some("never".into()),
         ..Before::default()
@@ -50,7 +50,7 @@ fn before_the_head() {
 }
 
 #[test]
-fn between_head_and_text() {
+fn abort_between_head_and_text_ends_run() {
     let world = World::new([Reply::new().gate("never").then_text(["x"]), back()]);
     let pi = world.start();
     pi.prompt("Go");
@@ -62,7 +62,7 @@ fn between_head_and_text() {
 }
 
 #[test]
-fn in_the_middle_of_text() {
+fn abort_during_text_keeps_partial_answer() {
     for chat in [false, true] {
         let world = World::new([Reply::text(["half of "]).gate("never").then_text(["it"]), back()]);
         let pi = if chat { world.start_openai() } else { world.start() };
@@ -79,7 +79,7 @@ fn in_the_middle_of_text() {
 }
 
 #[test]
-fn in_the_middle_of_thought() {
+fn abort_during_thinking_ends_run() {
     let world = World::new([
         Reply::new().thinking(["hm"], "s").gate("never").then_text(["x"]),
         back(),
@@ -95,7 +95,7 @@ fn in_the_middle_of_thought() {
 }
 
 #[test]
-fn in_the_middle_of_a_calls_arguments() {
+fn abort_during_call_arguments_ends_run() {
     let half = [r#"{"command": "touch "#];
     let call = Reply::new().tool_chunks("c1", "bash", half).gate("never");
     for chat in [false, true] {
@@ -127,7 +127,7 @@ fn in_the_middle_of_a_calls_arguments() {
 }
 
 #[test]
-fn while_a_tool_runs() {
+fn abort_while_tools_run_ends_tools() {
     let world = World::new([
         bash("c1", "touch begun; sleep 600").then_tool(
             "c2",
@@ -156,7 +156,7 @@ fn while_a_tool_runs() {
 }
 
 #[test]
-fn while_more_tools_wait_than_run() {
+fn abort_with_queued_tools_ends_every_call() {
     let world = World::new([
         Reply::many_tools(100, "bash", json!({"command": "touch begun; sleep 600"})),
         back(),
@@ -172,7 +172,7 @@ fn while_more_tools_wait_than_run() {
 }
 
 #[test]
-fn in_the_wait_for_a_retry() {
+fn abort_during_retry_wait_cancels_retry() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), back()]);
     world.settings(
         json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}),
@@ -191,7 +191,7 @@ fn in_the_wait_for_a_retry() {
 }
 
 #[test]
-fn when_nothing_runs() {
+fn abort_without_run_succeeds() {
     let world = World::new([back()]);
     let pi = world.start();
     assert_eq!(pi.ask(json!({"type": "abort"}))["success"], true);
@@ -200,7 +200,7 @@ fn when_nothing_runs() {
 }
 
 #[test]
-fn twice() {
+fn repeated_abort_ends_run_once() {
     let world = World::new([Reply::text(["x"]).gate("never"), back()]);
     let pi = world.start();
     pi.prompt("Go");
@@ -216,7 +216,7 @@ fn twice() {
 }
 
 #[test]
-fn queued_messages_stay() {
+fn abort_keeps_queued_messages() {
     let world = World::new([Reply::text(["x"]).gate("never"), back(), back()]);
     let pi = world.start();
     pi.prompt("Go");
@@ -230,7 +230,7 @@ fn queued_messages_stay() {
 }
 
 #[test]
-fn the_answer_comes_when_all_is_quiet() {
+fn abort_response_follows_settled_event() {
     let world = World::new([bash("c1", "touch begun; sleep 600")]);
     let pi = world.start();
     pi.prompt("Go");
@@ -245,7 +245,7 @@ fn the_answer_comes_when_all_is_quiet() {
 }
 
 #[test]
-fn abort_and_prompt_takes_the_place_of_the_run() {
+fn abort_and_prompt_replaces_current_run() {
     let world = World::new([Reply::text(["x"]).gate("never"), back()]);
     let pi = world.start();
     pi.prompt("Go");
@@ -267,7 +267,7 @@ fn abort_and_prompt_takes_the_place_of_the_run() {
 }
 
 #[test]
-fn at_many_moments() {
+fn abort_at_random_moments_settles() {
     // Turn after turn of text and tools; the abort comes a little later each time, wherever that is.
     let world = World::new([]);
     world.server.set_rule(|request| match request.n % 3 {

@@ -48,7 +48,7 @@ fn write_question_shows_path_and_content() {
 }
 
 #[test]
-fn long_write_question_shows_both_ends_and_what_is_cut() {
+fn long_write_question_shows_both_ends_and_omission() {
     let content: String = (1..=5_000).map(|n| format!("line number {n}\n")).collect();
     let title = title_of(write("c1", "big.txt", &content));
     assert!(title.contains("5,000 lines, "), "{title}");
@@ -317,7 +317,7 @@ const HIDDEN: [char; 52] = [
 ];
 
 #[test]
-fn hidden_characters_are_shown_escaped_wherever_they_stand() {
+fn hidden_characters_in_question_are_escaped() {
     let all: String = HIDDEN.iter().flat_map(|letter| ['x', *letter, 'y']).collect();
     let named = format!("look{}", "\u{202e}pu\u{200b}");
     let calls = [
@@ -355,7 +355,7 @@ fn hidden_characters_are_shown_escaped_wherever_they_stand() {
 }
 
 #[test]
-fn heaps_of_marks_are_escaped_and_letters_stay() {
+fn combining_mark_floods_are_escaped_letters_kept() {
     let title = title_of(bash("c1", "echo 'größer, наверх, 日本語, हिन्दी, e\u{301}'"));
     assert!(
         title.ends_with("echo 'größer, наверх, 日本語, हिन्दी, e\u{301}'"),
@@ -374,7 +374,7 @@ fn heaps_of_marks_are_escaped_and_letters_stay() {
 }
 
 #[test]
-fn padding_is_collapsed_and_the_end_stays_in_sight() {
+fn padding_in_question_is_collapsed_and_end_shown() {
     for (padding, note) in [
         (" ".repeat(5_000), "[5,000 spaces]"),
         ("\t".repeat(5_000), "[5,000 tabs]"),
@@ -410,7 +410,7 @@ fn padding_is_collapsed_and_the_end_stays_in_sight() {
 }
 
 #[test]
-fn timeout_says_that_and_when_the_call_was_denied() {
+fn question_timeout_is_named_in_denial() {
     let world = world(json!({"mode": "ask"}), [bash("c1", "echo hi")]);
     world.settings(json!({"permissions": {"mode": "ask"}, "dialogTimeoutMs": 150}));
     let pi = world.start();

@@ -8,7 +8,7 @@ use testkit::llm::Reply;
 use crate::kit::{PROGRAM, Pi, World};
 
 #[test]
-fn version() {
+fn version_flag_prints_version() {
     let world = World::new([]);
     for flag in ["--version", "-v"] {
         let done = world.run(&[flag], "");
@@ -23,7 +23,7 @@ fn version() {
 }
 
 #[test]
-fn under_the_name_of_pi() {
+fn program_named_pi_prints_version_of_pi() {
     let world = World::new([Reply::text(["ok"])]);
     let link = world.dir.root().join("pi");
     std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
@@ -45,7 +45,7 @@ fn under_the_name_of_pi() {
 }
 
 #[test]
-fn help() {
+fn help_flag_lists_options() {
     let world = World::new([]);
     for flag in ["--help", "-h"] {
         let done = world.run(&[flag], "");
@@ -57,7 +57,7 @@ fn help() {
 }
 
 #[test]
-fn list_models() {
+fn list_models_flag_prints_and_filters() {
     let world = World::new([]);
     let done = world.run(&["--list-models"], "");
     assert_eq!(done.code, Some(0));
@@ -75,7 +75,7 @@ fn list_models() {
 }
 
 #[test]
-fn mistakes_are_errors() {
+fn command_line_mistakes_exit_with_error() {
     let world = World::new([]);
     for (args, word, code) in [
         (&["-x"][..], "-x", 2),
@@ -102,7 +102,7 @@ fn mistakes_are_errors() {
 }
 
 #[test]
-fn the_prompt_of_the_system() {
+fn system_prompt_flags_change_request() {
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok"]), Reply::text(["ok"])]);
     world.dir.write("AGENTS.md", "Speak like a pirate.").unwrap();
     let system = |number: usize| world.server.requests()[number].body["system"].to_string();
@@ -135,7 +135,7 @@ fn the_prompt_of_the_system() {
 }
 
 #[test]
-fn the_tools_of_the_model() {
+fn tool_flags_change_offered_tools() {
     let cases: [(&[&str], &[&str]); 4] = [
         (&[], &["read", "bash", "edit", "write"]),
         (&["--tools", "read,grep"], &["read", "grep"]),
@@ -158,7 +158,7 @@ fn the_tools_of_the_model() {
 }
 
 #[test]
-fn a_tool_that_is_switched_off_does_not_run() {
+fn disabled_tool_call_does_not_run() {
     let world = World::new([crate::kit::bash("c1", "touch must-not-run"), Reply::text(["ok"])]);
     let pi = world.start_with(&["--tools", "read"]);
     pi.say("Hi");
@@ -167,7 +167,7 @@ fn a_tool_that_is_switched_off_does_not_run() {
 }
 
 #[test]
-fn models_by_pattern_and_level() {
+fn model_patterns_and_levels_are_applied() {
     let world = World::new([]);
     for (args, id, level) in [
         (&["--model", "mock-openai/gpt-mock"][..], "gpt-mock", "medium"),
@@ -201,7 +201,7 @@ fn models_by_pattern_and_level() {
 }
 
 #[test]
-fn the_key_of_the_command_line_wins() {
+fn api_key_flag_takes_precedence() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start_with(&["--api-key", "from-the-command-line"]);
     pi.say("Hi");
@@ -213,7 +213,7 @@ fn the_key_of_the_command_line_wins() {
 }
 
 #[test]
-fn without_a_key_it_says_so() {
+fn prompt_without_key_is_refused() {
     let world = World::new([]);
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
     let pi = Pi::spawn(world.dir.agent(PROGRAM).args([
@@ -231,7 +231,7 @@ fn without_a_key_it_says_so() {
 }
 
 #[test]
-fn without_anything_the_offline_model_answers() {
+fn offline_model_answers_without_configuration() {
     let world = World::new([]);
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
     world.dir.write("a-file.txt", "x").unwrap();
@@ -247,7 +247,7 @@ fn without_anything_the_offline_model_answers() {
 }
 
 #[test]
-fn scripted_replies() {
+fn offline_script_answers_with_scripted_replies() {
     let world = World::new([]);
     let script = json!([
         {"stream": [{"text": ["I ", "look."]}, {"tool": {"name": "bash", "args": {"command": "echo scripted"}}}]},
@@ -277,7 +277,7 @@ fn scripted_replies() {
 }
 
 #[test]
-fn broken_configuration_is_told_and_survived() {
+fn broken_settings_are_reported_and_kept() {
     let world = World::new([Reply::text(["ok"])]);
     std::fs::write(world.dir.agent_dir().join("settings.json"), "{ this is not JSON").unwrap();
     let pi = world.start();
@@ -293,7 +293,7 @@ fn broken_configuration_is_told_and_survived() {
 }
 
 #[test]
-fn it_writes_nothing_where_it_works() {
+fn agent_writes_nothing_into_working_directory() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     pi.say("Hi");

@@ -19,7 +19,7 @@ async fn start(folder: &tempfile::TempDir, script: Script) -> Client {
 }
 
 #[tokio::test]
-async fn text_tools_and_failures() {
+async fn client_receives_text_tools_and_failures() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("note.txt"), "remember the milk").unwrap();
     let script = Script::new()
@@ -58,7 +58,7 @@ async fn text_tools_and_failures() {
 }
 
 #[tokio::test]
-async fn commands_and_refusals() {
+async fn client_commands_and_refusals_are_typed() {
     let folder = tempfile::tempdir().unwrap();
     let client = start(&folder, Script::new().reply("hello")).await;
     client.ask("hi").await.unwrap();
@@ -85,7 +85,7 @@ async fn commands_and_refusals() {
 }
 
 #[tokio::test]
-async fn runs_are_aborted_joined_and_given_up() {
+async fn client_runs_can_be_aborted_joined_and_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let script = Script::new()
         .slow_reply(&["a", "b"], 30.0)
@@ -112,7 +112,7 @@ async fn runs_are_aborted_joined_and_given_up() {
 }
 
 #[tokio::test]
-async fn a_bad_start_says_why() {
+async fn client_start_failure_has_reason() {
     let folder = tempfile::tempdir().unwrap();
     let error = Client::start(
         options(&folder, Script::new())
@@ -131,7 +131,7 @@ async fn a_bad_start_says_why() {
 
 /// Judges once the agent has host tools and many sessions; until then it only says so.
 #[tokio::test]
-async fn host_tools_and_many_sessions() {
+async fn client_supports_host_tools_and_sessions() {
     let folder = tempfile::tempdir().unwrap();
     let script = Script::new()
         .when("red", "RED")
@@ -182,7 +182,7 @@ async fn host_tools_and_many_sessions() {
 }
 
 #[tokio::test]
-async fn questions_of_the_agent_reach_the_handler() {
+async fn client_dialogs_reach_handler() {
     let folder = tempfile::tempdir().unwrap();
     let script = Script::new()
         .tool_call("bash", &json!({"command": "touch allowed"}))
@@ -212,7 +212,7 @@ async fn questions_of_the_agent_reach_the_handler() {
 }
 
 #[tokio::test]
-async fn a_question_that_is_withdrawn_ends_its_handler() {
+async fn cancelled_dialog_ends_client_handler() {
     struct Ended(tokio::sync::mpsc::UnboundedSender<&'static str>);
     impl Drop for Ended {
         fn drop(&mut self) {

@@ -74,7 +74,7 @@ impl Cloud {
 }
 
 #[test]
-fn text_a_call_and_an_abort() {
+fn cloud_families_support_text_calls_and_abort() {
     for cloud in [BEDROCK, VERTEX, AZURE] {
         let usage = Usage {
             input: 10,
@@ -126,7 +126,7 @@ fn text_a_call_and_an_abort() {
 }
 
 #[test]
-fn errors_of_bedrock_are_tried_again_or_told() {
+fn bedrock_errors_are_retried_or_reported() {
     let world = World::new([
         Reply::error(ErrorKind::RateLimit),
         Reply::text(["x"]).error_event(ErrorKind::RateLimit),
@@ -158,7 +158,7 @@ fn errors_of_bedrock_are_tried_again_or_told() {
 }
 
 #[test]
-fn these_providers_are_there_when_their_variables_are() {
+fn cloud_providers_appear_with_their_variables() {
     let world = World::new([]);
     world.dir.write_models(&json!({"providers": {}})).unwrap();
     let adc = world
@@ -209,7 +209,7 @@ fn token_server() -> String {
 }
 
 #[test]
-fn a_login_of_google_opens_vertex() {
+fn google_login_enables_vertex() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let models = json!({"providers": {"google-vertex": {"baseUrl": world.server.url()}}});
     world.dir.write_models(&models).unwrap();

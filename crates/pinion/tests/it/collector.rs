@@ -46,7 +46,7 @@ fn collector() -> (String, Receiver<(String, Value)>) {
 }
 
 #[test]
-fn a_collector_gets_the_spans_of_a_run_when_it_is_over() {
+fn otlp_collector_receives_spans_after_run() {
     let (url, spans) = collector();
     let world = World::new([bash("c1", "echo said"), Reply::text(["done"])]);
     let pi = Pi::spawn(
@@ -115,7 +115,7 @@ fn a_collector_gets_the_spans_of_a_run_when_it_is_over() {
 }
 
 #[test]
-fn a_collector_that_does_not_answer_holds_up_nobody() {
+fn unresponsive_otlp_collector_delays_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let world = World::new([Reply::text(["done"])]);

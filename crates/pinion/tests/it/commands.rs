@@ -7,7 +7,7 @@ use crate::check;
 use crate::kit::{World, of_type};
 
 #[test]
-fn the_state_of_a_new_session() {
+fn new_session_has_initial_state() {
     let world = World::new([]);
     let pi = world.start();
     let state = pi.state();
@@ -79,7 +79,7 @@ fn models_are_listed_set_and_cycled() {
 }
 
 #[test]
-fn cycling_stays_in_the_scope() {
+fn model_cycling_stays_in_scope() {
     let world = World::new([]);
     let pi = world.start_with(&[
         "--models",
@@ -102,7 +102,7 @@ fn cycling_stays_in_the_scope() {
 }
 
 #[test]
-fn one_model_cannot_be_cycled() {
+fn single_model_cannot_be_cycled() {
     let world = World::new([]);
     let pi = world.start_with(&["--models", "mock-anthropic/claude-mock"]);
     assert_eq!(pi.ask(json!({"type": "cycle_model"}))["data"], Value::Null);
@@ -110,7 +110,7 @@ fn one_model_cannot_be_cycled() {
 }
 
 #[test]
-fn thinking_levels() {
+fn thinking_level_is_set_and_cycled() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start_with(&["--thinking", "low"]);
     assert_eq!(pi.state()["thinkingLevel"], "low");
@@ -135,7 +135,7 @@ fn thinking_levels() {
 }
 
 #[test]
-fn modes_are_kept() {
+fn modes_set_by_command_are_kept() {
     let world = World::new([]);
     let pi = world.start();
     pi.data(json!({"type": "set_steering_mode", "mode": "all"}));
@@ -159,7 +159,7 @@ fn modes_are_kept() {
 }
 
 #[test]
-fn the_session_has_a_name() {
+fn session_name_can_be_set() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start_with(&["--name", "From the start"]);
     assert_eq!(pi.state()["sessionName"], "From the start");
@@ -181,7 +181,7 @@ fn the_session_has_a_name() {
 }
 
 #[test]
-fn entries_since() {
+fn get_entries_since_returns_newer_entries() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     pi.say("First");
@@ -210,7 +210,7 @@ fn entries_since() {
 }
 
 #[test]
-fn what_has_no_data_has_none() {
+fn responses_without_data_omit_it() {
     let world = World::new([]);
     let pi = world.start();
     for kind in ["abort", "abort_bash", "abort_retry"] {

@@ -23,7 +23,7 @@ fn two_exchanges(replies: impl IntoIterator<Item = Reply>) -> (World, String) {
 }
 
 #[test]
-fn a_summary_takes_the_place_of_the_older_part() {
+fn compact_replaces_older_messages_with_summary() {
     let (world, file) = two_exchanges([Reply::text(["All about elephants."])]);
     let pi = world.start_with(&["--session", &file]);
     let result = pi.data(json!({"type": "compact", "customInstructions": "Mind the animals."}));
@@ -52,7 +52,7 @@ fn a_summary_takes_the_place_of_the_older_part() {
 }
 
 #[test]
-fn what_is_said_meanwhile_is_heard_afterwards_even_in_a_session_without_a_prompt() {
+fn steering_during_compaction_is_sent_afterwards() {
     let summary = Reply::text(["All about elephants."]).gate("summary");
     let (world, file) = two_exchanges([summary, Reply::text(["Heard."])]);
     let pi = world.start_with(&["--session", &file]);
@@ -94,7 +94,7 @@ fn same_after_restart(world: &World, pi: Pi) {
 }
 
 #[test]
-fn the_events_the_answer_and_the_entry_agree() {
+fn compaction_events_response_and_entry_agree() {
     let (world, file) = two_exchanges([Reply::text(["All about elephants."])]);
     let pi = open(&world, &file);
     let id = pi.send(json!({"type": "compact"}));
@@ -135,7 +135,7 @@ fn the_events_the_answer_and_the_entry_agree() {
 }
 
 #[test]
-fn the_request_for_a_summary() {
+fn compaction_request_contains_conversation() {
     let (world, file) = two_exchanges([Reply::text(["All about elephants."])]);
     let pi = open(&world, &file);
     pi.get("compact");
@@ -170,7 +170,7 @@ fn the_request_for_a_summary() {
 }
 
 #[test]
-fn what_the_model_is_sent_afterwards() {
+fn request_after_compaction_contains_summary() {
     let (world, file) = two_exchanges([Reply::text(["All about elephants."]), Reply::text(["Yes."])]);
     let pi = open(&world, &file);
     pi.get("compact");
@@ -194,7 +194,7 @@ fn what_the_model_is_sent_afterwards() {
 }
 
 #[test]
-fn nothing_to_compact() {
+fn compact_without_older_messages_is_refused() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     assert_eq!(
@@ -218,7 +218,7 @@ fn nothing_to_compact() {
 }
 
 #[test]
-fn twice_in_a_row() {
+fn repeated_compact_is_refused() {
     let (world, file) = two_exchanges([Reply::text(["All about elephants."])]);
     let pi = open(&world, &file);
     pi.get("compact");
@@ -229,7 +229,7 @@ fn twice_in_a_row() {
 }
 
 #[test]
-fn a_later_summary_carries_the_earlier_one() {
+fn later_summary_carries_earlier_one() {
     let (world, file) = two_exchanges([
         Reply::text(["FIRST SUMMARY"]),
         Reply::text(["Three."]),
@@ -288,7 +288,7 @@ fn long_turn(world: &World) -> Pi {
 }
 
 #[test]
-fn a_split_turn_takes_two_requests() {
+fn split_turn_takes_two_summary_requests() {
     let world = World::new([]);
     world.settings(json!({"compaction": {"keepRecentTokens": 3}}));
     let pi = long_turn(&world);
@@ -319,7 +319,7 @@ fn a_split_turn_takes_two_requests() {
 }
 
 #[test]
-fn the_files_are_listed() {
+fn compaction_summary_lists_files() {
     let world = World::new([]);
     world.settings(json!({"compaction": {"keepRecentTokens": 3}}));
     let pi = long_turn(&world);
@@ -364,7 +364,7 @@ fn the_files_are_listed() {
 }
 
 #[test]
-fn the_end_of_the_run_is_told_and_kept() {
+fn compaction_during_run_ends_and_keeps_it() {
     let (world, file) = two_exchanges([
         Reply::text(["half an answer"]).gate("never").then_text([" LATE"]),
         Reply::text(["All about elephants."]),
@@ -403,7 +403,7 @@ fn the_end_of_the_run_is_told_and_kept() {
 }
 
 #[test]
-fn a_running_tool_is_ended_with_its_run() {
+fn compact_ends_running_tool_with_its_run() {
     let (world, file) = two_exchanges([
         bash("c1", "touch begun; sleep 600"),
         Reply::text(["All about elephants."]).repeat(),
@@ -429,7 +429,7 @@ fn a_running_tool_is_ended_with_its_run() {
 }
 
 #[test]
-fn a_summary_that_cannot_be_had() {
+fn failed_summary_leaves_session_unchanged() {
     let cut_off = Reply::text(["half a summ"]).stop("length");
     for (reply, error) in [
         (Reply::error(ErrorKind::Auth), "401"),
@@ -472,7 +472,7 @@ fn a_summary_that_cannot_be_had() {
 }
 
 #[test]
-fn a_summary_that_fails_for_a_moment_is_asked_for_again() {
+fn transient_summary_failure_is_retried() {
     let (world, file) = two_exchanges([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::RateLimit),
@@ -485,7 +485,7 @@ fn a_summary_that_fails_for_a_moment_is_asked_for_again() {
 }
 
 #[test]
-fn a_summary_that_fails_for_good_is_not_asked_for_forever() {
+fn permanent_summary_failure_stops_after_retries() {
     let (world, file) = two_exchanges([Reply::error(ErrorKind::Overloaded).repeat()]);
     let pi = open(&world, &file);
     let told = pi.error(json!({"type": "compact"}));
@@ -495,7 +495,7 @@ fn a_summary_that_fails_for_good_is_not_asked_for_forever() {
 }
 
 #[test]
-fn an_abort() {
+fn abort_of_compaction_leaves_session_unchanged() {
     let (world, file) = two_exchanges([Reply::new().gate("never").then_text(["LATE"])]);
     let pi = open(&world, &file);
     let messages = pi.messages();
@@ -528,7 +528,7 @@ fn an_abort() {
 }
 
 #[test]
-fn an_abort_in_the_wait_for_another_try() {
+fn abort_during_summary_retry_wait_cancels_compaction() {
     let (world, file) = two_exchanges([Reply::error(ErrorKind::Overloaded)]);
     world.settings(json!({
         "retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}},
@@ -543,7 +543,7 @@ fn an_abort_in_the_wait_for_another_try() {
 }
 
 #[test]
-fn another_one_meanwhile() {
+fn second_compact_during_compaction_is_answered() {
     let (world, file) = two_exchanges([
         Reply::new().gate("never").then_text(["LATE"]),
         Reply::text(["All about elephants."]),
@@ -568,7 +568,7 @@ fn another_one_meanwhile() {
 }
 
 #[test]
-fn follow_ups_and_prompts_wait_for_its_end() {
+fn follow_ups_and_prompts_wait_for_compaction() {
     let (world, file) = two_exchanges([
         Reply::new().gate("summary").then_text(["All about elephants."]),
         Reply::text(["To the prompt."]),

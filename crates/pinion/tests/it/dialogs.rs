@@ -4,9 +4,9 @@
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::dialect_outputs::{end, speaking};
 use crate::kit::{Pi, World, bash, kinds, of_type, until};
 use crate::permissions::{choose, ends, question, world};
-use crate::rows_output::{end, speaking};
 
 /// A world in which the user is asked before each of so many commands.
 fn asking(count: usize) -> World {
@@ -27,7 +27,7 @@ fn told(pi: &Pi) -> String {
 }
 
 #[test]
-fn a_dialog_nobody_answers_times_out() {
+fn dialog_without_answer_times_out() {
     let world = asking(1);
     world.settings(json!({"permissions": {"mode": "ask"}, "dialogTimeoutMs": 150}));
     let pi = world.start();
@@ -49,7 +49,7 @@ fn a_dialog_nobody_answers_times_out() {
 }
 
 #[test]
-fn the_question_comes_between_start_and_end_of_its_call() {
+fn permission_dialog_appears_within_tool_execution() {
     let world = asking(1);
     let pi = world.start();
     pi.prompt("Go");
@@ -64,7 +64,7 @@ fn the_question_comes_between_start_and_end_of_its_call() {
 }
 
 #[test]
-fn only_the_first_answer_counts_and_one_of_another_kind_is_none() {
+fn dialog_accepts_only_first_answer_of_right_kind() {
     let world = asking(3);
     let pi = world.start();
     pi.prompt("Go");
@@ -89,7 +89,7 @@ fn only_the_first_answer_counts_and_one_of_another_kind_is_none() {
 }
 
 #[test]
-fn row_03_each_dialect_has_its_own_frame_and_either_answer_is_taken() {
+fn row_03_dialog_frame_follows_dialect() {
     for dialect in ["auto", "web", "hooks", "omp", "omp-now", "xcsh", "pi", "pi-delta"] {
         let kind = match dialect {
             "hooks" | "omp" => "hook_ui_request",
@@ -118,7 +118,7 @@ fn row_03_each_dialect_has_its_own_frame_and_either_answer_is_taken() {
 }
 
 #[test]
-fn a_question_is_withdrawn_where_that_is_understood() {
+fn dialog_cancel_is_sent_where_supported() {
     for (dialect, hello, is_told) in [
         ("xcsh", json!({}), true),
         ("omp-now", json!({}), true),
@@ -151,7 +151,7 @@ fn a_question_is_withdrawn_where_that_is_understood() {
 }
 
 #[test]
-fn what_the_client_does_not_render_is_not_asked() {
+fn dialog_not_rendered_by_client_is_not_sent() {
     for hello in [
         json!({"type": "hello", "ui": ["notify", "confirm"]}),
         json!({"type": "hello", "ui": []}),
@@ -179,7 +179,7 @@ fn what_the_client_does_not_render_is_not_asked() {
 }
 
 #[test]
-fn hello_says_what_it_understood_of_the_methods() {
+fn hello_reports_accepted_ui_methods() {
     let world = World::new([]);
     let pi = world.start();
     let data = pi.data(json!({"type": "hello", "ui": ["setTitle", "select", "dance", 5]}));
@@ -208,7 +208,7 @@ fn hello_says_what_it_understood_of_the_methods() {
 }
 
 #[test]
-fn the_end_of_input_rejects_what_is_open() {
+fn end_of_input_rejects_open_dialogs() {
     let world = asking(1);
     let pi = world.start();
     pi.prompt("Go");
@@ -225,7 +225,7 @@ fn the_end_of_input_rejects_what_is_open() {
 }
 
 #[test]
-fn another_session_ends_the_question() {
+fn session_change_cancels_dialog() {
     let world = asking(1);
     let pi = speaking(&world, "xcsh");
     pi.prompt("Go");
@@ -239,7 +239,7 @@ fn another_session_ends_the_question() {
 }
 
 #[test]
-fn who_comes_back_finds_the_open_question() {
+fn replay_snapshot_contains_open_dialog() {
     let world = asking(1);
     let pi = world.start();
     pi.data(json!({"type": "hello", "sequence": true}));
@@ -263,7 +263,7 @@ fn who_comes_back_finds_the_open_question() {
 }
 
 #[test]
-fn sessions_ask_side_by_side() {
+fn dialogs_of_concurrent_sessions_are_separate() {
     let done = || Reply::text(["done"]);
     let world = World::new([bash("c1", "echo hi"), bash("c1", "echo hi"), done(), done()]);
     world.settings(json!({"permissions": {"mode": "ask"}}));

@@ -62,7 +62,7 @@ fn messages(report: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_clean_home_is_told_what_to_do_and_left_clean() {
+fn doctor_in_clean_home_advises_and_changes_nothing() {
     let world = clean();
     let visit = visit(&world, &[], &[]);
     assert_eq!((visit.code, visit.err.as_str()), (Some(1), ""), "{}", visit.out);
@@ -93,7 +93,7 @@ fn a_clean_home_is_told_what_to_do_and_left_clean() {
 }
 
 #[test]
-fn a_key_makes_it_ready_and_nobody_is_asked() {
+fn doctor_with_key_is_ready_without_requests() {
     let world = World::new([]);
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
     let env = [("ANTHROPIC_API_KEY", "planted-key-of-anthropic-0001")];
@@ -115,7 +115,7 @@ fn a_key_makes_it_ready_and_nobody_is_asked() {
 }
 
 #[test]
-fn secrets_never_appear() {
+fn doctor_report_contains_no_secrets() {
     let world = clean();
     let url = "http://me:passwordInAddress@127.0.0.1:9/tokenInPath?key=keyInQuery";
     let own = json!({"baseUrl": url, "api": "openai-completions", "apiKey": "literalModelsKey-0123456789",
@@ -217,7 +217,7 @@ fn secrets_never_appear() {
 }
 
 #[test]
-fn broken_files_are_named_with_line_and_column() {
+fn doctor_names_line_and_column_of_broken_files() {
     let broken = "{\n  \"a\": 1,\n  oops\n}";
     for (name, section, file) in [
         ("settings.json", "settings", "/settings/files/0"),
@@ -254,7 +254,7 @@ fn broken_files_are_named_with_line_and_column() {
 }
 
 #[test]
-fn odd_values_unknown_keys_and_open_files_are_worth_a_look() {
+fn doctor_reports_odd_values_and_open_files() {
     let world = World::new([]);
     world
         .dir
@@ -290,7 +290,7 @@ fn odd_values_unknown_keys_and_open_files_are_worth_a_look() {
 }
 
 #[test]
-fn what_is_in_the_way_is_said() {
+fn doctor_explains_problems() {
     let world = World::new([]);
     let (code, report) = examine(&world, &["--model", "no-such-model-anywhere"], &[]);
     assert_eq!(code, Some(1));
@@ -339,7 +339,7 @@ fn what_is_in_the_way_is_said() {
 }
 
 #[test]
-fn commands_that_give_keys_are_not_run() {
+fn doctor_does_not_run_key_commands() {
     let world = clean();
     let mark = world.dir.root().join("ran");
     let command = format!("!touch {}; echo key", mark.display());
@@ -354,7 +354,7 @@ fn commands_that_give_keys_are_not_run() {
 }
 
 #[test]
-fn the_projects_part_depends_on_trust() {
+fn doctor_project_section_depends_on_trust() {
     let world = World::new([]);
     world
         .dir
@@ -409,7 +409,7 @@ fn the_projects_part_depends_on_trust() {
 }
 
 #[test]
-fn sessions_are_counted() {
+fn doctor_counts_sessions() {
     let world = World::new([testkit::llm::Reply::text(["ok"])]);
     let done = world.run(&["--model", "mock-anthropic/claude-mock", "-p", "Hi"], "");
     assert_eq!(done.code, Some(0), "{}", done.err);
@@ -436,7 +436,7 @@ fn sessions_are_counted() {
 }
 
 #[test]
-fn it_is_a_command_of_its_own() {
+fn doctor_is_a_separate_command() {
     let world = World::new([]);
     let done = visit(&world, &["what", "is", "wrong"], &[]);
     assert_eq!((done.code, done.out.as_str()), (Some(2), ""));
@@ -457,7 +457,7 @@ fn it_is_a_command_of_its_own() {
 }
 
 #[test]
-fn a_home_of_the_wrong_kind_is_no_crash() {
+fn doctor_with_unusable_home_reports_without_crash() {
     let world = World::new([]);
     let file = world.dir.root().join("file");
     world.dir.write(&file, "x").unwrap();
@@ -479,7 +479,7 @@ fn a_home_of_the_wrong_kind_is_no_crash() {
 }
 
 #[test]
-fn the_setting_for_a_proxy_leads_requests_there() {
+fn proxy_setting_routes_requests() {
     let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", proxy.local_addr().unwrap());
     let (sender, receiver) = mpsc::channel();
@@ -506,7 +506,7 @@ fn the_setting_for_a_proxy_leads_requests_there() {
 }
 
 #[test]
-fn hooks_are_listed_with_the_reason_why_one_is_not_loaded() {
+fn doctor_lists_hooks_and_load_failures() {
     let world = World::new([]);
     let (hooks, project) = (
         world.dir.agent_dir().join("hooks"),
@@ -549,7 +549,7 @@ fn hooks_are_listed_with_the_reason_why_one_is_not_loaded() {
 }
 
 #[test]
-fn doctor_tells_the_age_of_the_list_of_models() {
+fn doctor_shows_age_of_model_list() {
     let world = clean();
     let (_, report) = examine(&world, &[], &[]);
     let list = &report["model"]["list"];

@@ -6,7 +6,7 @@ use testkit::llm::{Before, Reply, Usage};
 use crate::kit::{LONG, World, answers, bash, kinds, of_type, text};
 
 #[test]
-fn a_plain_prompt() {
+fn prompt_emits_events_in_order() {
     let world = World::new([Reply::text(["Hel", "lo"])]);
     let pi = world.start();
     let lines = pi.say("Hi");
@@ -42,7 +42,7 @@ fn a_plain_prompt() {
 }
 
 #[test]
-fn cumulative_updates_hold_everything_so_far() {
+fn cumulative_updates_contain_whole_message() {
     let world = World::new([Reply::new()
         .thinking(["a", "b"], "sig")
         .then_text(["one ", "two ", "three"])]);
@@ -66,7 +66,7 @@ fn cumulative_updates_hold_everything_so_far() {
 }
 
 #[test]
-fn the_delta_form_repeats_nothing() {
+fn delta_updates_contain_only_new_text() {
     let world = World::new([Reply::text_deltas(50, 20)]);
     let pi = world.start_with(&["--rpc-dialect", "pi-delta"]);
     let lines = pi.say("Hi");
@@ -86,7 +86,7 @@ fn the_delta_form_repeats_nothing() {
 }
 
 #[test]
-fn a_tool_turn() {
+fn tool_turn_emits_events_in_order() {
     let world = World::new([
         Reply::text(["I look."]).then_tool("call_1", "bash", json!({"command": "echo out; exit 3"})),
         Reply::text(["Done."]),
@@ -140,7 +140,7 @@ fn a_tool_turn() {
 }
 
 #[test]
-fn parallel_tools_end_as_they_end_and_are_told_in_order() {
+fn parallel_tools_end_independently_with_ordered_results() {
     let slow = "while [ ! -e go ]; do sleep 0.01; done";
     let world = World::new([
         Reply::tool("slow", "bash", json!({ "command": slow }))
@@ -179,7 +179,7 @@ fn parallel_tools_end_as_they_end_and_are_told_in_order() {
 }
 
 #[test]
-fn a_prompt_is_acknowledged_before_the_provider_says_anything() {
+fn prompt_is_acknowledged_before_provider_responds() {
     let gate = Before {
         gate: Some("head".into()),
         ..Before::default()
@@ -199,7 +199,7 @@ fn a_prompt_is_acknowledged_before_the_provider_says_anything() {
 }
 
 #[test]
-fn images_of_a_prompt_reach_the_model() {
+fn prompt_images_reach_the_model() {
     let world = World::new([Reply::text(["nice"]), Reply::text(["nice"])]);
     let pi = world.start();
     let image = json!({"type": "image", "data": PIXEL, "mimeType": "image/png"});
@@ -225,7 +225,7 @@ fn images_of_a_prompt_reach_the_model() {
 }
 
 #[test]
-fn the_model_without_eyes_is_not_sent_images() {
+fn model_without_vision_gets_no_images() {
     let world = World::new([Reply::text(["?"])]);
     let pi = world.start_with(&["--model", "claude-plain"]);
     pi.data(json!({"type": "prompt", "message": "Look", "images": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]}));
@@ -236,7 +236,7 @@ fn the_model_without_eyes_is_not_sent_images() {
 }
 
 #[test]
-fn a_conversation_grows() {
+fn conversation_accumulates_messages_and_usage() {
     let usage = Usage {
         input: 10,
         output: 5,
@@ -288,7 +288,7 @@ fn a_conversation_grows() {
 }
 
 #[test]
-fn chat_completions_work_alike() {
+fn chat_completions_turns_have_same_events() {
     let world = World::new([
         Reply::text(["I look."]).then_tool("call_1", "read", json!({"path": "a.txt"})),
         Reply::text(["It says ", "hello."]),

@@ -7,11 +7,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{Pi, World, bash, kinds, of_type, text, until};
+use crate::kit::{Pi, World, bash, kinds, of_type, skipped, text, until};
 use crate::permissions::ends;
 
-/// Is everything here that extensions need? Says what is missing.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+/// Returns true if everything that extensions need is installed; otherwise reports the test as skipped.
 pub(crate) fn can_run() -> bool {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../extensions/typescript/main.mjs");
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -22,7 +21,7 @@ pub(crate) fn can_run() -> bool {
     } else {
         return true;
     };
-    eprintln!("skipped: {missing}");
+    skipped(missing);
     false
 }
 
@@ -86,7 +85,7 @@ pub(crate) fn descendants(pid: u32) -> Vec<String> {
 }
 
 #[test]
-fn without_extensions_nothing_is_started() {
+fn no_extensions_start_no_process() {
     let world = World::new([Reply::text(["ok"])]);
     fs::create_dir_all(world.dir.agent_dir().join("extensions")).unwrap();
     let pi = world.start();
@@ -108,7 +107,7 @@ fn without_extensions_nothing_is_started() {
 }
 
 #[test]
-fn without_a_runtime_each_extension_is_named_and_the_agent_goes_on() {
+fn missing_runtime_is_reported_per_extension() {
     let world = extended([Reply::text(["ok"])], "");
     let other = put(&world, "other.ts", "");
     let pi = Pi::spawn(world.config().env("PATH", "/nonexistent"));
@@ -123,7 +122,7 @@ fn without_a_runtime_each_extension_is_named_and_the_agent_goes_on() {
 }
 
 #[test]
-fn commands_and_tools_are_registered_and_work() {
+fn extension_commands_and_tools_are_registered() {
     if !can_run() {
         return;
     }
@@ -174,7 +173,7 @@ fn commands_and_tools_are_registered_and_work() {
 }
 
 #[test]
-fn a_tool_takes_the_place_of_one_of_ours_and_flags_reach_it() {
+fn extension_tool_replaces_built_in_and_reads_flags() {
     if !can_run() {
         return;
     }
@@ -203,7 +202,7 @@ fn a_tool_takes_the_place_of_one_of_ours_and_flags_reach_it() {
 }
 
 #[test]
-fn a_tool_call_is_blocked_changed_or_fails_closed() {
+fn tool_call_handler_blocks_changes_or_fails_closed() {
     if !can_run() {
         return;
     }
@@ -239,7 +238,7 @@ fn a_tool_call_is_blocked_changed_or_fails_closed() {
 }
 
 #[test]
-fn a_process_that_dies_is_told_started_again_and_lets_no_call_through() {
+fn killed_extension_process_is_restarted_and_blocks_call() {
     if !can_run() {
         return;
     }
@@ -271,7 +270,7 @@ fn a_process_that_dies_is_told_started_again_and_lets_no_call_through() {
 }
 
 #[test]
-fn a_process_that_dies_again_and_again_is_left_alone() {
+fn repeatedly_crashing_extension_process_is_not_restarted() {
     if !can_run() {
         return;
     }
@@ -287,7 +286,7 @@ fn a_process_that_dies_again_and_again_is_left_alone() {
 }
 
 #[test]
-fn a_handler_that_never_ends_stops_neither_commands_nor_abort() {
+fn hanging_handler_blocks_neither_commands_nor_abort() {
     if !can_run() {
         return;
     }
@@ -313,7 +312,7 @@ fn a_handler_that_never_ends_stops_neither_commands_nor_abort() {
 }
 
 #[test]
-fn input_is_changed_or_dealt_with_and_runs_get_more_to_read() {
+fn input_handler_transforms_and_agent_start_adds_messages() {
     if !can_run() {
         return;
     }
@@ -344,7 +343,7 @@ fn input_is_changed_or_dealt_with_and_runs_get_more_to_read() {
 }
 
 #[test]
-fn what_extensions_refuse_does_not_happen() {
+fn extensions_can_cancel_session_changes_and_commands() {
     if !can_run() {
         return;
     }
@@ -378,7 +377,7 @@ fn what_extensions_refuse_does_not_happen() {
 }
 
 #[test]
-fn another_session_has_its_extensions_anew() {
+fn session_change_restarts_extensions() {
     if !can_run() {
         return;
     }
@@ -403,7 +402,7 @@ fn another_session_has_its_extensions_anew() {
 }
 
 #[test]
-fn what_extensions_say_and_set_is_done_in_their_order() {
+fn extension_actions_apply_in_order() {
     if !can_run() {
         return;
     }
@@ -448,7 +447,7 @@ fn what_extensions_say_and_set_is_done_in_their_order() {
 }
 
 #[test]
-fn only_trusted_projects_bring_extensions() {
+fn only_trusted_projects_load_extensions() {
     if !can_run() {
         return;
     }
@@ -474,7 +473,7 @@ fn only_trusted_projects_bring_extensions() {
 }
 
 #[test]
-fn an_endless_loop_costs_the_call_and_nothing_else() {
+fn endless_loop_in_extension_fails_only_its_call() {
     if !can_run() {
         return;
     }
@@ -494,7 +493,7 @@ fn an_endless_loop_costs_the_call_and_nothing_else() {
 }
 
 #[test]
-fn sessions_of_one_process_have_extensions_of_their_own() {
+fn sessions_of_one_process_have_separate_extensions() {
     if !can_run() {
         return;
     }
@@ -533,7 +532,7 @@ fn sessions_of_one_process_have_extensions_of_their_own() {
 }
 
 #[test]
-fn what_happens_is_heard_before_it_is_told() {
+fn extension_handlers_run_before_client_events() {
     if !can_run() {
         return;
     }
@@ -570,7 +569,7 @@ fn what_happens_is_heard_before_it_is_told() {
 }
 
 #[test]
-fn a_dialog_of_a_tool_ends_with_the_run() {
+fn abort_ends_dialog_of_extension_tool() {
     if !can_run() {
         return;
     }
@@ -598,7 +597,7 @@ fn a_dialog_of_a_tool_ends_with_the_run() {
 }
 
 #[test]
-fn a_command_goes_on_in_another_session() {
+fn extension_command_continues_in_new_session() {
     if !can_run() {
         return;
     }

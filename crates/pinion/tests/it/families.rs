@@ -169,13 +169,13 @@ macro_rules! survives_every_fault {
 }
 
 survives_every_fault! {
-    anthropic "anthropic-messages"
-    completions "openai-completions"
-    responses "openai-responses"
-    azure "azure-openai-responses"
-    google "google-generative-ai"
-    mistral "mistral-conversations"
-    bedrock "bedrock-converse-stream"
-    vertex "google-vertex"
-    codex "openai-codex-responses"
+    anthropic_survives_every_fault "anthropic-messages"
+    completions_survives_every_fault "openai-completions"
+    responses_survives_every_fault "openai-responses"
+    azure_survives_every_fault "azure-openai-responses"
+    google_survives_every_fault "google-generative-ai"
+    mistral_survives_every_fault "mistral-conversations"
+    bedrock_survives_every_fault "bedrock-converse-stream"
+    vertex_survives_every_fault "google-vertex"
+    codex_survives_every_fault "openai-codex-responses"
 }

@@ -43,7 +43,7 @@ fn before(drop: CutHow) -> Before {
 }
 
 #[test]
-fn refused_connections() {
+fn refused_connection_fails_run() {
     let dead = DeadPort::new().unwrap();
     let world = World::new([Reply::text(["well again"])]).without_retries();
     world.dir.write_models(&default_models(&dead.url())).unwrap();
@@ -54,7 +54,7 @@ fn refused_connections() {
 }
 
 #[test]
-fn connections_that_end_before_the_head() {
+fn connection_closed_before_head_fails_run() {
     for chat in BOTH {
         fails(Reply::text(["x"]).before(before(CutHow::Reset)), chat);
         fails(Reply::text(["x"]).before(before(CutHow::Close)), chat);
@@ -62,7 +62,7 @@ fn connections_that_end_before_the_head() {
 }
 
 #[test]
-fn connections_that_break_at_every_place() {
+fn connection_cut_at_any_byte_is_survived() {
     for chat in BOTH {
         let whole = || {
             Reply::new()
@@ -102,7 +102,7 @@ fn connections_that_break_at_every_place() {
 }
 
 #[test]
-fn bodies_that_end_without_their_end() {
+fn body_without_end_marker_fails_or_completes() {
     for chat in BOTH {
         let cut = |reply: Reply| Reply {
             framing: Framing::Eof,
@@ -124,7 +124,7 @@ fn bodies_that_end_without_their_end() {
 }
 
 #[test]
-fn a_stall_ends_at_the_idle_limit() {
+fn stalled_stream_ends_at_idle_limit() {
     for chat in BOTH {
         let world = World::new([
             Reply::text(["Hel"]).drop_here(CutHow::Stall),
@@ -140,7 +140,7 @@ fn a_stall_ends_at_the_idle_limit() {
 }
 
 #[test]
-fn slow_is_not_silent() {
+fn slow_stream_is_not_idle() {
     let reply = Reply::text(["one ", "two ", "three"]).chunk_delay(Duration::from_millis(60));
     let world = World::new([reply]);
     world.settings(json!({"httpIdleTimeoutMs": 400, "retry": {"enabled": false}}));
@@ -151,7 +151,7 @@ fn slow_is_not_silent() {
 }
 
 #[test]
-fn one_byte_at_a_time() {
+fn stream_of_single_bytes_is_decoded() {
     for chat in BOTH {
         let answer = survives(Reply::text(["Hél", "lo \u{1f600}"]).pace(1, Duration::ZERO), chat);
         assert_eq!(text(&answer), "Héllo \u{1f600}");
@@ -159,7 +159,7 @@ fn one_byte_at_a_time() {
 }
 
 #[test]
-fn web_pages() {
+fn html_answer_fails_with_short_error() {
     for chat in BOTH {
         for status in [200, 403, 502] {
             let answer = fails(Reply::html(status), chat);
@@ -171,7 +171,7 @@ fn web_pages() {
 }
 
 #[test]
-fn garbage() {
+fn garbage_in_stream_is_survived() {
     for chat in BOTH {
         survives(
             Reply::text(["x"]).item(serde_json::from_value(json!({"garbage": 100_000})).unwrap()),
@@ -191,7 +191,7 @@ fn garbage() {
 }
 
 #[test]
-fn unknown_events_and_pings_do_no_harm() {
+fn unknown_events_and_pings_are_ignored() {
     for chat in BOTH {
         let mut reply = Reply::text(["Hel"]);
         for item in [
@@ -211,7 +211,7 @@ fn unknown_events_and_pings_do_no_harm() {
 }
 
 #[test]
-fn error_events_in_the_stream() {
+fn error_events_inside_stream_fail_run() {
     for chat in BOTH {
         let answer = fails(Reply::text(["Hel"]).error_event(ErrorKind::Overloaded), chat);
         assert_eq!(text(&answer), "Hel");
@@ -219,7 +219,7 @@ fn error_events_in_the_stream() {
 }
 
 #[test]
-fn stop_reasons() {
+fn unknown_stop_reasons_are_survived() {
     for chat in BOTH {
         assert_eq!(
             survives(Reply::text(["x"]).stop("length"), chat)["stopReason"],
@@ -230,7 +230,7 @@ fn stop_reasons() {
 }
 
 #[test]
-fn a_call_that_was_cut_off_is_not_run() {
+fn call_of_truncated_answer_is_not_run() {
     let world = World::new([
         Reply::new()
             .tool_chunks("c1", "bash", [r#"{"command": "touch must-not-run; echo "#])
@@ -245,7 +245,7 @@ fn a_call_that_was_cut_off_is_not_run() {
 }
 
 #[test]
-fn arguments_that_are_no_json() {
+fn non_object_tool_arguments_fail_call() {
     for chat in BOTH {
         for raw in ["null", "[1]", "\"x\"", "", "{\"command\": 7}", "}{"] {
             let world = World::new([
@@ -265,7 +265,7 @@ fn arguments_that_are_no_json() {
 }
 
 #[test]
-fn a_gzip_bomb_is_not_unpacked() {
+fn gzip_bomb_is_not_unpacked() {
     let world = World::new([Reply::gzip_bomb(256 << 20), Reply::text(["well again"])]).without_retries();
     let pi = world.start();
     let lines = pi.say("Go");
@@ -277,7 +277,7 @@ fn a_gzip_bomb_is_not_unpacked() {
 }
 
 #[test]
-fn compressed_answers_are_understood() {
+fn compressed_answers_are_decoded() {
     for chat in BOTH {
         let reply = Reply {
             gzip: true,
@@ -288,7 +288,7 @@ fn compressed_answers_are_understood() {
 }
 
 #[test]
-fn ten_thousand_calls_in_one_answer() {
+fn ten_thousand_calls_in_one_answer_run() {
     let world = World::new([
         Reply::many_tools(10_000, "no_such_tool", json!({"n": "{i}"})).batch(65_536),
         Reply::text(["phew"]),
@@ -309,7 +309,7 @@ fn ten_thousand_calls_in_one_answer() {
 }
 
 #[test]
-fn too_many_calls_are_an_error() {
+fn calls_beyond_limit_fail_run() {
     let world = World::new([
         Reply::many_tools(20_001, "ls", json!({})).batch(65_536),
         Reply::text(["well again"]),
@@ -323,7 +323,7 @@ fn too_many_calls_are_an_error() {
 }
 
 #[test]
-fn an_answer_without_content() {
+fn answer_without_content_is_accepted() {
     for chat in BOTH {
         let answer = survives(Reply::new(), chat);
         assert_eq!(answer["content"], json!([]), "{answer}");

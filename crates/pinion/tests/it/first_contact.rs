@@ -81,7 +81,7 @@ fn terminal(world: &World, args: &[&str], more: &Value, expect: &[(&str, &str)])
 const OFFER: &str = "Press Enter to open the web page";
 
 #[test]
-fn terminal_without_arguments_explains_and_offers_the_page() {
+fn bare_terminal_start_explains_and_offers_page() {
     let world = World::new([]);
     let (seen, code) = terminal(&world, &[], &json!({}), &[(OFFER, "\u{3}")]);
     assert!(code != 0, "{seen}");
@@ -102,7 +102,7 @@ fn terminal_without_arguments_explains_and_offers_the_page() {
 }
 
 #[test]
-fn enter_opens_the_web_page() {
+fn enter_key_opens_web_page() {
     let world = World::new([]);
     // The program that opens pages writes down what it was asked for.
     let bin = world.dir.root().join("bin");
@@ -133,7 +133,7 @@ fn enter_opens_the_web_page() {
 }
 
 #[test]
-fn without_a_terminal_nothing_is_offered() {
+fn start_without_terminal_offers_nothing() {
     let world = World::new([]);
     let done = world.run(&[], "");
     assert_eq!((done.code, done.out.as_str()), (Some(1), ""));
@@ -201,7 +201,7 @@ fn rejected_keys_name_their_source() {
 }
 
 #[test]
-fn unknown_session_names_the_directory_and_the_next_command() {
+fn unknown_session_error_names_directory_and_command() {
     let world = World::new([]);
     let done = world.run(&["--session", "ffffffff-none", "-p", "Hi"], "");
     assert_eq!(done.code, Some(1));

@@ -1,5 +1,5 @@
 //! What a fork, a clone and `--fork` copy, and what `--session-id` and `--name` give a new session. How the old session ends
-//! is in `switching`.
+//! is in `session_change`.
 
 use std::fs;
 use std::io::Write;
@@ -86,7 +86,7 @@ fn open(world: &World, path: &Path) -> Pi {
 }
 
 #[test]
-fn messages_to_fork_at() {
+fn fork_messages_list_user_messages() {
     let world = World::new([]);
     let file = two_branches(&world, "tree.jsonl");
     let pi = open(&world, &file);
@@ -103,7 +103,7 @@ fn messages_to_fork_at() {
 }
 
 #[test]
-fn a_new_session_has_none() {
+fn new_session_has_no_fork_messages() {
     let world = World::new([]);
     let pi = world.start();
     assert_eq!(pi.get("get_fork_messages")["messages"], json!([]));
@@ -111,7 +111,7 @@ fn a_new_session_has_none() {
 }
 
 #[test]
-fn a_fork_holds_what_came_before() {
+fn fork_contains_messages_before_fork_point() {
     let world = World::new([]);
     let pi = exchanges(&world, 3);
     let (old, points) = (pi.file(), fork_points(&pi));
@@ -144,7 +144,7 @@ fn a_fork_holds_what_came_before() {
 }
 
 #[test]
-fn a_fork_at_the_first_message_is_empty() {
+fn fork_at_first_message_is_empty() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let (old, points) = (pi.file(), fork_points(&pi));
@@ -170,7 +170,7 @@ fn a_fork_at_the_first_message_is_empty() {
 }
 
 #[test]
-fn what_is_no_user_message_cannot_be_forked_at() {
+fn fork_at_non_user_entry_is_refused() {
     let world = World::new([Reply::text(["half"]).gate("mid")]);
     let pi = world.start();
     pi.prompt("Go");
@@ -201,7 +201,7 @@ fn what_is_no_user_message_cannot_be_forked_at() {
 }
 
 #[test]
-fn a_fork_on_another_branch_follows_that_branch() {
+fn fork_on_other_branch_follows_that_branch() {
     let world = World::new([]);
     let file = two_branches(&world, "tree.jsonl");
     let pi = open(&world, &file);
@@ -227,7 +227,7 @@ fn a_fork_on_another_branch_follows_that_branch() {
 }
 
 #[test]
-fn a_clone_is_the_whole_path_and_goes_its_own_way() {
+fn clone_copies_branch_and_diverges() {
     let world = World::new([]);
     let pi = exchanges(&world, 2);
     let (old, messages) = (pi.file(), pi.messages());
@@ -247,7 +247,7 @@ fn a_clone_is_the_whole_path_and_goes_its_own_way() {
 }
 
 #[test]
-fn a_clone_leaves_other_branches_behind() {
+fn clone_excludes_other_branches() {
     let world = World::new([]);
     let file = two_branches(&world, "tree.jsonl");
     let pi = open(&world, &file);
@@ -261,7 +261,7 @@ fn a_clone_leaves_other_branches_behind() {
 }
 
 #[test]
-fn nothing_cannot_be_cloned() {
+fn empty_session_cannot_be_cloned() {
     let world = World::new([]);
     let pi = world.start();
     let error = pi.error(json!({"type": "clone"}));
@@ -270,7 +270,7 @@ fn nothing_cannot_be_cloned() {
 }
 
 #[test]
-fn the_name_model_and_level_go_along() {
+fn clone_keeps_name_model_and_level() {
     let world = World::new([Reply::text(["by gpt"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
@@ -291,7 +291,7 @@ fn the_name_model_and_level_go_along() {
 }
 
 #[test]
-fn the_command_line_copies_all_branches() {
+fn fork_flag_copies_all_branches() {
     let world = World::new([Reply::text(["further"])]);
     let source = two_branches(&world, "tree.jsonl");
     let before = fs::read(&source).unwrap();
@@ -322,7 +322,7 @@ fn the_command_line_copies_all_branches() {
 }
 
 #[test]
-fn the_command_line_finds_the_source_by_its_id() {
+fn fork_flag_finds_source_by_id_prefix() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let (source, id) = (pi.file(), pi.state()["sessionId"].as_str().unwrap().to_owned());
@@ -341,7 +341,7 @@ fn the_command_line_finds_the_source_by_its_id() {
 }
 
 #[test]
-fn a_file_is_named_after_its_session() {
+fn session_file_name_contains_session_id() {
     let world = World::new([]);
     let pi = world.start_with(&["--session-id", "v1.2"]);
     assert!(
@@ -353,7 +353,7 @@ fn a_file_is_named_after_its_session() {
 }
 
 #[test]
-fn a_session_is_forked_while_another_process_has_it() {
+fn fork_of_session_open_elsewhere_works() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let file = pi.file();
@@ -364,7 +364,7 @@ fn a_session_is_forked_while_another_process_has_it() {
 }
 
 #[test]
-fn forks_that_cannot_be() {
+fn invalid_fork_flags_are_refused() {
     let world = World::new([]);
     let pi = exchanges(&world, 1);
     let source = pi.file().to_str().unwrap().to_owned();
@@ -399,7 +399,7 @@ fn forks_that_cannot_be() {
 }
 
 #[test]
-fn the_id_of_a_new_session_can_be_chosen() {
+fn session_id_flag_sets_id() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start_with(&["--session-id", "build-42"]);
     assert_eq!(pi.state()["sessionId"], "build-42");
@@ -413,7 +413,7 @@ fn the_id_of_a_new_session_can_be_chosen() {
 }
 
 #[test]
-fn an_id_cannot_lead_out_of_the_folder() {
+fn session_id_cannot_escape_session_directory() {
     let world = World::new([]);
     for id in ["../../evil", "a/b", "", ".hidden", "-x-", "a b", "ends."] {
         let arg = format!("--session-id={id}");
@@ -434,7 +434,7 @@ fn an_id_cannot_lead_out_of_the_folder() {
 }
 
 #[test]
-fn an_id_that_exists_is_opened() {
+fn existing_session_id_opens_that_session() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start_with(&["--session-id", "build-42"]);
     pi.say("Hi");
@@ -446,7 +446,7 @@ fn an_id_that_exists_is_opened() {
 }
 
 #[test]
-fn a_session_gets_its_name_from_the_command_line() {
+fn name_flag_sets_session_name() {
     for flag in ["--name", "-n"] {
         let world = World::new([Reply::text(["ok"])]);
         let pi = world.start_with(&[flag, "  Nightly build "]);
@@ -467,7 +467,7 @@ fn a_session_gets_its_name_from_the_command_line() {
 }
 
 #[test]
-fn a_clone_without_an_answer() {
+fn clone_without_answer_keeps_question() {
     let world = World::new([Reply::text(["answered"])]);
     let source = handmade(
         &world,

@@ -39,7 +39,7 @@ fn noisy_tools_do_not_reach_stdout() {
 }
 
 #[test]
-fn monster_line() {
+fn line_over_limit_is_refused_without_storing() {
     let world = World::new([]);
     let pi = world.start();
     pi.state();
@@ -70,7 +70,7 @@ fn monster_line() {
 }
 
 #[test]
-fn the_longest_line_is_taken() {
+fn line_at_limit_is_accepted() {
     let world = World::new([]);
     let pi = world.start();
     for (over, success) in [(0, true), (1, false)] {
@@ -84,7 +84,7 @@ fn the_longest_line_is_taken() {
 }
 
 #[test]
-fn unread_stdout() {
+fn unread_stdout_stops_reading_and_loses_nothing() {
     let world = World::new([]);
     let mut config = world.config().paused();
     config.write_timeout = Duration::from_millis(1_500);
@@ -123,7 +123,7 @@ fn unread_stdout() {
 }
 
 #[test]
-fn an_unread_answer_waits() {
+fn unread_answer_is_held_at_provider() {
     let world = World::new([
         Reply::text_deltas(60_000, 100).batch(65_536),
         Reply::text(["next"]),
@@ -142,7 +142,7 @@ fn an_unread_answer_waits() {
 }
 
 #[test]
-fn silent_provider() {
+fn silent_provider_hits_idle_limit_and_retries() {
     let silent = Before {
         drop: Some(CutHow::Stall),
         ..Before::default()
@@ -207,7 +207,7 @@ fn tools_do_not_see_keys() {
 }
 
 #[test]
-fn a_closed_stdout_ends_it() {
+fn closed_stdout_ends_agent() {
     let world = World::new([]);
     let mut command = std::process::Command::new(crate::kit::PROGRAM);
     command

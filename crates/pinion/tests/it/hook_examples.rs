@@ -26,7 +26,7 @@ fn write(id: &str, path: &str) -> Reply {
 }
 
 #[test]
-fn the_permission_gate_blocks_what_looks_dangerous() {
+fn permission_gate_hook_blocks_dangerous_commands() {
     let world = World::new([
         bash("c1", "rm -fr /tmp/nothing-at-all"),
         bash("c2", "sudo true"),
@@ -50,7 +50,7 @@ fn the_permission_gate_blocks_what_looks_dangerous() {
 }
 
 #[test]
-fn protected_paths_stay_as_they_are_and_no_link_leads_around() {
+fn protected_paths_hook_blocks_writes_and_links() {
     let world = World::new([
         write("c1", ".env"),
         write("c2", "sub/../.git/config"),
@@ -89,7 +89,7 @@ fn git(world: &World, args: &[&str]) -> String {
 }
 
 #[test]
-fn a_checkpoint_keeps_what_was_there_before_a_prompt() {
+fn git_checkpoint_hook_saves_state_before_prompt() {
     let world = World::new([
         write("c1", "known.txt"),
         write("c2", "new.txt"),
@@ -143,7 +143,7 @@ fn a_checkpoint_keeps_what_was_there_before_a_prompt() {
 }
 
 #[test]
-fn the_end_of_a_run_is_noted() {
+fn notify_hook_logs_end_of_run() {
     let world = World::new([Reply::text(["a"])]);
     install(&world, "agent_end-notify.sh");
     let pi = world.start();
@@ -155,7 +155,7 @@ fn the_end_of_a_run_is_noted() {
 }
 
 #[test]
-fn every_example_is_named_in_its_list_and_would_be_loaded() {
+fn every_hook_example_is_documented_and_loads() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/hooks");
     let list = fs::read_to_string(folder.join("README.md")).unwrap();
     let files: Vec<PathBuf> = fs::read_dir(&folder)

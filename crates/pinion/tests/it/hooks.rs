@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
+use crate::dialect_outputs::speaking;
 use crate::kit::{LONG, Pi, World, bash, of_type, text, until};
 use crate::permissions::ends;
-use crate::rows_output::speaking;
 
 /// Writes an executable shell script into a folder below the user's `hooks`, the project's or wherever.
 pub(crate) fn script(path: PathBuf, body: &str) -> PathBuf {
@@ -47,7 +47,7 @@ fn written(world: &World, name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_gate_blocks_with_its_reason_changes_the_input_and_sees_what_the_one_before_made_of_it() {
+fn hook_gates_block_and_chain_changes() {
     let world = World::new([
         bash("c1", "rm -rf /"),
         bash("c2", "echo swap"),
@@ -74,7 +74,7 @@ fn a_gate_blocks_with_its_reason_changes_the_input_and_sees_what_the_one_before_
 }
 
 #[test]
-fn a_gate_that_fails_or_takes_too_long_lets_nothing_through_and_is_told() {
+fn failing_or_slow_gate_hook_blocks_call() {
     let world = World::new([
         bash("c1", "echo one"),
         Reply::tool("c2", "read", json!({"path": "x"})),
@@ -119,7 +119,7 @@ fn a_gate_that_fails_or_takes_too_long_lets_nothing_through_and_is_told() {
 }
 
 #[test]
-fn a_hook_is_told_of_the_session_and_gets_no_keys() {
+fn hook_receives_session_details_but_no_keys() {
     let world = World::new([bash("c1", "echo hi"), Reply::text(["done"])]);
     hook(
         &world,
@@ -176,7 +176,7 @@ fn a_hook_is_told_of_the_session_and_gets_no_keys() {
 }
 
 #[test]
-fn what_is_only_told_never_delays_the_agent_and_is_not_lost_at_the_end() {
+fn notification_hooks_never_delay_and_finish_at_shutdown() {
     let world = World::new([bash("c1", "echo hi"), Reply::text(["done"])]);
     for event in [
         "session_start",
@@ -208,7 +208,7 @@ fn what_is_only_told_never_delays_the_agent_and_is_not_lost_at_the_end() {
 }
 
 #[test]
-fn what_hooks_refuse_does_not_happen() {
+fn hooks_can_cancel_session_changes_and_commands() {
     let world = World::new([Reply::text(["a"])]);
     for event in [
         "session_before_switch",
@@ -247,7 +247,7 @@ fn what_hooks_refuse_does_not_happen() {
 }
 
 #[test]
-fn hooks_change_what_is_said_and_sent() {
+fn hooks_change_input_and_requests() {
     let world = World::new([Reply::text(["a"])]);
     hook(
         &world,
@@ -289,7 +289,7 @@ fn hooks_change_what_is_said_and_sent() {
 }
 
 #[test]
-fn what_cannot_be_a_hook_is_named_with_its_reason() {
+fn unusable_hook_files_are_reported_with_reason() {
     let world = World::new([Reply::text(["a"])]);
     hook(&world, "message_update.sh", "exit 1");
     hook(&world, "guard.sh", "exit 1");
@@ -309,7 +309,7 @@ fn what_cannot_be_a_hook_is_named_with_its_reason() {
 }
 
 #[test]
-fn a_project_brings_hooks_only_when_it_is_trusted_and_the_users_come_first() {
+fn project_hooks_need_trust_and_run_after_users() {
     let world = World::new([]);
     world.server.set_default(Reply::text(["a"]));
     let project = world.dir.cwd().join(".pi");
@@ -356,7 +356,7 @@ fn a_project_brings_hooks_only_when_it_is_trusted_and_the_users_come_first() {
 }
 
 #[test]
-fn an_abort_ends_a_hook_that_is_asked() {
+fn abort_kills_running_hook() {
     let world = World::new([bash("c1", "echo hi"), Reply::text(["done"])]);
     hook(&world, "tool_call.sh", "echo $$ > pid; sleep 60");
     let pi = world.start();
@@ -376,7 +376,7 @@ fn an_abort_ends_a_hook_that_is_asked() {
 }
 
 #[test]
-fn other_sessions_of_the_process_have_their_own() {
+fn sessions_of_one_process_run_separate_hooks() {
     let world = World::new([]);
     world.server.set_default(Reply::text(["a"]));
     hook(&world, "session_start.sh", "cat >> starts.log");
@@ -401,7 +401,7 @@ fn other_sessions_of_the_process_have_their_own() {
 }
 
 #[test]
-fn the_end_is_told_although_the_client_went_in_the_middle_of_a_run() {
+fn end_hooks_run_when_client_disconnects() {
     let world = World::new([bash("c1", "sleep 60"), Reply::text(["done"])]);
     hook(&world, "agent_end.sh", "cat >> ends.log");
     hook(&world, "session_shutdown.sh", "cat >> ends.log");
@@ -419,7 +419,7 @@ fn the_end_is_told_although_the_client_went_in_the_middle_of_a_run() {
 }
 
 #[test]
-fn many_calls_at_once_are_checked_a_few_at_a_time() {
+fn concurrent_hook_checks_are_limited() {
     let calls = (0..12).map(|n| (format!("c{n}"), "bash", json!({"command": "true"})));
     let batch = calls.fold(Reply::new(), |reply, (id, name, args)| {
         reply.then_tool(&id, name, args)
@@ -443,7 +443,7 @@ fn many_calls_at_once_are_checked_a_few_at_a_time() {
 }
 
 #[test]
-fn an_executable_is_asked_after_the_extensions_and_makes_up_for_none_that_died() {
+fn hooks_run_after_extensions_and_never_replace_them() {
     if !crate::extensions::can_run() {
         return;
     }

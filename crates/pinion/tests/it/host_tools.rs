@@ -69,7 +69,7 @@ fn end(name: &str, is_error: bool, said: &str) -> (String, bool, String) {
 }
 
 #[test]
-fn definitions_are_checked_in_order_and_nothing_changes_when_one_is_wrong() {
+fn host_tool_definitions_are_validated_before_any_change() {
     let world = World::new([Reply::text(["hi"])]);
     let pi = world.start();
     assert_eq!(lend(&pi, json!([tool("kept")])), json!(["kept"]));
@@ -118,7 +118,7 @@ fn definitions_are_checked_in_order_and_nothing_changes_when_one_is_wrong() {
 }
 
 #[test]
-fn there_is_a_limit_to_what_is_taken() {
+fn host_tool_count_and_size_are_limited() {
     let world = World::new([]);
     let pi = world.start();
     let many: Vec<Value> = (0..513).map(|n| tool(&format!("t{n}"))).collect();
@@ -148,7 +148,7 @@ fn there_is_a_limit_to_what_is_taken() {
 }
 
 #[test]
-fn a_call_goes_to_the_host_and_its_result_to_the_model() {
+fn host_tool_call_returns_result_to_model() {
     let world = World::new([
         Reply::tool("c1", "echo", json!({"message": "hello"})),
         Reply::text(["done"]),
@@ -203,7 +203,7 @@ fn a_call_goes_to_the_host_and_its_result_to_the_model() {
 }
 
 #[test]
-fn odd_blocks_become_text() {
+fn unknown_host_result_blocks_become_text() {
     let world = calling(&["echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -228,7 +228,7 @@ fn odd_blocks_become_text() {
 }
 
 #[test]
-fn the_model_is_told_of_the_tools_and_the_system_prompt_lists_them() {
+fn host_tools_appear_in_request_and_system_prompt() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -254,7 +254,7 @@ fn the_model_is_told_of_the_tools_and_the_system_prompt_lists_them() {
 }
 
 #[test]
-fn arguments_are_brought_into_the_types_of_the_schema() {
+fn host_tool_arguments_are_coerced_to_schema() {
     let schema = json!({"type": "object", "required": ["n"], "properties": {
         "n": {"type": "number"}, "list": {"type": "array"}, "flag": {"type": "boolean"}, "note": {"type": "string"},
         "part": {"$ref": "#/$defs/part"}}, "$defs": {"part": {"type": "object"}}});
@@ -279,7 +279,7 @@ fn arguments_are_brought_into_the_types_of_the_schema() {
 }
 
 #[test]
-fn wrong_arguments_are_refused_without_asking_the_host() {
+fn invalid_arguments_are_refused_without_host_call() {
     let world = World::new([
         Reply::tool("c1", "echo", json!({"mess": 1})),
         Reply::text(["done"]),
@@ -304,7 +304,7 @@ fn wrong_arguments_are_refused_without_asking_the_host() {
 }
 
 #[test]
-fn a_schema_that_cannot_be_used_lets_arguments_pass() {
+fn unusable_host_tool_schema_passes_arguments_unchanged() {
     for schema in [
         json!({"$ref": "https://example.com/s.json"}),
         json!({"type": "nonsense"}),
@@ -327,7 +327,7 @@ fn a_schema_that_cannot_be_used_lets_arguments_pass() {
 }
 
 #[test]
-fn error_results_are_their_text() {
+fn host_error_result_shows_its_text() {
     let words = |texts: &[&str]| -> Value {
         texts
             .iter()
@@ -361,7 +361,7 @@ fn error_results_are_their_text() {
 }
 
 #[test]
-fn the_first_result_counts_and_strange_frames_are_ignored() {
+fn host_tool_accepts_first_result_and_ignores_others() {
     let world = calling(&["echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -406,7 +406,7 @@ fn the_first_result_counts_and_strange_frames_are_ignored() {
 }
 
 #[test]
-fn a_result_without_an_array_is_refused_and_the_call_stays_open() {
+fn malformed_host_tool_result_keeps_call_open() {
     let world = calling(&["echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -441,7 +441,7 @@ fn a_result_without_an_array_is_refused_and_the_call_stays_open() {
 }
 
 #[test]
-fn calls_are_open_side_by_side() {
+fn host_calls_run_concurrently() {
     let wait = "while [ ! -e go ]; do sleep 0.01; done; echo shell";
     let world = World::new([
         Reply::tool("a", "echo", json!({"message": "1"}))
@@ -478,7 +478,7 @@ fn calls_are_open_side_by_side() {
 }
 
 #[test]
-fn more_calls_than_may_be_open_wait_for_their_turn() {
+fn host_tool_calls_over_limit_are_queued() {
     let names = ["echo"; 20];
     let world = calling(&names);
     let pi = world.start();
@@ -506,7 +506,7 @@ fn more_calls_than_may_be_open_wait_for_their_turn() {
 }
 
 #[test]
-fn a_new_set_of_tools_counts_from_the_next_request_on_and_leaves_open_calls_alone() {
+fn host_tool_changes_apply_to_next_request_only() {
     let world = World::new([
         Reply::tool("c1", "old", json!({"message": "1"})),
         Reply::tool("c2", "old", json!({"message": "2"})).then_tool("c3", "new", json!({"message": "3"})),
@@ -542,7 +542,7 @@ fn a_new_set_of_tools_counts_from_the_next_request_on_and_leaves_open_calls_alon
 }
 
 #[test]
-fn hidden_tools_are_registered_but_off_unless_named() {
+fn hidden_host_tools_are_inactive_unless_named() {
     let hidden = || {
         let mut hidden = tool("secret");
         hidden["hidden"] = true.into();
@@ -574,7 +574,7 @@ fn hidden_tools_are_registered_but_off_unless_named() {
 }
 
 #[test]
-fn tools_that_stay_are_as_active_as_they_were() {
+fn remaining_host_tools_keep_their_active_state() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"]), Reply::text(["three"])]);
     let pi = world.start();
     let mut hidden = tool("a");
@@ -604,7 +604,7 @@ fn cancelled(pi: &Pi, call: &Value) {
 }
 
 #[test]
-fn an_abort_cancels_open_calls_at_once() {
+fn abort_cancels_open_host_calls() {
     let world = calling(&["echo", "echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -627,7 +627,7 @@ fn an_abort_cancels_open_calls_at_once() {
 }
 
 #[test]
-fn abort_and_prompt_cancels_and_goes_on() {
+fn abort_and_prompt_cancels_host_calls() {
     let world = calling(&["echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -644,7 +644,7 @@ fn abort_and_prompt_cancels_and_goes_on() {
 }
 
 #[test]
-fn another_session_cancels_calls_and_keeps_the_tools() {
+fn session_change_cancels_host_calls_keeping_tools() {
     let world = World::new([
         Reply::tool("c1", "echo", json!({"message": "1"})),
         Reply::tool("c2", "echo", json!({"message": "2"})),
@@ -671,7 +671,7 @@ fn another_session_cancels_calls_and_keeps_the_tools() {
 }
 
 #[test]
-fn immediate_steering_cancels_the_other_calls() {
+fn immediate_steering_cancels_remaining_host_calls() {
     let world = calling(&["echo", "echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -694,7 +694,7 @@ fn immediate_steering_cancels_the_other_calls() {
 }
 
 #[test]
-fn waiting_steering_lets_calls_finish() {
+fn waiting_steering_lets_host_calls_finish() {
     let world = calling(&["echo", "echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -710,7 +710,7 @@ fn waiting_steering_lets_calls_finish() {
 }
 
 #[test]
-fn the_end_of_the_input_ends_calls_and_is_written_down() {
+fn end_of_input_fails_and_stores_host_calls() {
     let world = calling(&["echo", "echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));
@@ -735,7 +735,7 @@ fn the_end_of_the_input_ends_calls_and_is_written_down() {
 }
 
 #[test]
-fn a_host_that_answers_and_leaves_at_once_is_heard() {
+fn host_result_before_disconnect_is_stored() {
     let world = calling(&["echo"]);
     let pi = world.start();
     lend(&pi, json!([tool("echo")]));

@@ -38,7 +38,7 @@ fn result(pi: &Pi) -> (bool, String) {
 }
 
 #[test]
-fn schemes_are_checked_and_replaced_as_a_whole() {
+fn host_uri_schemes_are_validated_and_replaced() {
     let world = World::new([Reply::text(["hi"])]);
     let pi = world.start();
     let all = json!([{"scheme": " Notes ", "writable": true}, {"scheme": "a+b.c-1"}, {"scheme": "NOTES"}]);
@@ -84,7 +84,7 @@ fn schemes_are_checked_and_replaced_as_a_whole() {
 }
 
 #[test]
-fn read_asks_the_host() {
+fn read_tool_requests_host_uri() {
     let world = reading(json!({"path": "NOTES://ideas/1"}));
     let pi = world.start();
     notes(&pi);
@@ -112,7 +112,7 @@ fn read_asks_the_host() {
 }
 
 #[test]
-fn read_shows_the_window_that_was_asked_for() {
+fn host_uri_read_respects_offset_and_limit() {
     let lines: String = (1..=3_000).map(|n| format!("line {n}\n")).collect();
     let world = reading(json!({"path": "notes://long", "offset": "2", "limit": 2}));
     let pi = world.start();
@@ -140,7 +140,7 @@ fn read_shows_the_window_that_was_asked_for() {
 }
 
 #[test]
-fn write_asks_the_host() {
+fn write_tool_requests_host_uri() {
     for (members, said) in [
         (json!({}), "Successfully wrote 2 bytes to notes://new"),
         (json!({"content": "Kept as note 7"}), "Kept as note 7"),
@@ -163,7 +163,7 @@ fn write_asks_the_host() {
 }
 
 #[test]
-fn write_needs_a_writable_scheme() {
+fn host_uri_write_needs_writable_scheme() {
     let world = writing("docs://page");
     let pi = world.start();
     serve(&pi, json!([{"scheme": "docs"}]));
@@ -179,7 +179,7 @@ fn write_needs_a_writable_scheme() {
 }
 
 #[test]
-fn other_schemes_are_paths() {
+fn unregistered_uri_schemes_are_paths() {
     let world = reading(json!({"path": "gone://x"}));
     let pi = world.start();
     serve(&pi, json!([{"scheme": "gone"}]));
@@ -193,7 +193,7 @@ fn other_schemes_are_paths() {
 }
 
 #[test]
-fn failures_say_why() {
+fn host_uri_failures_show_reason() {
     for (members, said) in [
         (
             json!({"isError": true, "error": "no such note", "content": "c"}),
@@ -214,7 +214,7 @@ fn failures_say_why() {
 }
 
 #[test]
-fn content_that_is_no_text_is_refused_and_the_request_stays_open() {
+fn host_uri_non_text_content_keeps_request_open() {
     let world = reading(json!({"path": "notes://x"}));
     let pi = world.start();
     notes(&pi);
@@ -233,7 +233,7 @@ fn content_that_is_no_text_is_refused_and_the_request_stays_open() {
 }
 
 #[test]
-fn an_abort_cancels_requests() {
+fn abort_cancels_host_uri_requests() {
     for (world, said) in [
         (
             reading(json!({"path": "notes://x"})),
@@ -255,7 +255,7 @@ fn an_abort_cancels_requests() {
 }
 
 #[test]
-fn the_end_of_the_input_ends_requests() {
+fn end_of_input_ends_host_uri_requests() {
     let world = reading(json!({"path": "notes://x"}));
     let pi = world.start();
     notes(&pi);

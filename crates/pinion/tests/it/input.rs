@@ -6,7 +6,7 @@ use testkit::llm::Reply;
 use crate::kit::{LONG, World, of_type};
 
 #[test]
-fn ids_of_any_kind_are_echoed() {
+fn request_ids_of_any_type_are_echoed() {
     let world = World::new([]);
     let pi = world.start();
     for id in [json!(7), json!(null), json!({"a": [1]}), json!(""), json!(1.50)] {
@@ -20,7 +20,7 @@ fn ids_of_any_kind_are_echoed() {
 }
 
 #[test]
-fn nonsense_is_answered_and_reading_goes_on() {
+fn malformed_lines_are_answered_and_reading_continues() {
     let world = World::new([]);
     let pi = world.start();
     let deep = format!(
@@ -59,7 +59,7 @@ fn nonsense_is_answered_and_reading_goes_on() {
 }
 
 #[test]
-fn unknown_commands_keep_their_id() {
+fn unknown_commands_are_answered_with_id() {
     let world = World::new([]);
     let pi = world.start();
     assert_eq!(
@@ -74,7 +74,7 @@ fn unknown_commands_keep_their_id() {
 }
 
 #[test]
-fn missing_fields_are_refused_with_the_id() {
+fn missing_parameters_are_refused_with_id() {
     let world = World::new([]);
     let pi = world.start();
     for kind in [
@@ -97,7 +97,7 @@ fn missing_fields_are_refused_with_the_id() {
 }
 
 #[test]
-fn frames_that_answer_nothing_are_ignored() {
+fn unsolicited_response_frames_are_ignored() {
     let world = World::new([]);
     let pi = world.start();
     pi.agent
@@ -112,7 +112,7 @@ fn frames_that_answer_nothing_are_ignored() {
 }
 
 #[test]
-fn line_ends_and_separators() {
+fn crlf_and_unicode_separators_are_handled() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     pi.agent
@@ -143,7 +143,7 @@ fn line_ends_and_separators() {
 }
 
 #[test]
-fn a_line_may_come_in_pieces_and_the_last_one_without_its_end() {
+fn input_line_may_arrive_in_pieces_or_unterminated() {
     let world = World::new([]);
     let pi = world.start();
     for byte in b"{\"id\":\"slow\",\"type\":\"get_state\"}\n" {
@@ -159,7 +159,7 @@ fn a_line_may_come_in_pieces_and_the_last_one_without_its_end() {
 }
 
 #[test]
-fn answers_come_in_the_order_of_the_questions() {
+fn responses_keep_order_of_requests() {
     let world = World::new([]);
     let pi = world.start();
     let ids: Vec<String> = (0..2_000)
@@ -176,7 +176,7 @@ fn answers_come_in_the_order_of_the_questions() {
 }
 
 #[test]
-fn a_long_prompt_arrives_whole() {
+fn long_prompt_arrives_whole() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     let long = "0123456789abcdef".repeat(128 * 1024);

@@ -21,6 +21,14 @@ pub(crate) const LONG: Duration = Duration::from_secs(90);
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_pinion");
 
+/// Reports that a test cannot run on this system. The line goes to stderr itself: the harness hides what a passing test prints,
+/// and CI must see each test that did not run.
+pub(crate) fn skipped(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("skipped: {reason} ({})\n", thread.name().unwrap_or_default());
+    std::io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
 /// A provider and the folders of an agent that asks it.
 pub(crate) struct World {
     pub(crate) server: ScriptedServer,

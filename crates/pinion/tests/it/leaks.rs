@@ -383,7 +383,7 @@ fn sent(requests: &[Recorded], provider: &str, place: &str) -> bool {
 }
 
 #[test]
-fn forty_keys_do_their_work_and_are_seen_nowhere() {
+fn planted_keys_are_used_but_never_leak() {
     assert!(VARIABLES.len() + PLACES.len() >= 40);
     let world = World::new([]);
     world.server.set_rule(parrot);
@@ -442,7 +442,7 @@ fn forty_keys_do_their_work_and_are_seen_nowhere() {
 }
 
 #[test]
-fn the_processes_between_us_and_a_tool_have_no_keys() {
+fn processes_between_agent_and_tool_have_no_keys() {
     let world = World::new([bash(
         "c1",
         "sleep 0.2; for p in $(pgrep -P $PPID; echo $PPID); do tr '\\0' '\\n' < /proc/$p/environ; done",
@@ -459,7 +459,7 @@ fn the_processes_between_us_and_a_tool_have_no_keys() {
 }
 
 #[test]
-fn tools_keep_keys_when_the_user_wants_it() {
+fn tools_see_keys_when_setting_allows() {
     let world = World::new([bash("c1", "env"), Reply::text(["ok"])]);
     plant(&world);
     world.settings(json!({"keepKeysInToolEnv": true}));

@@ -132,7 +132,7 @@ fn link_out_of_project_is_reported() {
 }
 
 #[test]
-fn links_within_the_repository_and_of_the_user_work() {
+fn links_within_repository_and_of_user_are_followed() {
     let world = World::new([Reply::text(["done"])]);
     let cwd = world.dir.cwd();
     for (file, text) in [
@@ -175,7 +175,7 @@ fn fifo(path: &Path) {
 }
 
 #[test]
-fn pipe_in_place_of_a_file_hangs_nothing() {
+fn pipe_in_place_of_project_file_never_hangs() {
     let world = World::new([Reply::text(["done"])]);
     let cwd = world.dir.cwd();
     for name in [
@@ -214,7 +214,7 @@ fn pipe_in_place_of_a_file_hangs_nothing() {
 }
 
 #[test]
-fn pipe_in_place_of_the_users_own_file_hangs_nothing() {
+fn pipe_in_place_of_user_file_never_hangs() {
     for name in [
         "settings.json",
         "models.json",
@@ -270,7 +270,7 @@ fn pipe_named_on_the_command_line_is_refused() {
 }
 
 #[test]
-fn skills_of_a_project_take_bounded_room_and_time() {
+fn project_skills_are_bounded_in_size_and_time() {
     let world = World::new([Reply::text(["done"])]);
     let filler = "words ".repeat(150);
     for number in 0..8_000 {

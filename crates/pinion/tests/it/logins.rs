@@ -68,7 +68,7 @@ fn nothing_leaked(world: &World, lines: &[Value], stderr: &str) {
 }
 
 #[test]
-fn chatgpt_answers_calls_tools_and_is_aborted() {
+fn chatgpt_login_supports_text_tools_and_abort() {
     let replies = vec![
         bash("call_1|fc_1", "echo from-the-tool"),
         Reply::text(["It ", "says so."]),
@@ -117,7 +117,7 @@ fn chatgpt_answers_calls_tools_and_is_aborted() {
 
 /// Any provider of `models.json` can speak the family.
 #[test]
-fn a_provider_of_the_users_own_speaks_the_family() {
+fn custom_provider_can_use_codex_family() {
     let world = World::new([Reply::text(["ok"])]);
     let own = json!({"baseUrl": world.server.url(), "api": "openai-codex-responses", "apiKey": jwt(), "models": [{"id": "m"}]});
     world
@@ -130,7 +130,7 @@ fn a_provider_of_the_users_own_speaks_the_family() {
 }
 
 #[test]
-fn a_used_up_plan_is_told_at_once() {
+fn exhausted_plan_fails_without_retry() {
     let world = world("openai-codex", &login(&jwt(), FAR), Vec::new());
     let page = json!({"status": 429, "content_type": "application/json",
         "body": json!({"error": {"type": "usage_limit_reached", "plan_type": "plus", "resets_in_seconds": 30_000}}).to_string()});
@@ -149,7 +149,7 @@ fn a_used_up_plan_is_told_at_once() {
 
 /// The proxy of these tests is not there, so a renewal cannot work.
 #[test]
-fn a_login_that_cannot_be_renewed_is_told_and_kept() {
+fn failed_token_refresh_is_reported_and_login_kept() {
     for (expires, replies) in [(1, vec![]), (FAR, vec![Reply::error(ErrorKind::Auth)])] {
         let world = world("openai-codex", &login(&jwt(), expires), replies).without_retries();
         let before = std::fs::read(world.dir.agent_dir().join("auth.json")).unwrap();
@@ -173,7 +173,7 @@ fn a_login_that_cannot_be_renewed_is_told_and_kept() {
 }
 
 #[test]
-fn copilot_is_asked_in_three_families() {
+fn copilot_models_use_three_families() {
     let table = [
         ("claude-sonnet-4.6", "/v1/messages"),
         ("kimi-k3", "/chat/completions"),
@@ -224,7 +224,7 @@ fn auth(world: &World, words: &[&str], stdin: &str, code: i32) -> Done {
 }
 
 #[test]
-fn keys_are_stored_listed_and_removed_without_being_shown() {
+fn stored_keys_are_listed_and_removed_without_display() {
     let world = World::new([Reply::text(["ok"])]);
     let file = world.dir.agent_dir().join("auth.json");
     let kept = format!(
@@ -311,7 +311,7 @@ fn keys_are_stored_listed_and_removed_without_being_shown() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said() {
+fn invalid_auth_commands_are_explained() {
     let world = World::new([]);
     let table: [(&[&str], &str); 8] = [
         (&["auth"], "Usage: pinion auth"),
@@ -350,7 +350,7 @@ fn what_cannot_be_done_is_said() {
 
 /// Ctrl-C ends a login that waits. (Should the port be taken, the login ends by itself: nobody can paste.)
 #[test]
-fn a_waiting_login_can_be_interrupted() {
+fn waiting_login_can_be_interrupted() {
     let world = World::new([]);
     let mut child = Command::new(PROGRAM)
         .args(["auth", "login", "openai-codex"])

@@ -22,7 +22,7 @@ fn run(pi: &Pi) {
 }
 
 #[test]
-fn a_log_file_has_every_span_and_nothing_that_was_said() {
+fn log_file_has_all_spans_but_no_content() {
     let world = World::new(replies());
     world.settings(json!({"compaction": {"keepRecentTokens": 1}}));
     let path = world.dir.root().join("log.jsonl");
@@ -99,7 +99,7 @@ fn a_log_file_has_every_span_and_nothing_that_was_said() {
 }
 
 #[test]
-fn stderr_gets_logs_only_when_asked() {
+fn stderr_logs_need_environment_variable() {
     for (name, value, logs) in [
         ("HARMLESS", "1", false),
         ("RUST_LOG", "off", false),
@@ -127,7 +127,7 @@ fn stderr_gets_logs_only_when_asked() {
 }
 
 #[test]
-fn the_log_level_of_a_file_can_be_chosen() {
+fn rust_log_sets_level_of_log_file() {
     let world = World::new([Reply::text(["ok"])]);
     let path = world.dir.root().join("log.jsonl");
     let args = ["--log-file".as_ref(), path.as_os_str()];
@@ -142,7 +142,7 @@ fn the_log_level_of_a_file_can_be_chosen() {
 }
 
 #[test]
-fn log_file_that_is_no_log_stays_as_it_is() {
+fn log_file_option_preserves_files_of_other_kinds() {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
     let world = World::new([]);
     let at = |name: &str| world.dir.root().join(name);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::front::Front;
 use crate::kit::{World, answers};
+use crate::local_server::Front;
 
 /// A list in the form of models.dev: Anthropic's default model and a new one.
 fn list() -> Value {
@@ -31,7 +31,7 @@ fn knows_the_new_one(world: &World) -> bool {
 }
 
 #[test]
-fn the_list_of_models_is_renewed() {
+fn models_update_renews_model_list() {
     let world = World::new([]);
     let file = world.dir.agent_dir().join("models-catalogue.jsonl");
     let done = world.run(&["models", "status"], "");
@@ -86,7 +86,7 @@ fn the_list_of_models_is_renewed() {
 }
 
 #[test]
-fn without_a_good_list_everything_stays() {
+fn failed_models_update_keeps_current_list() {
     let world = World::new([]);
     let file = world.dir.agent_dir().join("models-catalogue.jsonl");
     let front = Front::start(&[("/page", json!("no list")), ("/empty", json!({}))], "");
@@ -137,7 +137,7 @@ fn with_model(world: &World, mut model: Value) {
 }
 
 #[test]
-fn every_level_is_fitted_to_the_model_and_sent_in_its_words() {
+fn thinking_levels_are_clamped_and_mapped_to_model() {
     let replies = (0..7).map(|_| Reply::text(["ok"]));
     let world = World::new(replies);
     let map = json!({"minimal": null, "low": null, "high": "strong", "max": "everything", "off": "none"});
@@ -180,7 +180,7 @@ fn every_level_is_fitted_to_the_model_and_sent_in_its_words() {
 }
 
 #[test]
-fn budgets_are_what_the_settings_say() {
+fn thinking_budgets_follow_settings() {
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok"])]);
     world.settings(json!({"thinkingBudgets": {"low": 3000}}));
     let pi = world.start_with(&["--thinking", "low"]);
@@ -198,7 +198,7 @@ fn budgets_are_what_the_settings_say() {
 }
 
 #[test]
-fn patterns_with_levels_make_a_scope() {
+fn model_patterns_with_levels_make_scope() {
     let world = World::new([]);
     let pi = world.start_with(&[
         "--models",
@@ -233,7 +233,7 @@ fn patterns_with_levels_make_a_scope() {
 }
 
 #[test]
-fn what_is_large_costs_more_where_the_model_says_so() {
+fn tiered_prices_apply_above_input_threshold() {
     let cost = json!({"input": 1, "output": 2, "cacheRead": 0.5, "cacheWrite": -3, "tiers": [
         {"inputTokensAbove": 1000, "input": 10, "output": 20, "cacheRead": 5, "cacheWrite": 0}]});
     let mut totals = Vec::new();

@@ -15,7 +15,7 @@ fn run(world: &World, args: &[&str], stdin: &str) -> Done {
 }
 
 #[test]
-fn the_last_answer_as_text() {
+fn print_mode_writes_last_answer() {
     let world = World::new([
         Reply::text(["I look."]).then_tool("c", "ls", serde_json::json!({})),
         Reply::text(["All ", "done."]),
@@ -31,7 +31,7 @@ fn the_last_answer_as_text() {
 }
 
 #[test]
-fn stdin_files_and_words() {
+fn print_mode_joins_stdin_files_and_arguments() {
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok again"])]);
     world.dir.write("notes.txt", "from a file").unwrap();
     let done = run(&world, &["-p", "@notes.txt", "First", "Second"], "from stdin\n");
@@ -51,14 +51,14 @@ fn stdin_files_and_words() {
 }
 
 #[test]
-fn a_piped_prompt_needs_no_flag() {
+fn piped_prompt_needs_no_flag() {
     let world = World::new([Reply::text(["ok"])]);
     let done = run(&world, &[], "Hello");
     assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"), "{}", done.err);
 }
 
 #[test]
-fn exit_codes() {
+fn print_mode_exit_codes_follow_outcome() {
     let failed = |reply: Reply| {
         let world = World::new([reply]).without_retries();
         run(&world, &["-p", "Go"], "")
@@ -78,14 +78,14 @@ fn exit_codes() {
 }
 
 #[test]
-fn a_failure_that_passes_is_no_failure() {
+fn print_mode_succeeds_after_retry() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     let done = run(&world, &["-p", "Go"], "");
     assert_eq!((done.code, done.out.as_str()), (Some(0), "ok\n"));
 }
 
 #[test]
-fn events_as_json() {
+fn json_mode_writes_events() {
     let world = World::new([bash("c", "echo hi"), Reply::text(["done"])]);
     let done = run(&world, &["--mode", "json", "Go"], "");
     assert_eq!(done.code, Some(0), "{}", done.err);
@@ -107,7 +107,7 @@ fn events_as_json() {
 }
 
 #[test]
-fn a_session_goes_on() {
+fn print_mode_continues_session() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     assert_eq!(run(&world, &["-p", "First"], "").out, "one\n");
     assert_eq!(run(&world, &["-p", "--continue", "Second"], "").out, "two\n");
@@ -122,7 +122,7 @@ fn a_session_goes_on() {
 }
 
 #[test]
-fn the_first_command_of_the_readme() {
+fn first_readme_command_works() {
     let world = World::new([]);
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
     world.dir.write("a-file-to-list", "").unwrap();

@@ -1,5 +1,5 @@
 //! Files that are odd in some way, opened from the command line, switched to or forked: torn, old, empty, without their model
-//! or directory. What a healthy file looks like is in `sessions`, and how the session before it ends in `switching`.
+//! or directory. What a healthy file looks like is in `sessions`, and how the session before it ends in `session_change`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,7 @@ fn version(world: &World, version: u32) -> PathBuf {
 }
 
 #[test]
-fn switching_to_a_damaged_file_tells_the_damage_once() {
+fn switching_to_damaged_file_reports_damage_once() {
     let world = World::new([]);
     let torn = made(&world);
     let mut content = fs::read_to_string(&torn).unwrap();
@@ -82,7 +82,7 @@ fn switching_to_a_damaged_file_tells_the_damage_once() {
 }
 
 #[test]
-fn forking_changes_nothing_in_a_torn_source() {
+fn fork_leaves_torn_source_unchanged() {
     let world = World::new([]);
     let torn = made(&world);
     let mut content = fs::read_to_string(&torn).unwrap();
@@ -96,7 +96,7 @@ fn forking_changes_nothing_in_a_torn_source() {
 }
 
 #[test]
-fn forking_changes_nothing_in_an_old_source() {
+fn fork_leaves_old_source_unchanged() {
     for number in [1, 2] {
         let world = World::new([]);
         let old = version(&world, number);
@@ -117,7 +117,7 @@ fn forking_changes_nothing_in_an_old_source() {
 }
 
 #[test]
-fn old_versions_are_switched_to() {
+fn sessions_of_old_versions_can_be_opened() {
     for number in [1, 2] {
         let world = World::new([]);
         let old = version(&world, number);
@@ -132,7 +132,7 @@ fn old_versions_are_switched_to() {
 }
 
 #[test]
-fn a_version_of_the_future_is_read_but_not_ruined() {
+fn session_of_newer_version_is_not_damaged() {
     let world = World::new([]);
     let future = version(&world, 9);
     let content = fs::read_to_string(&future).unwrap();
@@ -150,7 +150,7 @@ fn a_version_of_the_future_is_read_but_not_ruined() {
 
 /// As in pi, when the user names it on the command line. A client that names one is refused, see `storage`.
 #[test]
-fn an_empty_file_becomes_a_session() {
+fn empty_file_becomes_session() {
     let world = World::new([Reply::text(["here"])]);
     let empty = world.dir.cwd().join("empty.jsonl");
     fs::write(&empty, "").unwrap();
@@ -167,7 +167,7 @@ fn an_empty_file_becomes_a_session() {
 }
 
 #[test]
-fn the_model_of_a_session_is_gone() {
+fn session_with_missing_model_uses_another() {
     let world = World::new([Reply::text(["by gpt"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));
@@ -187,7 +187,7 @@ fn the_model_of_a_session_is_gone() {
 }
 
 #[test]
-fn what_was_left_is_free_for_others() {
+fn left_session_is_unlocked() {
     let world = World::new([]);
     let other = made(&world);
     for kind in ["switch_session", "fork", "clone"] {
@@ -210,7 +210,7 @@ fn what_was_left_is_free_for_others() {
 }
 
 #[test]
-fn a_fork_that_cannot_be_written_leaves_the_session() {
+fn failed_fork_keeps_current_session() {
     let world = World::new([]);
     let (file, in_the_way) = (
         world.dir.root().join("mine.jsonl"),
@@ -243,7 +243,7 @@ fn a_fork_that_cannot_be_written_leaves_the_session() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_is_told_and_left_again() {
+fn unwritable_session_path_is_reported_and_recoverable() {
     let world = World::new([]);
     let (pi, file) = begun(&world);
     let path = Path::new("/proc/nowhere/at-all.jsonl");
@@ -272,7 +272,7 @@ fn a_place_that_cannot_be_written_is_told_and_left_again() {
 }
 
 #[test]
-fn commands_without_what_they_need() {
+fn session_commands_without_parameters_are_refused() {
     let world = World::new([]);
     let (pi, file) = begun(&world);
     for command in [
@@ -300,7 +300,7 @@ fn commands_without_what_they_need() {
 }
 
 #[test]
-fn a_directory_that_is_gone_is_an_error_of_the_command_line_too() {
+fn session_with_missing_directory_stops_command_line() {
     let world = World::new([]);
     let file = made(&world);
     let content = fs::read_to_string(&file).unwrap();
@@ -318,7 +318,7 @@ fn a_directory_that_is_gone_is_an_error_of_the_command_line_too() {
 }
 
 #[test]
-fn going_on_in_a_folder_with_sessions_of_other_directories() {
+fn continue_ignores_sessions_of_other_directories() {
     let world = World::new([Reply::text(["mine"])]);
     let folder = world.dir.root().join("shared");
     let folder = folder.to_str().unwrap();
@@ -339,7 +339,7 @@ fn going_on_in_a_folder_with_sessions_of_other_directories() {
 }
 
 #[test]
-fn an_id_and_an_existing_session_exclude_each_other() {
+fn session_id_excludes_session_continue_and_resume() {
     let world = World::new([]);
     let file = made(&world);
     for other in [
@@ -359,7 +359,7 @@ fn an_id_and_an_existing_session_exclude_each_other() {
 }
 
 #[test]
-fn a_session_that_goes_on_gets_a_new_name() {
+fn continued_session_can_be_renamed() {
     let world = World::new([]);
     let file = made(&world);
     let pi = world.start_with(&["--continue", "--name", "Renamed"]);
@@ -378,7 +378,7 @@ fn a_session_that_goes_on_gets_a_new_name() {
 }
 
 #[test]
-fn a_fork_at_the_prompt_of_the_running_turn() {
+fn fork_at_running_prompt_ends_run() {
     let world = World::new([]);
     let (pi, old) = begun(&world);
     world.server.push(bash("c1", "touch begun; sleep 600"));
@@ -399,7 +399,7 @@ fn a_fork_at_the_prompt_of_the_running_turn() {
 }
 
 #[test]
-fn the_end_of_input_behind_a_change() {
+fn end_of_input_after_session_change_completes_it() {
     let world = World::new([]);
     let other = made(&world);
     let (pi, old) = begun(&world);

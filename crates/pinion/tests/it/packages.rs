@@ -44,7 +44,7 @@ fn names(pi: &Pi) -> Vec<String> {
 }
 
 #[test]
-fn packages_of_the_user_the_project_and_the_command_line() {
+fn packages_of_user_project_and_command_line_load() {
     if !can_run() {
         return;
     }
@@ -105,7 +105,7 @@ fn packages_of_the_user_the_project_and_the_command_line() {
 }
 
 #[test]
-fn an_extension_that_settings_switch_off_is_not_loaded() {
+fn extension_disabled_in_settings_is_not_loaded() {
     if !can_run() {
         return;
     }

@@ -62,7 +62,7 @@ fn project(world: &World, settings: Value) {
 }
 
 #[test]
-fn off_is_the_default_and_changes_nothing() {
+fn permission_mode_off_is_default() {
     let world = world(json!({"mode": "off", "deny": ["bash"]}), [bash("c1", "echo hi")]);
     let pi = world.start();
     assert!(pi.state().get("permissionMode").is_none());
@@ -73,7 +73,7 @@ fn off_is_the_default_and_changes_nothing() {
 }
 
 #[test]
-fn a_refused_call_looks_like_one_that_an_extension_blocked() {
+fn denied_call_has_same_events_as_blocked_call() {
     let world = world(
         json!({"deny": ["bash(rm *)"]}),
         [bash("c1", "ls && rm -rf important")],
@@ -110,7 +110,7 @@ fn a_refused_call_looks_like_one_that_an_extension_blocked() {
 }
 
 #[test]
-fn the_user_allows_once_for_the_session_or_not() {
+fn permission_dialog_allows_once_for_session_or_denies() {
     let calls = (0..5).map(|n| bash(&format!("c{n}"), "echo hi"));
     let world = world(json!({"mode": "ask"}), calls);
     let pi = world.start();
@@ -137,7 +137,7 @@ fn the_user_allows_once_for_the_session_or_not() {
 }
 
 #[test]
-fn what_was_allowed_for_a_session_is_asked_again_in_the_next() {
+fn session_grant_ends_with_session() {
     let world = World::new([
         bash("c1", "echo hi"),
         Reply::text(["done"]),
@@ -149,13 +149,15 @@ fn what_was_allowed_for_a_session_is_asked_again_in_the_next() {
         pi.prompt("Go");
         choose(&pi, &question(&pi), "Allow for this session");
         pi.settled();
+        assert_eq!(ends(&pi).last(), Some(&(false, "hi\n".to_owned())));
         pi.get("new_session");
     }
+    assert_eq!(questions(&pi), 2, "one for each session");
     pi.finish();
 }
 
 #[test]
-fn calls_of_one_answer_are_asked_about_one_after_another() {
+fn parallel_calls_ask_for_permission_sequentially() {
     let call = bash("c1", "echo one").then_tool("c2", "bash", json!({"command": "echo two"}));
     let world = world(json!({"mode": "ask", "allow": ["read"]}), [call]);
     let pi = world.start();
@@ -173,7 +175,7 @@ fn calls_of_one_answer_are_asked_about_one_after_another() {
 }
 
 #[test]
-fn what_only_reads_is_not_asked_and_rules_allow_the_rest() {
+fn reading_tools_and_allowed_calls_need_no_dialog() {
     let calls = [
         Reply::tool("c1", "ls", json!({})),
         Reply::tool("c2", "read", json!({"path": "a.txt"})),
@@ -192,7 +194,7 @@ fn what_only_reads_is_not_asked_and_rules_allow_the_rest() {
 }
 
 #[test]
-fn links_and_dots_lead_nowhere_else() {
+fn links_and_dots_do_not_bypass_permissions() {
     let calls = [
         write("c1", "out/../secret.txt"),
         write("c2", "out/link/stolen.txt"),
@@ -230,7 +232,7 @@ fn links_and_dots_lead_nowhere_else() {
 }
 
 #[test]
-fn read_only_refuses_what_writes_and_commands_that_no_rule_allows() {
+fn read_only_mode_refuses_writes_and_other_commands() {
     let calls = [
         write("c1", "a"),
         bash("c2", "touch b"),
@@ -266,7 +268,7 @@ fn read_only_refuses_what_writes_and_commands_that_no_rule_allows() {
 }
 
 #[test]
-fn a_project_can_forbid_and_never_allow() {
+fn project_rules_forbid_but_never_allow() {
     for approval in [&[][..], &["--approve"]] {
         let world = world(
             json!({"mode": "ask"}),
@@ -299,7 +301,7 @@ fn a_project_can_forbid_and_never_allow() {
 }
 
 #[test]
-fn the_command_line_and_the_client_choose_the_mode() {
+fn permission_mode_is_set_by_flag_and_command() {
     let world = world(json!({"mode": "ask"}), [write("c1", "a"), write("c2", "b")]);
     let done = world.run(&["--permission-mode", "readonly", "-p", "x"], "");
     assert_eq!(done.code, Some(2));
@@ -324,7 +326,7 @@ fn the_command_line_and_the_client_choose_the_mode() {
 }
 
 #[test]
-fn a_mode_that_nobody_knows_is_taken_as_ask() {
+fn unknown_permission_mode_is_taken_as_ask() {
     let world = world(json!({"mode": "readonly"}), []);
     let pi = world.start();
     assert_eq!(pi.state()["permissionMode"], "ask");
@@ -337,7 +339,7 @@ fn a_mode_that_nobody_knows_is_taken_as_ask() {
 }
 
 #[test]
-fn tools_of_the_host_are_asked_about_and_the_users_own_commands_are_not() {
+fn host_tools_need_permission_user_commands_do_not() {
     let call = Reply::tool("c1", "lookup", json!({}));
     let world = world(json!({"mode": "ask", "deny": ["bash"]}), [call]);
     let pi = world.start();
@@ -362,7 +364,7 @@ fn tools_of_the_host_are_asked_about_and_the_users_own_commands_are_not() {
 }
 
 #[test]
-fn an_abort_withdraws_the_question() {
+fn abort_cancels_permission_dialog() {
     let calls = bash("c1", "touch a").then_tool("c2", "bash", json!({"command": "touch b"}));
     let world = world(json!({"mode": "ask"}), [calls]);
     let pi = world.start();
@@ -381,7 +383,7 @@ fn an_abort_withdraws_the_question() {
 }
 
 #[test]
-fn where_nobody_can_answer_the_answer_is_no() {
+fn permission_dialog_without_client_denies() {
     for mode in [&["-p"][..], &["--mode", "json", "-p"]] {
         let world = world(json!({"mode": "ask"}), [bash("c1", "touch a")]);
         let model = ["--provider", "mock-anthropic", "--model", "claude-mock"];
@@ -396,7 +398,7 @@ fn where_nobody_can_answer_the_answer_is_no() {
 }
 
 #[test]
-fn an_old_client_does_not_see_a_difference_until_it_is_asked() {
+fn permission_mode_auto_is_invisible_to_old_clients() {
     let world = world(json!({"mode": "auto"}), [bash("c1", "echo hi")]);
     let pi = world.start();
     pi.agent.wait_type("ready", LONG).unwrap();

@@ -32,7 +32,7 @@ fn all_gone(pi: &Pi) {
 }
 
 #[test]
-fn nothing_outlives_the_end_of_input() {
+fn no_process_outlives_end_of_input() {
     for as_tool in [true, false] {
         let (_world, pi) = with_family(as_tool);
         pi.agent.close_stdin();
@@ -42,7 +42,7 @@ fn nothing_outlives_the_end_of_input() {
 }
 
 #[test]
-fn nothing_outlives_a_sigterm() {
+fn no_process_outlives_sigterm() {
     let (_world, pi) = with_family(true);
     pi.agent.signal(Signal::TERM).unwrap();
     assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(143));
@@ -50,7 +50,7 @@ fn nothing_outlives_a_sigterm() {
 }
 
 #[test]
-fn nothing_outlives_a_sighup() {
+fn no_process_outlives_sighup() {
     let (_world, pi) = with_family(true);
     pi.agent.signal(Signal::HUP).unwrap();
     assert_eq!(pi.agent.wait_exit(LONG).unwrap().code(), Some(129));
@@ -58,7 +58,7 @@ fn nothing_outlives_a_sighup() {
 }
 
 #[test]
-fn nothing_outlives_a_sigint() {
+fn no_process_outlives_sigint() {
     let (_world, pi) = with_family(true);
     pi.agent.signal(Signal::INT).unwrap();
     assert!(!pi.agent.wait_exit(LONG).unwrap().success());
@@ -66,7 +66,7 @@ fn nothing_outlives_a_sigint() {
 }
 
 #[test]
-fn nothing_outlives_a_kill_9() {
+fn no_process_outlives_kill_9() {
     for as_tool in [true, false] {
         let (_world, pi) = with_family(as_tool);
         pi.agent.kill9().unwrap();
@@ -76,7 +76,7 @@ fn nothing_outlives_a_kill_9() {
 }
 
 #[test]
-fn nothing_outlives_an_abort() {
+fn no_tool_process_outlives_abort() {
     let (_world, pi) = with_family(true);
     pi.data(json!({"type": "abort"}));
     // The agent and its guardian stay.
@@ -85,7 +85,7 @@ fn nothing_outlives_an_abort() {
 }
 
 #[test]
-fn nothing_outlives_a_timeout() {
+fn no_tool_process_outlives_timeout() {
     let world = World::new([
         Reply::tool(
             "c1",
@@ -104,7 +104,7 @@ fn nothing_outlives_a_timeout() {
 }
 
 #[test]
-fn an_idle_agent_ends() {
+fn idle_agent_ends_on_signal_and_eof() {
     for (signal, code) in [(None, 0), (Some(Signal::TERM), 143), (Some(Signal::HUP), 129)] {
         let world = World::new([]);
         let pi = world.start();
@@ -119,7 +119,7 @@ fn an_idle_agent_ends() {
 }
 
 #[test]
-fn the_end_of_input_does_not_wait_for_the_model() {
+fn end_of_input_does_not_wait_for_model() {
     let world = World::new([Reply::text(["half"]).gate("never")]);
     let pi = world.start();
     pi.prompt("Go");
@@ -130,7 +130,7 @@ fn the_end_of_input_does_not_wait_for_the_model() {
 }
 
 #[test]
-fn a_signal_ends_it_although_nobody_reads() {
+fn signal_ends_agent_with_unread_output() {
     let world = World::new([Reply::text_deltas(60_000, 100).batch(65_536)]);
     let pi = Pi::spawn(world.config().paused());
     pi.send(json!({"type": "prompt", "message": "Go"}));

@@ -19,7 +19,7 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn the_protocol_describes_itself() {
+fn get_protocol_describes_commands_events_and_limits() {
     let world = World::new([]);
     let pi = world.start();
     let protocol = pi.get("get_protocol");
@@ -50,7 +50,7 @@ fn the_protocol_describes_itself() {
 }
 
 #[test]
-fn every_command_that_is_listed_is_known() {
+fn every_listed_command_is_known() {
     let world = World::new([]);
     let pi = world.start();
     let protocol = pi.get("get_protocol");
@@ -79,7 +79,7 @@ fn every_command_that_is_listed_is_known() {
 }
 
 #[test]
-fn hello_grants_and_refuses_one_by_one() {
+fn hello_grants_or_refuses_each_option() {
     let world = World::new([]);
     let pi = world.start();
     let welcome = hello(
@@ -119,7 +119,7 @@ fn hello_grants_and_refuses_one_by_one() {
 }
 
 #[test]
-fn an_answer_to_hello_keeps_its_place() {
+fn hello_response_keeps_its_order() {
     let world = World::new([]);
     let pi = world.start();
     let lines = ["get_state", "hello", "get_state", "get_protocol", "get_messages"];
@@ -138,7 +138,7 @@ fn an_answer_to_hello_keeps_its_place() {
 }
 
 #[test]
-fn a_filter_lets_only_named_events_through() {
+fn event_filter_passes_only_named_events() {
     let world = World::new([Reply::text(["one ", "two"])]);
     let pi = world.start();
     hello(&pi, json!({"events": ["message_end", "agent_settled"]}));
@@ -152,7 +152,7 @@ fn a_filter_lets_only_named_events_through() {
 }
 
 #[test]
-fn updates_without_their_beginning_still_carry_the_message() {
+fn filtered_updates_carry_whole_message() {
     let world = World::new([Reply::text(["one ", "two"])]);
     let pi = world.start();
     hello(&pi, json!({"events": ["message_update", "agent_settled"]}));
@@ -169,7 +169,7 @@ fn updates_without_their_beginning_still_carry_the_message() {
 }
 
 #[test]
-fn updates_that_are_let_in_again_begin_with_an_answer() {
+fn updates_allowed_again_start_with_next_answer() {
     let world = World::new([
         Reply::text(["one "]).gate("mid").then_text(["two"]),
         Reply::text(["three"]),
@@ -194,7 +194,7 @@ fn updates_that_are_let_in_again_begin_with_an_answer() {
 }
 
 #[test]
-fn the_form_of_updates_changes_between_answers() {
+fn update_form_changes_between_answers() {
     let world = World::new([
         Reply::text(["one "]).gate("mid").then_text(["two"]),
         Reply::text(["three ", "four"]),
@@ -228,7 +228,7 @@ fn the_form_of_updates_changes_between_answers() {
 }
 
 #[test]
-fn the_delta_dialect_brings_its_form() {
+fn delta_dialect_implies_delta_updates() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start();
     let welcome = hello(&pi, json!({"dialect": "pi-delta"}));
@@ -246,7 +246,7 @@ fn the_delta_dialect_brings_its_form() {
 }
 
 #[test]
-fn a_heartbeat_fills_a_silence_and_stops_with_the_run() {
+fn heartbeat_is_sent_during_silence_until_run_ends() {
     let world = World::new([
         Reply::tool(
             "c1",
@@ -275,7 +275,7 @@ fn a_heartbeat_fills_a_silence_and_stops_with_the_run() {
 }
 
 #[test]
-fn without_hello_nothing_is_new() {
+fn events_without_hello_have_no_sequence() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start();
     let lines = pi.say("Go");

@@ -39,7 +39,7 @@ fn said(pi: &Pi) -> Vec<String> {
 }
 
 #[test]
-fn equal_messages_are_told_apart() {
+fn equal_queued_messages_have_distinct_ids() {
     let (world, pi) = at_gate([Reply::text(["three"]), Reply::text(["four"])]);
     let first = queue(&pi, "steer", "Same");
     let second = queue(&pi, "steer", "Same");
@@ -68,7 +68,7 @@ fn equal_messages_are_told_apart() {
 }
 
 #[test]
-fn what_was_said_already_cannot_be_changed() {
+fn sent_queue_item_cannot_be_changed() {
     let (world, pi) = at_gate([Reply::text(["three"])]);
     let id = queue(&pi, "steer", "Now");
     world.server.release("mid");
@@ -86,7 +86,7 @@ fn what_was_said_already_cannot_be_changed() {
 }
 
 #[test]
-fn images_stay_with_an_edited_message() {
+fn edited_queue_item_keeps_images() {
     let (world, pi) = at_gate([Reply::text(["three"])]);
     let image = json!({"type": "image", "data": "aGk=", "mimeType": "image/png"});
     let data = pi.data(json!({"type": "follow_up", "message": "Look", "images": [image]}));
@@ -100,7 +100,7 @@ fn images_stay_with_an_edited_message() {
 }
 
 #[test]
-fn a_prompt_that_starts_a_run_has_no_id() {
+fn prompt_that_starts_run_has_no_queue_id() {
     let world = World::new([Reply::text(["one"])]);
     let pi = world.start();
     let data = pi.data(json!({"type": "prompt", "message": "Go"}));
@@ -110,7 +110,7 @@ fn a_prompt_that_starts_a_run_has_no_id() {
 }
 
 #[test]
-fn a_run_that_failed_goes_on_without_a_new_message() {
+fn failed_run_continues_without_new_message() {
     let world = World::new([Reply::error(ErrorKind::Server), Reply::text(["better"])]).without_retries();
     let pi = world.start();
     pi.say("Go");
@@ -132,7 +132,7 @@ fn a_run_that_failed_goes_on_without_a_new_message() {
 }
 
 #[test]
-fn a_run_that_was_aborted_in_a_tool_goes_on() {
+fn run_aborted_during_tool_continues() {
     let world = World::new([bash("c1", "sleep 600"), Reply::text(["better"])]);
     let pi = world.start();
     pi.prompt("Go");
@@ -151,7 +151,7 @@ fn a_run_that_was_aborted_in_a_tool_goes_on() {
 }
 
 #[test]
-fn a_session_whose_agent_was_killed_goes_on() {
+fn killed_session_continues_after_restart() {
     let world = World::new([bash("c1", "sleep 600"), Reply::text(["better"])]);
     let pi = world.start();
     pi.prompt("Go");

@@ -31,7 +31,7 @@ fn told(world: &World, request: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_prompt_during_a_run_must_say_how() {
+fn prompt_during_run_needs_streaming_behavior() {
     let world = gated([]);
     let pi = world.start();
     at_gate(&world, &pi);
@@ -47,7 +47,7 @@ fn a_prompt_during_a_run_must_say_how() {
 }
 
 #[test]
-fn a_prompt_can_be_queued_both_ways() {
+fn prompt_can_be_queued_as_either_kind() {
     for behaviour in ["steer", "followUp"] {
         let world = gated([Reply::text(["three"])]);
         let pi = world.start();
@@ -74,7 +74,7 @@ fn a_prompt_can_be_queued_both_ways() {
 }
 
 #[test]
-fn the_queue_is_told_to_be_empty_before_the_message_begins() {
+fn empty_queue_is_reported_before_message_start() {
     let world = gated([Reply::text(["three"])]);
     let pi = world.start();
     at_gate(&world, &pi);
@@ -91,7 +91,7 @@ fn the_queue_is_told_to_be_empty_before_the_message_begins() {
 }
 
 #[test]
-fn steering_goes_before_follow_ups_and_one_at_a_time() {
+fn steering_precedes_follow_ups_one_at_a_time() {
     let world = gated(["a", "b", "c", "d"].map(|word| Reply::text([word])));
     let pi = world.start();
     at_gate(&world, &pi);
@@ -115,7 +115,7 @@ fn steering_goes_before_follow_ups_and_one_at_a_time() {
 }
 
 #[test]
-fn all_at_once() {
+fn queue_mode_all_sends_everything_together() {
     let world = gated(["a", "b"].map(|word| Reply::text([word])));
     let pi = world.start();
     pi.data(json!({"type": "set_steering_mode", "mode": "all"}));
@@ -137,7 +137,7 @@ fn all_at_once() {
 }
 
 #[test]
-fn steering_waits_for_the_tools_of_the_turn() {
+fn steering_waits_for_tools_of_turn() {
     let wait = "touch begun; while [ ! -e go ]; do sleep 0.01; done; echo whole";
     let world = World::new([bash("c1", wait), Reply::text(["done"])]);
     let pi = world.start();
@@ -154,7 +154,7 @@ fn steering_waits_for_the_tools_of_the_turn() {
 }
 
 #[test]
-fn immediate_steering_skips_the_tools_that_still_run() {
+fn immediate_steering_skips_running_tools() {
     let short = "while [ ! -e go ]; do sleep 0.01; done";
     let world = World::new([
         Reply::tool("short", "bash", json!({ "command": short })).then_tool(
@@ -190,7 +190,7 @@ fn immediate_steering_skips_the_tools_that_still_run() {
 }
 
 #[test]
-fn the_queue_can_be_cleared() {
+fn queue_can_be_cleared() {
     let world = gated([]);
     let pi = world.start();
     at_gate(&world, &pi);
@@ -212,7 +212,7 @@ fn the_queue_can_be_cleared() {
 }
 
 #[test]
-fn the_queue_has_an_end() {
+fn queue_size_is_limited() {
     let world = gated([]);
     let pi = world.start();
     at_gate(&world, &pi);
@@ -228,7 +228,7 @@ fn the_queue_has_an_end() {
 }
 
 #[test]
-fn what_was_queued_while_idle_goes_with_the_next_prompt() {
+fn message_queued_while_idle_joins_next_prompt() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     assert_eq!(
@@ -255,7 +255,7 @@ fn queued_images_reach_the_model() {
 }
 
 #[test]
-fn prompt_and_abort_in_one_write_mean_what_they_say() {
+fn prompt_and_abort_in_single_write_keep_order() {
     let world = World::new([
         Reply::text(["later"]).when_contains("Again"),
         Reply::text(["never"]).gate("never"),

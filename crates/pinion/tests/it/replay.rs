@@ -33,7 +33,7 @@ fn replay(pi: &Pi, after: u64) -> (Value, Vec<Value>) {
 }
 
 #[test]
-fn numbers_begin_with_one_and_have_no_gaps() {
+fn sequence_numbers_start_at_one_without_gaps() {
     let world = World::new([Reply::text(["one ", "two ", "three"]), Reply::text(["four"])]);
     let pi = world.start();
     numbered(&pi);
@@ -54,7 +54,7 @@ fn numbers_begin_with_one_and_have_no_gaps() {
 }
 
 #[test]
-fn what_was_lost_comes_again_as_it_was() {
+fn replay_repeats_missed_events_verbatim() {
     let world = World::new([Reply::text(["one ", "two"])]);
     let pi = world.start();
     numbered(&pi);
@@ -70,7 +70,7 @@ fn what_was_lost_comes_again_as_it_was() {
 }
 
 #[test]
-fn a_replay_in_the_middle_of_an_answer_leaves_no_gap() {
+fn replay_during_answer_leaves_no_gap() {
     let world = World::new([Reply::text(["one "]).gate("mid").then_text(["two"])]);
     let pi = world.start();
     numbered(&pi);
@@ -90,7 +90,7 @@ fn a_replay_in_the_middle_of_an_answer_leaves_no_gap() {
 }
 
 #[test]
-fn what_is_gone_is_answered_with_a_snapshot() {
+fn replay_beyond_buffer_returns_snapshot() {
     // More bytes of events than are kept: every update repeats the whole answer.
     let long = "x".repeat(400_000);
     let world = World::new([
@@ -115,7 +115,7 @@ fn what_is_gone_is_answered_with_a_snapshot() {
 }
 
 #[test]
-fn a_snapshot_shows_the_answer_in_the_making() {
+fn replay_snapshot_contains_partial_answer() {
     let call = json!({"path": "Cargo.toml"});
     let world = World::new([
         Reply::text(["I look "])
@@ -141,7 +141,7 @@ fn a_snapshot_shows_the_answer_in_the_making() {
 }
 
 #[test]
-fn numbers_that_cannot_be_are_refused() {
+fn invalid_replay_numbers_are_refused() {
     let world = World::new([]);
     let pi = world.start();
     let error = pi.error(json!({"type": "replay", "after": 0}));
@@ -156,7 +156,7 @@ fn numbers_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_filter_counts_only_what_it_lets_through() {
+fn sequence_numbers_count_only_filtered_events() {
     let world = World::new([Reply::text(["one ", "two"])]);
     let pi = world.start();
     pi.data(

@@ -6,7 +6,7 @@ use testkit::llm::{ErrorKind, Reply};
 use crate::kit::{World, answers, kinds, of_type, text};
 
 #[test]
-fn a_passing_failure_is_tried_again() {
+fn transient_failure_is_retried() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::RateLimit),
@@ -58,7 +58,7 @@ fn a_passing_failure_is_tried_again() {
 }
 
 #[test]
-fn after_the_last_attempt_it_has_failed() {
+fn retries_stop_after_last_attempt() {
     let world = World::new([Reply::error(ErrorKind::Server).repeat()]);
     let pi = world.start();
     let lines = pi.say("Hi");
@@ -76,7 +76,7 @@ fn after_the_last_attempt_it_has_failed() {
 }
 
 #[test]
-fn the_provider_says_how_long() {
+fn retry_waits_for_retry_after_header() {
     let world = World::new([
         Reply::error(ErrorKind::RateLimit).header("retry-after", "1"),
         Reply::text(["ok"]),
@@ -90,7 +90,7 @@ fn the_provider_says_how_long() {
 }
 
 #[test]
-fn what_will_not_pass_is_not_tried_again() {
+fn permanent_failures_are_not_retried() {
     for kind in [ErrorKind::Auth, ErrorKind::Invalid, ErrorKind::TooLarge] {
         let world = World::new([Reply::error(kind), Reply::text(["ok"])]);
         let pi = world.start();
@@ -104,7 +104,7 @@ fn what_will_not_pass_is_not_tried_again() {
 }
 
 #[test]
-fn retries_can_be_switched_off() {
+fn retries_can_be_disabled() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_auto_retry", "enabled": false}));
@@ -115,7 +115,7 @@ fn retries_can_be_switched_off() {
 }
 
 #[test]
-fn the_wait_can_be_ended() {
+fn retry_wait_can_be_ended() {
     let world = World::new([Reply::error(ErrorKind::Overloaded), Reply::text(["ok"])]);
     world.settings(
         json!({"retry": {"baseDelayMs": 600_000, "maxAgentDelayMs": 600_000, "provider": {"maxRetries": 0}}}),
@@ -131,7 +131,7 @@ fn the_wait_can_be_ended() {
 }
 
 #[test]
-fn a_prompt_in_the_wait_is_treated_like_one_in_the_run() {
+fn prompt_during_retry_wait_is_refused_or_queued() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::text(["ok"]),
@@ -153,7 +153,7 @@ fn a_prompt_in_the_wait_is_treated_like_one_in_the_run() {
 }
 
 #[test]
-fn a_failure_in_the_middle_of_a_tool_loop() {
+fn retry_inside_tool_loop_does_not_repeat_tool() {
     let world = World::new([
         Reply::tool("c1", "ls", json!({})),
         Reply::error(ErrorKind::Overloaded),

@@ -6,10 +6,10 @@
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};
 
+use crate::auto_compaction::{full, summary};
+use crate::dialect_outputs::{end, speaking, tell};
 use crate::extensions::{can_run, extended};
 use crate::kit::{LONG, Pi, World, bash};
-use crate::pressure::{full, summary};
-use crate::rows_output::{end, speaking, tell};
 
 const EARLY: &str = include_str!("seeds/early.jsonl");
 const WEB: &str = include_str!("seeds/web.jsonl");
@@ -163,7 +163,7 @@ fn trouble(dialect: &str) -> Vec<Value> {
 
 /// A compaction that nobody asked for.
 fn pressure(dialect: &str) -> Vec<Value> {
-    let world = crate::pressure::world([full(Reply::text(["a long enough answer"])), summary()]);
+    let world = crate::auto_compaction::world([full(Reply::text(["a long enough answer"])), summary()]);
     let pi = speaking(&world, dialect);
     say(&pi, "A question that is long enough");
     end(&pi)
@@ -291,58 +291,58 @@ fn outputs(dialect: &str, file: &str) {
 }
 
 #[test]
-fn what_the_early_description_shows_is_taken() {
+fn seed_input_of_early_is_accepted() {
     inputs("early", EARLY);
 }
 
 #[test]
-fn what_the_web_description_shows_is_taken() {
+fn seed_input_of_web_is_accepted() {
     inputs("web", WEB);
 }
 
 #[test]
-fn what_the_hooks_description_shows_is_taken() {
+fn seed_input_of_hooks_is_accepted() {
     inputs("hooks", HOOKS);
 }
 
 #[test]
-fn what_the_omp_description_shows_is_taken() {
+fn seed_input_of_omp_is_accepted() {
     inputs("omp", OMP);
 }
 
 #[test]
-fn what_the_xcsh_description_shows_is_taken() {
+fn seed_input_of_xcsh_is_accepted() {
     inputs("xcsh", XCSH);
 }
 
 #[test]
-fn what_any_description_shows_is_taken_without_a_choice() {
+fn seed_input_is_accepted_without_dialect() {
     for file in [WEB, HOOKS, OMP, XCSH] {
         inputs("auto", file);
     }
 }
 
 #[test]
-fn what_the_early_description_shows_is_written() {
+fn seed_output_of_early_is_written() {
     outputs("early", EARLY);
 }
 
 #[test]
-fn what_the_web_description_shows_is_written() {
+fn seed_output_of_web_is_written() {
     outputs("web", WEB);
 }
 
 #[test]
-fn what_the_hooks_description_shows_is_written() {
+fn seed_output_of_hooks_is_written() {
     outputs("hooks", HOOKS);
 }
 
 #[test]
-fn what_the_omp_description_shows_is_written() {
+fn seed_output_of_omp_is_written() {
     outputs("omp", OMP);
 }
 
 #[test]
-fn what_the_xcsh_description_shows_is_written() {
+fn seed_output_of_xcsh_is_written() {
     outputs("xcsh", XCSH);
 }

@@ -25,7 +25,7 @@ fn reopened(pi: &Pi) {
 }
 
 #[test]
-fn what_a_run_leaves_behind() {
+fn session_file_of_run_has_all_entries() {
     let world = World::new([
         bash("c1", "echo hi"),
         Reply::error(ErrorKind::Overloaded),
@@ -54,7 +54,7 @@ fn what_a_run_leaves_behind() {
 }
 
 #[test]
-fn each_message_is_on_disk_when_it_is_told() {
+fn message_is_on_disk_at_its_event() {
     let world = World::new([bash("c1", "true"), Reply::text(["done"]).gate("end")]);
     let pi = world.start();
     let file = pi.file();
@@ -71,7 +71,7 @@ fn each_message_is_on_disk_when_it_is_told() {
 }
 
 #[test]
-fn opened_by_path() {
+fn session_flag_opens_path() {
     let world = World::new([]);
     let file = made(&world);
     world.server.push(Reply::text(["more"]));
@@ -89,7 +89,7 @@ fn opened_by_path() {
 }
 
 #[test]
-fn opened_by_the_beginning_of_its_id() {
+fn session_flag_opens_id_prefix() {
     let world = World::new([]);
     let file = made(&world);
     let header = check::header(&file);
@@ -106,7 +106,7 @@ fn opened_by_the_beginning_of_its_id() {
 }
 
 #[test]
-fn the_latest_is_continued() {
+fn continue_flag_opens_latest_session() {
     let world = World::new([Reply::text(["older"])]);
     let pi = world.start();
     pi.say("Older");
@@ -129,7 +129,7 @@ fn the_latest_is_continued() {
 }
 
 #[test]
-fn nothing_to_continue_is_a_new_session() {
+fn continue_without_sessions_starts_new_session() {
     let world = World::new([]);
     let pi = world.start_with(&["--continue"]);
     assert_eq!(pi.state()["messageCount"], 0);
@@ -137,7 +137,7 @@ fn nothing_to_continue_is_a_new_session() {
 }
 
 #[test]
-fn another_folder() {
+fn session_dir_flag_selects_directory() {
     let world = World::new([Reply::text(["ok"])]);
     let folder = world.dir.root().join("elsewhere");
     let pi = world.start_with(&["--session-dir", folder.to_str().unwrap()]);
@@ -152,7 +152,7 @@ fn another_folder() {
 }
 
 #[test]
-fn no_session_leaves_nothing() {
+fn no_session_flag_writes_no_file() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start_with(&["--no-session"]);
     pi.say("Hi");
@@ -163,7 +163,7 @@ fn no_session_leaves_nothing() {
 }
 
 #[test]
-fn a_second_process_is_told() {
+fn session_open_elsewhere_is_refused() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     pi.say("Hi");
@@ -179,7 +179,7 @@ fn a_second_process_is_told() {
 }
 
 #[test]
-fn a_file_that_is_no_session_is_not_touched() {
+fn file_without_session_is_not_touched() {
     let world = World::new([]);
     let path = world.dir.cwd().join("notes.jsonl");
     for content in ["These are my notes.\n", "{\"a\": 1}\n{\"b\": 2}\n"] {
@@ -194,7 +194,7 @@ fn a_file_that_is_no_session_is_not_touched() {
 }
 
 #[test]
-fn damage_is_told_and_the_rest_is_kept() {
+fn session_damage_is_reported_and_rest_kept() {
     let world = World::new([]);
     let file = made(&world);
     let whole = std::fs::read_to_string(&file).unwrap();
@@ -224,7 +224,7 @@ fn damage_is_told_and_the_rest_is_kept() {
 }
 
 #[test]
-fn a_call_without_a_result_gets_one() {
+fn killed_call_gets_error_result_on_restart() {
     let world = World::new([bash("c1", "touch begun; sleep 600").then_tool("c2", "ls", json!({}))]);
     let pi = world.start();
     let file = pi.file();
@@ -257,7 +257,7 @@ fn a_call_without_a_result_gets_one() {
 }
 
 #[test]
-fn kill_9_loses_nothing_that_was_told() {
+fn kill_9_loses_no_announced_message() {
     for delay in [0, 20, 60, 150] {
         let world = World::new([]);
         world.server.set_rule(|request| match request.n {
@@ -288,7 +288,7 @@ fn kill_9_loses_nothing_that_was_told() {
 }
 
 #[test]
-fn new_session_ends_the_run_and_begins_anew() {
+fn new_session_ends_run_and_clears_state() {
     let world = World::new([Reply::text(["half"]).gate("never"), Reply::text(["fresh"])]);
     let pi = world.start();
     let first = pi.file();
@@ -323,7 +323,7 @@ fn new_session_ends_the_run_and_begins_anew() {
 }
 
 #[test]
-fn a_new_session_knows_its_parent_and_frees_the_old_one() {
+fn new_session_stores_parent_and_unlocks_old() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     pi.say("Hi");
@@ -341,7 +341,7 @@ fn a_new_session_knows_its_parent_and_frees_the_old_one() {
 }
 
 #[test]
-fn commands_behind_new_session_meet_the_new_one() {
+fn commands_after_new_session_apply_to_it() {
     let world = World::new([Reply::text(["half"]).gate("never"), Reply::text(["fresh"])]);
     let pi = world.start();
     pi.prompt("Go");
@@ -359,7 +359,7 @@ fn commands_behind_new_session_meet_the_new_one() {
 }
 
 #[test]
-fn a_version_2_file_is_migrated_and_a_copy_kept() {
+fn version_2_file_is_migrated_with_backup() {
     let world = World::new([Reply::text(["more"])]);
     let path = world.dir.root().join("old.jsonl");
     let cwd = world.dir.cwd();
@@ -398,7 +398,7 @@ fn a_version_2_file_is_migrated_and_a_copy_kept() {
 }
 
 #[test]
-fn the_model_and_level_of_a_session_come_back() {
+fn session_restores_model_and_thinking_level() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     pi.data(json!({"type": "set_model", "provider": "mock-openai", "modelId": "gpt-mock"}));

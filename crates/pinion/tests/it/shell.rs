@@ -7,7 +7,7 @@ use crate::check;
 use crate::kit::{Pi, World, of_type, until};
 
 #[test]
-fn its_answer_and_its_updates() {
+fn bash_command_returns_output_and_updates() {
     let world = World::new([]);
     let pi = world.start();
     let id = pi.send(json!({"type": "bash", "command": "echo out; echo err >&2; exit 3"}));
@@ -33,7 +33,7 @@ fn its_answer_and_its_updates() {
 }
 
 #[test]
-fn the_model_hears_of_it_unless_excluded() {
+fn bash_output_reaches_model_unless_excluded() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     pi.data(json!({"type": "bash", "command": "echo for-the-model"}));
@@ -56,7 +56,7 @@ fn the_model_hears_of_it_unless_excluded() {
 }
 
 #[test]
-fn several_at_once() {
+fn bash_commands_run_concurrently() {
     let world = World::new([]);
     let pi = world.start();
     let waits =
@@ -68,7 +68,7 @@ fn several_at_once() {
 }
 
 #[test]
-fn they_can_be_aborted() {
+fn abort_bash_ends_all_commands() {
     let world = World::new([]);
     let pi = world.start();
     let ids: Vec<String> = (0..3)
@@ -95,7 +95,7 @@ fn they_can_be_aborted() {
 }
 
 #[test]
-fn a_run_and_a_command_do_not_disturb_each_other() {
+fn user_command_during_run_is_stored_afterwards() {
     let world = World::new([
         crate::kit::bash("c1", "touch begun; while [ ! -e go ]; do sleep 0.01; done"),
         Reply::text(["done"]),
@@ -133,7 +133,7 @@ fn a_run_and_a_command_do_not_disturb_each_other() {
 }
 
 #[test]
-fn much_output_is_cut_and_kept_in_a_file() {
+fn long_shell_output_is_truncated_and_saved() {
     let world = World::new([]);
     let pi = world.start();
     let data = pi.data(json!({"type": "bash", "command": "seq 1 200000"}));
@@ -151,7 +151,7 @@ fn much_output_is_cut_and_kept_in_a_file() {
 }
 
 #[test]
-fn much_output_of_a_tool_is_cut_too() {
+fn long_tool_output_is_truncated() {
     let world = World::new([crate::kit::bash("c1", "seq 1 200000"), Reply::text(["done"])]);
     let pi = world.start();
     let lines = pi.say("Go");
@@ -168,7 +168,7 @@ fn much_output_of_a_tool_is_cut_too() {
 }
 
 #[test]
-fn too_many_are_refused() {
+fn bash_commands_over_limit_are_refused() {
     let world = World::new([]);
     let pi = world.start();
     let ids: Vec<String> = (0..65)
@@ -184,7 +184,7 @@ fn too_many_are_refused() {
 }
 
 #[test]
-fn stdin_is_empty_and_the_terminal_is_not_there() {
+fn shell_command_has_empty_stdin_and_no_terminal() {
     let world = World::new([]);
     let pi = world.start();
     let data =
@@ -194,7 +194,7 @@ fn stdin_is_empty_and_the_terminal_is_not_there() {
 }
 
 #[test]
-fn a_working_directory_that_went_away() {
+fn bash_in_missing_directory_is_refused() {
     let world = World::new([]);
     let pi: Pi = world.start();
     pi.state();

@@ -35,7 +35,7 @@ fn same_after_restart(world: &World, pi: Pi) {
 }
 
 #[test]
-fn the_words_it_is_told_in() {
+fn shell_results_are_described_to_model() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     run(&pi, "echo out");
@@ -70,7 +70,7 @@ fn the_words_it_is_told_in() {
 }
 
 #[test]
-fn each_has_its_own_updates() {
+fn concurrent_shell_commands_have_separate_updates() {
     let world = World::new([]);
     let pi = world.start();
     // Each prints again only after all have begun.
@@ -109,7 +109,7 @@ fn each_has_its_own_updates() {
 }
 
 #[test]
-fn what_is_excluded_stays_excluded() {
+fn excluded_shell_command_stays_excluded_after_restart() {
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok"])]);
     let pi = world.start();
     pi.data(json!({"type": "bash", "command": "echo SECRET", "excludeFromContext": true}));
@@ -125,7 +125,7 @@ fn what_is_excluded_stays_excluded() {
 }
 
 #[test]
-fn aborts_do_not_cross() {
+fn abort_and_abort_bash_are_independent() {
     let world = World::new([
         bash(
             "c1",
@@ -160,7 +160,7 @@ fn aborts_do_not_cross() {
 }
 
 #[test]
-fn during_a_run_it_is_written_down_at_the_end() {
+fn shell_command_during_run_is_stored_at_end() {
     let world = World::new([
         bash("c1", "touch begun; while [ ! -e go ]; do sleep 0.01; done"),
         Reply::text(["done"]),
@@ -187,7 +187,7 @@ fn during_a_run_it_is_written_down_at_the_end() {
 }
 
 #[test]
-fn in_the_wait_for_a_retry() {
+fn shell_command_during_retry_wait_is_stored_once() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::text(["ok"]),
@@ -212,7 +212,7 @@ fn in_the_wait_for_a_retry() {
 }
 
 #[test]
-fn during_a_compaction() {
+fn shell_command_during_compaction_is_stored_once() {
     let full = Usage {
         input: 190_000,
         ..Usage::default()
@@ -247,7 +247,7 @@ fn during_a_compaction() {
 }
 
 #[test]
-fn what_ended_during_a_run_belongs_to_the_session_of_the_run() {
+fn shell_result_during_run_stays_in_its_session() {
     let world = World::new([Reply::text(["half"]).gate("never"), Reply::text(["fresh"])]);
     let pi = world.start();
     let old = pi.file();
@@ -264,7 +264,7 @@ fn what_ended_during_a_run_belongs_to_the_session_of_the_run() {
 }
 
 #[test]
-fn a_summary_covers_commands_too() {
+fn summary_covers_shell_commands() {
     let world = World::new([
         Reply::text(["One."]),
         Reply::text(["Two."]),
@@ -286,7 +286,7 @@ fn a_summary_covers_commands_too() {
 }
 
 #[test]
-fn output_is_cleaned() {
+fn shell_output_is_cleaned() {
     let world = World::new([]);
     let pi = world.start();
     let data = run(&pi, "printf '\\033[31mred\\033[0m\\r\\n\\001\\002plain\\377\\n'");
@@ -297,7 +297,7 @@ fn output_is_cleaned() {
 }
 
 #[test]
-fn the_end_of_input_during_a_run_does_not_lose_it() {
+fn shell_result_survives_end_of_input_during_run() {
     let world = World::new([Reply::text(["half"]).gate("never")]);
     let pi = world.start();
     let file = pi.file();

@@ -26,7 +26,7 @@ fn near(value: &Value, expected: f64) {
 }
 
 #[test]
-fn nothing_was_used() {
+fn stats_of_new_session_are_zero() {
     let world = World::new([]);
     let pi = world.start();
     let (state, stats) = (pi.state(), stats(&pi));
@@ -53,7 +53,7 @@ fn nothing_was_used() {
 }
 
 #[test]
-fn several_answers() {
+fn stats_sum_several_answers() {
     let calls = bash("c1", "echo x").then_tool("c2", "ls", json!({}));
     let world = World::new([
         used(calls, 1_000, 100, 500, 200),
@@ -94,7 +94,7 @@ fn several_answers() {
 }
 
 #[test]
-fn after_a_change_of_models() {
+fn stats_after_model_change_use_new_window() {
     let world = World::new([
         used(Reply::text(["one"]), 10_000, 100, 0, 0),
         used(Reply::text(["two"]), 20_000, 200, 0, 0),
@@ -123,7 +123,7 @@ fn after_a_change_of_models() {
 }
 
 #[test]
-fn what_is_not_in_the_last_answer_is_estimated() {
+fn context_usage_estimates_content_after_last_answer() {
     let world = World::new([used(Reply::text(["one"]), 10_000, 100, 0, 0)]);
     let pi = world.start();
     pi.say("One");
@@ -134,7 +134,7 @@ fn what_is_not_in_the_last_answer_is_estimated() {
 }
 
 #[test]
-fn an_aborted_answer_does_not_hide_the_size() {
+fn stats_keep_size_after_aborted_answer() {
     let world = World::new([
         used(Reply::text(["one"]), 10_000, 100, 0, 0),
         Reply::text(["half"]).gate("never"),
@@ -151,7 +151,7 @@ fn an_aborted_answer_does_not_hide_the_size() {
 }
 
 #[test]
-fn failed_answers_cost_what_they_cost() {
+fn stats_count_failed_answers() {
     let world = World::new([
         Reply::error(ErrorKind::Invalid),
         used(Reply::text(["ok"]), 1_000, 10, 0, 0),
@@ -168,7 +168,7 @@ fn failed_answers_cost_what_they_cost() {
 }
 
 #[test]
-fn another_session_begins_at_nothing() {
+fn stats_restart_with_session_change() {
     let world = World::new([used(Reply::text(["one"]), 10_000, 100, 0, 0)]);
     let pi = world.start();
     pi.say("One");

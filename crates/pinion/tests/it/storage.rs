@@ -11,7 +11,7 @@ use testkit::driver::AgentConfig;
 use testkit::llm::Reply;
 
 use crate::check;
-use crate::kit::{LONG, PROGRAM, Pi, World, answered_at, bash, of_type, text, until};
+use crate::kit::{LONG, PROGRAM, Pi, World, answered_at, bash, of_type, skipped, text, until};
 
 /// Lets the agent write files of at most so many bytes; none: of any size. Beyond that a write fails like on a full disk, and
 /// the kernel sends `SIGXFSZ`.
@@ -45,7 +45,7 @@ fn answers_of(count: usize) -> Vec<Reply> {
 
 /// The second answer does not fit and the disk has room again.
 #[test]
-fn full_disk_entries_reach_the_file_later() {
+fn full_disk_entries_reach_file_later() {
     for prompts_again in [false, true] {
         let world = World::new(answers_of(5));
         let pi = world.start();
@@ -85,7 +85,7 @@ fn full_disk_entries_reach_the_file_later() {
 }
 
 #[test]
-fn full_disk_at_the_end_is_written_before_exit() {
+fn full_disk_entries_are_written_before_exit() {
     for by_signal in [false, true] {
         let world = World::new(answers_of(3));
         let pi = world.start();
@@ -110,7 +110,7 @@ fn full_disk_at_the_end_is_written_before_exit() {
 }
 
 #[test]
-fn full_disk_before_the_first_prompt_loses_nothing() {
+fn full_disk_at_first_prompt_loses_nothing() {
     let world = World::new(answers_of(2));
     let pi = world.start();
     limit_files(&pi, Some(10));
@@ -125,7 +125,7 @@ fn full_disk_before_the_first_prompt_loses_nothing() {
 }
 
 #[test]
-fn bash_that_is_not_stored_is_not_a_success() {
+fn unstored_bash_command_is_not_a_success() {
     let world = World::new(answers_of(1));
     let pi = world.start();
     pi.say("first");
@@ -153,7 +153,7 @@ fn bash_that_is_not_stored_is_not_a_success() {
 
 /// A command whose only effect is an entry fails and leaves nothing behind.
 #[test]
-fn command_that_only_stores_fails_on_a_full_disk() {
+fn full_disk_fails_commands_that_only_store() {
     let world = World::new(answers_of(1));
     let pi = world.start();
     pi.say("first");
@@ -232,7 +232,7 @@ fn removed_session_directory_is_recreated() {
 }
 
 #[test]
-fn session_change_on_a_full_disk_loses_nothing() {
+fn session_change_on_full_disk_loses_nothing() {
     let world = World::new(answers_of(3));
     let pi = world.start();
     pi.say("first");
@@ -276,11 +276,16 @@ fn switching_refuses_a_file_without_session() {
     }
 }
 
+/// Returns true if strace works here; otherwise reports the test as skipped.
 fn has_strace() -> bool {
     let run = Command::new("strace")
         .args(["-f", "-o", "/dev/null", "true"])
         .output();
-    run.is_ok_and(|output| output.status.success())
+    let works = run.is_ok_and(|output| output.status.success());
+    if !works {
+        skipped("strace cannot be started");
+    }
+    works
 }
 
 /// The agent under strace.

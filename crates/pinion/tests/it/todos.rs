@@ -42,7 +42,7 @@ fn offered(request: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_client_sets_a_list() {
+fn client_sets_todo_list() {
     let world = World::new([]);
     let pi = world.start();
     assert_eq!(phases(&pi), json!([]));
@@ -69,7 +69,7 @@ fn a_client_sets_a_list() {
 }
 
 #[test]
-fn the_list_is_kept_with_the_session() {
+fn todo_list_is_stored_with_session() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     set(&pi, &seed());
@@ -94,7 +94,7 @@ fn the_list_is_kept_with_the_session() {
 }
 
 #[test]
-fn the_list_belongs_to_the_branch() {
+fn todo_list_belongs_to_branch() {
     let world = World::new([Reply::text(["ok"]), Reply::text(["ok"])]);
     let pi = world.start();
     pi.say("One");
@@ -115,7 +115,7 @@ fn the_list_belongs_to_the_branch() {
 }
 
 #[test]
-fn done_items_leave_and_the_client_is_told() {
+fn completed_todos_are_cleared_with_event() {
     let world = World::new([]);
     world.settings(json!({"tasks": {"todoClearDelay": 0.05}}));
     let pi = world.start();
@@ -142,7 +142,7 @@ fn done_items_leave_and_the_client_is_told() {
 }
 
 #[test]
-fn done_items_may_stay() {
+fn completed_todos_stay_without_clear_delay() {
     let world = World::new([]);
     world.settings(json!({"tasks": {"todoClearDelay": -1}}));
     let pi = world.start();
@@ -153,7 +153,7 @@ fn done_items_may_stay() {
 }
 
 #[test]
-fn the_model_has_no_such_tool_unless_somebody_wants_it() {
+fn todo_tool_is_offered_only_when_enabled() {
     let table: [(Value, &[&str], bool); 8] = [
         (json!({}), &[], false),
         (json!({}), &["--tools", "*"], false),
@@ -188,7 +188,7 @@ fn the_model_has_no_such_tool_unless_somebody_wants_it() {
 }
 
 #[test]
-fn the_model_writes_the_list() {
+fn todo_tool_updates_list() {
     let bad = json!([{"op": "finish"}]);
     let done = json!([{"op": "update", "id": "task-1", "status": "completed"}]);
     let world = World::new([
@@ -230,7 +230,7 @@ fn the_model_writes_the_list() {
 }
 
 #[test]
-fn without_a_file_the_list_is_in_memory() {
+fn todo_list_without_file_is_in_memory() {
     let world = World::new([todo_call("c", plan()), Reply::text(["ok"])]);
     let pi = world.start_with(&["--tools", "todo_write", "--no-session"]);
     let lines = pi.say("Go");
@@ -240,7 +240,7 @@ fn without_a_file_the_list_is_in_memory() {
 }
 
 #[test]
-fn a_model_that_stops_too_early_is_reminded() {
+fn todo_reminder_follows_early_stop() {
     let done = json!([
         {"op": "update", "id": "task-1", "status": "completed"},
         {"op": "update", "id": "task-2", "status": "completed"},
@@ -314,7 +314,7 @@ fn a_model_that_stops_too_early_is_reminded() {
 }
 
 #[test]
-fn nobody_is_reminded_unasked() {
+fn todo_reminder_needs_setting_and_tool() {
     for settings in [
         json!({"todo": {"enabled": true}}),
         // A list of a client is none of the model's business when it has no tool for it.
@@ -332,7 +332,7 @@ fn nobody_is_reminded_unasked() {
 }
 
 #[test]
-fn reminders_have_an_end() {
+fn todo_reminders_are_limited() {
     let world = World::new([Reply::text(["no"]).repeat()]);
     world.settings(json!({"todo": {"enabled": true, "reminders": {"max": 2}}}));
     let pi = world.start();
@@ -354,7 +354,7 @@ fn reminders_have_an_end() {
 }
 
 #[test]
-fn a_list_may_change_while_a_run_is_under_way() {
+fn todo_list_can_change_during_run() {
     let world = World::new([crate::kit::bash("c", "sleep 0.3"), Reply::text(["ok"])]);
     let pi = world.start();
     pi.prompt("Go");
@@ -370,7 +370,7 @@ fn a_list_may_change_while_a_run_is_under_way() {
 }
 
 #[test]
-fn a_client_of_xcsh_gets_the_todo_tool_whatever_the_settings_say() {
+fn todo_tool_is_always_offered_to_xcsh() {
     for (dialect, has_it) in [("xcsh", true), ("pi", false)] {
         let world = World::new([Reply::text(["ok"])]);
         world.settings(json!({"todo": {"enabled": false}}));

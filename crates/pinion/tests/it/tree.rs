@@ -61,7 +61,7 @@ fn node<'a>(nodes: &'a Value, id: &str) -> Option<&'a Value> {
 }
 
 #[test]
-fn branches_roots_and_orphans() {
+fn tree_lists_branches_roots_and_orphans() {
     let world = World::new([]);
     let (pi, _) = open(
         &world,
@@ -110,7 +110,7 @@ fn branches_roots_and_orphans() {
 }
 
 #[test]
-fn labels() {
+fn tree_shows_labels() {
     let label = |id: &str, parent: &str, second: u32, target: &str, label: Value| {
         entry(
             "label",
@@ -155,7 +155,7 @@ fn labels() {
 }
 
 #[test]
-fn a_tree_holds_whole_entries() {
+fn tree_holds_whole_entries() {
     let world = World::new([Reply::text(["ok"])]);
     let pi = world.start();
     pi.say("Hi");
@@ -172,7 +172,7 @@ fn a_tree_holds_whole_entries() {
 }
 
 #[test]
-fn entries_are_those_of_the_file() {
+fn get_entries_returns_entries_of_file() {
     let world = World::new([Reply::text(["one"]), Reply::text(["two"])]);
     let pi = world.start();
     pi.say("One");
@@ -195,7 +195,7 @@ fn entries_are_those_of_the_file() {
 }
 
 #[test]
-fn other_branches_are_among_the_entries_but_not_in_the_conversation() {
+fn entries_include_other_branches_messages_do_not() {
     let world = World::new([Reply::text(["ok"])]);
     let (pi, path) = open(
         &world,
@@ -261,7 +261,7 @@ fn vendor_entries() -> [Value; 4] {
 }
 
 #[test]
-fn going_on_only_appends() {
+fn vendor_session_is_only_appended_to() {
     let world = World::new([Reply::text(["ok"])]);
     let (pi, path) = open(&world, &vendor_entries());
     let before = fs::read_to_string(&path).unwrap();
@@ -271,7 +271,7 @@ fn going_on_only_appends() {
 }
 
 #[test]
-fn entries_are_told_with_all_their_fields() {
+fn get_entries_keeps_unknown_members() {
     let world = World::new([]);
     let (pi, _) = open(&world, &vendor_entries());
     let told = pi.get("get_entries")["entries"].clone();
@@ -287,7 +287,7 @@ fn entries_are_told_with_all_their_fields() {
 }
 
 #[test]
-fn copies_have_all_the_fields() {
+fn forked_entries_keep_unknown_members() {
     let world = World::new([Reply::text(["ok"])]);
     let (pi, path) = open(&world, &vendor_entries());
     pi.say("On");
@@ -300,7 +300,7 @@ fn copies_have_all_the_fields() {
 }
 
 #[test]
-fn a_compacted_branch_begins_with_its_summary() {
+fn compacted_branch_begins_with_its_summary() {
     let world = World::new([Reply::text(["ok"])]);
     let (pi, _) = open(
         &world,

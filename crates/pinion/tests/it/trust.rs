@@ -76,7 +76,7 @@ fn runs(world: &World, args: &[&str]) -> bool {
 }
 
 #[test]
-fn nothing_of_a_project_runs_until_somebody_trusts_it() {
+fn project_code_runs_only_after_trust() {
     let world = tempting([]);
     assert!(!runs(&world, &[]) && runs(&world, &["--approve"]) && !runs(&world, &["-na"]));
     let pi = world.start();
@@ -115,7 +115,7 @@ fn nothing_of_a_project_runs_until_somebody_trusts_it() {
 }
 
 #[test]
-fn decisions_are_made_for_directories_that_are_there() {
+fn trust_needs_existing_directory() {
     let world = World::new([]);
     let (code, out, err) = pinion(&world, &world.dir.cwd(), &["trust", "nowhere"]);
     assert_eq!((code, out.as_str()), (Some(1), ""));
@@ -148,7 +148,7 @@ fn decisions_are_made_for_directories_that_are_there() {
 }
 
 #[test]
-fn a_decision_holds_below_its_directory_and_nowhere_else() {
+fn trust_covers_directory_and_below_only() {
     let world = World::new([]);
     let cwd = world.dir.cwd();
     for dir in ["nested/deep", "other"] {
@@ -172,7 +172,7 @@ fn a_decision_holds_below_its_directory_and_nowhere_else() {
 }
 
 #[test]
-fn another_working_tree_is_another_project() {
+fn linked_worktree_needs_its_own_trust() {
     let world = tempting([]);
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
@@ -195,7 +195,7 @@ fn another_working_tree_is_another_project() {
 }
 
 #[test]
-fn what_a_model_writes_counts_for_nothing() {
+fn extensions_written_by_model_need_new_trust() {
     let write = |id: &str, path: &str, content: &str| {
         Reply::tool(id, "write", json!({"path": path, "content": content}))
     };
@@ -228,7 +228,7 @@ fn what_a_model_writes_counts_for_nothing() {
 }
 
 #[test]
-fn the_client_decides_from_the_next_session_on() {
+fn trust_command_applies_from_next_session() {
     let world = tempting([]);
     let mark = world.dir.root().join("ran");
     let pi = world.start();
@@ -277,7 +277,7 @@ fn deciding(world: &World, answer: &str) {
 }
 
 #[test]
-fn an_extension_of_the_user_decides_before_anything_of_the_project_is_loaded() {
+fn user_extension_decides_trust_before_project_loads() {
     if !can_run() {
         return;
     }

@@ -36,7 +36,7 @@ fn last_message(world: &World, request: usize) -> String {
 }
 
 #[test]
-fn an_answer_is_stopped_and_the_model_told() {
+fn matched_rule_stops_answer_and_reminds_model() {
     let world = World::new([endless("We write unsafe code"), Reply::text(["Safe code."])]);
     rule(
         &world,
@@ -118,7 +118,7 @@ fn an_answer_is_stopped_and_the_model_told() {
 }
 
 #[test]
-fn once_in_a_session_even_after_a_restart() {
+fn rule_triggers_once_per_session_across_restarts() {
     let world = World::new([
         endless("bad"),
         Reply::text(["bad again"]),
@@ -149,7 +149,7 @@ fn once_in_a_session_even_after_a_restart() {
 }
 
 #[test]
-fn a_branch_that_was_told_nothing() {
+fn rule_triggers_again_on_other_branch() {
     let world = World::new([
         endless("bad"),
         Reply::text(["ok"]),
@@ -171,7 +171,7 @@ fn a_branch_that_was_told_nothing() {
 }
 
 #[test]
-fn again_after_a_gap_if_wanted() {
+fn rule_repeats_after_configured_gap() {
     let world = World::new([
         endless("bad"),
         Reply::text(["bad"]),
@@ -187,7 +187,7 @@ fn again_after_a_gap_if_wanted() {
 }
 
 #[test]
-fn a_call_is_stopped_before_it_runs() {
+fn rule_stops_call_before_it_runs() {
     let write = |path: &str| {
         let start = format!("{{\"path\": \"{path}\", \"content\": \"fn main() {{ unsa");
         Reply::new().tool_chunks("c", "write", [start, "fe { } }\"}".to_owned()])
@@ -208,7 +208,7 @@ fn a_call_is_stopped_before_it_runs() {
 }
 
 #[test]
-fn what_may_be_said_but_not_done() {
+fn rule_without_interrupt_is_reported_afterwards() {
     let world = World::new([
         Reply::text(["bad"]).then_tool("c", "bash", json!({"command": "echo bad"})),
         Reply::text(["done"]),
@@ -232,7 +232,7 @@ fn what_may_be_said_but_not_done() {
 }
 
 #[test]
-fn a_rule_may_say_when_it_interrupts() {
+fn rule_interrupt_mode_overrides_setting() {
     let world = World::new([Reply::text(["bad"]), Reply::text(["ok"])]);
     rule(&world, "r", "condition: bad\ninterruptMode: tool-only");
     let pi = world.start();
@@ -243,7 +243,7 @@ fn a_rule_may_say_when_it_interrupts() {
 }
 
 #[test]
-fn what_was_cut_off_may_stay_in_the_conversation() {
+fn kept_partial_answer_stays_in_conversation() {
     let world = World::new([endless("bad"), Reply::text(["ok"])]);
     world.settings(json!({"ttsr": {"contextMode": "keep"}}));
     rule(&world, "r", "condition: bad");
@@ -254,7 +254,7 @@ fn what_was_cut_off_may_stay_in_the_conversation() {
 }
 
 #[test]
-fn the_conversation_is_the_same_after_a_restart() {
+fn conversation_with_rules_survives_restart() {
     for mode in ["discard", "keep"] {
         let world = World::new([endless("bad"), Reply::text(["ok"])]);
         world.settings(json!({"ttsr": {"contextMode": mode}}));
@@ -270,7 +270,7 @@ fn the_conversation_is_the_same_after_a_restart() {
 }
 
 #[test]
-fn a_user_who_aborts_has_the_last_word() {
+fn user_abort_triggers_no_rule() {
     let world = World::new([endless("bad").repeat()]);
     rule(&world, "r", "condition: nothing of this kind");
     let pi = world.start();
@@ -302,7 +302,7 @@ fn found(files: &[(&str, &str)], settings: Value, args: &[&str]) -> Vec<String> 
 }
 
 #[test]
-fn where_rules_are() {
+fn rules_are_found_in_all_places() {
     let bad = "condition: bad";
     let all = [
         (".pi/rules/a.md", bad),
@@ -320,7 +320,7 @@ fn where_rules_are() {
 }
 
 #[test]
-fn what_is_wrong_with_a_rule_is_told_once() {
+fn rule_warnings_are_reported_once() {
     let world = World::new([Reply::text(["bad"]), Reply::text(["bad"])]);
     rule(
         &world,

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_what_came_after_a_number() {
+    fn ring_returns_lines_after_number() {
         let mut ring = Ring::default();
         assert_eq!(ring.count_after(0, 0), Some(0));
         for number in 1..=3 {
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_first() {
+    fn ring_evicts_oldest_lines_first() {
         let mut ring = Ring::default();
         let count = REPLAY_EVENTS as u64 + 5;
         for number in 1..=count {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn large_lines_drive_others_out_and_never_stay_beyond_the_limit() {
+    fn large_lines_evict_others_from_replay_ring() {
         let mut ring = Ring::default();
         ring.push(1, b"small\n");
         ring.push(2, &vec![b'x'; REPLAY_BYTES]);

@@ -47,7 +47,7 @@ fn lines(bytes: &[u8], sizes: Vec<usize>, limit: usize) -> Vec<Option<Vec<u8>>> 
 }
 
 #[test]
-fn every_split_gives_the_same_lines() {
+fn line_splits_give_same_lines() {
     let bytes =
         "one\ntwo\r\n\n \r\r\nt\rhr\u{2028}ee\u{85}\n0123456789abcdef\n0123456789abcdefg\n\nlast".as_bytes();
     let want: Vec<Option<Vec<u8>>> = [
@@ -75,7 +75,7 @@ fn every_split_gives_the_same_lines() {
 }
 
 #[test]
-fn a_last_line_may_end_in_a_carriage_return_or_be_too_long() {
+fn unterminated_last_line_is_returned_or_too_long() {
     assert_eq!(lines(b"a\r", vec![1], 16), [Some(b"a".to_vec())]);
     assert_eq!(lines(b"a\n", vec![9], 16), [Some(b"a".to_vec())]);
     assert_eq!(lines(b"", vec![9], 16), []);
@@ -103,7 +103,7 @@ impl Read for Monster {
 }
 
 #[test]
-fn a_monster_line_is_refused_once_without_being_kept() {
+fn oversized_line_is_refused_once_without_storing() {
     let limit = 1 << 20;
     let input = Monster {
         left: 64 << 20,
@@ -119,7 +119,7 @@ fn a_monster_line_is_refused_once_without_being_kept() {
 }
 
 #[test]
-fn lines_just_under_the_limit_are_not_moved_again_and_again() {
+fn lines_near_limit_are_read_whole() {
     let limit = 100_000;
     let mut bytes = Vec::new();
     for size in [99_999, 60_000, 100_000, 1, 70_000, 99_990] {

@@ -23,7 +23,7 @@ fn after(dialect: Dialect, lines: &[&str]) -> crate::Manner {
 }
 
 #[test]
-fn the_first_line_that_gives_it_away_counts() {
+fn first_distinctive_line_decides_dialect() {
     for (line, dialect) in [
         (r#"{"type":"queue_message","message":"x"}"#, Dialect::Hooks),
         (r#"{"type":"set_queue_mode","mode":"all"}"#, Dialect::Hooks),
@@ -76,7 +76,7 @@ fn the_first_line_that_gives_it_away_counts() {
 }
 
 #[test]
-fn an_omp_client_with_newer_commands_is_todays() {
+fn omp_client_with_newer_commands_is_current() {
     let newer = r#"{"type":"set_host_tools","tools":[]}"#;
     assert_eq!(after(Dialect::Omp, &[newer]).dialect, Dialect::OmpNow);
     let guessed = r#"{"type":"get_branch_messages"}"#;
@@ -87,7 +87,7 @@ fn an_omp_client_with_newer_commands_is_todays() {
 }
 
 #[test]
-fn signs_of_age_end_with_the_first_id() {
+fn first_id_ends_early_client_detection() {
     let (bare, other) = (r#"{"type":"prompt","message":"x"}"#, r#"{"type":"get_state"}"#);
     let signs = |lines: &[&str]| {
         let manner = after(Dialect::Auto, lines);
@@ -102,7 +102,7 @@ fn signs_of_age_end_with_the_first_id() {
 }
 
 #[test]
-fn choosing_is_final_and_can_be_taken_back() {
+fn chosen_dialect_is_final_until_reset() {
     let spoken = Spoken::new(Dialect::Pi);
     spoken.choose_delta(Some(true));
     spoken.choose(Dialect::Xcsh);
@@ -131,7 +131,7 @@ fn write(encoder: &mut Encoder, event: &Event) -> Vec<Value> {
 }
 
 #[test]
-fn a_compaction_ends_in_the_words_it_began_with() {
+fn compaction_end_keeps_dialect_of_its_start() {
     let spoken = Spoken::default();
     let mut encoder = Encoder::speaking(spoken.clone());
     let reason = CompactionReason::Threshold;
@@ -162,7 +162,7 @@ fn a_compaction_ends_in_the_words_it_began_with() {
 }
 
 #[test]
-fn an_answer_keeps_the_form_it_began_with() {
+fn update_form_stays_within_answer() {
     let spoken = Spoken::new(Dialect::PiDelta);
     let mut encoder = Encoder::speaking(spoken.clone());
     let start = Event::MessageStart {
@@ -200,7 +200,7 @@ fn ui_frame(spoken: &Spoken, method: UiMethod) -> Option<Value> {
 }
 
 #[test]
-fn row_03_questions_are_called_what_the_client_calls_them() {
+fn row_03_dialog_frame_type_follows_dialect() {
     for dialect in Dialect::ALL {
         for method in UiMethod::ALL {
             let Some(frame) = ui_frame(&Spoken::new(dialect), method) else {
@@ -214,7 +214,7 @@ fn row_03_questions_are_called_what_the_client_calls_them() {
 }
 
 #[test]
-fn row_02_failures_of_extensions_are_called_what_the_client_calls_them() {
+fn row_02_extension_error_type_follows_dialect() {
     for dialect in Dialect::ALL {
         let event = Event::ExtensionError {
             extension_path: "/x.ts".to_owned(),
@@ -232,7 +232,7 @@ fn row_02_failures_of_extensions_are_called_what_the_client_calls_them() {
 }
 
 #[test]
-fn row_28_titles_and_withdrawals_are_for_those_who_know_them_or_ask() {
+fn row_28_titles_and_cancels_follow_dialect() {
     let sent = |spoken: &Spoken| {
         [UiMethod::SetTitle, UiMethod::Cancel].map(|method| ui_frame(spoken, method).is_some())
     };
@@ -253,7 +253,7 @@ fn row_28_titles_and_withdrawals_are_for_those_who_know_them_or_ask() {
 
 /// What nothing in the agent asks yet, as the description of xcsh shows it.
 #[test]
-fn the_questions_in_the_description_of_xcsh_are_written_as_shown() {
+fn xcsh_dialog_frames_match_description() {
     let confirm = UiRequest {
         title: Some("Confirm".to_owned()),
         message: Some("Continue?".to_owned()),

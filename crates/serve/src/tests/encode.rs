@@ -127,7 +127,7 @@ fn a_whole_answer() -> Vec<Event> {
 }
 
 #[test]
-fn cumulative_updates_have_the_keys_of_pi_in_its_order() {
+fn cumulative_updates_keep_key_order_of_pi() {
     let bytes = encode(Form::Cumulative, &a_whole_answer(), true);
     let line = String::from_utf8(bytes).unwrap();
     let line = line.lines().nth(5).unwrap();
@@ -147,7 +147,7 @@ fn cumulative_updates_have_the_keys_of_pi_in_its_order() {
 }
 
 #[test]
-fn cumulative_updates_show_the_answer_so_far() {
+fn cumulative_updates_show_partial_answer() {
     let lines = parse(&encode(Form::Cumulative, &a_whole_answer(), true));
     let updates: Vec<&Value> = lines
         .iter()
@@ -183,7 +183,7 @@ fn cumulative_updates_show_the_answer_so_far() {
 }
 
 #[test]
-fn delta_updates_hold_only_what_is_new() {
+fn delta_updates_contain_only_new_content() {
     let bytes = encode(Form::Delta, &a_whole_answer(), true);
     assert!(String::from_utf8_lossy(&bytes).contains("{\"type\":\"message_update\",\"usage\":{\"input\":0,"));
     let lines = parse(&bytes);
@@ -215,7 +215,7 @@ fn delta_updates_hold_only_what_is_new() {
 }
 
 #[test]
-fn a_batch_merges_deltas_and_nothing_overtakes_them() {
+fn batched_deltas_merge_without_reordering() {
     for form in [Form::Cumulative, Form::Delta] {
         let events = [
             start(),
@@ -241,7 +241,7 @@ fn a_batch_merges_deltas_and_nothing_overtakes_them() {
 }
 
 #[test]
-fn an_answer_without_a_start_is_still_shown_and_odd_indexes_cost_nothing() {
+fn answer_without_start_is_shown_sparse_indexes_harmless() {
     let events = [
         text(usize::MAX, "x"),
         call_delta(7, "{\"a\":1"),
@@ -260,7 +260,7 @@ fn an_answer_without_a_start_is_still_shown_and_odd_indexes_cost_nothing() {
 }
 
 #[test]
-fn a_message_start_with_content_is_continued() {
+fn message_start_with_content_is_continued() {
     let mut message = head();
     message.content.push(wire::AssistantBlock::text("before"));
     let events = [
@@ -293,7 +293,7 @@ fn merged(lines: &[Value], index: usize) -> String {
 }
 
 #[test]
-fn a_fast_burst_costs_a_small_multiple_of_the_answer() {
+fn fast_burst_costs_linear_bytes() {
     let twenty = |at: usize| format!("{at:019} ");
     let (size, bytes) = burst(20_000, |at| text(0, &twenty(at)));
     assert!(bytes.len() <= 64 * size, "{} times", bytes.len() / size);
@@ -310,7 +310,7 @@ fn a_fast_burst_costs_a_small_multiple_of_the_answer() {
 }
 
 #[test]
-fn interleaved_blocks_are_linear_too() {
+fn interleaved_blocks_cost_linear_bytes() {
     let (size, bytes) = burst(20_000, |at| text(at % 4, "12345678901234567890"));
     assert!(bytes.len() <= 128 * size, "{} times", bytes.len() / size);
     let lines = parse(&bytes);
@@ -320,7 +320,7 @@ fn interleaved_blocks_are_linear_too() {
 }
 
 #[test]
-fn arguments_of_a_large_call_are_linear_and_valid_all_the_way() {
+fn large_call_arguments_stay_linear_and_valid() {
     let piece = "1\\n2\\\"\\\\34\\u00e9567";
     assert_eq!(piece.len(), 19);
     let (size, bytes) = burst(20_000, |at| {
@@ -400,7 +400,7 @@ fn many_blocks(count: usize, is_call: bool) -> (usize, Vec<u8>) {
 }
 
 #[test]
-fn answer_of_many_blocks_costs_bytes_in_proportion_to_its_size() {
+fn answer_of_many_blocks_costs_linear_bytes() {
     for is_call in [true, false] {
         let (size, bytes) = many_blocks(2_000, is_call);
         let (_, double) = many_blocks(4_000, is_call);
@@ -435,7 +435,7 @@ fn answer_of_many_blocks_costs_bytes_in_proportion_to_its_size() {
 }
 
 #[test]
-fn long_text_after_many_blocks_is_shown_while_it_grows() {
+fn long_text_after_many_blocks_streams_updates() {
     let now = Instant::now();
     let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());
     encoder.event(&start(), now, &mut out);
@@ -481,7 +481,7 @@ fn long_text_after_many_blocks_is_shown_while_it_grows() {
 }
 
 #[test]
-fn interleaved_blocks_of_a_large_answer_flush_only_their_own_deltas() {
+fn interleaved_blocks_flush_only_their_own_deltas() {
     let now = Instant::now();
     let (mut encoder, mut out) = (Encoder::new(Form::Cumulative), Vec::new());
     encoder.event(&start(), now, &mut out);
@@ -518,7 +518,7 @@ fn interleaved_blocks_of_a_large_answer_flush_only_their_own_deltas() {
 }
 
 #[test]
-fn a_slow_stream_is_updated_as_fast_as_the_line_carries_it() {
+fn slow_stream_update_rate_follows_answer_size() {
     let mut now = Instant::now();
     let mut encoder = Encoder::new(Form::Cumulative);
     let mut out = Vec::new();
@@ -542,7 +542,7 @@ fn a_slow_stream_is_updated_as_fast_as_the_line_carries_it() {
 }
 
 #[test]
-fn a_response_keeps_its_place_behind_deltas() {
+fn response_keeps_its_place_behind_deltas() {
     let now = Instant::now();
     let mut encoder = Encoder::new(Form::Cumulative);
     let mut out = Vec::new();
@@ -565,7 +565,7 @@ fn a_response_keeps_its_place_behind_deltas() {
 proptest! {
     /// Whatever is merged, every block's deltas give its text, every line is JSON, and the last state is the whole text.
     #[test]
-    fn merging_is_exact(
+    fn merged_deltas_keep_content(
         deltas in proptest::collection::vec((0usize..3, ".{0,40}", any::<bool>(), 0u64..50), 1..60),
         padding in prop_oneof![Just(0usize), Just(10_000)],
     ) {

@@ -36,7 +36,7 @@ fn no_json(line: &[u8]) -> String {
 }
 
 #[test]
-fn what_is_not_json_is_a_parse_error() {
+fn malformed_json_is_a_parse_error() {
     for line in [
         "this is not json",
         "{\"id\": \"x\", \"type\": \"get_state\"",
@@ -63,7 +63,7 @@ fn what_is_not_json_is_a_parse_error() {
 }
 
 #[test]
-fn what_is_no_command_is_unknown() {
+fn unknown_commands_are_rejected() {
     for line in ["42", "\"prompt\"", "[1,2]", "true", " -1.5e3 "] {
         assert_eq!(
             rejected(line.as_bytes()),
@@ -103,7 +103,7 @@ fn what_is_no_command_is_unknown() {
 }
 
 #[test]
-fn ids_of_any_kind_come_back_as_they_were() {
+fn request_id_of_any_type_is_echoed_verbatim() {
     for id in [
         "7",
         "null",
@@ -126,7 +126,7 @@ fn ids_of_any_kind_come_back_as_they_were() {
 }
 
 #[test]
-fn bad_parameters_keep_name_and_id() {
+fn invalid_parameters_keep_command_and_id() {
     for line in [
         r#"{"id":"p","type":"prompt"}"#,
         r#"{"id":"p","type":"prompt","message":3}"#,
@@ -147,7 +147,7 @@ fn bad_parameters_keep_name_and_id() {
 }
 
 #[test]
-fn strings_come_through_unharmed() {
+fn unicode_strings_are_parsed_unchanged() {
     let line =
         "{\"type\":\"prompt\",\"message\":\"a\u{2028}b\u{2029}c\u{85}d\\r\\ne\\ud83d\\ude00\u{1F600}\"}";
     let Command::Prompt(prompt) = request(line).command else {
@@ -164,7 +164,7 @@ fn strings_come_through_unharmed() {
 }
 
 #[test]
-fn lone_surrogates_are_repaired() {
+fn lone_surrogates_are_replaced() {
     for (text, want) in [
         (r"a\ud800b", "a\u{FFFD}b"),
         (r"\udc00", "\u{FFFD}"),
@@ -184,7 +184,7 @@ fn lone_surrogates_are_repaired() {
 }
 
 #[test]
-fn depth_is_bounded_and_strings_do_not_count() {
+fn json_depth_is_bounded() {
     let nested = |depth: usize| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
     let line = |value: &str| format!("{{\"type\":\"get_state\",\"x\":{value}}}");
     assert_eq!(request(&line(&nested(127))).name, "get_state");
@@ -205,7 +205,7 @@ fn depth_is_bounded_and_strings_do_not_count() {
 }
 
 #[test]
-fn frames_are_no_commands_and_overtake() {
+fn client_frames_are_no_commands() {
     for name in FRAMES {
         let line = format!("{{\"type\":\"{name}\",\"id\":\"1\",\"value\":\"x\"}}");
         let inbound = parse_line(line.as_bytes());
@@ -226,13 +226,13 @@ fn frames_are_no_commands_and_overtake() {
 proptest::proptest! {
     /// No bytes crash the parser, and whatever is no request or frame is answered.
     #[test]
-    fn any_bytes_are_survived(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
+    fn arbitrary_bytes_are_parsed_without_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
         assert!(!matches!(parse_line(&bytes), Inbound::Eof));
     }
 
     /// The same for text that looks like JSON.
     #[test]
-    fn any_near_json_is_survived(text in r#"[{}\[\]",:\\udcUD8-9a-f ]{0,60}"#) {
+    fn near_json_is_parsed_without_panic(text in r#"[{}\[\]",:\\udcUD8-9a-f ]{0,60}"#) {
         assert!(!matches!(parse_line(text.as_bytes()), Inbound::Eof));
     }
 }

@@ -56,7 +56,7 @@ fn names(inbound: Option<Inbound>) -> Option<String> {
 }
 
 #[test]
-fn lanes_keep_their_order_and_end_after_everything() {
+fn lanes_keep_order_until_end() {
     let input = "{\"type\":\"get_state\"}\r\nnonsense that is long\n{\"type\":\"abort\"}\n{\"type\":\"host_tool_result\"}\n\
                  {\"type\":\"prompt\",\"message\":\"\"}\n{\"type\":\"get_messages\"}";
     block_on(async {
@@ -82,7 +82,7 @@ fn lanes_keep_their_order_and_end_after_everything() {
 }
 
 #[test]
-fn a_control_command_passes_commands_that_nobody_takes() {
+fn control_command_overtakes_waiting_commands() {
     let (reader, mut writer) = io::pipe().unwrap();
     block_on(async {
         let mut lanes = lanes(reader, StdinOptions::default());
@@ -118,7 +118,7 @@ impl Read for Flood {
 }
 
 #[test]
-fn commands_that_nobody_takes_stop_the_reading() {
+fn full_command_queue_stops_reading() {
     let taken = Arc::new(AtomicUsize::new(0));
     let line = format!(
         "{{\"type\":\"prompt\",\"message\":\"{}\"}}\n",
@@ -148,7 +148,7 @@ fn commands_that_nobody_takes_stop_the_reading() {
 }
 
 #[test]
-fn a_line_larger_than_the_queue_waits_alone() {
+fn line_larger_than_queue_waits_alone() {
     let budget = Budget::new(10);
     let large = budget.hold(100);
     let other = Arc::clone(&budget);

@@ -48,7 +48,7 @@ fn start(capacity: usize, form: Form) -> (io::PipeReader, Outbox, StdoutWriter) 
 }
 
 #[test]
-fn everything_arrives_in_order_before_close_returns() {
+fn all_lines_arrive_in_order_before_close() {
     block_on(async {
         let (reader, out, writer) = start(64, Form::Delta);
         let reading = thread::spawn(move || {
@@ -71,7 +71,7 @@ fn everything_arrives_in_order_before_close_returns() {
 }
 
 #[test]
-fn flush_waits_for_the_last_byte_while_senders_live() {
+fn flush_waits_for_last_byte_while_senders_live() {
     block_on(async {
         let (mut reader, out, writer) = start(8, Form::Cumulative);
         out.event(delta("held back?".to_owned())).await.unwrap();
@@ -89,7 +89,7 @@ fn flush_waits_for_the_last_byte_while_senders_live() {
 }
 
 #[test]
-fn a_reader_that_does_not_read_stops_the_sender_and_loses_nothing() {
+fn stalled_reader_blocks_sender_and_loses_nothing() {
     block_on(async {
         let capacity = 16;
         let (reader, out, writer) = start(capacity, Form::Delta);
@@ -134,7 +134,7 @@ fn a_reader_that_does_not_read_stops_the_sender_and_loses_nothing() {
 }
 
 #[test]
-fn deltas_merge_while_the_reader_is_busy() {
+fn deltas_merge_while_reader_is_busy() {
     block_on(async {
         let (reader, out, writer) = start(4_096, Form::Delta);
         // Fills the pipe and both batches.
@@ -170,7 +170,7 @@ fn deltas_merge_while_the_reader_is_busy() {
 }
 
 #[test]
-fn deltas_that_were_held_back_leave_by_themselves() {
+fn delayed_deltas_are_flushed_by_deadline() {
     block_on(async {
         let (reader, out, writer) = start(16, Form::Cumulative);
         let mut reader = BufReader::new(reader);
@@ -192,7 +192,7 @@ fn deltas_that_were_held_back_leave_by_themselves() {
 }
 
 #[test]
-fn a_closed_stdout_ends_the_writer_without_a_write() {
+fn closed_stdout_ends_writer_without_write() {
     block_on(async {
         let (reader, out, mut writer) = start(16, Form::Delta);
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -219,7 +219,7 @@ impl Write for Broken {
 }
 
 #[test]
-fn a_write_that_fails_ends_the_writer() {
+fn failed_write_ends_writer() {
     block_on(async {
         let (out, queue) = outbox(4);
         let mut writer = StdoutWriter::spawn(
@@ -236,7 +236,7 @@ fn a_write_that_fails_ends_the_writer() {
 }
 
 #[test]
-fn closing_gives_up_on_a_reader_that_never_reads() {
+fn close_times_out_on_stalled_reader() {
     block_on(async {
         let (reader, out, writer) = start(16, Form::Delta);
         out.event(delta("x".repeat(2 * PIPE_BYTES))).await.unwrap();
@@ -248,7 +248,7 @@ fn closing_gives_up_on_a_reader_that_never_reads() {
 }
 
 #[test]
-fn a_sink_leaves_no_descriptor_behind() {
+fn dropped_sink_leaves_no_descriptor() {
     block_on(async {
         let (mut reader, out, writer) = start(16, Form::Delta);
         drop(out);
@@ -262,7 +262,7 @@ fn a_sink_leaves_no_descriptor_behind() {
 }
 
 #[test]
-fn a_full_non_blocking_pipe_is_waited_for() {
+fn full_non_blocking_pipe_is_awaited() {
     let (mut reader, writer) = io::pipe().unwrap();
     rustix::io::ioctl_fionbio(&writer, true).unwrap();
     let mut patient = crate::stdio::Patient(File::from(OwnedFd::from(writer)));
@@ -298,7 +298,7 @@ fn stdout_child() {
 }
 
 #[test]
-fn only_the_protocol_reaches_stdout() {
+fn only_protocol_reaches_stdout() {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
@@ -322,6 +322,6 @@ fn only_the_protocol_reaches_stdout() {
 }
 
 #[test]
-fn items_are_small_enough_to_queue() {
+fn outbox_items_are_small() {
     assert!(size_of::<Outgoing>() <= 256, "{}", size_of::<Outgoing>());
 }

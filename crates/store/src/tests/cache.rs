@@ -80,7 +80,7 @@ fn count(list: &[SessionSummary], path: &Path) -> u64 {
 }
 
 #[test]
-fn a_listing_is_the_same_with_and_without_a_cache() {
+fn listing_is_equal_with_and_without_cache() {
     let shelf = Shelf::new(10);
     let plain = shelf.plain();
     assert_eq!(plain.len(), 10);
@@ -95,7 +95,7 @@ fn a_listing_is_the_same_with_and_without_a_cache() {
 }
 
 #[test]
-fn an_unchanged_file_is_not_read_again() {
+fn unchanged_file_is_not_read_again() {
     let shelf = Shelf::new(3);
     let before = shelf.cached();
     // The same size, time and inode, so only reading could tell.
@@ -111,7 +111,7 @@ fn an_unchanged_file_is_not_read_again() {
 }
 
 #[test]
-fn a_file_that_grew_is_read_from_where_the_last_scan_ended() {
+fn grown_file_is_scanned_from_last_end() {
     let shelf = Shelf::new(3);
     let path = shelf.session(2);
     let before = count(&shelf.cached(), &path);
@@ -133,7 +133,7 @@ fn a_file_that_grew_is_read_from_where_the_last_scan_ended() {
 }
 
 #[test]
-fn a_file_that_was_written_anew_is_read_whole_even_if_it_is_longer() {
+fn rewritten_file_is_scanned_whole() {
     let shelf = Shelf::new(3);
     shelf.cached();
     let path = shelf.session(0);
@@ -156,7 +156,7 @@ fn a_file_that_was_written_anew_is_read_whole_even_if_it_is_longer() {
 }
 
 #[test]
-fn lines_that_are_not_finished_or_not_settled_are_not_remembered() {
+fn unfinished_or_recent_lines_are_not_cached() {
     let shelf = Shelf::new(2);
     let (torn, fresh) = (shelf.session(0), shelf.session(1));
     let line = user_line("g1", None, "half");
@@ -178,7 +178,7 @@ fn lines_that_are_not_finished_or_not_settled_are_not_remembered() {
 }
 
 #[test]
-fn a_damaged_cache_is_as_good_as_none() {
+fn damaged_cache_is_ignored() {
     let shelf = Shelf::new(4);
     let plain = shelf.plain();
     shelf.cached();
@@ -203,7 +203,7 @@ fn a_damaged_cache_is_as_good_as_none() {
 }
 
 #[test]
-fn a_cache_that_cannot_be_written_is_no_error() {
+fn unwritable_cache_is_no_error() {
     let shelf = Shelf::new(2);
     let plain = shelf.plain();
     let file = shelf.dir.path().join("file");
@@ -220,7 +220,7 @@ fn a_cache_that_cannot_be_written_is_no_error() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten_and_what_was_not_asked_for_is_kept() {
+fn cache_forgets_removed_files_and_keeps_others() {
     let shelf = Shelf::new(6);
     shelf.cached();
     fs::remove_file(shelf.session(3)).unwrap();
@@ -236,7 +236,7 @@ fn what_is_gone_is_forgotten_and_what_was_not_asked_for_is_kept() {
 }
 
 #[test]
-fn rows_are_bounded_and_a_long_first_message_is_still_listed() {
+fn oversized_cache_rows_are_still_listed() {
     let shelf = Shelf::new(2);
     let long = "y".repeat(crate::limits::CACHE_ROW);
     shelf.put(&shelf.session(0), &text(&[HEADER, &user_line("e1", None, &long)]));
@@ -250,7 +250,7 @@ fn rows_are_bounded_and_a_long_first_message_is_still_listed() {
 
 #[cfg(unix)]
 #[test]
-fn the_cache_is_private_and_leaves_no_litter() {
+fn listing_cache_is_private_without_leftovers() {
     use std::os::unix::fs::PermissionsExt;
     let shelf = Shelf::new(2);
     let litter = shelf.cache.with_file_name(".sessions.new");
@@ -265,7 +265,7 @@ fn the_cache_is_private_and_leaves_no_litter() {
 }
 
 #[test]
-fn listings_at_the_same_time_and_a_writer_do_no_harm() {
+fn concurrent_listings_and_writer_agree() {
     let shelf = Shelf::new(12);
     std::thread::scope(|scope| {
         for _ in 0..3 {

@@ -6,7 +6,7 @@ use super::fixtures::*;
 use crate::{ForkScope, SessionLog, StoreError, new_header};
 
 #[test]
-fn a_fork_takes_the_path_with_ids_and_unknown_members_and_makes_labels_anew() {
+fn fork_copies_path_with_unknown_members_and_labels() {
     let mut lines = all_entries();
     // A member of a later version, and a branch that must not come along.
     lines[4] = lines[4].replacen(
@@ -56,7 +56,7 @@ fn a_fork_takes_the_path_with_ids_and_unknown_members_and_makes_labels_anew() {
 }
 
 #[test]
-fn a_fork_of_an_unwritten_session_and_of_a_fork() {
+fn unwritten_session_and_fork_can_be_forked() {
     let dir = tempfile::tempdir().unwrap();
     let mut log = SessionLog::create(Some(dir.path().join("a.jsonl")), new_header("/", None)).unwrap();
     let first = log.append(user("1")).unwrap();
@@ -98,7 +98,7 @@ fn a_fork_of_an_unwritten_session_and_of_a_fork() {
 }
 
 #[test]
-fn a_copy_of_everything_is_line_for_line_the_same() {
+fn full_fork_copies_every_line_unchanged() {
     let mut lines = all_entries();
     lines.push(user_line("bbbb0001", Some("aaaa0003"), "other branch"));
     let (dir, path) = on_disk(text(&lines));

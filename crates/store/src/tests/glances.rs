@@ -61,7 +61,7 @@ fn messages() -> Vec<(String, Glance)> {
 }
 
 #[test]
-fn messages_are_told_by_their_beginning_and_end_or_not_at_all() {
+fn quick_scan_recognises_messages_or_reports_unsure() {
     for (message, expected) in messages() {
         let line = format!("{MESSAGE}{message}}}");
         assert_eq!(glance(line.as_bytes()), expected, "{line}");
@@ -119,7 +119,7 @@ fn by_the_letter(content: &str) -> (u64, i64, Option<String>, Option<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
     #[test]
-    fn a_glance_and_the_letter_of_the_rules_agree(picks in prop::collection::vec((0..5u8, any::<prop::sample::Index>(), 0..3000i64), 0..30)) {
+    fn quick_scan_agrees_with_full_parse(picks in prop::collection::vec((0..5u8, any::<prop::sample::Index>(), 0..3000i64), 0..30)) {
         let (messages, entries) = (messages(), all_entries());
         let mut lines = vec![HEADER.to_owned()];
         for (kind, at, time) in picks {
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn lines_are_cut_the_same_however_they_arrive(lengths in prop::collection::vec(prop_oneof![0..50usize, 250_000..600_000usize], 0..6), piece in 1..400_000usize, ended: bool) {
+    fn lines_split_equally_for_any_read_size(lengths in prop::collection::vec(prop_oneof![0..50usize, 250_000..600_000usize], 0..6), piece in 1..400_000usize, ended: bool) {
         struct Slow<'a>(&'a [u8], usize);
         impl std::io::Read for Slow<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {

@@ -19,7 +19,7 @@ fn v1() -> String {
 }
 
 #[test]
-fn version_1_gets_ids_and_its_compaction_keeps_its_place() {
+fn version_1_migration_adds_ids_and_keeps_compaction() {
     for torn in ["", "{\"type\":\"mess"] {
         let content = v1() + torn;
         let (_dir, path) = on_disk(&content);
@@ -53,7 +53,7 @@ fn version_1_gets_ids_and_its_compaction_keeps_its_place() {
 }
 
 #[test]
-fn version_2_keeps_its_ids() {
+fn version_2_migration_keeps_ids() {
     let lines = [
         HEADER.replace("\"version\":3", "\"version\":2"),
         user_line("aaaa0003", None, "q"),
@@ -73,7 +73,7 @@ fn version_2_keeps_its_ids() {
 }
 
 #[test]
-fn the_migrated_file_is_locked_private_and_alone() {
+fn migrated_file_is_locked_private_and_alone() {
     let (dir, path) = on_disk(v1());
     // Left by a process that was killed in the middle of it.
     let litter = dir
@@ -96,7 +96,7 @@ fn the_migrated_file_is_locked_private_and_alone() {
 }
 
 #[test]
-fn newer_versions_are_taken_as_they_are() {
+fn newer_version_is_read_unchanged() {
     let content = text(&[
         HEADER.replace("\"version\":3", "\"version\":4"),
         user_line("e1", None, "q"),

@@ -61,20 +61,20 @@ fn variant(name: &str) -> Vec<String> {
 }
 
 #[test]
-fn flipped_bits_cost_only_the_line_they_hit() {
+fn flipped_bits_lose_one_line() {
     // A flip inside a text changes the text and nothing else; many hit the structure.
     let reported = flip_bits(&all_entries(), 42);
     assert!(reported > 2_000, "{reported}");
 }
 
 #[test]
-fn flipped_bits_in_a_file_of_xcsh_cost_only_the_line_they_hit() {
+fn flipped_bits_in_xcsh_file_lose_line() {
     let reported = flip_bits(&variant("v3 X, named by an entry"), 43);
     assert!(reported > 2_000, "{reported}");
 }
 
 #[test]
-fn flipped_bits_in_a_file_of_todays_pi_cost_only_the_line_they_hit() {
+fn flipped_bits_in_current_pi_file_lose_line() {
     let reported = flip_bits(&variant("pi 1.x, compacted"), 44);
     assert!(reported > 2_000, "{reported}");
 }

@@ -235,7 +235,7 @@ fn lost(seed: u64, cut_at: Option<usize>, full: Option<u64>, durability: Durabil
 }
 
 #[test]
-fn power_cut_at_every_operation_loses_nothing_acknowledged() {
+fn power_cut_anywhere_keeps_acknowledged_entries() {
     for seed in 0..50 {
         let (none, operations) = lost(seed, None, None, Durability::Disk);
         assert_eq!(none, 0);
@@ -248,7 +248,7 @@ fn power_cut_at_every_operation_loses_nothing_acknowledged() {
 }
 
 #[test]
-fn power_cuts_on_a_failing_disk_lose_nothing_acknowledged() {
+fn power_cuts_on_failing_disk_keep_acknowledged_entries() {
     for seed in 0..10_000 {
         let mut random = Random(seed);
         let cut = 1 + random.below(16);
@@ -266,7 +266,7 @@ fn power_cut_without_the_setting_loses_entries() {
 }
 
 #[test]
-fn session_goes_on_after_several_power_cuts() {
+fn session_continues_after_several_power_cuts() {
     for seed in 0..40 {
         let disk = Disk::default();
         disk.with(|s| s.random = Random(seed));

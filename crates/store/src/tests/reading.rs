@@ -13,7 +13,7 @@ fn messages(log: &SessionLog) -> Value {
 }
 
 #[test]
-fn every_entry_type_becomes_what_pi_makes_of_it() {
+fn every_entry_type_is_read_as_in_pi() {
     let content = text(&all_entries());
     let (_dir, path) = on_disk(&content);
     let (log, damage) = SessionLog::open(&path, "/").unwrap();
@@ -87,7 +87,7 @@ fn compaction_keeps_from_first_kept_entry() {
 }
 
 #[test]
-fn only_the_last_compaction_counts_and_an_unknown_first_kept_keeps_nothing() {
+fn last_compaction_with_unknown_first_kept_keeps_nothing() {
     let mut lines = vec![HEADER.to_owned(), user_line("e1", None, "one")];
     lines.push(r#"{"type":"compaction","id":"c1","parentId":"e1","timestamp":"2025-11-01T10:00:00.500Z","summary":"old","firstKeptEntryId":"e1","tokensBefore":7}"#.into());
     lines.push(user_line("e2", Some("c1"), "two"));
@@ -100,7 +100,7 @@ fn only_the_last_compaction_counts_and_an_unknown_first_kept_keeps_nothing() {
 }
 
 #[test]
-fn context_edits_of_todays_pi_apply() {
+fn context_edits_of_current_pi_apply() {
     let edit = |id: &str, parent: &str, target: &str, replacement: &str| {
         format!(
             r#"{{"type":"context_edit","id":"{id}","parentId":"{parent}","timestamp":"2025-11-01T10:00:00.700Z","targetId":"{target}","replacement":{replacement}}}"#
@@ -125,7 +125,7 @@ fn context_edits_of_todays_pi_apply() {
 }
 
 #[test]
-fn unknown_entry_types_and_roles_keep_their_place() {
+fn unknown_entries_and_roles_keep_position() {
     let mut lines = vec![HEADER.to_owned(), user_line("e1", None, "one")];
     lines.push(r#"{"type":"mode_change","id":"m1","parentId":"e1","timestamp":"2025-11-01T10:00:00.700Z","mode":"plan"}"#.into());
     lines.push(r#"{"type":"message","id":"m2","parentId":"m1","timestamp":"2025-11-01T10:00:00.700Z","message":{"role":"system","content":"be kind","timestamp":5}}"#.into());
@@ -139,7 +139,7 @@ fn unknown_entry_types_and_roles_keep_their_place() {
 }
 
 #[test]
-fn what_is_no_session_is_refused_and_left_alone() {
+fn non_session_file_is_refused_unchanged() {
     let long = "just text\n".repeat(10_000);
     let cases: [&[u8]; 9] = [
         b"hello\n", b"\n\nhello", b"{}", b"[1,2]\n", b"{\"type\":\"session\"}\n", b"{\"type\":\"session\",\"id\":7}\n",

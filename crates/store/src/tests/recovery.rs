@@ -35,7 +35,7 @@ fn cut(lines: &[String], at: usize) {
 }
 
 #[test]
-fn a_cut_at_every_byte_of_the_last_three_entries_loses_only_the_cut_entry() {
+fn cut_at_any_byte_loses_only_cut_entry() {
     let variants = super::variants::variants().into_iter();
     let variants = variants
         .filter(|v| !v.name.starts_with("v1") && !v.name.ends_with("title") && !v.name.ends_with("slot"));
@@ -59,7 +59,7 @@ fn a_cut_at_every_byte_of_the_last_three_entries_loses_only_the_cut_entry() {
 }
 
 #[test]
-fn bad_lines_in_the_middle_are_skipped_named_and_left_in_place() {
+fn malformed_lines_are_skipped_reported_and_kept() {
     let mut lines = all_entries();
     lines.insert(1, "{broken json".into());
     lines.insert(5, String::new());
@@ -95,7 +95,7 @@ fn bad_lines_in_the_middle_are_skipped_named_and_left_in_place() {
 }
 
 #[test]
-fn an_entry_whose_parent_is_lost_becomes_a_root() {
+fn entry_with_missing_parent_becomes_root() {
     let lines = [
         HEADER.into(),
         user_line("e1", None, "1"),
@@ -110,7 +110,7 @@ fn an_entry_whose_parent_is_lost_becomes_a_root() {
 }
 
 #[test]
-fn an_entry_glued_to_a_torn_one_is_saved() {
+fn entry_after_torn_line_is_recovered() {
     let torn = &user_line("e2", Some("e1"), "torn")[..50];
     let glued = format!("{torn}{}", user_line("e3", Some("e1"), "three"));
     let zeros = format!("\0\0\0\0\0{}", user_line("e4", Some("e3"), "four"));
@@ -124,7 +124,7 @@ fn an_entry_glued_to_a_torn_one_is_saved() {
 }
 
 #[test]
-fn entries_inside_the_data_of_a_damaged_line_are_not_taken_for_lines() {
+fn entries_nested_in_damaged_line_are_not_entries() {
     let inner = user_line("inner", None, "of a subagent");
     let outer = format!(
         r#"{{"type":"custom","customType":"x","data":{{"first":{inner},"list":[{inner},{inner}]}},"id":"e2","parentId":"e1","timestamp":"t"}}"#
@@ -156,7 +156,7 @@ fn copies_of_header_and_entries_are_ignored() {
 }
 
 #[test]
-fn different_entries_under_one_id_never_make_a_circle() {
+fn duplicate_ids_never_form_cycle() {
     let lines = [
         HEADER,
         &user_line("e1", Some("e2"), "1"),
@@ -208,7 +208,7 @@ fn invalid_utf8_lone_surrogates_and_nulls_are_mended() {
 }
 
 #[test]
-fn messages_of_an_odd_shape_keep_the_chain_together() {
+fn unparsable_messages_keep_chain_connected() {
     let odd = r#"{"type":"message","id":"e2","parentId":"e1","timestamp":"2025-11-01T10:00:11.000Z","message":{"role":"user","content":{"not":"a list"},"timestamp":1}}"#;
     let deep = format!(
         r#"{{"type":"custom","id":"e3","parentId":"e2","timestamp":"t","customType":"x","data":{}1{}}}"#,
@@ -233,7 +233,7 @@ fn messages_of_an_odd_shape_keep_the_chain_together() {
 }
 
 #[test]
-fn an_empty_file_becomes_a_new_session_with_one_header() {
+fn empty_file_becomes_session_with_one_header() {
     for content in ["", "\n\n", "{\"type\":\"session\",\"vers"] {
         let (_dir, path) = on_disk(content);
         let (mut log, damage) = SessionLog::open(&path, "/work").unwrap();
@@ -260,7 +260,7 @@ fn an_empty_file_becomes_a_new_session_with_one_header() {
 }
 
 #[test]
-fn a_lost_header_is_rebuilt_once_and_the_old_file_kept() {
+fn missing_header_is_rebuilt_once_with_backup() {
     let good = text(&all_entries());
     let bad = good.replacen("\"type\":\"session\"", "\"typ\":\"session\"", 1);
     let (_dir, path) = on_disk(&bad);

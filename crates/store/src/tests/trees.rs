@@ -10,7 +10,7 @@ use super::fixtures::*;
 use crate::{SessionLog, StoreError, new_header};
 
 #[test]
-fn moving_the_leaf_branches_and_is_lost_without_an_append() {
+fn moved_leaf_branches_and_needs_append_to_persist() {
     let (_dir, path) = on_disk(text(&all_entries()));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
     log.set_leaf(Some("aaaa0003")).unwrap();
@@ -48,7 +48,7 @@ fn moving_the_leaf_branches_and_is_lost_without_an_append() {
 }
 
 #[test]
-fn a_very_long_chain_needs_no_deep_stack() {
+fn long_entry_chain_needs_no_deep_stack() {
     let mut log = SessionLog::create(None, new_header("/", None)).unwrap();
     let bodies = (0..30_000)
         .map(|_| EntryBody::Other(serde_json::Map::new()))
@@ -101,7 +101,7 @@ fn naive_texts(log: &SessionLog, leaf: &str) -> Vec<String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
-    fn contexts_agree_with_the_letter_of_the_rules(steps in prop::collection::vec((0..4u8, any::<prop::sample::Index>()), 1..40)) {
+    fn context_matches_naive_implementation(steps in prop::collection::vec((0..4u8, any::<prop::sample::Index>()), 1..40)) {
         let (_dir, path) = on_disk(text(&[HEADER]));
         let (mut log, _) = SessionLog::open(&path, "/").unwrap();
         for (n, (kind, at)) in steps.iter().enumerate() {

@@ -7,7 +7,7 @@ use super::fixtures::*;
 use crate::{SessionLog, StoreError};
 
 #[test]
-fn the_second_opener_is_told_who_has_it() {
+fn second_open_is_refused_with_owner_pid() {
     let (_dir, path) = on_disk(text(&all_entries()));
     let (log, _) = SessionLog::open(&path, "/").unwrap();
     match SessionLog::open(&path, "/").unwrap_err() {
@@ -28,7 +28,7 @@ fn the_second_opener_is_told_who_has_it() {
 }
 
 #[test]
-fn a_new_session_is_locked_from_its_first_write() {
+fn new_session_is_locked_at_first_write() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a/b/s.jsonl");
     let mut log = SessionLog::create(Some(path.clone()), crate::new_header("/", None)).unwrap();
@@ -44,7 +44,7 @@ fn a_new_session_is_locked_from_its_first_write() {
 }
 
 #[test]
-fn lines_of_a_foreign_writer_become_entries_and_our_leaf_stays() {
+fn foreign_lines_become_entries_without_moving_leaf() {
     let (_dir, path) = on_disk(text(&all_entries()));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
     let ours = log.append(user("ours")).unwrap();
@@ -64,7 +64,7 @@ fn lines_of_a_foreign_writer_become_entries_and_our_leaf_stays() {
 }
 
 #[test]
-fn a_foreign_writer_after_a_last_line_without_line_feed_is_understood() {
+fn foreign_append_after_unterminated_line_is_read() {
     for glue in ["", "\n"] {
         let (_dir, path) = on_disk(text(&all_entries()).trim_end());
         let (mut log, damage) = SessionLog::open(&path, "/").unwrap();
@@ -88,7 +88,7 @@ fn a_foreign_writer_after_a_last_line_without_line_feed_is_understood() {
 }
 
 #[test]
-fn a_file_that_was_shortened_or_replaced_is_not_written_to() {
+fn truncated_or_replaced_file_is_not_written_to() {
     let content = text(&all_entries());
     let (dir, path) = on_disk(&content);
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
@@ -109,7 +109,7 @@ fn a_file_that_was_shortened_or_replaced_is_not_written_to() {
 }
 
 #[test]
-fn a_file_that_was_removed_comes_back_with_everything() {
+fn removed_file_is_recreated_with_all_entries() {
     let (_dir, path) = on_disk(text(&all_entries()));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
     fs::remove_file(&path).unwrap();
@@ -125,7 +125,7 @@ fn a_file_that_was_removed_comes_back_with_everything() {
 }
 
 #[test]
-fn appends_of_two_threads_with_and_without_lock_never_mix() {
+fn concurrent_appends_of_two_writers_never_mix() {
     let (_dir, path) = on_disk(text(&[HEADER]));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
     let other = path.clone();

@@ -350,7 +350,7 @@ fn lines_of(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn every_variant_opens_means_what_it_should_and_is_continued_without_touching_its_lines() {
+fn every_variant_opens_and_continues_without_changes() {
     for variant in variants() {
         let (_dir, path) = on_disk(text(&variant.lines));
         let (mut log, damage) = SessionLog::open(&path, "/").unwrap();
@@ -394,7 +394,7 @@ fn every_variant_opens_means_what_it_should_and_is_continued_without_touching_it
 }
 
 #[test]
-fn migrations_change_only_what_the_version_asks_for() {
+fn migration_changes_only_version_differences() {
     for variant in variants() {
         let (_dir, path) = on_disk(text(&variant.lines));
         let (_, damage) = SessionLog::open(&path, "/").unwrap();
@@ -421,7 +421,7 @@ fn migrations_change_only_what_the_version_asks_for() {
 }
 
 #[test]
-fn forks_and_copies_of_every_variant_hold_its_lines() {
+fn forks_of_every_variant_keep_its_lines() {
     for variant in variants() {
         let (dir, path) = on_disk(text(&variant.lines));
         let (log, _) = SessionLog::open(&path, "/").unwrap();

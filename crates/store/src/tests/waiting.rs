@@ -19,7 +19,7 @@ fn reread(disk: &Memory) -> SessionLog {
 }
 
 #[test]
-fn kept_entries_reach_a_full_disk_later() {
+fn kept_entries_reach_disk_later() {
     let content = text(&all_entries()).into_bytes();
     // How much of the first entry fits, and how it gets out again: by itself, or with the next entry.
     for room in [0, 1, 100, 250] {
@@ -54,7 +54,7 @@ fn kept_entries_reach_a_full_disk_later() {
 }
 
 #[test]
-fn append_waits_for_what_was_kept_before() {
+fn append_waits_for_kept_entries() {
     let content = text(&all_entries()).into_bytes();
     let disk = Memory::holding(&content);
     let mut log = open(&disk);
@@ -70,7 +70,7 @@ fn append_waits_for_what_was_kept_before() {
 
 /// A write that failed half-way and cannot be taken back: whole lines of it are not written twice.
 #[test]
-fn lines_that_stayed_in_the_file_are_written_once() {
+fn lines_left_in_file_are_not_written_twice() {
     let content = text(&all_entries()).into_bytes();
     let disk = Memory::holding(&content);
     let mut log = open(&disk);
@@ -89,7 +89,7 @@ fn lines_that_stayed_in_the_file_are_written_once() {
 }
 
 #[test]
-fn another_writer_between_attempts_keeps_its_lines() {
+fn retried_entries_keep_lines_of_other_writer() {
     let content = text(&all_entries()).into_bytes();
     let disk = Memory::holding(&content);
     let mut log = open(&disk);
@@ -112,7 +112,7 @@ fn another_writer_between_attempts_keeps_its_lines() {
 }
 
 #[test]
-fn session_whose_file_cannot_be_made_waits_as_a_whole() {
+fn session_without_creatable_file_waits_as_whole() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("sessions");
     fs::write(&dir, "in the way").unwrap();
@@ -133,7 +133,7 @@ fn session_whose_file_cannot_be_made_waits_as_a_whole() {
 }
 
 #[test]
-fn dropped_log_writes_what_waits() {
+fn dropped_log_writes_waiting_entries() {
     let content = text(&all_entries()).into_bytes();
     let disk = Memory::holding(&content);
     let mut log = open(&disk);
@@ -146,7 +146,7 @@ fn dropped_log_writes_what_waits() {
 }
 
 #[test]
-fn removed_directory_is_made_again_with_the_whole_session() {
+fn removed_directory_is_recreated_with_whole_session() {
     let place = tempfile::tempdir().unwrap();
     let dir = place.path().join("a/b");
     let path = dir.join("s.jsonl");
@@ -167,7 +167,7 @@ fn removed_directory_is_made_again_with_the_whole_session() {
 }
 
 #[test]
-fn open_existing_refuses_files_without_content() {
+fn open_existing_refuses_empty_files() {
     for content in ["", "\n", " \n\t\n"] {
         let (_dir, path) = on_disk(content);
         let error = SessionLog::open_existing(&path, "/").unwrap_err();

@@ -26,7 +26,7 @@ fn first_entries() -> Vec<EntryBody> {
 }
 
 #[test]
-fn a_session_is_written_whole_when_asked_for_and_line_by_line_after() {
+fn session_is_written_at_commit_then_per_entry() {
     let dir = tempfile::tempdir().unwrap();
     let header = new_header("/home/u/app", Some("/old.jsonl"));
     let path =
@@ -77,7 +77,7 @@ fn a_session_is_written_whole_when_asked_for_and_line_by_line_after() {
 
 #[cfg(unix)]
 #[test]
-fn files_and_directories_are_private() {
+fn session_files_and_directories_are_private() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sessions/--a--/s.jsonl");
@@ -95,7 +95,7 @@ fn files_and_directories_are_private() {
 }
 
 #[test]
-fn a_session_in_memory_never_touches_the_disk() {
+fn in_memory_session_never_touches_disk() {
     let mut log = SessionLog::create(None, new_header("/a", None)).unwrap();
     log.append(user("1")).unwrap();
     log.ensure_on_disk().unwrap();
@@ -109,7 +109,7 @@ fn a_session_in_memory_never_touches_the_disk() {
 
 #[cfg(unix)]
 #[test]
-fn creating_never_goes_through_what_is_there() {
+fn create_never_follows_or_replaces_existing_file() {
     let dir = tempfile::tempdir().unwrap();
     let target = dir.path().join("target");
     let link = dir.path().join("link.jsonl");
@@ -134,7 +134,7 @@ fn creating_never_goes_through_what_is_there() {
 }
 
 #[test]
-fn acknowledged_entries_are_in_the_file_without_closing_it() {
+fn acknowledged_entries_are_in_file_before_close() {
     let (_dir, path) = on_disk(text(&[HEADER]));
     let (mut log, _) = SessionLog::open(&path, "/").unwrap();
     for n in 1..=500 {
@@ -151,7 +151,7 @@ fn acknowledged_entries_are_in_the_file_without_closing_it() {
 }
 
 #[test]
-fn names_and_labels_follow_the_last_word() {
+fn last_name_and_label_win() {
     let mut log = SessionLog::create(None, new_header("/", None)).unwrap();
     let first = log.append(user("1")).unwrap();
     let name = |name: &str| {
@@ -179,7 +179,7 @@ fn names_and_labels_follow_the_last_word() {
 }
 
 #[test]
-fn directory_and_file_names_are_pis() {
+fn directory_and_file_names_match_pi() {
     assert_eq!(paths::encode_cwd("/home/u/my.app"), "--home-u-my.app--");
     assert_eq!(paths::encode_cwd("C:\\work\\x"), "--C--work-x--");
     assert_eq!(paths::encode_cwd("/"), "----");
@@ -208,7 +208,7 @@ fn directory_and_file_names_are_pis() {
 }
 
 #[test]
-fn entries_that_were_made_elsewhere_keep_their_ids_and_places() {
+fn external_entries_keep_ids_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.jsonl");
     let line = |id: &str, parent: &str, body: &str| {

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn short_output_has_no_log() {
+    async fn short_bash_output_has_no_log() {
         let (c, dir) = collect(&[b"a\xff", b"\xe2\x82"]).await;
         assert_eq!(c.snapshot(false).content, "a\u{fffd}");
         assert_eq!(c.snapshot(true).content, "a\u{fffd}\u{fffd}");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn long_output_is_logged_whole_in_any_cut() {
+    async fn long_bash_output_is_logged_whole() {
         let text: String = (1..=60_000).map(|i| format!("line {i} \u{e9}\n")).collect();
         for size in [7, 4096, 1 << 20] {
             let parts: Vec<&[u8]> = text.as_bytes().chunks(size).collect();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_huge_last_line() {
+    async fn huge_last_line_is_cut_with_notice() {
         for (end, line) in [("", 2), ("\n", 2)] {
             let text = format!("first\n{}{end}", "q".repeat(200_000));
             let parts: Vec<&[u8]> = text.as_bytes().chunks(999).collect();
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn binary_output_that_grows_by_decoding_is_logged() {
+    async fn binary_output_growing_by_decoding_is_logged() {
         let raw = [0xff_u8; 30_000];
         let (c, _dir) = collect(&[&raw]).await;
         assert!(c.snapshot(true).truncated);
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_place_for_a_log() {
+    async fn output_without_log_directory_is_reported() {
         let mut c = Collector::new(Path::new("/no/such/dir"));
         c.push(&b"x\n".repeat(3000));
         let notice = c.notice(&c.snapshot(true));

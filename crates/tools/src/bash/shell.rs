@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spec_and_its_errors() {
+    fn shell_spec_has_prefix_environment_and_errors() {
         let mut config = ToolsConfig {
             bin_dir: Some("/agent/bin".into()),
             shell_command_prefix: Some("X=1".into()),

@@ -91,7 +91,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn round_trip(text in "[ab\r\n\u{e9}]{0,60}") {
+        fn line_endings_round_trip(text in "[ab\r\n\u{e9}]{0,60}") {
             let (lf, endings) = Endings::split(&text);
             assert!(!lf.contains('\r'));
             assert_eq!(lf.matches('\n').count(), endings.0.len());

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table() {
+    fn fuzzy_normalisation_maps_lookalikes() {
         for (raw, normal) in [
             ("a  \nb\t\n", "a\nb\n"),
             ("\u{201c}q\u{201d} \u{2018}s\u{2019}", "\"q\" 's'"),
@@ -53,7 +53,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn lines_stay_and_twice_is_once(text in "\\PC{0,40}(\n\\PC{0,20}){0,3}") {
+        fn fuzzy_normalisation_keeps_lines_and_is_idempotent(text in "\\PC{0,40}(\n\\PC{0,20}){0,3}") {
             let once = normalize(&text);
             assert_eq!(once.matches('\n').count(), text.matches('\n').count());
             assert_eq!(normalize(&once), once);

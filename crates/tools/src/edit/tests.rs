@@ -39,7 +39,7 @@ fn check(before: &str, edits: &[(&str, &str)], after: &str, diff: &str, line: u6
 }
 
 #[test]
-fn as_recorded() {
+fn edit_matches_recording() {
     // tool-edit
     check(
         "alpha\nbeta\ngamma\ndelta\n",
@@ -80,7 +80,7 @@ fn as_recorded() {
 }
 
 #[test]
-fn fuzzy_rewrites_the_file_as_recorded_or_keeps_the_rest() {
+fn fuzzy_edit_rewrites_file_or_keeps_rest() {
     // tool-edit-fuzzy
     let text = "he say \u{201c}hi\u{201d} \u{2013} ok\u{a0}done  \nnext   \n";
     let edits = [("say \"hi\" - ok", "said")];
@@ -105,7 +105,7 @@ fn fuzzy_rewrites_the_file_as_recorded_or_keeps_the_rest() {
 }
 
 #[test]
-fn several_edits_on_and_across_fuzzy_lines() {
+fn fuzzy_edits_apply_on_and_across_lines() {
     let text = "a \u{2014} b \u{2014} c  \r\nkeep  \ntail\u{a0}x\nend";
     let edits = [("a - b", "A"), ("c\n", "C\nnew\n"), ("tail x\n", "")];
     let (after, _) = Dir::new().run(FuzzyEdit::KeepRest, text, &edits).unwrap();
@@ -113,7 +113,7 @@ fn several_edits_on_and_across_fuzzy_lines() {
 }
 
 #[test]
-fn mixed_endings_are_kept() {
+fn edit_keeps_mixed_line_endings() {
     let (after, _) = Dir::new()
         .run(FuzzyEdit::RewriteFile, "a\r\nb\nc\rd\r\n", &[("b\nc", "B\nC\nX")])
         .unwrap();
@@ -121,7 +121,7 @@ fn mixed_endings_are_kept() {
 }
 
 #[test]
-fn failures() {
+fn failed_edit_leaves_file_unchanged() {
     let dir = Dir::new();
     let run = |edits: &[(&str, &str)]| {
         let text = "one\ndup\ndup\ntwo\nit\u{2019}s\n";
@@ -194,7 +194,7 @@ fn failures() {
 }
 
 #[test]
-fn shapes_models_use() {
+fn edit_accepts_argument_shapes_of_models() {
     for (args, edits) in [
         (
             json!({ "edits": "[{\"oldText\":\"a\",\"newText\":\"b\"}]" }),
@@ -222,7 +222,7 @@ fn shapes_models_use() {
 
 proptest! {
     #[test]
-    fn an_exact_edit_changes_nothing_else(
+    fn exact_edit_changes_only_matched_text(
         head in "[a-c\r\n\u{2019} ]{0,30}", tail in "[a-c\r\n\u{2019} ]{0,30}", new in "[x-z\n]{0,8}", crlf in any::<bool>(),
     ) {
         let before = format!("{head}@MARK@{tail}");
@@ -238,7 +238,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fuzzy_edit_leaves_other_lines_alone(
+    fn fuzzy_edit_keeps_other_lines(
         lines in proptest::collection::vec("[a-c\u{2019}\u{a0} \t]{0,8}", 1..8), at in 0_usize..8,
     ) {
         let at = at % lines.len();

@@ -26,7 +26,7 @@ fn make(width: u32, height: u32, format: ImageFormat, noise: bool) -> Vec<u8> {
 }
 
 #[test]
-fn sniffing() {
+fn image_type_is_sniffed_from_bytes() {
     let png = make(2, 2, ImageFormat::Png, false);
     let mut animated = png.clone();
     animated.splice(33..33, *b"\0\0\0\x08acTL\0\0\0\x01\0\0\0\0\0\0\0\0");
@@ -48,7 +48,7 @@ fn sniffing() {
 }
 
 #[test]
-fn results_as_recorded() {
+fn image_results_match_recording() {
     // tool-read-image, tool-read-image-gif
     for (data, mime) in [(DOT_PNG, "image/png"), (DOT_GIF, "image/gif")] {
         let bytes = STANDARD.decode(data).unwrap();
@@ -76,7 +76,7 @@ fn results_as_recorded() {
 }
 
 #[test]
-fn large_images_are_shrunk() {
+fn large_images_are_resized() {
     let wide = resize(&make(3000, 1000, ImageFormat::Png, false), "image/png").unwrap();
     assert_eq!(wide.mime_type, "image/png");
     assert_eq!(
@@ -90,7 +90,7 @@ fn large_images_are_shrunk() {
 }
 
 #[test]
-fn noise_becomes_jpeg() {
+fn noisy_image_becomes_jpeg() {
     let noise = resize(&make(2200, 2200, ImageFormat::Jpeg, true), "image/jpeg").unwrap();
     assert_eq!(noise.mime_type, "image/jpeg");
     assert!(
@@ -99,7 +99,7 @@ fn noise_becomes_jpeg() {
 }
 
 #[test]
-fn a_bomb_is_refused_by_its_head() {
+fn image_bomb_is_refused_by_header() {
     // 30000 x 30000 pixels in a few bytes.
     let mut png = STANDARD.decode(DOT_PNG).unwrap();
     png.splice(16..24, [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_refused() {
+    fn malformed_reaper_frames_are_refused() {
         assert!(take_frame(&mut vec![255, 255, 255, 255, 0]).is_err());
         assert!(Request::decode(&[]).is_err());
         assert!(Request::decode(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255]).is_err());

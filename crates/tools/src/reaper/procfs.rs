@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn stat_with_a_hostile_name() {
+    fn proc_stat_with_hostile_name_is_parsed() {
         let p = parse_stat(5, "5 (a) Z 9 (b)) S 4 3 2 0 -1").unwrap();
         assert_eq!((p.parent, p.group, p.session, p.zombie), (4, 3, 2, false));
         assert!(parse_stat(5, "5 (x) Z 4 3 2").unwrap().zombie);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn aims() {
+    fn kill_targets_match_command_descendants() {
         let environ = |pid| {
             if pid == 22 {
                 b"A=1\0M=x\0".to_vec()
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn walk_finds_children_with_and_without_lists() {
+    fn process_walk_finds_children() {
         let mut child = std::process::Command::new("sh")
             .args(["-c", "sleep 1000 & wait"])
             .spawn()
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn we_see_ourselves() {
+    fn process_list_contains_own_process() {
         let me = i32::try_from(std::process::id()).unwrap();
         assert!(processes().iter().any(|p| p.pid == me && !p.zombie));
     }

@@ -134,7 +134,7 @@ mod tests {
     use super::{Placeholders, clear};
 
     #[test]
-    fn placeholder_lasts_as_long_as_one_guardian_holds_it() {
+    fn placeholder_lasts_until_last_guardian_releases_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".pi");
         let (mut one, mut other) = (Placeholders::default(), Placeholders::default());
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholder_of_the_dead_is_cleared_and_the_users_own_is_not() {
+    fn placeholder_of_dead_process_is_cleared() {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let mut dead = Placeholders::default();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn removed_placeholder_is_made_anew() {
+    fn removed_placeholder_is_recreated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(".pi");
         let mut living = Placeholders::default();

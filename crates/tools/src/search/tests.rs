@@ -58,7 +58,7 @@ impl Tree {
 }
 
 #[test]
-fn grep_as_recorded() {
+fn grep_matches_recording() {
     let tree = Tree::new();
     for (args, text) in [
         (
@@ -105,7 +105,7 @@ fn grep_as_recorded() {
 }
 
 #[test]
-fn grep_sees_hidden_files_and_gitignore_only_in_a_repository() {
+fn grep_sees_hidden_files_and_honours_gitignore() {
     let tree = Tree::new();
     let names = |tree: &Tree| -> Vec<String> {
         let text = tree.grep(json!({ "pattern": "foo" })).unwrap().joined_text();
@@ -135,7 +135,7 @@ fn grep_sees_hidden_files_and_gitignore_only_in_a_repository() {
 }
 
 #[test]
-fn grep_limits_and_oddities() {
+fn grep_limits_are_reported() {
     let long = format!("\u{e9}{}\r\n", "x".repeat(600));
     let tree = Tree::with(&[
         ("long", &long),
@@ -193,7 +193,7 @@ fn grep_limits_and_oddities() {
 }
 
 #[test]
-fn find_as_recorded() {
+fn find_matches_recording() {
     let tree = Tree::new();
     for (root, pattern, text) in [
         ("", "a.js", "src/a.js"),
@@ -225,7 +225,7 @@ fn find_as_recorded() {
 }
 
 #[test]
-fn ls_as_recorded() {
+fn ls_matches_recording() {
     let tree = Tree::with(&[
         ("b.txt", "b"),
         ("A.txt", "a"),

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table() {
+    fn terminal_output_is_cleaned() {
         for (raw, text) in [
             ("plain\n\ttext", "plain\n\ttext"),
             ("\x1b[31mred\x1b[0m \x01\x02 a\rb\n", "red  ab\n"),
@@ -178,7 +178,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_control_survives_and_cuts_do_not_matter(
+        fn cleaned_text_has_no_controls_at_any_split(
             raw in proptest::collection::vec(proptest::prop_oneof![
                 proptest::prelude::any::<u8>(),
                 proptest::sample::select(b"\x1b[]m;0\\\x07\xc2\x9b\xe2\x82\xacPX\n".to_vec()),

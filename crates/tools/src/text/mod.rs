@@ -27,7 +27,7 @@ mod tests {
     use super::format_size;
 
     #[test]
-    fn sizes() {
+    fn sizes_are_formatted_with_units() {
         for (bytes, text) in [
             (0, "0B"),
             (1023, "1023B"),

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn within_limits_nothing_is_cut() {
+    fn text_within_limits_is_not_truncated() {
         for text in ["", "\n", "a", "a\nb\n", &lines(2000), &"x".repeat(MAX_BYTES)] {
             for f in [head, tail] {
                 let t = run(f, text);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn head_by_lines_as_recorded() {
+    fn head_truncation_by_lines_matches_recording() {
         // tool-read-truncate-lines
         let t = run(head, &lines(3000));
         assert_eq!((t.total_lines, t.total_bytes), (3001, 28_893));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn tail_by_bytes_as_recorded() {
+    fn tail_truncation_by_bytes_matches_recording() {
         // tool-bash-truncate-bytes
         let text: String = (1..=400).map(|i| format!("{i} {}\n", "x".repeat(300))).collect();
         let t = run(tail, &text);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn one_huge_line() {
+    fn single_huge_line_is_truncated() {
         let text = "\u{e9}".repeat(30_000);
         let t = run(head, &text);
         assert!(t.first_line_exceeds_limit && t.content.is_empty());
@@ -265,7 +265,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn cuts_are_lines_of_the_text(parts in proptest::collection::vec("[a-\u{e9}\n]{0,20}", 0..40), max in 1_usize..8) {
+        fn truncated_text_consists_of_its_lines(parts in proptest::collection::vec("[a-\u{e9}\n]{0,20}", 0..40), max in 1_usize..8) {
             let text = parts.concat();
             let totals = Totals::of(&text);
             let h = head(&text, totals, max);

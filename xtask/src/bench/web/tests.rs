@@ -13,7 +13,7 @@ fn found(way: Way, bytes: &[u8], piece: usize) -> Vec<String> {
 }
 
 #[test]
-fn frames_are_found_wherever_they_are_cut() {
+fn split_websocket_frames_are_found() {
     let long = "x".repeat(300);
     let mut bytes = vec![0x81, 2, b'{', b'}', 0x89, 1, b'p', 0x81, 126, 1, 44];
     bytes.extend(long.as_bytes());
@@ -23,7 +23,7 @@ fn frames_are_found_wherever_they_are_cut() {
 }
 
 #[test]
-fn events_of_a_stream_are_found_between_the_sizes_of_chunks() {
+fn stream_events_are_found_across_chunks() {
     let text = "1a\r\nid: 1\ndata: {\"a\":1}\n\n\r\n9\r\n: still here\n\ndata: {}\n\n\r\n";
     for piece in [1, 5, 1_000] {
         assert_eq!(found(Way::Stream, text.as_bytes(), piece), ["{\"a\":1}", "{}"]);
@@ -31,7 +31,7 @@ fn events_of_a_stream_are_found_between_the_sizes_of_chunks() {
 }
 
 #[test]
-fn a_head_is_read_when_it_is_whole() {
+fn http_head_is_parsed_when_complete() {
     let answer = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\nrest";
     assert_eq!(head(answer), Some((503, answer.len() - 4)));
     assert_eq!(

@@ -26,7 +26,7 @@ fn names(place: &Place) -> Vec<String> {
 }
 
 #[test]
-fn the_agents_own_comes_first_then_outermost_to_innermost() {
+fn context_files_start_with_agent_directory_then_outermost() {
     let place = Place::new(&[
         ("agent/AGENTS.md", "global"),
         ("AGENTS.md", "outer"),
@@ -43,7 +43,7 @@ fn the_agents_own_comes_first_then_outermost_to_innermost() {
 }
 
 #[test]
-fn one_file_per_directory_the_override_first() {
+fn context_file_override_replaces_others_per_directory() {
     let place = Place::new(&[("work/CLAUDE.md", "c"), ("work/AGENTS.md", "a")]);
     assert_eq!(names(&place), ["work/AGENTS.md"]);
     place.write("work/AGENTS.override.md", "o");
@@ -51,14 +51,14 @@ fn one_file_per_directory_the_override_first() {
 }
 
 #[test]
-fn directories_of_that_name_are_passed_over() {
+fn directories_named_like_context_files_are_skipped() {
     let place = Place::new(&[("work/AGENTS.md/x", ""), ("work/CLAUDE.md", "c")]);
     assert_eq!(names(&place), ["work/CLAUDE.md"]);
     assert!(complaints(&place.resources(), place.root.path()).is_empty());
 }
 
 #[test]
-fn an_agent_directory_above_the_project_counts_once() {
+fn agent_directory_above_project_counts_once() {
     let place = Place::new(&[("agent/AGENTS.md", "global")]);
     let (files, _) = context_files(
         &place.path("agent"),
@@ -69,14 +69,14 @@ fn an_agent_directory_above_the_project_counts_once() {
 }
 
 #[test]
-fn they_can_be_switched_off() {
+fn context_files_can_be_disabled() {
     let mut place = Place::new(&[("work/AGENTS.md", "a")]);
     place.options.context_files = false;
     assert!(place.resources().context_files().is_empty());
 }
 
 #[test]
-fn long_files_are_cut_between_characters_and_reported() {
+fn long_context_files_are_cut_and_reported() {
     let limit = usize::try_from(limits::CONTEXT_FILE_BYTES).unwrap();
     // Two bytes each, shifted by one, so that the limit falls into a character.
     let place = Place::new(&[("work/AGENTS.md", &format!("x{}", "ä".repeat(limit)))]);
@@ -90,7 +90,7 @@ fn long_files_are_cut_between_characters_and_reported() {
 
 #[cfg(unix)]
 #[test]
-fn an_unreadable_file_is_reported_and_the_next_one_used() {
+fn unreadable_context_file_is_reported_and_next_used() {
     let place = Place::new(&[("work/CLAUDE.md", "c")]);
     // A socket cannot be read whoever we are; file modes would not stop root.
     let socket = std::os::unix::net::UnixListener::bind(place.path("work/AGENTS.md")).unwrap();

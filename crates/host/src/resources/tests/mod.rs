@@ -93,7 +93,7 @@ pub(crate) const GOLDEN: [(&str, &str); 5] = [
 ];
 
 #[test]
-fn commands_are_listed_as_clients_know_them() {
+fn resource_commands_have_client_visible_form() {
     let place = Place::new(&GOLDEN);
     let commands = serde_json::to_value(place.resources().commands()).unwrap();
     let names: Vec<&str> = commands
@@ -128,7 +128,7 @@ fn commands_are_listed_as_clients_know_them() {
 }
 
 #[test]
-fn nothing_there_is_nothing_found_and_nothing_said() {
+fn empty_directories_give_no_resources_or_diagnostics() {
     let place = Place::new(&[]);
     let resources = place.resources();
     assert!(resources.commands().is_empty());
@@ -138,7 +138,7 @@ fn nothing_there_is_nothing_found_and_nothing_said() {
 }
 
 #[test]
-fn a_project_can_be_left_out() {
+fn project_resources_can_be_excluded() {
     let mut place = Place::new(&GOLDEN);
     place.write("work/AGENTS.md", "rules");
     place.write("work/.pi/SYSTEM.md", "own prompt");
@@ -152,7 +152,7 @@ fn a_project_can_be_left_out() {
 }
 
 #[test]
-fn nothing_is_read_twice() {
+fn resources_are_read_once() {
     let place = Place::new(&GOLDEN);
     let resources = place.resources();
     assert_eq!(resources.templates().len(), 3);

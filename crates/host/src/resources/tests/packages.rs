@@ -28,7 +28,7 @@ fn skill(name: &str) -> String {
 }
 
 #[test]
-fn the_usual_directories_count_without_a_manifest() {
+fn package_without_manifest_uses_default_directories() {
     let mut place = Place::new(&[
         ("home/tools/skills/deep/SKILL.md", &skill("deep")),
         ("home/tools/prompts/hello.md", "Hello $1"),
@@ -62,7 +62,7 @@ fn the_usual_directories_count_without_a_manifest() {
 }
 
 #[test]
-fn a_manifest_says_where_things_are_and_an_entry_what_is_wanted() {
+fn manifest_lists_resources_and_settings_entry_filters_them() {
     let manifest = json!({"pi": {"extensions": ["./src/one.ts", "src/two.ts"], "skills": ["./res/skills", "../outside"],
                                  "prompts": ["./res/*.md", "!res/draft.md"]}});
     let mut place = Place::new(&[
@@ -97,7 +97,7 @@ fn a_manifest_says_where_things_are_and_an_entry_what_is_wanted() {
 }
 
 #[test]
-fn what_pi_installed_is_found_and_what_it_did_not_is_named() {
+fn packages_installed_by_pi_are_found_others_reported() {
     let mut place = Place::new(&[
         ("agent/npm/node_modules/@s/tools/prompts/npm.md", "x"),
         ("agent/git/github.com/me/tools/prompts/git.md", "x"),
@@ -135,7 +135,7 @@ fn what_pi_installed_is_found_and_what_it_did_not_is_named() {
 }
 
 #[test]
-fn settings_switch_single_ones_off() {
+fn settings_disable_single_package_resources() {
     let mut place = Place::new(&[
         ("agent/skills/a/SKILL.md", &skill("a")),
         ("agent/skills/b/SKILL.md", &skill("b")),

@@ -30,7 +30,7 @@ fn order(text: &str, parts: &[&str]) {
 }
 
 #[test]
-fn parts_stand_in_order_and_date_and_directory_come_last() {
+fn system_prompt_parts_are_ordered_date_last() {
     let mut place = Place::new(&[
         ("work/AGENTS.md", "RULES\n"),
         ("agent/skills/s/SKILL.md", "---\ndescription: D\n---\n"),
@@ -61,7 +61,7 @@ fn parts_stand_in_order_and_date_and_directory_come_last() {
 }
 
 #[test]
-fn the_shell_rule_depends_on_the_search_tools() {
+fn shell_guideline_depends_on_search_tools() {
     let place = Place::new(&[]);
     let with = |tools: &[ToolHint<'_>]| place.resources().system_prompt(tools, "2026-11-05");
     let (alone, both, none) = (with(&[BASH]), with(&[BASH, GREP]), with(&[]));
@@ -71,7 +71,7 @@ fn the_shell_rule_depends_on_the_search_tools() {
 }
 
 #[test]
-fn skills_are_shown_only_to_those_who_can_read() {
+fn skills_are_listed_only_with_read_tool() {
     let place = Place::new(&[
         (
             "agent/skills/s/SKILL.md",
@@ -94,7 +94,7 @@ fn skills_are_shown_only_to_those_who_can_read() {
 }
 
 #[test]
-fn files_replace_the_built_in_prompt_the_projects_first() {
+fn system_prompt_files_replace_default_project_first() {
     let place = Place::new(&[
         ("agent/SYSTEM.md", "MARKER-SYSTEM"),
         ("agent/APPEND_SYSTEM.md", "MARKER-APPEND"),
@@ -113,7 +113,7 @@ fn files_replace_the_built_in_prompt_the_projects_first() {
 }
 
 #[test]
-fn flags_are_files_or_texts_and_stop_the_search() {
+fn system_prompt_flags_accept_files_and_literal_text() {
     let mut place = Place::new(&[
         ("agent/SYSTEM.md", "found"),
         ("agent/APPEND_SYSTEM.md", "found too"),

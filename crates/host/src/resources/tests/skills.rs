@@ -16,7 +16,7 @@ fn names(resources: &Resources) -> Vec<&str> {
 }
 
 #[test]
-fn calls_are_put_in_as_the_model_expects_them() {
+fn skill_calls_expand_to_skill_block() {
     let place = Place::new(&GOLDEN);
     let resources = place.resources();
     let base = place.text("agent/skills/deploy");
@@ -37,7 +37,7 @@ fn calls_are_put_in_as_the_model_expects_them() {
 }
 
 #[test]
-fn a_skill_that_vanished_leaves_the_text_alone() {
+fn vanished_skill_leaves_text_unchanged() {
     let place = Place::new(&GOLDEN);
     let resources = place.resources();
     assert_eq!(resources.skills().len(), 2);
@@ -48,7 +48,7 @@ fn a_skill_that_vanished_leaves_the_text_alone() {
 }
 
 #[test]
-fn the_name_in_the_file_counts_not_the_directory() {
+fn skill_name_in_file_overrides_directory_name() {
     let place = Place::new(&[(
         "agent/skills/foo/SKILL.md",
         "---\nname: bar\ndescription: D\n---\nBody\n",
@@ -59,7 +59,7 @@ fn the_name_in_the_file_counts_not_the_directory() {
 }
 
 #[test]
-fn a_skill_directory_is_not_searched_further() {
+fn skill_directory_is_not_searched_further() {
     let place = Place::new(&[
         ("agent/skills/a/SKILL.md", SKILL),
         ("agent/skills/a/inner/SKILL.md", SKILL),
@@ -72,7 +72,7 @@ fn a_skill_directory_is_not_searched_further() {
 }
 
 #[test]
-fn loose_files_count_with_front_matter_and_not_in_agents_directories() {
+fn loose_skill_files_need_front_matter() {
     let place = Place::new(&[
         ("agent/skills/loose.md", SKILL),
         ("agent/skills/README.md", "# Read me\n"),
@@ -85,7 +85,7 @@ fn loose_files_count_with_front_matter_and_not_in_agents_directories() {
 }
 
 #[test]
-fn ignore_files_are_obeyed_and_the_innermost_rule_wins() {
+fn skill_ignore_files_apply_innermost_rule_first() {
     let place = Place::new(&[
         ("agent/skills/.gitignore", "drafts/\nkeep*\n*.tmp\n"),
         ("agent/skills/drafts/x/SKILL.md", SKILL),
@@ -101,7 +101,7 @@ fn ignore_files_are_obeyed_and_the_innermost_rule_wins() {
 }
 
 #[test]
-fn precedence_and_collisions() {
+fn skill_precedence_resolves_name_collisions() {
     let named = |place: &str| format!("---\nname: same\ndescription: {place}\n---\n");
     let mut place = Place::new(&[]);
     let files = [
@@ -137,7 +137,7 @@ fn precedence_and_collisions() {
 }
 
 #[test]
-fn without_discovery_only_the_command_line_counts() {
+fn disabled_discovery_keeps_command_line_skills() {
     let mut place = Place::new(&GOLDEN);
     place.write("cli/x/SKILL.md", SKILL);
     place.options.skills = false;
@@ -159,7 +159,7 @@ fn without_discovery_only_the_command_line_counts() {
 }
 
 #[test]
-fn agents_directories_count_up_to_the_git_root() {
+fn agents_skill_directories_count_up_to_git_root() {
     let mut place = Place::new(&[
         (".agents/skills/outside/SKILL.md", SKILL),
         ("work/.agents/skills/root/SKILL.md", SKILL),
@@ -171,7 +171,7 @@ fn agents_directories_count_up_to_the_git_root() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_once_and_circles_end() {
+fn linked_skills_load_once_and_cycles_end() {
     let place = Place::new(&[
         ("work/shared/a/SKILL.md", SKILL),
         ("elsewhere/b/SKILL.md", SKILL),
@@ -198,7 +198,7 @@ fn links_are_followed_once_and_circles_end() {
 }
 
 #[test]
-fn complaints_do_not_keep_a_skill_from_loading_but_a_missing_description_does() {
+fn skill_warnings_allow_loading_except_missing_description() {
     let long = "d".repeat(1025);
     let named =
         |name: &str, description: &str| format!("---\nname: {name}\ndescription: {description}\n---\n");
@@ -237,7 +237,7 @@ fn complaints_do_not_keep_a_skill_from_loading_but_a_missing_description_does() 
 }
 
 #[test]
-fn windows_line_ends_and_byte_order_marks_are_no_obstacle() {
+fn skill_with_crlf_and_bom_is_read() {
     let place = Place::new(&[(
         "agent/skills/x/SKILL.md",
         "\u{feff}---\r\ndescription: D\r\n---\r\nOne\r\nTwo\r\n",

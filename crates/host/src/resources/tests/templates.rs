@@ -5,7 +5,7 @@ use crate::resources::template_args::{split, substitute};
 use crate::resources::{Scope, limits};
 
 #[test]
-fn recorded_calls_give_the_recorded_texts() {
+fn template_calls_match_recorded_texts() {
     let place = Place::new(&GOLDEN);
     let resources = place.resources();
     // Goldens template-expansion, template-edge, template-newline-args.
@@ -37,7 +37,7 @@ fn recorded_calls_give_the_recorded_texts() {
 }
 
 #[test]
-fn arguments_are_split_as_people_mean_them() {
+fn template_arguments_are_split_with_quotes() {
     let table: &[(&str, &[&str])] = &[
         ("", &[]),
         (" a  b ", &["a", "b"]),
@@ -66,7 +66,7 @@ fn arguments_are_split_as_people_mean_them() {
 }
 
 #[test]
-fn placeholders_are_filled_in_one_pass() {
+fn template_placeholders_are_filled_in_one_pass() {
     let args: Vec<String> = ["one", "$2 $@", "", "four"]
         .iter()
         .map(ToString::to_string)
@@ -97,7 +97,7 @@ fn placeholders_are_filled_in_one_pass() {
 }
 
 #[test]
-fn a_template_cannot_grow_without_end() {
+fn template_expansion_is_bounded() {
     let place = Place::new(&[("agent/prompts/t.md", &"$@".repeat(1000))]);
     let text = format!("/t {}", "x".repeat(limits::EXPANSION_BYTES / 500));
     let expanded = place.resources().expand(&text);
@@ -106,7 +106,7 @@ fn a_template_cannot_grow_without_end() {
 }
 
 #[test]
-fn descriptions_come_from_the_front_matter_or_the_first_line() {
+fn template_description_falls_back_to_first_line() {
     let sixty = "x".repeat(60);
     let table = [
         ("---\ndescription: D\n---\nBody", "D"),
@@ -126,7 +126,7 @@ fn descriptions_come_from_the_front_matter_or_the_first_line() {
 }
 
 #[test]
-fn hints_in_brackets_are_text() {
+fn template_brackets_are_plain_text() {
     let place = Place::new(&[("agent/prompts/t.md", "---\nargument-hint: [message]\n---\nB")]);
     assert_eq!(
         place.resources().templates()[0].argument_hint.as_deref(),
@@ -135,7 +135,7 @@ fn hints_in_brackets_are_text() {
 }
 
 #[test]
-fn precedence_and_what_does_not_count() {
+fn template_precedence_and_ignored_files() {
     let mut place = Place::new(&[
         ("work/.pi/prompts/a.md", "project"),
         ("agent/prompts/a.md", "user"),

@@ -105,7 +105,7 @@ fn editor() -> Dialog {
 const NONE: fn(NoAnswer) -> Answer = Answer::None;
 
 #[tokio::test]
-async fn each_question_has_its_frame_and_takes_its_kind_of_answer() {
+async fn each_dialog_has_its_frame_and_answer_type() {
     let value = |text: &str| Answer::Value(text.to_owned());
     for (dialog, frame, answer, expected) in [
         (
@@ -194,7 +194,7 @@ async fn each_question_has_its_frame_and_takes_its_kind_of_answer() {
 }
 
 #[tokio::test]
-async fn several_wait_at_once_and_only_the_first_answer_to_each_counts() {
+async fn concurrent_dialogs_accept_only_their_first_answer() {
     let mut stage = Stage::new(None);
     let (first, _, one) = stage.asked(select()).await;
     let (second, _, two) = stage.asked(input()).await;
@@ -210,7 +210,7 @@ async fn several_wait_at_once_and_only_the_first_answer_to_each_counts() {
 }
 
 #[tokio::test]
-async fn nobody_waits_without_end_unless_it_is_asked_for() {
+async fn dialog_times_out_unless_disabled() {
     let ms = Duration::from_millis;
     let stage = Stage::new(Some(ms(100)));
     for (dialog, limit) in [
@@ -241,7 +241,7 @@ async fn nobody_waits_without_end_unless_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_question_is_withdrawn_with_its_asker() {
+async fn dialog_is_cancelled_with_its_request() {
     let mut stage = Stage::new(None);
     let (asking, cancel, id) = stage.asked(select()).await;
     cancel.cancel();
@@ -267,7 +267,7 @@ async fn a_question_is_withdrawn_with_its_asker() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_client_or_of_the_session_ends_questions() {
+async fn dialogs_end_with_client_or_session() {
     let mut stage = Stage::new(None);
     let (asking, _, id) = stage.asked(select()).await;
     stage
@@ -294,7 +294,7 @@ async fn the_end_of_the_client_or_of_the_session_ends_questions() {
 }
 
 #[tokio::test]
-async fn there_is_a_limit_to_what_waits() {
+async fn open_dialogs_are_limited() {
     let mut stage = Stage::new(None);
     let mut waiting = Vec::new();
     for _ in 0..limits::OPEN_DIALOGS {
@@ -307,7 +307,7 @@ async fn there_is_a_limit_to_what_waits() {
 }
 
 #[tokio::test]
-async fn what_is_not_rendered_gets_its_default_at_once() {
+async fn dialog_of_unsupported_method_returns_default() {
     let mut stage = Stage::new(None);
     let hello = serde_json::from_value(json!({"ui": ["confirm", "notify"]})).unwrap();
     stage.outbox.hear(&hello);
@@ -327,7 +327,7 @@ async fn what_is_not_rendered_gets_its_default_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_shown_has_its_frame_and_no_answer() {
+async fn ui_notifications_have_frames_and_no_answer() {
     let mut stage = Stage::new(None);
     let text = |text: &str| text.to_owned();
     for (show, frame) in [

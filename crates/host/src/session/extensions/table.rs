@@ -18,7 +18,7 @@ mod tests {
     use super::{HEARD, lists};
 
     #[test]
-    fn the_table_has_three_cells_and_each_name_once() {
+    fn event_table_has_three_cells_and_unique_names() {
         let mut names = std::collections::BTreeSet::new();
         for line in HEARD.lines().filter(|line| !line.starts_with('#')) {
             let cells: Vec<&str> = line.split(';').map(str::trim).collect();

@@ -57,7 +57,7 @@ fn commands(path: &str, names: &[&str]) -> Registered {
 }
 
 #[tokio::test]
-async fn nothing_is_waited_for_when_there_is_nothing() {
+async fn sessions_without_extensions_wait_for_none() {
     let mut extended = none();
     let nothing = tokio::time::timeout(Duration::from_millis(5), extended.next()).await;
     assert!(nothing.is_err());
@@ -66,7 +66,7 @@ async fn nothing_is_waited_for_when_there_is_nothing() {
 }
 
 #[tokio::test]
-async fn answers_come_with_the_number_of_their_question() {
+async fn answers_carry_their_request_number() {
     let mut extended = none();
     extended.wait(Then::Check(0), std::future::pending());
     extended.wait(Then::Check(1), async { answer(json!("second")) });
@@ -75,7 +75,7 @@ async fn answers_come_with_the_number_of_their_question() {
 }
 
 #[tokio::test]
-async fn who_gives_up_has_back_what_was_to_be_done_in_the_order_it_was_asked() {
+async fn abandoned_requests_return_continuations_in_order() {
     let mut extended = none();
     for slot in 0..5 {
         extended.wait(Then::Check(slot), std::future::pending());
@@ -96,7 +96,7 @@ async fn who_gives_up_has_back_what_was_to_be_done_in_the_order_it_was_asked() {
 }
 
 #[tokio::test]
-async fn mail_waits_for_changes_and_not_for_commands() {
+async fn commands_wait_for_session_changes_only() {
     let mut extended = none();
     extended.wait(Then::Command(origin(), "x".to_owned()), std::future::pending());
     assert!(extended.owes() && !extended.holds_mail());
@@ -111,7 +111,7 @@ async fn mail_waits_for_changes_and_not_for_commands() {
 }
 
 #[tokio::test]
-async fn a_failed_question_is_an_answer() {
+async fn failed_request_counts_as_answer() {
     let mut extended = none();
     extended.wait_for(Then::Check(0), Err(DoorError::Gone("x".to_owned())));
     match extended.next().await {
@@ -121,7 +121,7 @@ async fn a_failed_question_is_an_answer() {
 }
 
 #[test]
-fn a_slash_command_is_that_of_the_first_extension_that_has_it() {
+fn slash_command_belongs_to_first_registering_extension() {
     let mut extended = none();
     extended.registered = vec![commands("a.ts", &["one"]), commands("b.ts", &["one", "two"])];
     let found = |text: &str| {
@@ -137,7 +137,7 @@ fn a_slash_command_is_that_of_the_first_extension_that_has_it() {
 }
 
 #[test]
-fn messages_of_extensions_are_text_or_blocks() {
+fn extension_messages_accept_text_or_blocks() {
     let message =
         custom(&json!({"customType": "kit", "content": "x", "display": true, "details": null})).unwrap();
     let shown = serde_json::to_value(&message).unwrap();

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_come_by_name_or_in_order() {
+    fn mcp_prompt_arguments_by_name_or_position() {
         let wanted = |names: &[(&str, bool)]| -> Vec<Argument> {
             let argument = |(name, required): &(&str, bool)| Argument {
                 name: name.to_string(),

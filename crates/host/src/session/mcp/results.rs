@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_megabytes_are_bounded_and_kept_in_a_file() {
+    fn large_mcp_text_is_truncated_and_saved() {
         let dir = tempfile::tempdir().unwrap();
         let text = format!("begin{}end", "é".repeat(5 << 20));
         let blocks = vec![
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_into_files_and_odd_pictures_too() {
+    fn binary_results_and_odd_images_become_files() {
         let dir = tempfile::tempdir().unwrap();
         let data = STANDARD.encode(b"RIFFsound");
         let blocks = vec![

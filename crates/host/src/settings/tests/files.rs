@@ -13,7 +13,7 @@ fn uses(settings: &Settings, file: usize) -> Vec<(&str, KeyUse)> {
 }
 
 #[test]
-fn every_key_of_a_file_is_told_with_its_use() {
+fn every_settings_key_is_reported_with_its_use() {
     let text = r#"{"defaultModel": "m", "theme": "dark", "queueMode": "all", "steeringmode": "all", "zzz": {"a": 1},
         "retry": {"provider": {"maxRetryDelayMs": 1}, "maxRetrys": 2}, "compaction": {}, "$schema": "x"}"#;
     let (settings, notes) = load(text, r#"{"defaultProjectTrust": "always"}"#, None);
@@ -41,7 +41,7 @@ fn every_key_of_a_file_is_told_with_its_use() {
 }
 
 #[test]
-fn the_state_of_each_file_is_told() {
+fn settings_file_state_is_reported() {
     let states = |global: &str, project: &str, approved| {
         let (settings, _) = load(global, project, approved);
         let states: Vec<FileState> = settings.files.into_iter().map(|file| file.state).collect();
@@ -64,7 +64,7 @@ fn the_state_of_each_file_is_told() {
 }
 
 #[test]
-fn compaction_by_model() {
+fn compaction_settings_can_differ_by_model() {
     let (settings, notes) = load(
         r#"{"compaction": {"reserveTokens": 1, "keepRecentTokens": 2,
             "modelOverrides": {"p/m.1": {"reserveTokens": 10, "keepRecentTokens": 20}, "p/n": {"keepRecentTokens": 5}}}}"#,
@@ -80,7 +80,7 @@ fn compaction_by_model() {
 }
 
 #[test]
-fn thinking_by_model() {
+fn thinking_level_can_differ_by_model() {
     let (settings, notes) = load(
         r#"{"modelThinkingLevels": {"p/a": "low", "p/b": "high"}}"#,
         r#"{"modelThinkingLevels": {"p/a": "max", "p/b": "wild"}}"#,
@@ -96,7 +96,7 @@ fn thinking_by_model() {
 }
 
 #[test]
-fn an_untrusted_project_cannot_loosen_what_the_user_tightened() {
+fn untrusted_project_cannot_loosen_user_settings() {
     let user = r#"{"defaultTools": ["read"], "images": {"blockImages": true}}"#;
     let project = r#"{"defaultTools": ["bash"], "images": {"blockImages": false, "autoResize": false}}"#;
     let (settings, notes) = load(user, project, None);
@@ -121,7 +121,7 @@ fn an_untrusted_project_cannot_loosen_what_the_user_tightened() {
 }
 
 #[test]
-fn an_untrusted_project_shows_only_its_own_texts() {
+fn untrusted_project_reads_only_own_resource_paths() {
     let project =
         r#"{"skills": ["mine", "../also", "../../else", "~/x", "/etc"], "prompts": ["./p", "+../../../q"]}"#;
     let paths = |settings: &Settings| {
@@ -144,7 +144,7 @@ fn an_untrusted_project_shows_only_its_own_texts() {
 }
 
 #[test]
-fn whatever_stands_in_a_file_never_panics() {
+fn arbitrary_settings_values_never_panic() {
     let odd = [
         json!(null),
         json!(-1),
@@ -188,7 +188,7 @@ fn whatever_stands_in_a_file_never_panics() {
 }
 
 #[test]
-fn faults_name_line_and_column() {
+fn settings_syntax_errors_name_line_and_column() {
     for (text, expected) in [
         (
             "{\n  \"a\": 1\n  \"b\": 2}",

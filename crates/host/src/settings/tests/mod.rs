@@ -62,7 +62,7 @@ fn global(value: &Value) -> (Settings, Vec<String>) {
 }
 
 #[test]
-fn defaults() {
+fn empty_settings_give_defaults() {
     let (settings, notes) = load("", "", None);
     assert!(notes.is_empty());
     assert_eq!(settings.steering_mode, QueueMode::OneAtATime);
@@ -94,7 +94,7 @@ fn defaults() {
 }
 
 #[test]
-fn every_key_arrives() {
+fn every_settings_key_takes_effect() {
     let (settings, notes) = global(&json!({
         "defaultProvider": "p", "defaultModel": "m", "defaultThinkingLevel": "high",
         "modelThinkingLevels": {"p/m.1": "low"}, "thinkingBudgets": {"low": 1, "high": 2.0},
@@ -154,7 +154,7 @@ fn every_key_arrives() {
 }
 
 #[test]
-fn the_projects_file_is_merged_at_every_depth() {
+fn project_settings_merge_at_every_depth() {
     let (settings, notes) = load(
         r#"{"retry": {"maxRetries": 9, "provider": {"timeoutMs": 1, "maxRetries": 2}}, "enabledModels": ["a"]}"#,
         r#"{"retry": {"provider": {"maxRetries": 5}}, "enabledModels": ["b"], "defaultModel": null}"#,
@@ -177,7 +177,7 @@ fn the_projects_file_is_merged_at_every_depth() {
 }
 
 #[test]
-fn broken_files_are_reported_and_replaced_by_defaults() {
+fn broken_settings_are_reported_and_replaced_by_defaults() {
     let (settings, notes) = load("{ not json", "[1]", None);
     assert_eq!(notes.len(), 2);
     assert!(
@@ -197,7 +197,7 @@ fn broken_files_are_reported_and_replaced_by_defaults() {
 }
 
 #[test]
-fn wrong_types_are_reported_and_the_next_best_value_is_used() {
+fn wrong_types_are_reported_and_fall_back() {
     let table = [
         json!({"defaultModel": 5}),
         json!({"defaultThinkingLevel": "huge"}),
@@ -238,7 +238,7 @@ fn wrong_types_are_reported_and_the_next_best_value_is_used() {
 }
 
 #[test]
-fn old_names_still_work() {
+fn old_settings_names_still_work() {
     let (settings, notes) = global(&json!({
         "queueMode": "all", "retry": {"maxDelayMs": 7},
         "skills": {"enableSkillCommands": true, "customDirectories": ["s"]}, "websockets": true,
@@ -260,7 +260,7 @@ fn old_names_still_work() {
 }
 
 #[test]
-fn the_idle_timeout_can_be_switched_off() {
+fn idle_timeout_can_be_disabled() {
     for off in [json!(0), json!("disabled")] {
         assert_eq!(
             global(&json!({"httpIdleTimeoutMs": off})).0.http_idle_timeout_ms,
@@ -270,7 +270,7 @@ fn the_idle_timeout_can_be_switched_off() {
 }
 
 #[test]
-fn resource_lists_keep_their_place() {
+fn resource_paths_resolve_against_their_file() {
     let (settings, _) = load(
         r#"{"skills": ["mine", "!not", "-a", "+b"], "prompts": ["~/p", "/abs/../x"]}"#,
         r#"{"skills": ["../ours"]}"#,
@@ -297,7 +297,7 @@ fn resource_lists_keep_their_place() {
 }
 
 #[test]
-fn an_untrusted_project_cannot_run_code() {
+fn untrusted_project_cannot_run_code() {
     let project = r#"{"shellPath": "./evil", "shellCommandPrefix": "evil;", "extensions": ["e.ts"], "httpProxy": "http://evil",
                       "sessionDir": "/evil", "defaultProjectTrust": "always", "defaultModel": "m"}"#;
     let (settings, notes) = load("", project, None);
@@ -329,7 +329,7 @@ fn an_untrusted_project_cannot_run_code() {
 }
 
 #[test]
-fn the_users_default_decides_where_nobody_else_did() {
+fn default_project_trust_applies_without_decision() {
     let table = [
         ("always", None, ProjectAccess::Full),
         ("never", None, ProjectAccess::None),
@@ -348,7 +348,7 @@ fn the_users_default_decides_where_nobody_else_did() {
 }
 
 #[test]
-fn a_huge_file_is_left_out() {
+fn huge_settings_file_is_ignored() {
     let text = format!(
         "{{\"defaultModel\": \"m\", \"x\": \"{}\"}}",
         "y".repeat(1024 * 1024)
@@ -359,7 +359,7 @@ fn a_huge_file_is_left_out() {
 }
 
 #[test]
-fn json_as_people_write_it() {
+fn json_with_comments_is_parsed() {
     let table = [
         ("", json!({})),
         (" // nothing\n", json!({})),

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_of_both_files_meet_in_one_profile() {
+    fn aws_profile_merges_sections_of_both_files() {
         let mut files = Files::default();
         files.parse(
             "# c\n[default]\nregion = eu-west-1\n[profile \"dev\"]\nREGION=us-west-2 # near\ns3 =\n  region = no\n\

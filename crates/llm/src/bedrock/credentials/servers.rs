@@ -266,7 +266,7 @@ mod tests {
     use super::may_be_asked;
 
     #[test]
-    fn keys_come_over_plain_http_only_from_nearby() {
+    fn plain_http_credentials_only_from_local_addresses() {
         for url in [
             "https://x.example/a",
             "http://127.0.0.1:80/a",

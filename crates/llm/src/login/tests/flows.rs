@@ -63,7 +63,7 @@ fn pending(error: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_device_flow_waits_and_stores_what_it_gets() {
+async fn device_flow_polls_and_stores_credentials() {
     let slower = json!({"error": "slow_down", "interval": 2});
     let fake = github(vec![
         pending("authorization_pending"),
@@ -106,7 +106,7 @@ async fn the_device_flow_waits_and_stores_what_it_gets() {
 }
 
 #[tokio::test]
-async fn the_device_flow_ends_when_the_code_does() {
+async fn device_flow_ends_when_code_expires() {
     let table = [
         (json!({"error": "expired_token"}), LoginError::CodeExpired),
         (json!({"error": "access_denied"}), LoginError::Denied),
@@ -135,7 +135,7 @@ async fn the_device_flow_ends_when_the_code_does() {
 }
 
 #[tokio::test]
-async fn a_code_that_nobody_enters_runs_out_by_itself() {
+async fn device_code_not_entered_expires() {
     let fake = Fake::start(|_, seen| {
         match seen.path.as_str() {
         "/gh/login/device/code" => (
@@ -159,7 +159,7 @@ async fn a_code_that_nobody_enters_runs_out_by_itself() {
 }
 
 #[tokio::test]
-async fn nothing_is_shown_that_is_not_meant_to_be() {
+async fn malformed_device_codes_and_addresses_are_not_shown() {
     for (address, code) in [
         ("file:///etc/passwd", "u"),
         ("https://x.test/\u{1b}[2J", "u"),
@@ -187,7 +187,7 @@ async fn nothing_is_shown_that_is_not_meant_to_be() {
 }
 
 #[tokio::test]
-async fn a_login_can_be_cancelled_at_any_time() {
+async fn login_can_be_cancelled_at_any_time() {
     for provider in [CODEX, COPILOT] {
         let fake = github(vec![pending("authorization_pending")]);
         let home = Home::new(OTHER);
@@ -232,7 +232,7 @@ fn parameters(address: &str) -> std::collections::HashMap<String, String> {
 }
 
 #[tokio::test]
-async fn the_browser_flow_takes_the_code_of_its_own_login_only() {
+async fn browser_flow_accepts_only_its_own_state() {
     let fake = openai();
     let home = Home::new(OTHER);
     let page = Mutex::new(String::new());
@@ -290,7 +290,7 @@ async fn the_browser_flow_takes_the_code_of_its_own_login_only() {
 }
 
 #[tokio::test]
-async fn an_address_can_be_pasted_when_the_port_is_taken() {
+async fn login_address_is_pasted_when_port_is_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let fake = openai();
     let home = Home::new("");
@@ -332,7 +332,7 @@ async fn an_address_can_be_pasted_when_the_port_is_taken() {
 }
 
 #[tokio::test]
-async fn a_refused_code_stores_nothing_and_is_not_shown() {
+async fn refused_code_stores_nothing_and_is_redacted() {
     let fake = openai();
     let home = Home::new(OTHER);
     let (sender, lines) = mpsc::channel(1);
@@ -352,7 +352,7 @@ async fn a_refused_code_stores_nothing_and_is_not_shown() {
 }
 
 #[tokio::test]
-async fn only_providers_that_offer_it_have_a_login() {
+async fn login_exists_only_for_offering_providers() {
     assert_eq!(way("anthropic"), None);
     let fake = openai();
     let home = Home::new("");

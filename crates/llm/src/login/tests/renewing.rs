@@ -90,7 +90,7 @@ fn bearer(seen: &Seen) -> &str {
 }
 
 #[tokio::test]
-async fn a_token_that_ended_is_renewed_before_the_request() {
+async fn expired_token_is_refreshed_before_request() {
     let fake = openai(&["renewed-1"]);
     let home = stored("old", -1);
     let config = home.config(&fake);
@@ -120,7 +120,7 @@ async fn a_token_that_ended_is_renewed_before_the_request() {
 }
 
 #[tokio::test]
-async fn a_token_that_still_counts_is_left_alone() {
+async fn valid_token_is_not_refreshed() {
     let fake = openai(&["good"]);
     let home = stored("good", 60_000);
     let client = Client::new(home.config(&fake));
@@ -134,7 +134,7 @@ async fn a_token_that_still_counts_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_renewed_once() {
+async fn refused_token_is_refreshed_once() {
     let fake = openai(&["renewed-1"]);
     let home = stored("revoked", 600_000);
     let client = Client::new(home.config(&fake));
@@ -157,7 +157,7 @@ async fn a_refused_token_is_renewed_once() {
 }
 
 #[tokio::test]
-async fn a_failed_renewal_is_told_and_keeps_what_is_stored() {
+async fn failed_refresh_is_reported_and_keeps_stored_login() {
     let fake = openai(&[]);
     let home = stored("old", -1);
     let text = home.text().replace("rt-secrets-0", "rt-secrets-spent");
@@ -185,7 +185,7 @@ async fn a_failed_renewal_is_told_and_keeps_what_is_stored() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_written_costs_no_refresh_token() {
+async fn unwritable_auth_file_spends_no_refresh_token() {
     let fake = openai(&[]);
     let home = stored("old", -1);
     // The draft cannot be made where a folder has its name.
@@ -205,7 +205,7 @@ async fn a_file_that_cannot_be_written_costs_no_refresh_token() {
 
 /// Sessions of one process, each client with a runtime and a thread of its own.
 #[test]
-fn many_requests_renew_once() {
+fn concurrent_requests_refresh_token_once() {
     let fake = openai(&["renewed-1"]);
     let home = stored("old", -1);
     std::thread::scope(|scope| {
@@ -218,7 +218,7 @@ fn many_requests_renew_once() {
 }
 
 #[test]
-fn several_processes_renew_once() {
+fn concurrent_processes_refresh_token_once() {
     let fake = openai(&["renewed-1"]);
     let home = stored("old", -1);
     let children: Vec<_> = (0..3)
@@ -244,7 +244,7 @@ fn several_processes_renew_once() {
 }
 
 #[test]
-#[ignore = "started by several_processes_renew_once"]
+#[ignore = "started by concurrent_processes_refresh_token_once"]
 fn child_of_several_processes() {
     let variable = |name| std::env::var(name).unwrap();
     renew_in_a_runtime(
@@ -274,7 +274,7 @@ fn renew_in_a_runtime(url: &str, file: &Path) {
 
 /// Whoever waited may go away; the new refresh token must not be lost.
 #[tokio::test]
-async fn an_aborted_request_does_not_lose_the_renewal() {
+async fn aborted_request_does_not_lose_token_refresh() {
     let (reached, mut is_reached) = tokio::sync::mpsc::channel(1);
     let fake = Fake::start(move |_, _| {
         reached.blocking_send(()).unwrap();
@@ -307,7 +307,7 @@ async fn an_aborted_request_does_not_lose_the_renewal() {
 
 /// Anthropic offers its login to its own programs only: a stored token is used, never renewed.
 #[tokio::test]
-async fn tokens_of_other_programs_are_used_until_they_end() {
+async fn tokens_of_other_programs_are_used_until_expiry() {
     let fake = Fake::start(|_, seen| {
         assert_eq!(seen.path, "/v1/messages");
         if seen.headers["authorization"].ends_with("-second") {
@@ -349,7 +349,7 @@ async fn tokens_of_other_programs_are_used_until_they_end() {
 
 /// Copilot's tokens say where Copilot is, so a new one may lead elsewhere; and until the margin is over, the old one serves.
 #[tokio::test]
-async fn copilot_s_token_is_exchanged_anew() {
+async fn copilot_token_is_exchanged_again_after_expiry() {
     let fake = Fake::start(|number, seen| {
         let ends = now_ms() / 1000 + 1800;
         match (seen.path.as_str(), number) {

@@ -14,7 +14,7 @@ const OTHERS: &str = r#""zeta": {"type":"magic","n":[1.0E+30, 0.10,  -0],"s":"\u
   "alpha": {"type": "oauth", "access": "at", "refresh": "rt", "expires": 12345678901234567890.5}"#;
 
 #[tokio::test]
-async fn other_entries_stay_byte_for_byte() {
+async fn auth_file_keeps_other_entries_byte_for_byte() {
     let home = Home::new(&format!(
         "{{\n  {OTHERS},\n  \"xai\": {{\"type\": \"api_key\", \"key\": \"old\", \"env\": {{\"A\": \"b\"}}, \"own\": 1.50}}\n}}"
     ));
@@ -50,7 +50,7 @@ async fn other_entries_stay_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_key_in_place_of_a_login_keeps_its_variables_only() {
+async fn api_key_replacing_login_keeps_environment_variables() {
     let home = Home::new(
         r#"{"xai": {"type": "oauth", "access": "sk-a", "refresh": "sk-r", "expires": 1, "env": {"A": "b"}}}"#,
     );
@@ -62,7 +62,7 @@ async fn a_key_in_place_of_a_login_keeps_its_variables_only() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_left_alone() {
+async fn damaged_auth_file_is_not_overwritten() {
     for text in [
         "{\"xai\": {\"type\": \"api_key\", \"key\": \"sk-secret\"}",
         "[]",
@@ -77,7 +77,7 @@ async fn a_damaged_file_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_new_file_and_its_folder_are_for_the_owner_alone() {
+async fn new_auth_file_and_folder_are_owner_only() {
     let home = Home::new("");
     let folder = home.folder.path().join("deep/agent");
     let file = folder.join("auth.json");
@@ -89,7 +89,7 @@ async fn a_new_file_and_its_folder_are_for_the_owner_alone() {
 }
 
 #[tokio::test]
-async fn a_link_stays_a_link() {
+async fn linked_auth_file_stays_a_link() {
     let home = Home::new("{}");
     let link = home.folder.path().join("link.json");
     symlink(&home.file, &link).unwrap();
@@ -100,7 +100,7 @@ async fn a_link_stays_a_link() {
 
 /// Keys may look like commands or variables; what was given comes back.
 #[tokio::test]
-async fn keys_are_read_back_as_they_were_given() {
+async fn stored_keys_are_read_back_literally() {
     let home = Home::new("");
     for key in ["plain", "!rm", "a$HOME", "$HOME", "$$", "!$!", "ünï"] {
         AuthStore::new(&home.file).put_key("xai", key).await.unwrap();
@@ -120,7 +120,7 @@ async fn keys_are_read_back_as_they_were_given() {
 }
 
 #[tokio::test]
-async fn pi_s_lock_is_waited_for_unless_it_was_left_behind() {
+async fn lock_of_pi_is_waited_for_unless_stale() {
     let home = Home::new("{}");
     let dir = home.folder.path().join("auth.json.lock");
     fs::create_dir(&dir).unwrap();
@@ -136,7 +136,7 @@ async fn pi_s_lock_is_waited_for_unless_it_was_left_behind() {
 }
 
 #[tokio::test]
-async fn another_process_of_ours_is_waited_for() {
+async fn auth_file_lock_of_other_process_is_awaited() {
     let home = Home::new("{}");
     let lock = fs::File::create(home.folder.path().join("auth.json.pinion-lock")).unwrap();
     lock.lock().unwrap();

@@ -26,7 +26,7 @@ mod tests {
     use super::glob;
 
     #[test]
-    fn stars_stand_for_anything() {
+    fn model_glob_matches_any_text() {
         for (pattern, text, fits) in [
             ("a", "a", true),
             ("a", "ab", false),

@@ -8,7 +8,7 @@ use crate::registry::{Catalogue, Header};
 
 /// The file against its own text: no line may be dropped silently.
 #[test]
-fn every_line_is_read() {
+fn built_in_catalogue_parses_every_line() {
     let text = include_str!("../../../data/catalogue.jsonl");
     let heads = text
         .lines()
@@ -33,7 +33,7 @@ fn every_line_is_read() {
 }
 
 #[test]
-fn built_in_list_tells_package_version_and_date() {
+fn built_in_catalogue_names_package_version_and_date() {
     let header = Header::built_in();
     let version = header.source.strip_prefix("npm package @earendil-works/pi-ai ");
     let version: Vec<&str> = version.unwrap().split('.').collect();
@@ -46,7 +46,7 @@ fn built_in_list_tells_package_version_and_date() {
 }
 
 #[test]
-fn age_is_counted_in_days() {
+fn catalogue_age_is_counted_in_days() {
     let made = |fetched: &str| Header {
         fetched: fetched.to_owned(),
         ..Header::built_in().clone()
@@ -69,7 +69,7 @@ fn age_is_counted_in_days() {
 
 /// Only TypeSafe has no chat models; its line keeps its key away from tools.
 #[test]
-fn every_default_exists_and_every_model_is_usable() {
+fn every_default_model_exists_and_models_work() {
     let catalogue = Catalogue::built_in();
     for provider in catalogue.providers() {
         let has_default = catalogue
@@ -109,7 +109,7 @@ fn every_default_exists_and_every_model_is_usable() {
 
 /// pi-core.md 8.6 wants an answer in milliseconds: looking at one provider leaves the others unread.
 #[test]
-fn start_up_reads_one_provider() {
+fn start_parses_one_provider_of_catalogue() {
     let shop = shop(super::MOCKS, "", &[("ANTHROPIC_API_KEY", "k")]);
     assert_eq!(shop.registry.catalogue().read_count(), 0);
     assert!(shop.registry.find("mock-anthropic", "claude-mock").is_some());
@@ -168,7 +168,7 @@ fn thinking_levels_follow_the_rules() {
 
 /// The list, not the name of the family, says which models decide for themselves how long to think.
 #[test]
-fn adaptive_thinking_comes_from_the_list() {
+fn adaptive_thinking_comes_from_catalogue() {
     let catalogue = Catalogue::built_in();
     for (provider, id, adaptive) in [
         ("anthropic", "claude-opus-4-6", true),
@@ -187,7 +187,7 @@ fn adaptive_thinking_comes_from_the_list() {
 }
 
 #[test]
-fn limits_of_images_come_from_the_list() {
+fn image_limits_come_from_catalogue() {
     let catalogue = Catalogue::built_in();
     let limits = |provider, id| {
         catalogue
@@ -245,7 +245,7 @@ fn new_providers_have_keys_and_addresses() {
 }
 
 #[test]
-fn routes_give_api_url_compat_and_headers() {
+fn catalogue_routes_give_api_url_and_headers() {
     let catalogue = Catalogue::built_in();
     let table = [
         (

@@ -9,7 +9,7 @@ use crate::registry::{RegistryError, resolve, scope, start};
 const KEYS: [(&str, &str); 2] = [("ANTHROPIC_API_KEY", "k"), ("OPENROUTER_API_KEY", "k")];
 
 #[test]
-fn model_patterns() {
+fn model_patterns_select_model_and_level() {
     let shop = shop(MOCKS, "", &KEYS);
     let table = [
         (None, "claude-opus-4-7", "anthropic/claude-opus-4-7", None),
@@ -77,7 +77,7 @@ fn model_patterns() {
 
 /// The same id at several providers: the one with credentials, then the order of defaults.
 #[test]
-fn ambiguous_ids_prefer_credentials() {
+fn ambiguous_model_ids_prefer_credentials() {
     let table: [(Vars<'_>, &str); 3] = [
         (&[], "openai"),
         (&[("COPILOT_GITHUB_TOKEN", "k")], "github-copilot"),
@@ -100,7 +100,7 @@ fn ambiguous_ids_prefer_credentials() {
 }
 
 #[test]
-fn an_available_id_leaves_the_catalogue_unread() {
+fn available_model_id_leaves_catalogue_unread() {
     let shop = shop(MOCKS, "", &[]);
     assert_eq!(
         resolve(&shop.registry, None, "claude-mock:low").unwrap().level,
@@ -117,7 +117,7 @@ fn an_available_id_leaves_the_catalogue_unread() {
 }
 
 #[test]
-fn unknown_ids_of_known_providers_are_synthetic() {
+fn unknown_ids_of_known_providers_become_custom_models() {
     let shop = shop(MOCKS, "", &[]);
     let found = resolve(&shop.registry, Some("mock-anthropic"), "x").unwrap();
     let warning = "Model \"x\" not found for provider \"mock-anthropic\". Using custom model id.";
@@ -137,7 +137,7 @@ fn unknown_ids_of_known_providers_are_synthetic() {
 }
 
 #[test]
-fn what_matches_nothing_is_an_error() {
+fn unmatched_model_pattern_is_an_error() {
     let shop = shop(MOCKS, "", &[]);
     let error = resolve(&shop.registry, None, "no-such-model").unwrap_err();
     assert_eq!(
@@ -155,7 +155,7 @@ fn what_matches_nothing_is_an_error() {
 }
 
 #[test]
-fn scopes() {
+fn scope_patterns_select_models() {
     let shop = shop(MOCKS, "", &KEYS[1..]);
     let table: [(&str, &[&str], usize); 9] = [
         (
@@ -212,7 +212,7 @@ fn scopes() {
 
 /// A pattern made to be slow must not be: matching is linear in the text.
 #[test]
-fn hostile_patterns_end() {
+fn hostile_model_patterns_match_nothing() {
     let shop = shop(MOCKS, "", &KEYS[1..]);
     let stars = "*a".repeat(200);
     let braces = "{a,b}".repeat(40);
@@ -230,7 +230,7 @@ fn started(env: Vars<'_>, models: &str, request: &StartRequest) -> (String, Vec<
 }
 
 #[test]
-fn start_order() {
+fn start_model_sources_have_precedence() {
     let pair = |text: &str| text.split_once('/').map(|(a, b)| (a.to_owned(), b.to_owned()));
     let base = StartRequest {
         models: vec!["mock-google/*".into(), "mock-openai/*".into()],

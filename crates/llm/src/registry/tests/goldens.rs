@@ -15,7 +15,7 @@ fn request(model: &str) -> StartRequest {
 }
 
 #[test]
-fn get_available_models() {
+fn available_models_match_recording() {
     let shop = shop(MOCKS, "", &[]);
     let models = shop.registry.models();
     let wanted = json!({"id": "claude-mock", "name": "Claude Mock", "api": "anthropic-messages",
@@ -38,7 +38,7 @@ fn get_available_models() {
 }
 
 #[test]
-fn models_comments() {
+fn models_json_with_comments_matches_recording() {
     let text = "// comment\n{ \"providers\": { \"c\": { \"baseUrl\": \"http://127.0.0.1:9/x\", \"api\": \
         \"anthropic-messages\", \"apiKey\": \"k\", \"models\": [ { \"id\": \"m\" }, ] } } }\n";
     let shop = shop(text, "", &[]);
@@ -53,7 +53,7 @@ fn models_comments() {
 
 /// An override that changes only the URL keeps the catalogue's data.
 #[test]
-fn builtin_anthropic_override() {
+fn built_in_anthropic_override_matches_recording() {
     let text = r#"{"providers": {"anthropic": {"baseUrl": "http://mock/anthropic"}}}"#;
     let shop = shop(text, "", &[("ANTHROPIC_API_KEY", "sk-ant-test")]);
     let wanted = json!({"id": "claude-sonnet-4-5", "name": "Claude Sonnet 4.5 (latest)", "api": "anthropic-messages",
@@ -66,7 +66,7 @@ fn builtin_anthropic_override() {
 }
 
 #[test]
-fn cycle_model() {
+fn model_cycling_matches_recording() {
     let shop = shop(MOCKS, "", &[]);
     let mut model = start(&shop.registry, &request("mock-anthropic/claude-mock"))
         .unwrap()
@@ -89,7 +89,7 @@ fn cycle_model() {
 }
 
 #[test]
-fn cycle_model_scoped() {
+fn scoped_model_cycling_matches_recording() {
     let shop = shop(MOCKS, "", &[]);
     let patterns = ["mock-anthropic/claude-mock".to_owned()];
     let (one, warnings) = scope(&shop.registry, &patterns);
@@ -106,7 +106,7 @@ fn cycle_model_scoped() {
 
 /// Where pi has a placeholder whose prompts fail, there is the offline model.
 #[test]
-fn no_model() {
+fn missing_models_fall_back_to_offline() {
     let shop = shop(r#"{"providers": {}}"#, "", &[]);
     let started = start(&shop.registry, &StartRequest::default()).unwrap();
     assert_eq!(
@@ -122,7 +122,7 @@ fn no_model() {
 }
 
 #[test]
-fn default_model_from_settings() {
+fn default_model_comes_from_settings() {
     let shop = shop(MOCKS, "", &[]);
     let settings = StartRequest {
         default_provider: Some("mock-google".into()),
@@ -138,7 +138,7 @@ fn default_model_from_settings() {
 }
 
 #[test]
-fn thinking_at_start() {
+fn start_thinking_level_matches_recording() {
     let shop = shop(MOCKS, "", &[]);
     let table: [(&str, Option<ThinkingLevel>, Option<ThinkingLevel>, ThinkingLevel); 7] = [
         ("mock-anthropic/claude-mock", None, None, Medium),
@@ -164,7 +164,7 @@ fn thinking_at_start() {
 }
 
 #[test]
-fn unknown_provider_exit() {
+fn unknown_provider_error_matches_recording() {
     let shop = shop(MOCKS, "", &[]);
     let request = StartRequest {
         provider: Some("nobody".into()),

@@ -10,7 +10,7 @@ const CUSTOM: &str = r#"{"providers": {"anthropic": {"apiKey": "file-key", "base
 
 /// pi-core.md 8.5, strongest last.
 #[test]
-fn sources_in_order() {
+fn key_sources_have_precedence() {
     let api_key = r#"{"anthropic": {"type": "api_key", "key": "auth-key"}}"#;
     let env = [
         ("ANTHROPIC_API_KEY", "env-key"),
@@ -49,7 +49,7 @@ fn sources_in_order() {
 }
 
 #[test]
-fn an_expired_login_does_not_fall_through() {
+fn expired_login_does_not_fall_through() {
     let auth = r#"{"anthropic": {"type": "oauth", "access": "at", "refresh": "rt", "expires": 1000}}"#;
     let shop = shop("", auth, &[("ANTHROPIC_API_KEY", "env-key")]);
     assert_eq!(
@@ -67,7 +67,7 @@ fn an_expired_login_does_not_fall_through() {
 }
 
 #[test]
-fn commands_run_only_when_a_key_is_needed() {
+fn key_commands_run_only_on_demand() {
     let auth = r#"{"xai": {"type": "api_key", "key": "!once"}}"#;
     let shop = shop(CUSTOM, auth, &[]);
     assert!(
@@ -94,7 +94,7 @@ fn commands_run_only_when_a_key_is_needed() {
 }
 
 #[test]
-fn no_key_is_said_literally() {
+fn missing_key_error_has_fixed_text() {
     let shop = shop("", "", &[("ANTHROPIC_API_KEY", "")]);
     assert_eq!(shop.registry.resolve_key("anthropic", 0), Ok(None));
     let text = shop.registry.no_key("anthropic").to_string();
@@ -107,7 +107,7 @@ fn no_key_is_said_literally() {
 }
 
 #[test]
-fn ambient_credentials() {
+fn ambient_credentials_count_as_key() {
     let table: [(&str, Vars<'_>, bool); 5] = [
         ("amazon-bedrock", &[("AWS_PROFILE", "p")], true),
         ("amazon-bedrock", &[("AWS_ACCESS_KEY_ID", "a")], false),
@@ -141,7 +141,7 @@ fn ambient_credentials() {
 
 /// Golden custom-headers.
 #[test]
-fn headers_are_resolved_and_the_key_is_added() {
+fn model_headers_are_resolved_and_key_added() {
     let text = r#"{"providers": {"hdr": {"baseUrl": "u", "api": "openai-completions", "apiKey": "KIT_KEY",
       "authHeader": true, "headers": {"x-session-affinity": "fixed-value", "x-var": "$KIT_KEY", "x-cmd": "!say"},
       "models": [{"id": "m", "headers": {"X-Cmd": "plain"}}]}}}"#;
@@ -173,7 +173,7 @@ fn headers_are_resolved_and_the_key_is_added() {
 }
 
 #[test]
-fn base_urls_are_filled_in() {
+fn base_url_placeholders_are_filled_in() {
     let auth = r#"{"cloudflare-ai-gateway": {"type": "api_key", "key": "k", "env": {"CLOUDFLARE_GATEWAY_ID": "gate"}},
       "github-copilot": {"type": "oauth", "access": "tid=1;proxy-ep=proxy.biz.example;x", "refresh": "r", "expires": 9}}"#;
     let shop = shop("", auth, &[("CLOUDFLARE_ACCOUNT_ID", "acc")]);
@@ -224,7 +224,7 @@ fn key_variables_name_secrets_only() {
 }
 
 #[test]
-fn damaged_auth_files_lose_only_what_is_damaged() {
+fn damaged_auth_entries_do_not_affect_others() {
     let half = r#"{"xai": {"type": "api_key", "key": "k"}, "zai": {"type": "magic", "key": "sk-secret"}}"#;
     let damaged = shop("", half, &[]);
     assert!(damaged.registry.has_auth("xai") && !damaged.registry.has_auth("zai"));
@@ -241,7 +241,7 @@ fn damaged_auth_files_lose_only_what_is_damaged() {
 }
 
 #[test]
-fn debug_output_hides_keys() {
+fn registry_debug_output_hides_keys() {
     let auth = r#"{"xai": {"type": "api_key", "key": "sk-one"},
       "anthropic": {"type": "oauth", "access": "sk-two", "refresh": "sk-three", "expires": 1, "accountId": "sk-four"}}"#;
     let models = r#"{"providers": {"c": {"baseUrl": "u", "api": "x", "apiKey": "sk-five", "headers": {"h": "sk-six"},
@@ -256,7 +256,7 @@ fn debug_output_hides_keys() {
 
 /// pi 1.x calls the provider `azure`; its files and its clients' commands keep working.
 #[test]
-fn the_new_name_of_azure_is_understood() {
+fn azure_provider_alias_is_accepted() {
     let models = r#"{"providers": {"azure": {"baseUrl": "https://gw.example"}}}"#;
     let auth = r#"{"azure": {"type": "api_key", "key": "k", "env": {"AZURE_OPENAI_API_VERSION": "v9"}}}"#;
     let shop = shop(models, auth, &[]);

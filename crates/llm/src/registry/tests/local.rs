@@ -67,7 +67,7 @@ fn named(provider: &str, model: &str) -> StartRequest {
 }
 
 #[test]
-fn nobody_is_asked_when_another_model_is_there() {
+fn local_servers_are_not_probed_with_other_models() {
     let (registry, asked) = with(MOCKS, &[], vec![server("ollama", &["q"])], false);
     begin(&registry, StartRequest::default());
     begin(&registry, named("mock-openai", "gpt-mock"));
@@ -82,7 +82,7 @@ fn nobody_is_asked_when_another_model_is_there() {
 }
 
 #[test]
-fn all_are_asked_when_there_is_no_other_model() {
+fn all_local_servers_are_probed_without_other_models() {
     let servers = vec![server("ollama", &["q", "r"]), server("gpu", &["big"])];
     let (registry, asked) = with("", &[], servers, false);
     assert_eq!(begin(&registry, StartRequest::default()).0, "ollama/q");
@@ -108,7 +108,7 @@ fn all_are_asked_when_there_is_no_other_model() {
 }
 
 #[test]
-fn who_is_named_is_asked_and_nobody_else() {
+fn only_named_local_servers_are_probed() {
     let servers = || {
         vec![
             server("ollama", &["qwen3:8b", "qwen3:1b"]),
@@ -156,7 +156,7 @@ fn who_is_named_is_asked_and_nobody_else() {
 }
 
 #[test]
-fn who_is_gone_is_named() {
+fn missing_local_server_error_names_address() {
     let (registry, _) = with(MOCKS, &[("OLLAMA_HOST", "box:9")], Vec::new(), false);
     let error = |provider: &str, model: &str| {
         let error = start(&registry, &named(provider, model)).unwrap_err();
@@ -190,7 +190,7 @@ fn who_is_gone_is_named() {
 }
 
 #[test]
-fn what_models_json_says_stays_as_it_is() {
+fn models_json_overrides_probed_local_models() {
     let own = r#"{"providers": {"ollama": {"baseUrl": "http://mine:1/v1", "api": "openai-completions", "apiKey": "k",
         "models": [{"id": "q", "contextWindow": 77}]}}}"#;
     let (registry, asked) = with(own, &[], vec![server("ollama", &["q", "new"])], false);
@@ -209,7 +209,7 @@ fn what_models_json_says_stays_as_it_is() {
 }
 
 #[test]
-fn keys_of_local_servers_are_theirs_alone() {
+fn local_server_keys_stay_with_their_server() {
     let closed = Server {
         wants_key: true,
         ..server("vllm", &[])

@@ -16,7 +16,7 @@ fn error(text: &str) -> String {
 }
 
 #[test]
-fn errors_name_the_place() {
+fn models_json_errors_name_location() {
     let table = [
         ("{", "Failed to parse models.json: EOF"),
         ("[]", "Failed to parse models.json: invalid type"),
@@ -66,7 +66,7 @@ fn errors_name_the_place() {
 }
 
 #[test]
-fn an_error_does_not_quote_a_key() {
+fn models_json_error_does_not_quote_key() {
     let error = error(r#"{"providers": {"anthropic": {"authHeader": "Bearer sk-secret"}}}"#);
     assert!(
         error.contains("invalid type: string, expected a boolean") && !error.contains("sk-secret"),
@@ -75,7 +75,7 @@ fn an_error_does_not_quote_a_key() {
 }
 
 #[test]
-fn one_error_leaves_the_built_in_models() {
+fn models_json_error_leaves_built_in_models() {
     let shop = shop(
         r#"{"providers": {"ok": {"baseUrl": "u"}, "bad": {}}}"#,
         "",
@@ -96,7 +96,7 @@ fn one_error_leaves_the_built_in_models() {
 
 /// Golden builtin-anthropic-override and pi-core.md 8.2.
 #[test]
-fn a_provider_entry_changes_built_in_models() {
+fn provider_entry_changes_built_in_models() {
     let text = r#"{"providers": {"anthropic": {
       "baseUrl": "http://proxy", "headers": {"X-Team": "a", "x-b": "1"}, "compat": {"one": 1},
       "modelOverrides": {"claude-opus-4-7": {"name": "Big", "cost": {"output": 1}, "contextWindow": 1000,
@@ -155,7 +155,7 @@ fn a_provider_entry_changes_built_in_models() {
 }
 
 #[test]
-fn routing_objects_are_merged_one_level() {
+fn routing_objects_merge_one_level() {
     let text = r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions",
       "compat": {"openRouterRouting": {"order": ["a"], "only": ["b"]}, "x": {"p": 1}},
       "models": [{"id": "m", "compat": {"openRouterRouting": {"only": ["c"]}, "x": {"q": 1}}}]}}}"#;
@@ -168,7 +168,7 @@ fn routing_objects_are_merged_one_level() {
 }
 
 #[test]
-fn prices_may_depend_on_the_size_of_the_input() {
+fn prices_can_depend_on_input_size() {
     let text = r#"{"providers": {
       "c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions", "models": [{"id": "m", "cost": {"input": 1, "output": 2,
         "cacheRead": 0.1, "cacheWrite": 0.5, "tiers": [{"inputTokensAbove": 1000, "input": 10}]}}]},
@@ -210,7 +210,7 @@ fn prices_may_depend_on_the_size_of_the_input() {
 }
 
 #[test]
-fn sampling_parameters_stand_beside_the_flags_and_travel_with_them() {
+fn sampling_parameters_are_stored_in_compat() {
     let models = r#"{"providers": {
         "own": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k", "compat": {"supportsStore": false},
             "models": [{"id": "m", "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}}]},

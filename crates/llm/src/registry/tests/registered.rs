@@ -15,7 +15,7 @@ fn model(id: &str) -> Value {
 }
 
 #[test]
-fn models_replace_those_of_a_provider_and_go_again() {
+fn registered_models_replace_provider_models_until_removed() {
     let shop = shop("", "", &[]);
     let before = shop.registry.models_of("anthropic").len();
     let config = json!({"baseUrl": "http://x", "apiKey": "k", "api": "anthropic-messages", "models": [model("only"), {"type": "image", "id": "i"}]});
@@ -35,7 +35,7 @@ fn models_replace_those_of_a_provider_and_go_again() {
 }
 
 #[test]
-fn an_address_alone_changes_all_models() {
+fn registered_base_url_changes_all_models() {
     let shop = shop("", "", &[]);
     let changed = with(
         &shop.registry,
@@ -46,7 +46,7 @@ fn an_address_alone_changes_all_models() {
 }
 
 #[test]
-fn who_answers_for_a_model_is_the_one_whose_api_it_names() {
+fn models_with_own_api_are_answered_by_extension() {
     let shop = shop("", "", &[]);
     let own = json!({"api": "own", "streams": true, "models": [model("a"), {"id": "b", "api": "openai-completions", "baseUrl": "http://x"}]});
     let changed = with(
@@ -77,7 +77,7 @@ fn who_answers_for_a_model_is_the_one_whose_api_it_names() {
 }
 
 #[test]
-fn what_is_missing_is_said_in_pi_s_words() {
+fn incomplete_registration_is_refused_with_texts_of_pi() {
     let error = |config: Value| Registered::parse("p", &config).unwrap_err();
     assert_eq!(
         error(json!({"streams": true})),

@@ -55,7 +55,7 @@ fn with_file(text: &str) -> Registry {
 }
 
 #[test]
-fn a_list_of_models_dev_takes_the_place_of_what_is_built_in() {
+fn models_dev_list_replaces_built_in_models() {
     let built = made(&[models_dev()]);
     assert_eq!(built.renewed, ["anthropic"]);
     assert_eq!(built.kept.len(), 42);
@@ -105,7 +105,7 @@ fn a_list_of_models_dev_takes_the_place_of_what_is_built_in() {
 }
 
 #[test]
-fn lists_of_pi_ai_say_more_but_never_where_keys_go() {
+fn pi_ai_lists_never_change_hosts_or_headers() {
     let built = made(&[pi_ai(), json!({"junk": [1, 2]})]);
     let registry = with_file(&built.text);
     let models = registry.models_of("anthropic");
@@ -122,7 +122,7 @@ fn lists_of_pi_ai_say_more_but_never_where_keys_go() {
 }
 
 #[test]
-fn a_default_that_is_gone_gives_way_to_its_like() {
+fn removed_default_model_falls_back_to_similar_one() {
     let model = |id: &str| json!({"id": id, "name": id, "tool_call": true});
     let models =
         json!({"a": model("claude-opus-5-2"), "b": model("claude-opus-5-7"), "c": model("claude-sonnet-9")});
@@ -137,7 +137,7 @@ fn a_default_that_is_gone_gives_way_to_its_like() {
 }
 
 #[test]
-fn what_is_no_list_is_refused() {
+fn snapshot_without_known_models_is_refused() {
     for nothing in [
         json!({}),
         json!([]),
@@ -152,7 +152,7 @@ fn what_is_no_list_is_refused() {
 }
 
 #[test]
-fn a_file_that_is_damaged_or_old_is_passed_by() {
+fn damaged_or_outdated_model_list_is_ignored() {
     let text = made(&[models_dev()]).text;
     let cut = &text[..text.len() / 2];
     let other_form = text.replacen("\"catalogue\":2", "\"catalogue\":3", 1);

@@ -8,7 +8,7 @@ use crate::registry::tests::shop;
 use crate::registry::value::{Lookup, is_configured, variables};
 
 #[test]
-fn comments_and_trailing_commas_go() {
+fn jsonc_comments_and_trailing_commas_are_removed() {
     let table = [
         ("// a\n{\"a\": 1, }", "{\"a\":1}"),
         (
@@ -32,7 +32,7 @@ fn comments_and_trailing_commas_go() {
 }
 
 #[test]
-fn values_are_looked_up() {
+fn config_values_resolve_variables_and_commands() {
     let env = |name: &str| (name == "KIT_KEY").then(|| "from-env".to_owned());
     let runs = Cell::new(0);
     let run = |command: &str| {
@@ -66,7 +66,7 @@ fn values_are_looked_up() {
 }
 
 #[test]
-fn the_table_is_aligned_and_sorted() {
+fn model_table_is_aligned_and_sorted() {
     let text = r#"{"providers": {"b": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions", "models": [
       {"id": "z", "contextWindow": 1048576, "maxTokens": 999, "reasoning": true},
       {"id": "long-one", "contextWindow": 200000, "maxTokens": 1500000, "input": ["text", "image"]}]},

@@ -259,7 +259,7 @@ fn file(shown: &BTreeMap<&str, Vec<&str>>) -> String {
 }
 
 #[test]
-fn what_is_claimed_is_shown_and_what_is_shown_is_claimed() {
+fn features_file_equals_demonstrated_features() {
     let expected = file(&shown());
     let claimed = std::fs::read_to_string(FILE).unwrap_or_default();
     assert!(
@@ -279,7 +279,7 @@ fn record() {
 
 /// A proof that always holds would prove nothing: here is what none of them may accept.
 #[test]
-fn proofs_can_fail() {
+fn feature_proofs_can_fail() {
     fn silent(_: &[Block]) -> Vec<Vec<u8>> {
         vec![b"data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n".to_vec()]
     }

@@ -197,7 +197,7 @@ pub(super) fn judge(events: &[ModelEvent], what: &str) -> Outcome {
 }
 
 #[test]
-fn every_family_has_a_row() {
+fn every_api_family_has_a_row() {
     let catalogue = include_str!("../../../data/catalogue.jsonl");
     let apis = catalogue
         .split("\"api\":\"")
@@ -213,7 +213,7 @@ fn every_family_has_a_row() {
 }
 
 #[tokio::test]
-async fn every_family_says_the_same() {
+async fn every_family_decodes_same_answer() {
     for voice in voices() {
         let heard = judge(
             &hear_whole(voice, (voice.say)(&everything()).concat()).await,

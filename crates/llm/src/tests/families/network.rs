@@ -151,7 +151,7 @@ pub(super) fn ask(voice: &Voice, url: &str) -> ModelRequest {
 }
 
 #[tokio::test]
-async fn every_fault_ends_and_the_next_request_works() {
+async fn every_network_fault_ends_and_recovers() {
     for voice in voices() {
         let good = Act::Say(response(
             voice,

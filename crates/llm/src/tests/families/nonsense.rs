@@ -114,14 +114,14 @@ pub(super) async fn between_two_deltas(voice: &Voice) {
 }
 
 #[tokio::test]
-async fn nonsense_between_two_deltas() {
+async fn nonsense_between_deltas_is_survived() {
     for voice in voices() {
         between_two_deltas(voice).await;
     }
 }
 
 #[tokio::test]
-async fn error_events_are_told_in_the_providers_words() {
+async fn stream_error_events_keep_provider_text() {
     for voice in voices() {
         let heard = judge(
             &hear_whole(voice, between(voice, &(voice.trouble)("all boats are out"))).await,
@@ -137,7 +137,7 @@ async fn error_events_are_told_in_the_providers_words() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_stream() {
+async fn bodies_without_stream_are_errors() {
     for voice in voices() {
         for body in [
             Vec::new(),
@@ -162,7 +162,7 @@ fn replaced(body: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn invalid_utf8_and_control_characters_in_texts_do_not_end_an_answer() {
+async fn invalid_utf8_and_control_characters_are_replaced() {
     for voice in voices().filter(|voice| voice.content_type == "text/event-stream") {
         let body = (voice.say)(&[Block::text(["MARK", " ok"])]).concat();
         for (bytes, text) in [
@@ -188,7 +188,7 @@ async fn invalid_utf8_and_control_characters_in_texts_do_not_end_an_answer() {
 }
 
 #[tokio::test]
-async fn cut_tool_json_keeps_what_can_be_read_and_the_answer() {
+async fn truncated_tool_json_keeps_readable_arguments() {
     for voice in voices() {
         for (raw, expected) in [
             (
@@ -224,7 +224,7 @@ fn many(count: usize) -> Vec<Block> {
 }
 
 #[tokio::test]
-async fn ten_thousand_calls_are_taken_and_too_many_refused() {
+async fn ten_thousand_calls_are_accepted_more_refused() {
     for voice in voices() {
         let heard = judge(
             &hear_whole(voice, (voice.say)(&many(10_000)).concat()).await,
@@ -248,7 +248,7 @@ async fn ten_thousand_calls_are_taken_and_too_many_refused() {
 }
 
 #[tokio::test]
-async fn a_huge_event_is_taken_and_a_larger_one_refused() {
+async fn huge_event_is_accepted_and_larger_one_refused() {
     for voice in voices() {
         let text = "x".repeat(8 << 20);
         let body = (voice.say)(&[Block::Text(vec![text.clone()])]).concat();
@@ -272,7 +272,7 @@ async fn a_huge_event_is_taken_and_a_larger_one_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_cut_at_its_limit() {
+async fn endless_answer_is_cut_at_size_limit() {
     for voice in voices() {
         let blocks: [fn(Vec<String>) -> Block; 2] = [Block::Text, Block::Think];
         for block in blocks {
@@ -293,7 +293,7 @@ async fn an_answer_without_end_is_cut_at_its_limit() {
 }
 
 #[tokio::test]
-async fn blocks_that_never_end_and_ends_that_never_began() {
+async fn missing_duplicate_or_reordered_frames_end_normally() {
     for voice in voices() {
         let frames = (voice.say)(&everything());
         for left_out in 0..frames.len() {

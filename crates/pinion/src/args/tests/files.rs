@@ -35,7 +35,7 @@ fn png(animated: bool) -> Vec<u8> {
 }
 
 #[test]
-fn text_and_images_come_in_order() {
+fn file_arguments_keep_order_of_text_and_images() {
     let tmp = TempDir::new().unwrap();
     let dir = tmp.path();
     fs::create_dir(dir.join("home")).unwrap();
@@ -59,7 +59,7 @@ fn text_and_images_come_in_order() {
 }
 
 #[test]
-fn content_decides_what_is_an_image() {
+fn image_files_are_recognised_by_content() {
     let tmp = TempDir::new().unwrap();
     let (still, moving) = (png(false), png(true));
     let table: &[(&[u8], Option<&str>)] = &[
@@ -82,7 +82,7 @@ fn content_decides_what_is_an_image() {
 }
 
 #[test]
-fn pasted_blanks_find_the_file() {
+fn file_names_match_despite_unicode_blanks() {
     let tmp = TempDir::new().unwrap();
     fs::write(tmp.path().join("a b"), "x").unwrap();
     fs::write(tmp.path().join("c\u{a0}d"), "y").unwrap();
@@ -91,7 +91,7 @@ fn pasted_blanks_find_the_file() {
 }
 
 #[test]
-fn what_cannot_be_read_is_named() {
+fn unreadable_file_argument_is_named() {
     let tmp = TempDir::new().unwrap();
     let missing = read(tmp.path(), &["nope"]).unwrap_err().to_string();
     assert_eq!(missing, format!("File not found: {}/nope", tmp.path().display()));

@@ -30,12 +30,12 @@ fn some(text: &str) -> Option<String> {
 }
 
 #[test]
-fn nothing_given_is_the_default_without_warnings() {
+fn empty_command_line_gives_defaults_without_warnings() {
     assert_eq!(args(&[]), Args::default());
 }
 
 #[test]
-fn clients_command_lines_are_understood() {
+fn command_lines_of_known_clients_are_accepted() {
     let line = [
         "--mode",
         "rpc",
@@ -85,7 +85,7 @@ fn clients_command_lines_are_understood() {
 }
 
 #[test]
-fn short_names_do_what_long_ones_do() {
+fn short_options_equal_long_options() {
     let pairs: &[(&[&str], &[&str])] = &[
         (&["-c"], &["--continue"]),
         (&["-r"], &["--resume"]),
@@ -111,7 +111,7 @@ fn short_names_do_what_long_ones_do() {
 }
 
 #[test]
-fn print_takes_what_can_only_be_a_message() {
+fn print_flag_takes_following_message_only() {
     let table: &[(&[&str], &[&str], &[&str])] = &[
         (&["-p", "hi", "there"], &["hi", "there"], &[]),
         (&["-p"], &[], &[]),
@@ -134,7 +134,7 @@ fn print_takes_what_can_only_be_a_message() {
 }
 
 #[test]
-fn optional_values_leave_options_and_files_alone() {
+fn optional_values_do_not_swallow_options_and_files() {
     assert_eq!(args(&["--list-models"]).list_models, Some(None));
     assert_eq!(args(&["--list-models", "opus"]).list_models, Some(some("opus")));
     let followed = args(&["--list-models", "--offline"]);
@@ -144,7 +144,7 @@ fn optional_values_leave_options_and_files_alone() {
 }
 
 #[test]
-fn a_needed_value_may_start_with_a_dash() {
+fn required_value_may_start_with_dash() {
     let parsed = args(&[
         "--append-system-prompt",
         "- be brief",
@@ -187,7 +187,7 @@ fn unknown_long_options_are_kept_for_extensions() {
 }
 
 #[test]
-fn mistakes_are_named() {
+fn command_line_mistakes_are_named() {
     let table: &[(&[&str], &str)] = &[
         (&["-x"], "Unknown option: -x. Options: pinion --help"),
         (&["-"], "Unknown option: -. Options: pinion --help"),
@@ -226,7 +226,7 @@ fn mistakes_are_named() {
 }
 
 #[test]
-fn session_ids_must_fit_into_a_file_name() {
+fn session_id_must_fit_into_file_name() {
     for good in ["a", "7", "A-b_c.9"] {
         assert_eq!(args(&["--session-id", good]).session_id, some(good));
     }
@@ -243,7 +243,7 @@ fn session_ids_must_fit_into_a_file_name() {
 }
 
 #[test]
-fn unusable_values_are_errors() {
+fn unusable_option_values_are_errors() {
     for (line, expected) in [
         (
             ["--mode", "tui"],
@@ -274,7 +274,7 @@ fn unusable_values_are_errors() {
 }
 
 #[test]
-fn modes_and_dialects() {
+fn mode_and_dialect_options_are_parsed() {
     let table = [
         ("text", Mode::Text, None),
         ("json", Mode::Json, None),
@@ -295,7 +295,7 @@ fn modes_and_dialects() {
 }
 
 #[test]
-fn package_commands_belong_to_pi() {
+fn package_commands_are_refused() {
     assert_eq!(args(&["install", "x"]).messages, ["install", "x"]);
     assert!(mistake(&["list"]).starts_with("The command \"pinion list\" does not exist."));
     let line = ["install".to_owned(), "x".to_owned()];
@@ -335,7 +335,7 @@ fn help_describes_one_command_only() {
 }
 
 #[test]
-fn the_table_names_every_option_once_and_the_help_shows_it() {
+fn option_table_is_unique_and_shown_in_help() {
     let text = help("pinion");
     let mut seen = std::collections::BTreeSet::new();
     for (heading, flags) in SECTIONS {
@@ -358,7 +358,7 @@ fn the_table_names_every_option_once_and_the_help_shows_it() {
 }
 
 #[test]
-fn the_doctor_comes_first_and_takes_options_only() {
+fn doctor_command_takes_options_only() {
     let doctor = args(&["doctor", "--json", "--model", "m", "--approve"]);
     assert!(doctor.command == Some(Command::Doctor) && doctor.json && doctor.warnings.is_empty());
     assert_eq!((doctor.model, doctor.approve), (some("m"), Some(true)));
@@ -377,7 +377,7 @@ fn the_doctor_comes_first_and_takes_options_only() {
 }
 
 #[test]
-fn the_schema_has_options_of_its_own() {
+fn schema_command_has_its_own_options() {
     let schema = args(&["schema", "--ts", "--dialect", "xcsh"]);
     assert_eq!(schema.command, Some(Command::Schema));
     assert_eq!(

@@ -9,7 +9,7 @@ use super::report::{Mark, Problem, Report, Section, Verdict};
 use super::sessions::size;
 
 #[test]
-fn secrets_show_five_characters_at_most_and_short_ones_none() {
+fn masked_secret_shows_at_most_five_characters() {
     for short in ["", "k", "sk-short", "1234567890123456789"] {
         assert_eq!(mask(short), "****");
     }
@@ -19,7 +19,7 @@ fn secrets_show_five_characters_at_most_and_short_ones_none() {
 }
 
 #[test]
-fn addresses_lose_login_path_and_query() {
+fn doctor_urls_lose_login_path_and_query() {
     let table = [
         ("http://proxy:8080", "http://proxy:8080"),
         ("http://user:secret@proxy:8080/", "http://****@proxy:8080"),
@@ -38,7 +38,7 @@ fn addresses_lose_login_path_and_query() {
 }
 
 #[test]
-fn keys_in_files_are_named_by_their_kind() {
+fn stored_keys_are_described_by_kind() {
     let env = |name: &str| (name == "MY_KEY").then(|| "value-of-my-key".to_owned());
     let table = [
         ("!pass show key", "from a command (not run here)"),
@@ -56,7 +56,7 @@ fn keys_in_files_are_named_by_their_kind() {
 }
 
 #[test]
-fn times_and_sizes_in_words() {
+fn doctor_formats_times_and_sizes() {
     let minute = 60_000;
     assert!(ends(90 * minute, 0).starts_with("expires in 90 min (1970-01-01 "));
     assert!(ends(0, 3 * 60 * minute).starts_with("expired 3 h ago"));
@@ -87,7 +87,7 @@ fn report(rows: &[(&str, &str)]) -> Report {
 }
 
 #[test]
-fn columns_are_aligned_and_long_lines_folded() {
+fn doctor_columns_are_aligned_and_folded() {
     let long = "word ".repeat(40);
     let text = paint::text(
         &report(&[("a", "1"), ("longer", long.trim()), ("", "more")]),
@@ -111,7 +111,7 @@ fn columns_are_aligned_and_long_lines_folded() {
 }
 
 #[test]
-fn what_a_terminal_would_obey_is_taken_out() {
+fn terminal_control_characters_are_replaced() {
     let text = paint::text(&report(&[("a\u{1b}[2J", "b\r\n\u{202e}c\u{7}")]), false);
     assert!(
         text.contains("a\u{fffd}[2J  b\u{fffd} \u{fffd}c\u{fffd}"),

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialect_has_its_own_commands_and_events() {
+    fn dialect_schema_has_its_commands_and_events() {
         assert!(has("xcsh", "AbortAndPromptCommand") && !has("pi", "AbortAndPromptCommand"));
         assert!(has("pi", "ForkCommand") && !has("hooks", "ForkCommand"));
         assert!(has("pi", "QueueUpdateEvent") && !has("xcsh", "QueueUpdateEvent"));
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_refers_to_nothing_that_went() {
+    fn dialect_schema_references_resolve() {
         for dialect in Dialect::spoken() {
             let document = schema(dialect.as_str());
             let names = filter::names(&document);

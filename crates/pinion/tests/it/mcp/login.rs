@@ -202,7 +202,7 @@ fn log_in(world: &World) -> String {
 }
 
 #[test]
-fn a_login_is_made_kept_used_renewed_and_forgotten() {
+fn mcp_login_is_stored_used_refreshed_and_removed() {
     let web = Web::start();
     let world = World::new([Reply::text(["none"])]);
     let path = world.dir.agent_dir().join("mcp.json");

@@ -41,7 +41,7 @@ fn requests(world: &World) -> Vec<Value> {
 }
 
 #[test]
-fn tools_are_offered_and_called_and_nothing_starts_before_it_is_needed() {
+fn mcp_tools_are_offered_and_servers_start_lazily() {
     let world = World::new([
         call("c1", "echo", json!({"text": "hi"})),
         call("c2", "echo", json!({})),
@@ -78,7 +78,7 @@ fn tools_are_offered_and_called_and_nothing_starts_before_it_is_needed() {
 }
 
 #[test]
-fn progress_is_told_and_an_abort_reaches_the_server() {
+fn mcp_progress_is_reported_and_abort_is_sent() {
     let world = World::new([call("c1", "slow", json!({}))]);
     let log = &configure(&world, &[("kit", "")])["kit"];
     let pi = world.start();
@@ -99,7 +99,7 @@ fn progress_is_told_and_an_abort_reaches_the_server() {
 }
 
 #[test]
-fn a_server_that_dies_fails_its_call_and_is_there_again() {
+fn crashed_mcp_server_fails_call_and_is_restarted() {
     let world = World::new([call("c1", "die", json!({})), Reply::text(["oh"])]);
     configure(&world, &[("kit", "")]);
     let pi = world.start();
@@ -118,7 +118,7 @@ fn a_server_that_dies_fails_its_call_and_is_there_again() {
 }
 
 #[test]
-fn ten_megabytes_are_cut_for_the_model_and_kept_in_a_file() {
+fn ten_megabyte_mcp_result_is_truncated_and_saved() {
     let world = World::new([call("c1", "huge", json!({})), Reply::text(["done"])]);
     configure(&world, &[("kit", "")]);
     let pi = world.start();
@@ -140,7 +140,7 @@ fn ten_megabytes_are_cut_for_the_model_and_kept_in_a_file() {
 }
 
 #[test]
-fn a_server_asks_the_user_by_dialogs() {
+fn mcp_elicitation_becomes_dialogs() {
     let world = World::new([call("c1", "ask", json!({})), Reply::text(["done"])]);
     configure(&world, &[("kit", "")]);
     let pi = world.start();
@@ -174,7 +174,7 @@ fn a_server_asks_the_user_by_dialogs() {
 }
 
 #[test]
-fn prompts_are_slash_commands_and_resources_are_read_by_tools() {
+fn mcp_prompts_become_slash_commands_resources_are_readable() {
     let world = World::new([
         Reply::tool("c1", "list_mcp_resources", json!({})),
         Reply::tool(
@@ -211,7 +211,7 @@ fn prompts_are_slash_commands_and_resources_are_read_by_tools() {
 }
 
 #[test]
-fn tools_that_come_later_are_there_for_the_next_turn() {
+fn mcp_tools_added_later_are_available_next_turn() {
     let world = World::new([call("c1", "grow", json!({})), Reply::text(["done"])]);
     configure(&world, &[("kit", "")]);
     let pi = world.start();
@@ -230,7 +230,7 @@ fn tools_that_come_later_are_there_for_the_next_turn() {
 }
 
 #[test]
-fn a_client_sets_servers_for_its_session_and_hears_of_them() {
+fn set_mcp_servers_configures_session_and_reports_status() {
     let world = World::new([
         call("c1", "echo", json!({"text": "hi"})),
         Reply::text(["done"]),
@@ -276,7 +276,7 @@ fn a_client_sets_servers_for_its_session_and_hears_of_them() {
 }
 
 #[test]
-fn clients_that_do_not_ask_hear_nothing_new() {
+fn mcp_events_need_explicit_request() {
     let world = World::new([Reply::text(["ok"])]);
     configure(&world, &[("kit", ""), ("dead", "dead")]);
     let pi = world.start();
@@ -298,7 +298,7 @@ fn clients_that_do_not_ask_hear_nothing_new() {
 }
 
 #[test]
-fn a_project_starts_servers_only_when_it_is_trusted() {
+fn project_mcp_servers_start_only_when_trusted() {
     let project = |world: &World| {
         let log = world.dir.root().join("project.log");
         let text = json!({"mcpServers": {"kit": entry(&log, "")}}).to_string();
@@ -321,7 +321,7 @@ fn a_project_starts_servers_only_when_it_is_trusted() {
 }
 
 #[test]
-fn servers_run_outside_of_the_sandbox_and_what_it_leaves_behind_is_no_configuration() {
+fn mcp_servers_run_outside_sandbox_and_ignore_placeholder() {
     let command = json!({"command": "echo '{}' > .mcp.json/a || echo closed"});
     let world = World::new([
         Reply::tool("c1", "bash", command),
@@ -351,7 +351,7 @@ fn servers_run_outside_of_the_sandbox_and_what_it_leaves_behind_is_no_configurat
 }
 
 #[test]
-fn rules_and_options_hold_for_tools_of_servers() {
+fn permission_rules_and_flags_apply_to_mcp() {
     let world = World::new([call("c1", "echo", json!({"text": "hi"})), Reply::text(["ok"])]);
     let log = &configure(&world, &[("kit", "")])["kit"];
     world.settings(json!({"permissions": {"deny": ["mcp__kit__*"]}}));
@@ -369,7 +369,7 @@ fn rules_and_options_hold_for_tools_of_servers() {
 }
 
 #[test]
-fn a_server_that_says_nothing_holds_a_prompt_up_for_ten_seconds_at_most() {
+fn silent_mcp_server_delays_prompt_ten_seconds() {
     let world = World::new([Reply::text(["ok"])]);
     configure(&world, &[("kit", "mute")]);
     let pi = world.start();
@@ -384,7 +384,7 @@ fn a_server_that_says_nothing_holds_a_prompt_up_for_ten_seconds_at_most() {
 }
 
 #[test]
-fn servers_are_configured_from_a_shell() {
+fn mcp_servers_are_configured_by_commands() {
     let world = World::new([]);
     let log = world.dir.root().join("kit.log");
     let kit = entry(&log, "");

@@ -12,7 +12,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use super::{ends, offered};
-use crate::kit::{PROGRAM, Pi, World, bash, files_below};
+use crate::kit::{PROGRAM, Pi, World, bash, files_below, skipped};
 
 /// Rows tried with one prompt.
 const AT_ONCE: usize = 20;
@@ -233,7 +233,7 @@ fn escaped(name: &str, before: &str, has_view: bool) -> Vec<&'static str> {
 }
 
 #[test]
-fn without_a_sandbox_every_attempt_works() {
+fn escapes_succeed_without_sandbox() {
     let rows = rows();
     assert!(rows.len() >= 60, "{}", rows.len());
     let got = Targets::new("canary").run(":", &[], &rows);
@@ -246,20 +246,20 @@ fn without_a_sandbox_every_attempt_works() {
 }
 
 #[test]
-fn in_the_sandbox_no_attempt_works() {
+fn escapes_fail_inside_sandbox() {
     let (landlock, has_view) = offered();
     if landlock < 6 {
-        eprintln!("skipped: Landlock {landlock} leaves signals alone");
+        skipped(&format!("Landlock {landlock} leaves signals alone"));
         return;
     }
     assert_eq!(escaped("view", ":", has_view), Vec::<&str>::new());
 }
 
 #[test]
-fn without_namespaces_no_attempt_works_but_those_that_need_them() {
+fn escapes_without_namespaces_fail_except_namespace_ones() {
     let (landlock, has_view) = offered();
     if landlock < 6 || !has_view {
-        eprintln!("skipped: the test needs namespaces to take them away");
+        skipped("the test needs namespaces to take them away");
         return;
     }
     // Whoever is root of a user namespace may say that there are none in it.

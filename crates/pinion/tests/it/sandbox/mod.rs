@@ -2,14 +2,14 @@
 
 mod denied_programs;
 mod escapes;
-mod planted;
+mod everyday_use;
+mod planted_code;
 mod tools;
-mod working;
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{PROGRAM, Pi, World, of_type, text};
+use crate::kit::{PROGRAM, Pi, World, of_type, skipped, text};
 
 /// A world whose user wants this sandbox.
 fn world(sandbox: Value, calls: impl IntoIterator<Item = Reply>) -> World {
@@ -19,7 +19,6 @@ fn world(sandbox: Value, calls: impl IntoIterator<Item = Reply>) -> World {
 }
 
 /// What the system offers: the version of Landlock, and whether there are user namespaces.
-#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn offered() -> (u64, bool) {
     let output = std::process::Command::new(PROGRAM)
         .args(["__sandbox", "probe"])
@@ -31,7 +30,7 @@ fn offered() -> (u64, bool) {
         offered["namespaces"].as_bool().unwrap(),
     );
     if offered.0 == 0 {
-        eprintln!("skipped: this kernel has no Landlock, so there is no sandbox to be tested");
+        skipped("this kernel has no Landlock, so there is no sandbox to be tested");
     }
     offered
 }

@@ -84,7 +84,7 @@ fn prepare(world: &World) {
 }
 
 #[test]
-fn file_tools_go_where_the_sandbox_lets_them() {
+fn file_tools_obey_sandbox_paths() {
     if offered().0 == 0 {
         return;
     }
@@ -115,7 +115,7 @@ fn file_tools_go_where_the_sandbox_lets_them() {
 }
 
 #[test]
-fn a_search_from_above_passes_by_what_is_closed() {
+fn search_from_above_skips_forbidden_paths() {
     if offered().0 == 0 {
         return;
     }
@@ -186,7 +186,7 @@ while time.time() < end: call(316, -100, b'd2', -100, b'l' + str(int(time.time()
 }
 
 #[test]
-fn a_link_that_comes_and_goes_opens_nothing() {
+fn swapped_links_do_not_escape_sandbox() {
     if offered().0 == 0 {
         return;
     }

@@ -10,7 +10,7 @@ use super::Web;
 use crate::kit::{World, until};
 
 #[test]
-fn nobody_gets_in_without_the_token_and_it_is_nowhere_to_be_read() {
+fn web_access_requires_token_and_never_shows_it() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-token", "s3cret-t0ken"]);
     assert!(web.banner.contains("/?token=s3cret-t0ken") && web.banner.contains("Token:     s3cret-t0ken"));
@@ -42,7 +42,7 @@ fn nobody_gets_in_without_the_token_and_it_is_nowhere_to_be_read() {
 }
 
 #[test]
-fn a_made_up_token_is_long_and_other_machines_need_one() {
+fn generated_token_is_long_and_required_beyond_loopback() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-token"]);
     let line = web.banner.lines().find(|line| line.contains("Token:")).unwrap();
@@ -57,7 +57,7 @@ fn a_made_up_token_is_long_and_other_machines_need_one() {
 }
 
 #[test]
-fn other_pages_and_other_names_are_refused() {
+fn foreign_origins_and_hosts_are_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-allowed-origin", "https://host.ts.net:4781"]);
     for origin in [
@@ -92,7 +92,7 @@ fn other_pages_and_other_names_are_refused() {
 }
 
 #[test]
-fn odd_requests_end_nothing() {
+fn odd_http_requests_are_survived() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let address = web.address.clone();
@@ -131,7 +131,7 @@ fn odd_requests_end_nothing() {
 }
 
 #[test]
-fn odd_frames_and_odd_lines_end_one_connection_at_most() {
+fn malformed_frames_and_lines_end_one_connection() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     // Unmasked, reserved bits, a long ping, text that is no UTF-8, a length that never comes.
@@ -187,7 +187,7 @@ fn odd_frames_and_odd_lines_end_one_connection_at_most() {
 }
 
 #[test]
-fn switching_to_a_file_that_is_no_session_leaves_it_as_it_is() {
+fn switching_to_non_session_file_leaves_it_unchanged() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     world.dir.write("precious.txt", "precious").unwrap();
@@ -208,7 +208,7 @@ fn switching_to_a_file_that_is_no_session_leaves_it_as_it_is() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_sent_away_and_holds_up_nobody() {
+fn stalled_client_is_disconnected_without_delaying_others() {
     let replies = (0..40).map(|_| Reply::text_deltas(400, 2_000));
     let world = World::new(replies);
     let mut web = Web::start(&world, &[]);

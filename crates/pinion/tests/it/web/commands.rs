@@ -21,7 +21,7 @@ fn write(world: &World, path: &str) {
 }
 
 #[test]
-fn directories_are_listed_for_who_chooses_one() {
+fn list_directories_returns_subdirectories() {
     let world = World::new([]);
     let root = world.dir.cwd().join("places");
     for name in ["beta", "Alpha", ".hidden", "gamma/inner"] {
@@ -64,7 +64,7 @@ fn directories_are_listed_for_who_chooses_one() {
 }
 
 #[test]
-fn files_are_found_while_a_path_is_typed() {
+fn find_files_matches_typed_path() {
     let world = World::new([]);
     for path in [
         "src/main.rs",
@@ -125,7 +125,7 @@ fn files_are_found_while_a_path_is_typed() {
 }
 
 #[test]
-fn looking_for_files_ends_in_time_and_with_the_next_query() {
+fn find_files_ends_by_timeout_or_next_query() {
     let world = World::new([]);
     for directory in 0..40 {
         let path = world.dir.cwd().join(format!("many/{directory}/below"));
@@ -155,7 +155,7 @@ fn looking_for_files_ends_in_time_and_with_the_next_query() {
 }
 
 #[test]
-fn what_one_client_runs_the_others_see() {
+fn shell_commands_are_visible_to_other_clients() {
     let world = World::new([Reply::text(["ok"])]);
     let web = Web::start(&world, &[]);
     let (mut one, mut two) = (web.tab(), web.tab());
@@ -199,7 +199,7 @@ fn what_one_client_runs_the_others_see() {
 }
 
 #[test]
-fn clients_of_todays_pi_are_told_of_commands_only_if_they_ask() {
+fn shell_events_reach_pi_clients_only_on_request() {
     let world = World::new([]);
     let pi = world.start();
     pi.data(json!({"type": "bash", "command": "echo one"}));
@@ -218,7 +218,7 @@ fn clients_of_todays_pi_are_told_of_commands_only_if_they_ask() {
 }
 
 #[test]
-fn who_comes_back_is_told_whether_it_missed_something() {
+fn reconnecting_client_learns_whether_events_were_missed() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &[]);
     let mut one = web.tab();

@@ -9,7 +9,7 @@ use super::Web;
 use crate::kit::{PROGRAM, World, until};
 
 #[test]
-fn the_banner_says_where_everything_is() {
+fn web_banner_lists_addresses() {
     let world = World::new([]);
     world.dir.write("ui/index.html", "x").unwrap();
     let plain = Web::start(&world, &[]);
@@ -41,7 +41,7 @@ fn the_banner_says_where_everything_is() {
 }
 
 #[test]
-fn ports_are_taken_as_given() {
+fn port_flag_must_be_available() {
     let world = World::new([]);
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -70,7 +70,7 @@ fn ports_are_taken_as_given() {
 }
 
 #[test]
-fn other_origins_by_either_name_and_more_than_one() {
+fn allowed_origin_flag_has_two_names_and_repeats() {
     let world = World::new([]);
     let args = [
         "--web-allowed-origin",
@@ -98,7 +98,7 @@ fn other_origins_by_either_name_and_more_than_one() {
 }
 
 #[test]
-fn opening_a_browser_makes_up_a_token_and_opens_that_address() {
+fn open_flag_creates_token_and_opens_browser() {
     let world = World::new([]);
     let bin = world.dir.root().join("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -134,7 +134,7 @@ fn opening_a_browser_makes_up_a_token_and_opens_that_address() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_at_once() {
+fn invalid_web_flags_are_refused() {
     let world = World::new([]);
     world.dir.write("notes.txt", "words").unwrap();
     world.dir.write("none/readme.txt", "no page").unwrap();
@@ -155,7 +155,7 @@ fn what_makes_no_sense_is_refused_at_once() {
 }
 
 #[test]
-fn a_closed_stdin_and_stdout_end_nothing() {
+fn web_mode_survives_closed_stdin_and_stdout() {
     let world = World::new([Reply::text(["Hi."])]);
     let port = {
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

@@ -9,7 +9,7 @@ use serde_json::json;
 use testkit::llm::Reply;
 
 use super::{Tab, Web};
-use crate::kit::{World, until};
+use crate::kit::{World, skipped, until};
 
 /// Connections at the same time (`serve::limits::WEB_CONNECTIONS`).
 const CONNECTIONS: usize = 2_000;
@@ -41,7 +41,7 @@ fn asks(stream: &mut TcpStream, address: &str) -> u16 {
 }
 
 #[test]
-fn ten_thousand_connections_meet_a_limit_and_then_others_are_served() {
+fn ten_thousand_connections_are_limited_then_others_served() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let mut before = web.tab();
@@ -70,7 +70,7 @@ fn ten_thousand_connections_meet_a_limit_and_then_others_are_served() {
         assert!(refused >= 250, "{refused} refused, {served} served");
         assert!(served <= CONNECTIONS, "{served}");
     } else {
-        eprintln!("skipped: the limit, which is beyond the files that this process may open");
+        skipped("the limit is beyond the files that this process may open");
     }
     // Whoever was there before notices nothing.
     before.data(json!({"type": "get_state"}));
@@ -84,9 +84,11 @@ fn ten_thousand_connections_meet_a_limit_and_then_others_are_served() {
 }
 
 #[test]
-fn so_many_clients_and_no_more() {
+fn client_count_is_limited() {
     if files() < CLIENTS + 500 {
-        eprintln!("skipped: this process may not open enough files for {CLIENTS} clients");
+        skipped(&format!(
+            "this process may not open enough files for {CLIENTS} clients"
+        ));
         return;
     }
     let world = World::new([Reply::text(["Hello", " all."])]);
@@ -109,7 +111,7 @@ fn so_many_clients_and_no_more() {
 }
 
 #[test]
-fn few_files_mean_fewer_connections() {
+fn low_file_limit_reduces_connection_limit() {
     let world = World::new([]);
     // No more than this, and the program cannot raise it.
     let web = Web::start_limited(&world, 640);
@@ -153,7 +155,7 @@ fn refusals(flood: &mut Tab, sent: usize) -> usize {
 }
 
 #[test]
-fn a_flood_of_commands_is_answered_and_holds_up_nobody() {
+fn command_flood_is_answered_without_delaying_others() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let (mut flood, mut other) = (web.tab(), web.tab());
@@ -181,7 +183,7 @@ fn a_flood_of_commands_is_answered_and_holds_up_nobody() {
 }
 
 #[test]
-fn who_does_not_read_is_no_trouble_for_others() {
+fn stalled_readers_do_not_delay_others() {
     let replies = (0..30).map(|_| Reply::text_deltas(400, 2_000));
     let world = World::new(replies);
     let mut web = Web::start(&world, &[]);
@@ -212,7 +214,7 @@ fn who_does_not_read_is_no_trouble_for_others() {
 }
 
 #[test]
-fn slow_heads_lose_their_connection() {
+fn slow_request_heads_time_out() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     // slow-heads: a byte now and then, and nothing at all; fifteen seconds is all they get.

@@ -59,7 +59,7 @@ fn commands() -> Vec<Value> {
 }
 
 #[test]
-fn every_command_of_the_fork_is_known() {
+fn every_command_of_fork_is_known() {
     let world = World::new([Reply::text(["Hi."])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -84,7 +84,7 @@ const ASKS: [&str; 5] = [
 ];
 
 #[test]
-fn events_have_no_ids_of_commands() {
+fn fork_events_have_no_command_ids() {
     let call = Reply::tool("tc_1", "bash", json!({"command": "echo tool"}));
     let world = World::new([call, Reply::text(["Done."])]);
     let web = Web::start(&world, &[]);
@@ -130,7 +130,7 @@ fn newest_request(world: &World) -> String {
 }
 
 #[test]
-fn a_new_session_in_another_directory() {
+fn new_session_accepts_other_directory() {
     let pwd = Reply::tool("tc_1", "bash", json!({"command": "pwd -P"}));
     let world = World::new([pwd, Reply::text(["There."])]);
     let place = world.dir.cwd().join("places/gears");
@@ -249,7 +249,7 @@ pub(super) fn said(role: &str, content: Value) -> Value {
 }
 
 #[test]
-fn the_tree_as_pages_draw_it() {
+fn session_tree_matches_page_format() {
     let world = World::new([]);
     let text = |text: &str| json!([{"type": "text", "text": text}]);
     let mut result = said("toolResult", text("out"));
@@ -336,7 +336,7 @@ fn the_tree_as_pages_draw_it() {
 }
 
 #[test]
-fn a_tree_as_deep_as_a_hundred_thousand_entries() {
+fn tree_of_hundred_thousand_levels_is_sent() {
     let world = World::new([]);
     let first = json!({"type": "thinking_level_change", "thinkingLevel": "high"});
     let rest = (2..=100_000).map(|number| entry(number, Some(number - 1), said("user", json!("x"))));
@@ -361,7 +361,7 @@ fn a_tree_as_deep_as_a_hundred_thousand_entries() {
 }
 
 #[test]
-fn the_tools_and_which_of_them_the_model_has() {
+fn get_tools_lists_all_and_active_tools() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &["--exclude-tools", "write"]);
     let mut tab = web.tab();
@@ -411,7 +411,7 @@ fn the_tools_and_which_of_them_the_model_has() {
 }
 
 #[test]
-fn everything_is_read_again() {
+fn reload_resources_rereads_everything() {
     let world = World::new([
         Reply::text(["half"]).gate("go").then_text([" more"]),
         Reply::text(["After."]),
@@ -474,7 +474,7 @@ fn everything_is_read_again() {
 }
 
 #[test]
-fn a_session_whose_directory_is_gone_opens_all_the_same() {
+fn session_with_missing_directory_opens_elsewhere() {
     let world = World::new([Reply::text(["Yes."])]);
     let gone = world.dir.root().join("gone");
     let path = stored(
@@ -524,7 +524,7 @@ fn a_session_whose_directory_is_gone_opens_all_the_same() {
 }
 
 #[test]
-fn a_run_that_failed_is_told_to_pages_that_show_no_answers_errors() {
+fn failed_run_is_reported_as_extension_error() {
     let world = World::new([
         Reply::error(ErrorKind::Overloaded),
         Reply::error(ErrorKind::Invalid),

@@ -53,7 +53,7 @@ fn frame(first: u8, length: usize, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn frames_that_break_the_rules_end_their_own_connection() {
+fn invalid_frames_close_only_their_connection() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let mut witness = web.tab();
@@ -92,7 +92,7 @@ fn frames_that_break_the_rules_end_their_own_connection() {
 }
 
 #[test]
-fn what_ends_in_the_middle_of_a_frame_is_gone_and_nothing_else_is() {
+fn disconnect_inside_frame_affects_no_other_client() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     // abrupt-close-mid-frame: in the head, in the mask, in the body, between fragments.
@@ -115,7 +115,7 @@ fn what_ends_in_the_middle_of_a_frame_is_gone_and_nothing_else_is() {
 }
 
 #[test]
-fn messages_may_be_long_but_not_without_end() {
+fn message_size_is_limited() {
     let world = World::new([Reply::text(["Seen."]).gate("read")]);
     let web = Web::start(&world, &[]);
     // message-28MB-accepted: as long as a picture of 20 MB, in one frame. It comes back to all in two events, which is more
@@ -232,7 +232,7 @@ fn nasty() -> Vec<String> {
 }
 
 #[test]
-fn each_line_has_one_answer_whatever_it_says() {
+fn each_line_gets_one_response() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let lines = nasty();

@@ -9,7 +9,7 @@ use super::Web;
 use crate::kit::World;
 
 #[test]
-fn files_health_and_what_browsers_are_told() {
+fn page_files_and_health_have_security_headers() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let (status, head, body) = web.get("/", &[]);
@@ -42,7 +42,7 @@ fn files_health_and_what_browsers_are_told() {
 }
 
 #[test]
-fn a_page_of_the_users_own() {
+fn web_dir_flag_serves_custom_page() {
     let world = World::new([]);
     world.dir.write("ui/index.html", "<h1>Mine</h1>").unwrap();
     world.dir.write("ui/app.js", "1").unwrap();
@@ -68,7 +68,7 @@ fn a_page_of_the_users_own() {
 }
 
 #[test]
-fn commands_and_events_without_a_socket() {
+fn commands_and_events_work_without_socket() {
     let world = World::new([Reply::text(["Hi."])]);
     let web = Web::start(&world, &[]);
     let origin = web.origin();

@@ -38,7 +38,7 @@ fn head(stream: &mut TcpStream) -> Option<String> {
 }
 
 #[test]
-fn unfinished_bodies_share_one_budget() {
+fn unfinished_bodies_share_memory_budget() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     web.tab().data(json!({"type": "get_state"}));
@@ -105,7 +105,7 @@ fn frame(first: u8, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn unfinished_messages_share_one_budget() {
+fn unfinished_messages_share_memory_budget() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let mut witness = web.tab();
@@ -160,7 +160,7 @@ fn unfinished_messages_share_one_budget() {
 }
 
 #[test]
-fn stalled_reader_costs_little_and_others_nothing() {
+fn stalled_reader_costs_little_memory() {
     let world = World::new([Reply::text(["Seen."])]);
     let mut web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -195,7 +195,7 @@ fn stalled_reader_costs_little_and_others_nothing() {
 }
 
 #[test]
-fn listing_beside_a_sparse_file_takes_little() {
+fn listing_with_sparse_file_uses_little_memory() {
     let world = World::new([Reply::text(["Seen."])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();

@@ -1,19 +1,19 @@
 //! `--mode web` from the outside: sockets, plain HTTP, files, and what people try on them.
 
+mod access;
 mod attacks;
 mod commands;
-mod doors;
+mod eviction;
 mod flags;
 mod floods;
 mod fork;
 mod frames;
 mod http;
-mod keeping;
 mod memory;
 mod requests;
 mod rules;
 mod seed;
-mod shutting;
+mod shutdown;
 mod snapshots;
 mod sockets;
 mod table;

@@ -21,7 +21,7 @@ fn survives(web: &mut Web, request: &[u8]) -> u16 {
 }
 
 #[test]
-fn odd_targets_and_hosts_end_nothing() {
+fn odd_request_targets_and_hosts_are_refused() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let address = web.address.clone();
@@ -106,7 +106,7 @@ fn odd_targets_and_hosts_end_nothing() {
 }
 
 #[test]
-fn heads_without_end_are_refused() {
+fn endless_request_heads_are_refused() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let address = web.address.clone();
@@ -128,7 +128,7 @@ fn heads_without_end_are_refused() {
 }
 
 #[test]
-fn no_path_leads_out_of_the_page() {
+fn paths_cannot_escape_page_directory() {
     let world = World::new([]);
     let dir = world.dir.cwd().to_path_buf();
     world.dir.write("ui/index.html", "<h1>Mine</h1>").unwrap();
@@ -196,7 +196,7 @@ fn no_path_leads_out_of_the_page() {
 }
 
 #[test]
-fn other_methods_and_other_pages_requests_do_nothing() {
+fn unexpected_methods_and_cross_site_requests_are_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let own = web.origin();
@@ -258,7 +258,7 @@ fn other_methods_and_other_pages_requests_do_nothing() {
 }
 
 #[test]
-fn no_request_hides_in_another() {
+fn smuggled_requests_are_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let address = &web.address;
@@ -297,7 +297,7 @@ fn no_request_hides_in_another() {
 }
 
 #[test]
-fn sockets_are_opened_in_one_place_and_by_the_rules() {
+fn upgrade_is_accepted_at_one_path_only() {
     let world = World::new([]);
     let mut web = Web::start(&world, &[]);
     let (address, own) = (web.address.clone(), web.origin());
@@ -352,7 +352,7 @@ fn sockets_are_opened_in_one_place_and_by_the_rules() {
 }
 
 #[test]
-fn no_file_is_made_or_changed_by_switching_to_it() {
+fn switching_creates_or_changes_no_files() {
     let world = World::new([Reply::text(["One."])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use testkit::llm::{Reply, Usage};
 
 use super::{Tab, Web};
+use crate::extensions::can_run;
 use crate::kit::World;
 
 /// Has `line` what the example shows? Words that say what a thing is are the same, all others are of the same kind.
@@ -74,7 +75,7 @@ fn elsewhere(world: &World) {
 }
 
 #[test]
-fn the_commands_under_their_ids() {
+fn seed_commands_are_answered_with_ids() {
     let usage = Usage {
         input: 42_000,
         ..Usage::default()
@@ -169,7 +170,7 @@ fn the_commands_under_their_ids() {
 }
 
 #[test]
-fn the_events_in_their_order() {
+fn seed_events_arrive_in_order() {
     let call = Reply::new()
         .thinking(["Let me ", "analyze..."], "sig")
         .then_text(["Here's what ", "I found:"])
@@ -269,7 +270,7 @@ fn blocks_are_whole(events: &[Value]) {
 }
 
 #[test]
-fn each_change_of_session_says_why() {
+fn session_changes_have_reasons() {
     let world = World::new([Reply::text(["One."])]);
     elsewhere(&world);
     let web = Web::start(&world, &[]);
@@ -318,7 +319,7 @@ fn each_change_of_session_says_why() {
 }
 
 #[test]
-fn a_missing_session_file_is_refused() {
+fn missing_session_file_is_refused() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -330,7 +331,7 @@ fn a_missing_session_file_is_refused() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_the_connection_lives_on() {
+fn invalid_lines_are_reported_and_connection_stays() {
     let world = World::new([]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -390,10 +391,8 @@ const EXTENSION: &str = r#"export default function (pi: any) {
 }"#;
 
 #[test]
-fn extensions_ask_tell_and_fail() {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    if !std::env::split_paths(&path).any(|dir| dir.join("node").is_file()) {
-        eprintln!("skipped: node is not on PATH");
+fn seed_extension_frames_are_sent() {
+    if !can_run() {
         return;
     }
     let world = World::new([]);

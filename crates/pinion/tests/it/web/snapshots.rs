@@ -14,7 +14,7 @@ fn snapshot(tab: &mut Tab) -> Value {
 }
 
 #[test]
-fn tools_and_commands_that_run_and_messages_that_wait() {
+fn snapshot_shows_running_tools_commands_and_queue() {
     let waits = "echo partial; while [ ! -f go ]; do sleep 0.05; done";
     let world = World::new([bash("c1", waits), Reply::text(["Done."]), Reply::text(["More."])]);
     let web = Web::start(&world, &[]);
@@ -57,7 +57,7 @@ fn tools_and_commands_that_run_and_messages_that_wait() {
 }
 
 #[test]
-fn a_retry_that_waits() {
+fn snapshot_contains_waiting_retry() {
     let world = World::new([Reply::error(ErrorKind::Overloaded)]);
     world.settings(
         json!({"retry": {"baseDelayMs": 60_000, "maxAgentDelayMs": 60_000, "provider": {"maxRetries": 0}}}),
@@ -83,7 +83,7 @@ fn a_retry_that_waits() {
 }
 
 #[test]
-fn what_extensions_show() {
+fn snapshot_contains_extension_ui_state() {
     if !can_run() {
         return;
     }

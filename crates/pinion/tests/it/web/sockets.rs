@@ -22,7 +22,7 @@ fn deltas(lines: &[Value]) -> String {
 }
 
 #[test]
-fn the_conversation_of_the_description() {
+fn documented_conversation_works_over_socket() {
     let world = World::new([Reply::text(["Hello", " there", "!"])]);
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
@@ -77,7 +77,7 @@ fn the_conversation_of_the_description() {
 }
 
 #[test]
-fn all_hear_events_and_only_the_asker_its_answer() {
+fn events_reach_all_clients_responses_only_sender() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &[]);
     let (mut one, mut two) = (web.tab(), web.tab());
@@ -112,7 +112,7 @@ fn all_hear_events_and_only_the_asker_its_answer() {
 }
 
 #[test]
-fn who_comes_back_gets_what_it_missed() {
+fn reconnecting_client_receives_missed_events() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &[]);
     let mut one = web.tab();
@@ -141,7 +141,7 @@ fn who_comes_back_gets_what_it_missed() {
 }
 
 #[test]
-fn a_change_of_session_ends_the_run_for_all_before_it_is_told() {
+fn session_change_ends_run_before_its_event() {
     let world = World::new([Reply::text(["Long"]).gate("never").then_text(["."])]);
     let web = Web::start(&world, &[]);
     let (mut one, mut two) = (web.tab(), web.tab());
@@ -161,7 +161,7 @@ fn a_change_of_session_ends_the_run_for_all_before_it_is_told() {
 }
 
 #[test]
-fn a_question_waits_for_whoever_comes_and_is_over_for_all_when_one_answers() {
+fn open_dialog_reaches_late_clients_until_answered() {
     let call = Reply::tool("c1", "bash", json!({"command": "echo done > made"}));
     let world = World::new([call, Reply::text(["Made."])]);
     let web = Web::start(&world, &["--permission-mode", "ask"]);
@@ -193,7 +193,7 @@ fn a_question_waits_for_whoever_comes_and_is_over_for_all_when_one_answers() {
 }
 
 #[test]
-fn several_sessions_at_once() {
+fn several_sessions_share_web_server() {
     let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
     let web = Web::start(&world, &[]);
     let (mut one, mut two) = (web.tab(), web.tab());
@@ -213,7 +213,7 @@ fn several_sessions_at_once() {
 }
 
 #[test]
-fn a_leaving_client_changes_nothing_and_the_end_is_told() {
+fn client_disconnect_keeps_run_and_shutdown_closes() {
     let world = World::new([Reply::text(["Go"]).gate("on").then_text(["ne."])]);
     let mut web = Web::start(&world, &[]);
     let mut one = web.tab();

@@ -42,7 +42,7 @@ const NAMED: [&str; 34] = [
 ];
 
 #[test]
-fn no_attack_is_without_a_test() {
+fn every_attack_has_a_test() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let rows = include_str!("attacks.txt")
         .lines()

@@ -89,7 +89,7 @@ fn ask(web: &Web, request: &str) -> String {
 }
 
 #[test]
-fn the_page_and_the_socket_over_tls() {
+fn tls_serves_page_and_socket() {
     let world = World::new([]);
     let (chain, key) = (fixture("chain.pem"), fixture("key.pem"));
     let mut web = Web::start(
@@ -154,7 +154,7 @@ fn the_page_and_the_socket_over_tls() {
 }
 
 #[test]
-fn certificates_that_cannot_be_used_are_named() {
+fn unusable_certificates_are_named() {
     let world = World::new([]);
     let (chain, key, other) = (fixture("chain.pem"), fixture("key.pem"), fixture("other-key.pem"));
     world.dir.write("empty.pem", "").unwrap();

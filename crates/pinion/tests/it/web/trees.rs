@@ -51,7 +51,7 @@ fn cost(entries: usize, parent: impl Fn(usize) -> usize) -> u64 {
 }
 
 #[test]
-fn trees_cost_time_in_proportion_to_entries() {
+fn tree_time_grows_linearly_with_entries() {
     // A chain, and one entry with all the others below it.
     for parent in [|number: usize| number - 1, |_: usize| 1] {
         let (few, many) = (cost(6_000, parent), cost(60_000, parent));

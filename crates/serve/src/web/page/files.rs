@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_page_is_served() {
+    fn every_page_file_is_served() {
         let mut there = BTreeSet::new();
         names(
             &Path::new(env!("CARGO_MANIFEST_DIR")).join("page"),

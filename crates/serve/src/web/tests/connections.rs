@@ -74,7 +74,7 @@ fn masked(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_answers_pings_stays_and_one_that_does_not_is_dropped_after_two() {
+async fn client_is_dropped_after_two_unanswered_pings() {
     let (door, _mailbox) = door(None);
     let mut stream = socket(&door).await;
     let begin = Instant::now();
@@ -101,7 +101,7 @@ async fn a_client_that_answers_pings_stays_and_one_that_does_not_is_dropped_afte
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_in_the_middle_of_a_long_message_is_there() {
+async fn client_sending_long_message_is_not_dropped() {
     let (door, _mailbox) = door(None);
     let mut stream = socket(&door).await;
     // One frame of 1000 bytes, a byte every ten seconds: it cannot answer pings in between.
@@ -117,7 +117,7 @@ async fn a_client_in_the_middle_of_a_long_message_is_there() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_say_nothing_are_closed() {
+async fn silent_connections_time_out() {
     let (door, _mailbox) = door(None);
     let ask = "GET /health HTTP/1.1\r\nhost: 127.0.0.1:4781\r\n\r\n";
     // Nothing at all, half a head, a head that drips, an answered request and then nothing.
@@ -154,7 +154,7 @@ async fn connections_that_say_nothing_are_closed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_come_is_not_waited_for_for_ever() {
+async fn incomplete_body_times_out() {
     let (door, _mailbox) = door(None);
     let mut stream = connect(&door);
     let ask = "POST /api/command HTTP/1.1\r\nhost: 127.0.0.1:4781\r\norigin: http://127.0.0.1:4781\r\n\
@@ -166,7 +166,7 @@ async fn a_body_that_does_not_come_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_of_events_that_takes_nothing_loses_its_place() {
+async fn stalled_event_stream_is_disconnected() {
     let (door, _mailbox) = door(None);
     let (mut ours, theirs) = tokio::io::duplex(256);
     let stream = Stream::new(theirs, None);
@@ -182,7 +182,7 @@ async fn a_reader_of_events_that_takes_nothing_loses_its_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_sends_without_end_is_told_so_and_may_go_on_later() {
+async fn flooding_client_is_refused_commands_then_continues() {
     let (door, _mailbox) = door(None);
     let stream = socket(&door).await;
     // Every command is answered at once, then: the agent ends.
@@ -218,7 +218,7 @@ async fn a_client_that_sends_without_end_is_told_so_and_may_go_on_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn guesses_come_one_by_one_and_no_more_wait_than_may() {
+async fn wrong_token_guesses_are_serialised_and_bounded() {
     let (door, _mailbox) = door(Some("t"));
     let ask = |token: &str| {
         let mut stream = connect(&door);

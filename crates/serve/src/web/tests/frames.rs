@@ -74,7 +74,7 @@ impl io::Write for Duplex {
 }
 
 #[tokio::test]
-async fn frames_of_every_length_get_through_any_connection() {
+async fn frames_of_every_length_pass_any_connection() {
     for width in [1, 3, 1_000, 1_000_000] {
         let lengths = [0, 1, 125, 126, 127, 65_535, 65_536, 70_000];
         let texts: Vec<String> = lengths
@@ -115,7 +115,7 @@ async fn frames_of_every_length_get_through_any_connection() {
 }
 
 #[tokio::test]
-async fn a_frame_that_was_begun_is_ended_before_the_next() {
+async fn partly_written_frame_is_finished_before_next() {
     let (ours, mut theirs) = tokio::io::duplex(64);
     let mut out = Outgoing::new(ours);
     out.text("x".repeat(1_000));
@@ -140,7 +140,7 @@ fn masked(kind: u8, body: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn pings_and_closes_are_answered_and_rules_kept() {
+async fn pings_and_closes_are_answered() {
     let (ours, mut theirs) = tokio::io::duplex(1_000);
     let mut incoming = Incoming::new(ours, &Memory::default().account());
     let mut replies = Vec::new();

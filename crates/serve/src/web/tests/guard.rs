@@ -43,7 +43,7 @@ fn verdict(guard: &Guard, target: &str, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[test]
-fn only_our_own_pages_reach_the_agent() {
+fn foreign_origins_are_refused() {
     let guard = guard("127.0.0.1:4781", "127.0.0.1", None, &["https://host.ts.net:4781"]);
     let own = [
         ("127.0.0.1:4781", "http://127.0.0.1:4781"),
@@ -99,7 +99,7 @@ fn only_our_own_pages_reach_the_agent() {
 }
 
 #[test]
-fn a_name_that_somebody_else_points_here_is_none_of_ours() {
+fn foreign_host_names_are_refused() {
     let guard = guard("127.0.0.1:4781", "127.0.0.1", None, &[]);
     let bad = [
         ("evil.example:4781", 403),
@@ -131,7 +131,7 @@ fn a_name_that_somebody_else_points_here_is_none_of_ours() {
 }
 
 #[test]
-fn beyond_loopback_addresses_are_ours_and_names_must_be_given() {
+fn wildcard_address_accepts_ip_hosts_and_allowed_names() {
     let guard = guard("0.0.0.0:4781", "0.0.0.0", Some("t"), &["https://box.example"]);
     let good = [
         ("192.168.1.7:4781", "http://192.168.1.7:4781"),
@@ -149,7 +149,7 @@ fn beyond_loopback_addresses_are_ours_and_names_must_be_given() {
 }
 
 #[test]
-fn the_token_is_needed_wherever_it_is_carried() {
+fn token_is_required_in_every_form() {
     let guard = guard("127.0.0.1:4781", "127.0.0.1", Some("s3cret+/="), &[]);
     let host = ("host", "127.0.0.1:4781");
     let own = ("origin", "http://127.0.0.1:4781");
@@ -182,7 +182,7 @@ fn the_token_is_needed_wherever_it_is_carried() {
 }
 
 #[test]
-fn guessing_is_slowed_and_the_right_token_still_works() {
+fn wrong_tokens_are_throttled_right_token_is_not() {
     let guard = guard("127.0.0.1:4781", "127.0.0.1", Some("t"), &[]);
     let now = Instant::now();
     let ask = |token: &str, now| {
@@ -199,7 +199,7 @@ fn guessing_is_slowed_and_the_right_token_still_works() {
 }
 
 #[test]
-fn browsers_say_where_a_request_without_an_origin_comes_from() {
+fn requests_without_origin_need_same_origin_fetch_site() {
     for token in [None, Some("t")] {
         let guard = guard("127.0.0.1:4781", "127.0.0.1", token, &[]);
         let target = "/api/events?token=t";

@@ -49,7 +49,7 @@ fn texts(frames: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn what_nobody_could_read_yet_is_one_entry() {
+fn unread_deltas_merge_into_one_entry() {
     let mut log = Log::new(1 << 20, 100);
     for text in ["a", "\\n", "b"] {
         log.push(delta(None, 0, text));
@@ -63,7 +63,7 @@ fn what_nobody_could_read_yet_is_one_entry() {
 }
 
 #[test]
-fn a_reader_that_comes_late_gets_deltas_as_one_with_the_number_of_the_last() {
+fn late_reader_gets_merged_deltas_with_last_number() {
     let mut log = Log::new(1 << 20, 100);
     for text in ["a", "b", "c"] {
         log.push(delta(None, 0, text));
@@ -82,7 +82,7 @@ fn a_reader_that_comes_late_gets_deltas_as_one_with_the_number_of_the_last() {
 }
 
 #[test]
-fn deltas_of_different_sessions_stay_apart() {
+fn deltas_of_different_sessions_stay_separate() {
     let mut log = Log::new(1 << 20, 100);
     for text in ["a", "b"] {
         log.push(delta(None, 0, text));
@@ -98,7 +98,7 @@ fn deltas_of_different_sessions_stay_apart() {
 }
 
 #[test]
-fn the_log_is_bounded_and_says_what_is_gone() {
+fn log_is_bounded_and_reports_gaps() {
     let mut log = Log::new(1 << 20, 10);
     for number in 0..15 {
         log.push(line(&number.to_string()));
@@ -118,7 +118,7 @@ fn the_log_is_bounded_and_says_what_is_gone() {
 }
 
 #[test]
-fn what_is_long_stays_until_those_who_are_there_have_read_it() {
+fn long_entries_stay_until_current_readers_read_them() {
     let mut log = Log::new(100, 1000);
     for _ in 0..3 {
         log.push(line(&"x".repeat(1000)));
@@ -150,7 +150,7 @@ fn what_is_long_stays_until_those_who_are_there_have_read_it() {
 }
 
 #[test]
-fn a_filter_skips_and_bounds_are_kept() {
+fn log_reading_respects_filter_and_byte_limit() {
     let mut log = Log::new(1 << 20, 100);
     for _ in 0..10 {
         log.push(line("x"));

@@ -40,7 +40,7 @@ fn full_server_still_accepts_small_messages() {
 }
 
 #[test]
-fn one_client_takes_only_a_part() {
+fn single_client_memory_is_limited() {
     const { assert!(WEB_MESSAGE_BYTES + WEB_FREE_BYTES < WEB_CLIENT_BYTES) };
     const { assert!(2 * WEB_CLIENT_BYTES <= WEB_MEMORY_BYTES) };
     let memory = Memory::default();
@@ -60,7 +60,7 @@ fn response(bytes: usize) -> Utf8Bytes {
 }
 
 #[test]
-fn client_that_reads_nothing_is_expelled_before_it_holds_too_much() {
+fn stalled_client_is_expelled_at_memory_limit() {
     let clients = Clients::new();
     let seat = clients.join(&Resume::default()).unwrap();
     let piece = response(4 << 20);
@@ -89,7 +89,7 @@ fn client_that_reads_nothing_is_expelled_before_it_holds_too_much() {
 }
 
 #[test]
-fn one_long_response_is_sent_alone() {
+fn single_long_response_is_sent_alone() {
     let clients = Clients::new();
     let seat = clients.join(&Resume::default()).unwrap();
     let mut frames = Vec::new();
@@ -107,7 +107,7 @@ fn one_long_response_is_sent_alone() {
 }
 
 #[test]
-fn many_readers_of_responses_share_the_budget() {
+fn readers_of_responses_share_memory_budget() {
     let clients = Clients::new();
     let piece = response(16 << 20);
     let mut seats = Vec::new();

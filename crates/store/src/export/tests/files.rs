@@ -22,7 +22,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn an_export_replaces_an_export_of_its_kind_only() {
+fn export_replaces_only_export_of_same_format() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("out.html");
     assert_eq!(write(&path, "first").unwrap(), path);
@@ -41,7 +41,7 @@ fn an_export_replaces_an_export_of_its_kind_only() {
 }
 
 #[test]
-fn a_file_of_somebody_else_stays() {
+fn export_never_overwrites_foreign_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notes.html");
     for content in ["", "my notes", "<html><head><title>a page</title>"] {
@@ -55,7 +55,7 @@ fn a_file_of_somebody_else_stays() {
 
 /// A session that talks about exports is not one: the marker is at the very beginning of a page or not at all.
 #[test]
-fn a_session_file_is_never_overwritten() {
+fn export_never_overwrites_session_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let text = r#"{"type":"session","version":3,"id":"a","cwd":"<meta name=\"generator\" content=\"pinion-export\">"}"#;
@@ -66,7 +66,7 @@ fn a_session_file_is_never_overwritten() {
 }
 
 #[test]
-fn odd_targets_are_refused() {
+fn invalid_export_targets_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join("folder");
     fs::create_dir(&folder).unwrap();
@@ -97,7 +97,7 @@ fn odd_targets_are_refused() {
 
 #[cfg(unix)]
 #[test]
-fn links_fifos_and_devices_are_refused() {
+fn export_to_link_fifo_or_device_is_refused() {
     use std::os::unix::fs::symlink;
     let dir = tempfile::tempdir().unwrap();
     let mine = dir.path().join("mine.txt");
@@ -134,7 +134,7 @@ fn links_fifos_and_devices_are_refused() {
 /// Somebody swaps the target for a link to a file of the user again and again: that file never changes.
 #[cfg(unix)]
 #[test]
-fn a_race_for_the_target_harms_nothing() {
+fn export_race_for_target_is_safe() {
     use std::os::unix::fs::symlink;
     use std::sync::atomic::{AtomicBool, Ordering};
     let dir = tempfile::tempdir().unwrap();
@@ -166,7 +166,7 @@ fn a_race_for_the_target_harms_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn only_the_owner_reads_an_export() {
+fn export_is_readable_by_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let path = write(&dir.path().join("out.html"), "x").unwrap();
@@ -175,7 +175,7 @@ fn only_the_owner_reads_an_export() {
 
 /// An old session that another writer has open is read, shown in today's form, and left as it is.
 #[test]
-fn reading_for_an_export_changes_nothing() {
+fn export_leaves_session_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
     let v1 = concat!(

@@ -76,7 +76,7 @@ fn without_title(head: &str) -> (String, String) {
 
 /// Whatever a session says, the page around it is the same to the byte, and the data has nothing in it that HTML minds.
 #[test]
-fn no_payload_changes_the_page() {
+fn hostile_payloads_do_not_change_exported_page() {
     let harmless = page(&hostile("harmless"), "harmless");
     let (head, _, tail) = cut(&harmless);
     for payload in payloads() {
@@ -93,7 +93,7 @@ fn no_payload_changes_the_page() {
 
 /// Nothing is lost by escaping: the data read back is what went in.
 #[test]
-fn every_payload_arrives_as_it_was() {
+fn hostile_payloads_are_exported_verbatim() {
     for payload in payloads() {
         let session = hostile(&payload);
         let page = page(&session, &payload);
@@ -110,7 +110,7 @@ fn every_payload_arrives_as_it_was() {
 
 /// In Markdown, too, no text of a session is HTML, as CommonMark sees it.
 #[test]
-fn markdown_has_no_html_but_ours() {
+fn exported_markdown_has_no_foreign_html() {
     use pulldown_cmark::{Event, Options, Parser};
     for payload in payloads() {
         let session = hostile(&payload);

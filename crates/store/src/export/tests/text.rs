@@ -16,7 +16,7 @@ fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
 
 /// The policy names exactly the script and style that are in the page; otherwise a browser runs nothing.
 #[test]
-fn policy_fits_script_and_style() {
+fn export_policy_matches_script_and_style() {
     let page = Session::of(&[user("hello")]).export(Format::Html);
     let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
     let hash = |text: &str| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text));
@@ -33,7 +33,7 @@ fn policy_fits_script_and_style() {
 
 /// The script can make text only: it never uses what takes markup or code.
 #[test]
-fn script_takes_no_markup() {
+fn export_script_uses_no_markup_sinks() {
     let page = Session::of(&[user("hello")]).export(Format::Html);
     let script = between(&page, "<script>", "</script>");
     for word in [
@@ -53,7 +53,7 @@ fn script_takes_no_markup() {
 }
 
 #[test]
-fn what_was_said_is_findable_in_the_page() {
+fn exported_page_contains_message_text() {
     let page = Session::of(&[
         user("MARKER-QUESTION"),
         answer(json!([{ "type": "text", "text": "MARKER-ANSWER" }])),
@@ -63,7 +63,7 @@ fn what_was_said_is_findable_in_the_page() {
 }
 
 #[test]
-fn title_is_the_name_else_folder_and_day() {
+fn export_title_is_name_or_folder_and_day() {
     let mut session = Session::of(&[user("hello")]);
     session.header.timestamp = "2025-11-01T10:00:00.000Z".to_owned();
     assert_eq!(
@@ -97,7 +97,7 @@ fn branched() -> Session {
 }
 
 #[test]
-fn markdown_is_the_branch_of_the_leaf() {
+fn exported_markdown_is_branch_of_leaf() {
     let session = branched();
     let text = session.export(Format::Markdown);
     assert!(
@@ -129,7 +129,7 @@ fn markdown_is_the_branch_of_the_leaf() {
 }
 
 #[test]
-fn markdown_keeps_code_and_shows_tags_as_text() {
+fn exported_markdown_keeps_code_and_escapes_tags() {
     let said = "Use `Vec<u8>` and <b>bold</b> in\n\n```html\n<b>code</b>\n```";
     let text = Session::of(&[user(said)]).export(Format::Markdown);
     assert!(
@@ -140,7 +140,7 @@ fn markdown_keeps_code_and_shows_tags_as_text() {
 
 /// The outline of the document is who spoke; headlines of messages are below that, code stays as it is.
 #[test]
-fn markdown_keeps_its_outline() {
+fn exported_markdown_keeps_its_outline() {
     let said = "# One\n\nTwo\nlines\n---\n\n##### Five\n\n> ## Quoted\n\n```sh\n# no headline\n```";
     let text = Session::of(&[user(said)]).export(Format::Markdown);
     for part in [
@@ -156,7 +156,7 @@ fn markdown_keeps_its_outline() {
 }
 
 #[test]
-fn markdown_shows_files_and_changes_once() {
+fn exported_markdown_shows_changes_once() {
     let calls = json!([
         { "type": "toolCall", "id": "c1", "name": "edit", "arguments": { "path": "src/a.rs", "edits": [{ "oldText": "OLD", "newText": "NEW" }] } },
         { "type": "toolCall", "id": "c2", "name": "write", "arguments": { "path": "b.py", "content": "print(1)\n" } },
@@ -194,7 +194,7 @@ fn markdown_shows_files_and_changes_once() {
 
 /// What other agents and versions write is told where it can be; entries that show nothing do not cut an answer in two.
 #[test]
-fn markdown_of_other_dialects() {
+fn exported_markdown_covers_other_dialects() {
     let role = |message: Value| json!({ "type": "message", "message": message });
     let text = Session::of(&[
         role(json!({ "role": "system", "content": "", "sections": { "base": "BE KIND", "old": null } })),
@@ -225,7 +225,7 @@ fn markdown_of_other_dialects() {
 }
 
 #[test]
-fn markdown_leaves_out_what_steers_a_terminal() {
+fn exported_markdown_omits_terminal_escapes() {
     let output = "\u{1b}[1;31mred\u{1b}[0m \u{1b}]8;;https://a.invalid\u{7}link\u{1b}]8;;\u{1b}\\ bell\u{7} cut\u{1b}[3\nnext\u{1b}";
     let run = json!({ "type": "message", "message": { "role": "bashExecution", "command": "x", "output": output } });
     let text = Session::of(&[run]).export(Format::Markdown);
@@ -233,7 +233,7 @@ fn markdown_leaves_out_what_steers_a_terminal() {
 }
 
 #[test]
-fn circles_end() {
+fn export_of_cyclic_entries_ends() {
     let mut first = user("one");
     first["parentId"] = "00000001".into();
     let text = Session::of(&[first, user("two")]).export(Format::Markdown);
@@ -241,7 +241,7 @@ fn circles_end() {
 }
 
 #[test]
-fn json_holds_everything() {
+fn exported_json_holds_everything() {
     let session = branched();
     let input = ExportInput {
         leaf_id: Some("00000003"),
@@ -262,7 +262,7 @@ fn json_holds_everything() {
 }
 
 #[test]
-fn names_and_formats() {
+fn export_names_follow_format() {
     let file = Path::new("/s/2025-11-01T10-00-00-000Z_abc.jsonl");
     assert_eq!(
         export::default_name(file, Format::Html),
@@ -278,7 +278,7 @@ fn names_and_formats() {
 }
 
 #[test]
-fn preconditions_are_worded_as_clients_know_them() {
+fn export_preconditions_have_texts_of_pi() {
     let memory = SessionLog::create(None, new_header("/", None)).unwrap();
     let error = export::check(&memory).unwrap_err();
     assert_eq!(error.to_string(), "Cannot export in-memory session to HTML");

@@ -1,0 +1,358 @@
+//! Many sessions in one server: those that nobody uses are put away and come back when somebody does; sessions that are deleted.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use testkit::llm::Reply;
+
+use super::{Tab, Web};
+use crate::extensions::{can_run, extended};
+use crate::kit::World;
+
+fn open(tab: &mut Tab, handle: &str) -> Value {
+    tab.data(json!({"type": "open_session", "session": handle}))
+}
+
+/// Says something to a session and waits for the end of its run.
+fn say(tab: &mut Tab, handle: &str, text: &str) {
+    tab.data(json!({"type": "prompt", "message": text, "session": handle}));
+    tab.wait(|line| line["type"] == "agent_settled" && line["session"] == *handle);
+}
+
+fn evicted(tab: &mut Tab) -> Vec<String> {
+    let listed = tab.data(json!({"type": "list_open_sessions"}));
+    let sessions = listed["sessions"].as_array().unwrap().iter();
+    sessions
+        .filter(|session| session["evicted"] == true)
+        .map(|session| session["session"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+fn refusal(tab: &mut Tab, command: Value) -> String {
+    let answer = tab.ask(command);
+    assert_eq!(answer["success"], false, "{answer}");
+    answer["error"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn least_recently_used_session_is_evicted_and_restored() {
+    let world = World::new([
+        Reply::text(["One."]),
+        Reply::text(["Two."]),
+        Reply::text(["Again."]),
+    ]);
+    let web = Web::start(&world, &["--max-open-sessions", "2"]);
+    let (mut tab, mut other) = (web.tab(), web.tab());
+    let first = open(&mut tab, "a");
+    say(&mut tab, "a", "To a");
+    for switch in [
+        json!({"type": "set_auto_compaction", "enabled": false, "session": "a"}),
+        json!({"type": "set_steering_mode", "mode": "all", "session": "a"}),
+        json!({"type": "set_permission_mode", "mode": "ask", "session": "a"}),
+        json!({"type": "set_session_name", "name": "The first", "session": "a"}),
+    ] {
+        tab.data(switch);
+    }
+    let before = tab.data(json!({"type": "get_state", "session": "a"}));
+    open(&mut tab, "b");
+    say(&mut tab, "b", "To b");
+    assert!(evicted(&mut tab).is_empty());
+    open(&mut tab, "c");
+    let closed = other.wait_type("session_closed");
+    assert_eq!(
+        (
+            &closed["session"],
+            &closed["reason"],
+            &closed["sessionId"],
+            &closed["sessionFile"]
+        ),
+        (
+            &json!("a"),
+            &json!("evicted"),
+            &first["sessionId"],
+            &first["sessionFile"]
+        )
+    );
+    assert_eq!(evicted(&mut tab), ["a"]);
+    assert!(refusal(&mut tab, json!({"type": "open_session", "session": "a"})).contains("open already"));
+    // Its file is complete; somebody says something to it, and it is there with all that was chosen.
+    let messages = tab.data(json!({"type": "get_messages", "session": "a"}));
+    assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
+    let after = tab.data(json!({"type": "get_state", "session": "a"}));
+    assert_eq!(after, before);
+    say(&mut tab, "a", "Are you there?");
+    let told = tab.seen.borrow();
+    let last = told
+        .iter()
+        .rev()
+        .find(|line| line["type"] == "message_end")
+        .unwrap();
+    assert!(last.to_string().contains("Again."), "{last}");
+    drop(told);
+    // Of the two others `b` was used longer ago.
+    assert_eq!(evicted(&mut tab), ["b"]);
+    web.finish();
+}
+
+#[test]
+fn busy_session_is_not_evicted() {
+    let world = World::new([Reply::text(["Long"]).gate("go").then_text(["."])]);
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    open(&mut tab, "busy");
+    tab.data(json!({"type": "prompt", "message": "Hi", "session": "busy"}));
+    tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta");
+    let error = refusal(&mut tab, json!({"type": "open_session", "session": "more"}));
+    assert!(error.contains("none of them is at rest"), "{error}");
+    // The first session is none of those that count, and never put away.
+    assert_eq!(tab.data(json!({"type": "get_state"}))["isStreaming"], false);
+    world.server.release("go");
+    tab.wait(|line| line["type"] == "agent_settled" && line["session"] == "busy");
+    open(&mut tab, "more");
+    assert_eq!(evicted(&mut tab), ["busy"]);
+    web.finish();
+}
+
+#[test]
+fn empty_evicted_session_returns_under_its_id() {
+    let world = World::new([Reply::text(["Fine."])]);
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    let empty = open(&mut tab, "empty");
+    open(&mut tab, "other");
+    assert_eq!(evicted(&mut tab), ["empty"]);
+    say(&mut tab, "empty", "Hi");
+    let state = tab.data(json!({"type": "get_state", "session": "empty"}));
+    assert_eq!(state["sessionId"], empty["sessionId"]);
+    assert_eq!(state["messageCount"], 2);
+    web.finish();
+}
+
+#[test]
+fn idle_session_is_evicted() {
+    let world = World::new([
+        Reply::text(["Long"]).gate("go").then_text(["."]),
+        Reply::text(["Hi."]),
+    ]);
+    world.settings(json!({"sessionIdleMs": 300}));
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    open(&mut tab, "runs");
+    tab.data(json!({"type": "prompt", "message": "Hi", "session": "runs"}));
+    tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta");
+    let rests = open(&mut tab, "rests");
+    say(&mut tab, "rests", "Hi");
+    let closed = tab.wait_type("session_closed");
+    assert_eq!(
+        (&closed["session"], &closed["reason"]),
+        (&json!("rests"), &json!("evicted"))
+    );
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert_eq!(
+        evicted(&mut tab),
+        ["rests"],
+        "a run goes on, and the first session stays"
+    );
+    world.server.release("go");
+    let closed = tab.wait_type("session_closed");
+    assert_eq!(closed["session"], "runs");
+    // Closing it for good opens nothing again.
+    tab.data(json!({"type": "close_session", "session": "runs"}));
+    assert!(refusal(&mut tab, json!({"type": "get_state", "session": "runs"})).contains("No open session"));
+    // A file that is gone is named.
+    let file = rests["sessionFile"].as_str().unwrap();
+    fs::remove_file(file).unwrap();
+    let error = refusal(&mut tab, json!({"type": "get_state", "session": "rests"}));
+    assert!(error.contains(file), "{error}");
+    assert!(refusal(&mut tab, json!({"type": "get_state", "session": "rests"})).contains("No open session"));
+    web.finish();
+}
+
+#[test]
+fn closed_session_is_announced_to_other_clients() {
+    let world = World::new([]);
+    let web = Web::start(&world, &[]);
+    let (mut tab, mut other) = (web.tab(), web.tab());
+    open(&mut tab, "a");
+    tab.data(json!({"type": "close_session", "session": "a"}));
+    let closed = other.wait_type("session_closed");
+    assert_eq!(
+        (&closed["session"], &closed["reason"]),
+        (&json!("a"), &json!("closed"))
+    );
+    // The handle is free.
+    open(&mut tab, "a");
+    web.finish();
+}
+
+#[test]
+fn host_sessions_are_evicted_only_by_setting() {
+    let world = World::new([]);
+    let count = |pi: &crate::kit::Pi| {
+        for _ in 0..40 {
+            pi.data(json!({"type": "open_session"}));
+        }
+        let listed = pi.data(json!({"type": "list_open_sessions"}));
+        let sessions = listed["sessions"].as_array().unwrap().iter();
+        sessions.filter(|session| session["evicted"] == true).count()
+    };
+    let pi = world.start();
+    assert_eq!(count(&pi), 0);
+    pi.finish();
+    world.settings(json!({"maxOpenSessions": 10}));
+    let pi = world.start();
+    assert_eq!(count(&pi), 30);
+    assert!(pi.lines().iter().all(|line| line["type"] != "session_closed"));
+    pi.finish();
+}
+
+fn sessions(world: &World) -> PathBuf {
+    world.dir.agent_dir().join("sessions")
+}
+
+fn header(dir: &Path, name: &str) -> PathBuf {
+    fs::create_dir_all(dir).unwrap();
+    let path = dir.join(name);
+    let header = json!({"type": "session", "version": 3, "id": "0193", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/x"});
+    fs::write(&path, format!("{header}\n")).unwrap();
+    path
+}
+
+#[test]
+fn deleted_session_moves_to_trash() {
+    let world = World::new([Reply::text(["One."]), Reply::text(["Two."])]);
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    let delete = |path: &Path| json!({"type": "delete_session", "sessionPath": path});
+    tab.say("Hi");
+    let current = tab.data(json!({"type": "get_state"}))["sessionFile"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(refusal(&mut tab, delete(Path::new(&current))).contains("is open"));
+    let side = open(&mut tab, "side")["sessionFile"].as_str().unwrap().to_owned();
+    say(&mut tab, "side", "Hi");
+    assert!(refusal(&mut tab, delete(Path::new(&side))).contains("is open"));
+    // One that was put away is open, too: its handle is.
+    open(&mut tab, "more");
+    assert_eq!(evicted(&mut tab), ["side"]);
+    assert!(refusal(&mut tab, delete(Path::new(&side))).contains("is open"));
+    tab.data(json!({"type": "close_session", "session": "side"}));
+    let before = fs::read(&side).unwrap();
+    let deleted = tab.data(delete(Path::new(&side)));
+    let trash = Path::new(deleted["trashPath"].as_str().unwrap());
+    assert_eq!(trash.parent().unwrap().file_name().unwrap(), ".trash");
+    assert_eq!(fs::read(trash).unwrap(), before);
+    assert!(!Path::new(&side).exists());
+    let listed = tab.data(json!({"type": "list_sessions"}))["sessions"].clone();
+    assert_eq!(listed.as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(
+        refusal(&mut tab, delete(Path::new(&side))),
+        "Session file not found"
+    );
+    web.finish();
+}
+
+#[test]
+fn delete_session_refuses_files_of_others() {
+    let world = World::new([]);
+    let own = sessions(&world).join("--x--");
+    let outside = world.dir.cwd().join("outside");
+    let foreign = [
+        header(&outside, "session.jsonl"),
+        header(&sessions(&world), "above.jsonl"),
+        header(&own.join("deeper"), "below.jsonl"),
+        header(&own.join(".trash"), "again.jsonl"),
+        header(&own, "settings.json"),
+    ];
+    let kept = own.join("notes.jsonl");
+    fs::write(&kept, "{\"type\":\"note\"}\n").unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&foreign[0], own.join("link.jsonl")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&outside, sessions(&world).join("--out--")).unwrap();
+    fs::create_dir(own.join("dir.jsonl")).unwrap();
+    let good = header(&own, "good.jsonl");
+    let web = Web::start(&world, &[]);
+    let mut tab = web.tab();
+    let mut paths: Vec<PathBuf> = foreign.to_vec();
+    paths.extend([
+        kept.clone(),
+        own.join("link.jsonl"),
+        own.join("dir.jsonl"),
+        sessions(&world).join("--out--/session.jsonl"),
+        own.join("../../settings.json"),
+        own.join("../../../../../../etc/passwd"),
+        PathBuf::from(""),
+        PathBuf::from("/"),
+    ]);
+    for path in &paths {
+        let error = refusal(&mut tab, json!({"type": "delete_session", "sessionPath": path}));
+        assert!(!error.is_empty(), "{}", path.display());
+    }
+    for path in foreign.iter().chain([&kept]) {
+        assert!(path.exists(), "{}", path.display());
+    }
+    tab.data(json!({"type": "delete_session", "sessionPath": good}));
+    // Of two with the same name none is lost.
+    header(&own, "good.jsonl");
+    tab.data(json!({"type": "delete_session", "sessionPath": good}));
+    let trashed = fs::read_dir(own.join(".trash")).unwrap().count();
+    assert_eq!(trashed, 3);
+    web.finish();
+}
+
+#[test]
+fn extensions_of_evicted_session_end_and_restart() {
+    if !can_run() {
+        return;
+    }
+    let world = extended(
+        [Reply::text(["Hi."])],
+        r#"
+        pi.on("session_start", (event, ctx) => ctx.ui.setStatus("at", "start " + event.reason));
+        pi.on("session_shutdown", async () => { require("node:fs").appendFileSync("ended", "x"); });
+        pi.registerCommand("hello", { description: "", handler: async (args, ctx) => ctx.ui.notify("hello " + args) });
+        "#,
+    );
+    let web = Web::start(&world, &["--max-open-sessions", "1"]);
+    let mut tab = web.tab();
+    open(&mut tab, "a");
+    tab.wait(|line| line["method"] == "setStatus" && line["session"] == "a");
+    say(&mut tab, "a", "Hi");
+    open(&mut tab, "b");
+    tab.wait(|line| line["method"] == "setStatus" && line["session"] == "b");
+    assert_eq!(evicted(&mut tab), ["a"]);
+    let answer = tab.data(json!({"type": "prompt", "message": "/hello you", "session": "a"}));
+    assert_eq!(answer["disposition"], "handled");
+    let seen = tab.seen.borrow();
+    let of_a = |line: &&Value| line["session"] == "a";
+    let at = |what: &dyn Fn(&Value) -> bool| seen.iter().filter(of_a).position(what).unwrap();
+    let closed = at(&|line| line["type"] == "session_closed");
+    let told = at(&|line| line["message"] == "hello you");
+    assert!(closed < told);
+    let starts = seen
+        .iter()
+        .filter(of_a)
+        .filter(|line| line["method"] == "setStatus")
+        .count();
+    assert_eq!(starts, 2);
+    drop(seen);
+    assert!(world.dir.cwd().join("ended").exists(), "they were told");
+    web.finish();
+}
+
+#[test]
+fn host_tools_prevent_session_eviction() {
+    let world = World::new([]);
+    let pi = world.start_with(&["--max-open-sessions", "1"]);
+    pi.data(json!({"type": "open_session", "session": "lent"}));
+    let tool = json!({"name": "look", "description": "Looks", "parameters": {"type": "object"}});
+    pi.data(json!({"type": "set_host_tools", "tools": [tool], "session": "lent"}));
+    let answer = pi.ask(json!({"type": "open_session"}));
+    assert_eq!(answer["success"], false, "{answer}");
+    pi.data(json!({"type": "set_host_tools", "tools": [], "session": "lent"}));
+    pi.data(json!({"type": "open_session"}));
+    pi.finish();
+}
