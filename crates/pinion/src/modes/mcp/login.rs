@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
             _ = tokio::signal::ctrl_c() => Ok(false),
         }
     });
-    // A thread may still wait for a line; nobody waits for it.
+    // A blocked read of stdin cannot be cancelled, so its thread is not joined.
     runtime.shutdown_background();
     if !done? {
         complain("Cancelled");

@@ -61,7 +61,7 @@ fn find(agent: &Agent, name: &str) -> anyhow::Result<ServerConfig> {
     Ok(config)
 }
 
-/// Nobody is asked in a shell.
+/// Cancels every question of a server: in a shell no client can answer.
 struct Nobody;
 
 impl AskUser for Nobody {

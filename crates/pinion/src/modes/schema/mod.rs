@@ -16,7 +16,7 @@ use crate::environment::say;
 const SCHEMA: &str = include_str!("../../../protocol/schema.json");
 const TYPES: &str = include_str!("../../../protocol/types.d.ts");
 
-/// Prints what was asked for.
+/// Prints the schema or the types of one dialect, or of all.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     say(text(args.schema_dialect, args.typescript)?.trim_end());
     Ok(ExitCode::SUCCESS)
