@@ -29,7 +29,7 @@ impl StdoutWriter {
         }
     }
 
-    /// The same for several sessions: `joining` brings what others than the first have to say.
+    /// Like `spawn`, for several sessions: `joining` brings the output of sessions other than the first.
     #[must_use]
     pub fn spawn_for_many(
         first: mpsc::Receiver<Outgoing>,
@@ -149,7 +149,7 @@ enum Filled {
     Enough,
     /// This begins the next one.
     Before(Box<Said>),
-    /// Somebody waits until everything up to here was written.
+    /// A caller waits until everything up to here was written.
     UpTo(oneshot::Sender<()>),
 }
 

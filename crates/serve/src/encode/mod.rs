@@ -25,7 +25,7 @@ pub enum Form {
     /// Each update repeats the answer so far, in `partial` and in `message`; all older clients need this.
     #[default]
     Cumulative,
-    /// Each update holds only what is new, as today's pi does.
+    /// Each update contains only the new text, as in today's pi.
     Delta,
 }
 
@@ -56,7 +56,7 @@ impl Encoder {
         }))
     }
 
-    /// An encoder that follows what is known of a connection's dialect.
+    /// Creates an encoder that follows the detected dialect of a connection.
     #[must_use]
     pub fn speaking(spoken: Spoken) -> Self {
         Self {
@@ -76,12 +76,12 @@ impl Encoder {
         self.spoken.choose(dialect);
     }
 
-    /// Writes frames of the user interface that the client wants, whatever its dialect says.
+    /// Sets the user interface frames to write, in any dialect.
     pub(crate) fn set_ui(&self, ui: WantedUi) {
         self.spoken.choose_ui(ui);
     }
 
-    /// What is known of the connection's dialect.
+    /// The current format of the connection: dialect and options.
     pub(crate) fn manner(&self) -> Manner {
         self.spoken.manner()
     }

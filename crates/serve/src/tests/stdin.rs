@@ -100,7 +100,7 @@ fn a_control_command_passes_commands_that_nobody_takes() {
     });
 }
 
-/// Counts what was read of an endless flood of commands.
+/// Counts the bytes read from an endless flood of commands.
 struct Flood {
     line: Vec<u8>,
     taken: Arc<AtomicUsize>,
