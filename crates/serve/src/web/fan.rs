@@ -281,7 +281,7 @@ pub(crate) fn first_agreement() -> Agreement {
     agreement
 }
 
-/// Splits wishes into those that one of many clients can have, and refused ones.
+/// Splits wishes into granted and refused ones: a client that shares a session cannot have all.
 fn fitting(wishes: &HelloParams) -> (HelloParams, Vec<Refused>) {
     let mut refused = Vec::new();
     let mut refuse = |option: &'static str, wish: &mut Option<Value>, granted: &Value, reason: &str| {
