@@ -1,6 +1,5 @@
 //! Answers of an extension that streams in a provider's place. Its events are those of pi-ai, as JSON; here they become
-//! our own,
-//! within the same bounds as a provider's. The caller knows how to reach the extension.
+//! our own, within the same bounds as a provider's. The caller knows how to reach the extension.
 
 use std::collections::HashMap;
 use std::fmt;

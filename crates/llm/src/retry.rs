@@ -1,6 +1,5 @@
 //! Classifies error texts by whether a failed run may be retried (pi-core.md 4.1, pi-1.5-delta.md 5). `core` decides
-//! how often
-//! and when.
+//! how often and when.
 
 use crate::pattern::{has_number, matches};
 

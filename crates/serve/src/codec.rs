@@ -113,8 +113,7 @@ impl<R: Read> LineReader<R> {
             }
         } else if self.end == self.buffer.len() && self.start > 0 {
             // Moving is cheap when at least half is free. A buffer of full size must move, but at most once for each
-            // line, because the
-            // remaining bytes then fit or the line is too long.
+            // line, because the remaining bytes then fit or the line is too long.
             if self.start >= self.end / 2 || self.end >= self.full_size() {
                 self.buffer.copy_within(self.start..self.end, 0);
                 self.end -= self.start;

@@ -2,8 +2,7 @@
 //!
 //! What lives here: the line codec, the step from a line to a command, the encoder that writes events without quadratic
 //! cost, and the two ends of stdio with bounded queues. Commands are defined in `wire` and executed in `host`. Only
-//! this crate
-//! writes to stdout.
+//! this crate writes to stdout.
 
 mod budget;
 pub mod codec;

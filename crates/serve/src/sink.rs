@@ -1,6 +1,5 @@
 //! The thread that writes batches of lines. There are [`BATCHES`] reusable buffers; a writer that waits for a free one
-//! waits for
-//! the reader on the other side. `writer` fills them.
+//! waits for the reader on the other side. `writer` fills them.
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -320,8 +320,7 @@ commands! {
     /// Stop the run of the session named in `session` and close the session.
     CloseSession(NoParams) = "close_session", Session, Task -> ();
     /// Delete a session that is not open. Pinion moves its file into `.trash` in the same directory. Only files in the
-    /// session
-    /// directory can be deleted.
+    /// session directory can be deleted.
     DeleteSession(DeleteSessionParams) = "delete_session", Session, Task -> DeletedSession;
     /// List the sessions that are open in this process.
     ListOpenSessions(NoParams) = "list_open_sessions", Session, Ordered -> OpenSessions;

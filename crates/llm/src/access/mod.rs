@@ -1,6 +1,5 @@
 //! Credentials of a request other than its key: signatures and tokens that are made from ambient credentials, just
-//! before it is
-//! sent. `bedrock` and `google` find their credentials; shared code is here.
+//! before it is sent. `bedrock` and `google` find their credentials; shared code is here.
 
 pub(crate) mod cache;
 pub(crate) mod fetch;

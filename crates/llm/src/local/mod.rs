@@ -1,8 +1,6 @@
 //! Servers on the user's own machines: Ollama, llama.cpp, LM Studio, vLLM. Here: their addresses, the requests to them,
-//! and the
-//! models made of their responses; one file per kind of server. Not here: when they are probed and how their models are
-//! listed,
-//! which `registry` decides; answers of their models, which are ordinary chat completions.
+//! and the models made of their responses; one file per kind of server. Not here: when they are probed and how their
+//! models are listed, which `registry` decides; answers of their models, which are ordinary chat completions.
 
 mod llama_cpp;
 mod lm_studio;

@@ -1,6 +1,5 @@
 //! Logins that an extension gets and refreshes. Their credentials are in `auth.json` like all others and are refreshed
-//! under the
-//! same lock. The caller knows how to reach the extension.
+//! under the same lock. The caller knows how to reach the extension.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! All credentials are collected before they are used, so that no text reveals even unused ones. Here: collecting them
-//! from files
-//! and environment. `secrets` removes them from texts.
+//! from files and environment. `secrets` removes them from texts.
 
 use crate::registry::auth::AuthEntry;
 use crate::registry::store::Registry;

@@ -1,6 +1,5 @@
 //! Local servers in the registry: when they are probed, and their models in the list of all. [`crate::local`] probes
-//! them. No
-//! server is probed unless a model of it was named, all models are listed, or no other model exists.
+//! them. No server is probed unless a model of it was named, all models are listed, or no other model exists.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};

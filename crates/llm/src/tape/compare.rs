@@ -1,6 +1,5 @@
 //! Decides whether a request equals a recorded one. Only the conversation counts: instructions contain directories and
-//! dates, and
-//! ids of sessions and calls are always new.
+//! dates, and ids of sessions and calls are always new.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

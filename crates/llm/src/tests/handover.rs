@@ -1,6 +1,5 @@
 //! Conversations that continue with another model: every family to every family (providers.md 2.2). A table of
-//! conversations
-//! meets a table of targets; the result is read back from the target's request body.
+//! conversations meets a table of targets; the result is read back from the target's request body.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! One connection: the options negotiated with `hello`, the numbers of its events, and the lines it sent last. It sits
-//! between
-//! the outgoing queues of the sessions and one encoder for each. Here: the filter of events, and the answers to commands of
-//! the connection. Not here: the transport of bytes (`writer`, `sink`), the format of lines (`encode`), sessions (`host`).
+//! between the outgoing queues of the sessions and one encoder for each. Here: the filter of events, and the answers to
+//! commands of the connection. Not here: the transport of bytes (`writer`, `sink`), the format of lines (`encode`),
+//! sessions (`host`).
 
 mod activity;
 mod agreement;

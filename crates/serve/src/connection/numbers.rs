@@ -1,6 +1,5 @@
 //! Members of every line of a connection that are not part of its event: the session and the number of an event.
-//! Numbered lines
-//! are kept for a while, so that `replay` can send them again.
+//! Numbered lines are kept for a while, so that `replay` can send them again.
 
 use std::sync::Arc;
 

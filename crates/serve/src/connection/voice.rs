@@ -1,6 +1,5 @@
 //! The output of one session on a connection: its encoder, its activity, and the updates that were left out. Event
-//! numbers and
-//! negotiated options belong to the connection.
+//! numbers and negotiated options belong to the connection.
 
 use std::time::{Duration, Instant};
 

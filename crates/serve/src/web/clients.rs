@@ -1,6 +1,5 @@
 //! Clients of a web server: each client's position in the log, its negotiated options, and its private frames, in the
-//! order of
-//! the log. One lock, held for moments and never while a task waits.
+//! order of the log. One lock, held for moments and never while a task waits.
 //!
 //! Not here: how frames get to a client (`socket`, `http`), and the events of the log (`fan`).
 

@@ -1,6 +1,5 @@
 //! The frames of a WebSocket: bytes become messages, texts become bytes. All clients share the text of an event: it is
-//! written
-//! without a copy for each client.
+//! written without a copy for each client.
 //!
 //! Not here: the meaning of messages, and when frames are sent (`socket`).
 

@@ -1,6 +1,5 @@
 //! Access control of a web server (web.md 3): its host names, the pages that may use it, the token. Pure: headers in,
-//! verdict out,
-//! with a delay after wrong tokens. It does not know the commands of a request.
+//! verdict out, with a delay after wrong tokens. It does not know the commands of a request.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};

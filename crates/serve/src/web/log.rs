@@ -1,8 +1,6 @@
 //! A bounded log of events that all clients of a web server share; each reads at its own pace. A client is a position
-//! in the
-//! log, so a thousand clients need little more memory than one. A slow client gets consecutive deltas merged. A client
-//! whose
-//! position was evicted needs a snapshot.
+//! in the log, so a thousand clients need little more memory than one. A slow client gets consecutive deltas merged. A
+//! client whose position was evicted needs a snapshot.
 //!
 //! Not here: the clients and their options (`clients`), how events become text (`fan`).
 

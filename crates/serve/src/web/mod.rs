@@ -2,8 +2,8 @@
 //! (seed 001, web.md). It has a thread of its own, so that a thousand readers do not slow down the sessions.
 //!
 //! `server` listens and routes paths, `guard` controls access, `socket` (on `frames`) and `http` carry lines, `page`
-//! has the
-//! files. Events flow one way: sessions, [`fan`], [`log`], and from there to each client ([`clients`]) at its own pace.
+//! has the files. Events flow one way: sessions, [`fan`], [`log`], and from there to each client ([`clients`]) at its
+//! own pace.
 
 mod clients;
 mod door;

@@ -1,6 +1,5 @@
 //! The page's files: built into the program, or in a directory (`--serve-ui`). Maps paths to files, and sets the
-//! headers of a
-//! response.
+//! headers of a response.
 
 mod files;
 

@@ -1,6 +1,5 @@
 //! Connections of a web server: the port, the limit of connections, paths. Sockets are handled in `socket`, commands
-//! over plain
-//! HTTP in `http`.
+//! over plain HTTP in `http`.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

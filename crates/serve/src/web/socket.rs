@@ -1,6 +1,5 @@
 //! One WebSocket of a web server: received frames become commands, events and responses become frames. A client that
-//! does not
-//! answer pings, or reads too slowly, is disconnected.
+//! does not answer pings, or reads too slowly, is disconnected.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};

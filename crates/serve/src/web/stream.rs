@@ -1,6 +1,5 @@
 //! The bytes of one connection of a web server, with facts that the layers above cannot see: received bytes, a stalled
-//! writer,
-//! and a close that lets the client read the last bytes.
+//! writer, and a close that lets the client read the last bytes.
 
 use std::io;
 use std::pin::Pin;

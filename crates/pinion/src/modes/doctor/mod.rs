@@ -1,8 +1,6 @@
 //! `pinion doctor`: reports the configuration it found, whether a model can be used, and how to fix problems. Each
-//! section is
-//! in its own file; `paint` formats them. The doctor sends no model request (it asks a local server at most for its
-//! models),
-//! runs no command of the configuration, opens no session and writes only its report.
+//! section is in its own file; `paint` formats them. The doctor sends no model request (it asks a local server at most
+//! for its models), runs no command of the configuration, opens no session and writes only its report.
 
 mod extensions;
 pub(super) mod keys;
