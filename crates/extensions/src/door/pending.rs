@@ -13,7 +13,7 @@ use super::streaming::{Feed, Updates};
 
 type Waiting = oneshot::Receiver<Result<Answer, DoorError>>;
 
-/// See the module's page.
+/// Pending requests of one process, by id.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     book: Mutex<Book>,
@@ -58,7 +58,7 @@ impl Pending {
         self.enter_with(updates.map(Taker::Latest))
     }
 
-    /// The same with every update to be taken.
+    /// Enters a request of which every update counts.
     pub(super) fn enter_stream(&self) -> (u64, Waiting, Updates) {
         let (feed, updates) = super::streaming::feed();
         let (id, waiting) = self.enter_with(Some(Taker::All(feed)));
@@ -89,7 +89,7 @@ impl Pending {
         (id, waiting)
     }
 
-    /// Hands an answer on. Answers that nobody waits for are dropped.
+    /// Delivers an answer. Drops answers without a waiting caller.
     pub(super) fn settle(&self, id: u64, outcome: Result<Answer, DoorError>) {
         if let Some(asked) = self.book().asked.remove(&id) {
             let _nobody = asked.answer.send(outcome);
@@ -145,19 +145,19 @@ impl Pending {
         self.book().heard
     }
 
-    /// Nobody waits for this any more. False when it was answered already.
+    /// Removes a request that was cancelled. Returns false if it was answered already.
     pub(super) fn forget(&self, id: u64) -> bool {
         self.book().asked.remove(&id).is_some()
     }
 
-    /// Resolves when somebody waits.
+    /// Resolves when a request is pending.
     pub(super) async fn something_is_awaited(&self) {
         while !self.is_awaited() {
             self.entered.notified().await;
         }
     }
 
-    /// Does anybody wait?
+    /// Returns true if a request is pending.
     pub(super) fn is_awaited(&self) -> bool {
         !self.book().asked.is_empty()
     }

@@ -17,8 +17,8 @@ use super::{Answer, Said};
 
 type Stream = Box<dyn AsyncRead + Send + Unpin>;
 
-/// Starts reading both outputs. `ready` is told the version that the child speaks. `end` is cancelled when nothing more can come
-/// or the child breaks the protocol.
+/// Starts reading both outputs. `ready` gets the protocol version of the child. `end` is cancelled at the end of the
+/// output, or when the child breaks the protocol.
 pub(super) fn start(
     output: Stream,
     errors: Stream,
@@ -49,9 +49,9 @@ struct Reader {
     pending: Arc<Pending>,
     routes: Arc<Routes>,
     ready: Option<oneshot::Sender<(u32, String)>>,
-    /// Since when `unasked` counts.
+    /// Start of the interval in which `unasked` counts.
     window: Instant,
-    /// Things said that nobody had asked for.
+    /// Lines of the child that answer no request.
     unasked: u32,
     /// Lines that were none.
     odd: u32,
@@ -107,7 +107,7 @@ impl Reader {
         self.say(Said::Log("warn".to_owned(), text)).await;
     }
 
-    /// Something came that nobody had asked for.
+    /// Counts a line that answers no request.
     fn count(&mut self) {
         if self.window.elapsed() > limits::FLOOD_WINDOW {
             (self.window, self.unasked) = (Instant::now(), 0);
@@ -162,7 +162,7 @@ impl Reader {
     }
 }
 
-/// The line behind something that was printed without an end to its own line. What is printed must not cost an answer.
+/// Finds a line after text that was printed without a line feed. Printed text must not hide an answer.
 fn behind_litter(line: &[u8]) -> Option<FromChild> {
     let starts = memchr::memmem::find_iter(line, br#"{"type":"#);
     let mut read = starts.take(limits::LITTER).filter_map(|start| {
@@ -172,7 +172,7 @@ fn behind_litter(line: &[u8]) -> Option<FromChild> {
     read.next()
 }
 
-/// Passes standard error on, line by line, for the log. What is printed never counts as a fault.
+/// Copies standard error to the log, line by line. Its content never counts as a fault.
 async fn read_errors(mut errors: Stream, routes: Arc<Routes>, end: CancellationToken) {
     let mut lines = Cutter::new(limits::ERROR_LINE);
     let reading = async {
@@ -238,7 +238,7 @@ impl Cutter {
         self.searched > self.limit
     }
 
-    /// Gives away what is there of a line that is too long.
+    /// Takes the bytes so far of a line that is too long.
     fn clear(&mut self) -> Vec<u8> {
         self.searched = 0;
         std::mem::take(&mut self.buffer)

@@ -69,8 +69,8 @@ impl Watch {
             return self.pending.fault().unwrap_or(how);
         }
     }
-    /// Resolves when the child says nothing although somebody waits for it. A handler may take as long as it likes; only
-    /// something has to come when it is asked whether it lives.
+    /// Resolves when the child hangs: it sends nothing during a request. A handler may take any time, but its process
+    /// must answer a ping.
     async fn hangs(&self) {
         let pending = &self.pending;
         loop {

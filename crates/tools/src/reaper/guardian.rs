@@ -1,4 +1,4 @@
-//! The guardian process: starts commands for the agent, reaps them, and kills what is left when the agent is gone.
+//! The guardian process: starts commands for the agent, reaps them, and kills the remaining ones when the agent is gone.
 //!
 //! It is the same program as the agent, started with one word on its command line, and holds nothing but the socket
 //! to the agent and the pipes it hands on. Being a child subreaper, it becomes the parent of every grandchild that
@@ -39,7 +39,7 @@ pub fn main(level: Option<u32>) -> ExitCode {
     let level = level.unwrap_or(limits::SUPERVISORS);
     let mut placeholders = Placeholders::default();
     let done = Ends::take().and_then(|ends| serve(level, ends, &mut placeholders));
-    // Whatever ended it, no process stays behind.
+    // Also after an error: the guarantee that no process survives must not depend on a clean end.
     sweep::end_all();
     placeholders.release();
     if done.is_ok() {
@@ -166,7 +166,7 @@ impl Guardian {
         Ok(())
     }
 
-    /// Enters a command. Only one that runs alone is known to own what the guardian adopts meanwhile.
+    /// Enters a command. Adopted processes can be attributed to a command only while it runs alone.
     fn add(&mut self, id: u64, pid: i32, before: Vec<i32>) {
         let is_alone = self.commands.is_empty();
         self.commands

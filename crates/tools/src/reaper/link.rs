@@ -1,7 +1,7 @@
-//! The agent's side of the guardian's socket: starting it, asking it, handing its reports to whoever waits.
+//! The agent's side of the guardian's socket: starts the guardian, sends requests, delivers its reports to the callers.
 //!
-//! One task writes (so that frames and descriptors stay in order), one reads. When the guardian goes away, everybody
-//! who waits is told, what it had started is killed, and the next command starts a new one.
+//! One task writes (so that frames and descriptors stay in order), one reads. When the guardian goes away, all callers
+//! get an error, its commands are killed, and the next command starts a new guardian.
 
 use std::collections::HashMap;
 use std::io::{IoSlice, PipeWriter};
@@ -63,7 +63,7 @@ struct Outgoing {
 
 type Table = Arc<Mutex<Book>>;
 
-/// The commands somebody waits for; once closed, nobody can be added.
+/// Commands with a waiting caller; once closed, it accepts no more.
 #[derive(Debug, Default)]
 struct Book {
     slots: HashMap<u64, Slot>,
@@ -198,7 +198,7 @@ impl Guardian {
     }
 }
 
-/// Kills a command whose starter gave up waiting, and forgets one that did not start.
+/// Kills a command whose caller was dropped, and removes one that did not start.
 struct Forget {
     id: u64,
     marker: Vec<u8>,
@@ -218,7 +218,7 @@ impl Drop for Forget {
 }
 
 impl Remote {
-    /// Asks for a kill; `done` is told when nothing is left, or dropped when the guardian is gone.
+    /// Requests a kill. `done` gets a message when no process is left; it is dropped when the guardian is gone.
     pub(super) async fn kill(&self, id: u64, pid: u32, marker: Vec<u8>, done: oneshot::Sender<()>) {
         {
             let mut book = lock(&self.table);
@@ -323,7 +323,7 @@ struct Chain {
     /// Closed when all is over.
     life: PipeWriter,
     prefix: Vec<u8>,
-    /// Somebody holds the other side while commands may still be started.
+    /// Upgradable while commands may still be started.
     wanted: mpsc::WeakSender<Outgoing>,
     gone: watch::Sender<bool>,
 }
@@ -366,7 +366,7 @@ impl Chain {
     }
 }
 
-/// Writes frames in order; ends when nobody can ask any more. Dropping the half closes the direction.
+/// Writes frames in order until all senders are dropped. Dropping the half closes the direction.
 async fn write(writer: OwnedWriteHalf, mut requests: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { frame, mut fds }) = requests.recv().await {
         let mut rest = frame.as_slice();
@@ -400,7 +400,7 @@ async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fds: &[OwnedFd]) -> st
         .await
 }
 
-/// Hands out reports until the guardian is gone; then tells everybody and ends what is left.
+/// Delivers reports until the guardian is gone; then fails all callers and kills the remaining processes.
 async fn read(
     mut reader: OwnedReadHalf,
     mut children: Signals,
@@ -460,7 +460,7 @@ async fn read(
     }
 }
 
-/// There is no guardian: whoever waits for a start learns why.
+/// Fails all waiting starts with the reason why there is no guardian.
 fn refuse(table: &Table, errno: i32) {
     let mut book = lock(table);
     book.closed = true;

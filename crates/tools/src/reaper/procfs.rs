@@ -93,7 +93,8 @@ pub(crate) fn walk(root: i32, mut visit: impl FnMut(&Process, bool) -> bool) -> 
                     let taken = visit(&process, taken);
                     open.push_back((pid, taken));
                 }
-                // Its children are those of somebody else now. Processes that are not ours may come and go.
+                // It ended between the list and the look, so its children have another parent now: walk again, unless
+                // it was never ours.
                 None => is_steady &= !(taken || parent == root),
             }
         }

@@ -65,7 +65,7 @@ pub(super) fn end_all() {
     }
 }
 
-/// Kills the processes with a marker of this agent wherever they are, for when those that had started them were killed.
+/// Kills all processes with a marker of this agent. Needed after the processes that had started them were killed.
 pub(super) fn end_marked(prefix: &[u8]) {
     let end = Instant::now() + limits::KILL_WAIT;
     let mut stopped = HashSet::new();
@@ -88,7 +88,7 @@ pub(super) fn end_marked(prefix: &[u8]) {
     }
 }
 
-/// Stops what `aim` names until a look finds no process that was not stopped before. Returns what was stopped.
+/// Stops the processes that `aim` takes, until a walk finds no new one. Returns the stopped ones.
 fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i32> {
     let end = Instant::now() + limits::FREEZE_WAIT;
     let mut stopped = HashSet::new();
@@ -99,7 +99,7 @@ fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i3
         }
         let mut is_new = false;
         if matches!(aim, Aim::All) {
-            // The shortest way from the list to the signal, for those that live shorter than a look at their state takes.
+            // A process may live shorter than a look at its state takes. So children get the signal straight from the list.
             for pid in procfs::children(root) {
                 if stopped.insert(pid) {
                     is_new = true;
@@ -122,7 +122,7 @@ fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i3
     }
 }
 
-/// Sends SIGKILL to what `aim` names and to what was stopped; returns how many processes were there that can be killed.
+/// Sends SIGKILL to the processes that `aim` takes and to the stopped ones; returns how many of them can be killed.
 fn kill(root: i32, aim: &Aim<'_>, stopped: &HashSet<i32>) -> usize {
     let mut left = 0;
     let is_steady = procfs::walk(root, |process, below| {

@@ -29,7 +29,7 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         tokio::select! {
-            done = tokio::time::timeout(WAIT, log_in(setup, &config, args.open)) => done.context("Nobody logged in")?,
+            done = tokio::time::timeout(WAIT, log_in(setup, &config, args.open)) => done.context("The login timed out")?,
             _ = tokio::signal::ctrl_c() => Ok(false),
         }
     });
