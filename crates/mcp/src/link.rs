@@ -212,7 +212,7 @@ async fn start(
         Ok(running) => Ok((running, Some(child))),
         Err(why) => {
             child.kill().await;
-            // The log is read beside this; it has ended by now or will at once.
+            // Another task reads the log. It has ended by now or ends at once, so one turn lets it store the last lines.
             tokio::task::yield_now().await;
             Err(McpError::connect(tail.explain(why)))
         }
@@ -253,7 +253,7 @@ async fn reach(
                     .serve(StreamableHttpClientTransport::with_client(authorised, settings))
                     .await
             }
-            // Without a login there may still be an open door.
+            // The server may accept requests without a login.
             Err(error) => {
                 tracing::debug!(server = name, "no login: {error}");
                 client

@@ -91,7 +91,7 @@ type Writer = Arc<Waiting<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
 /// is over it would be taken for a failed one.
 type Open = Arc<Mutex<HashSet<RequestId>>>;
 
-/// Is it a request of the server, or an answer that is waited for?
+/// Returns true for a request of the server, or the response to a pending request.
 fn is_wanted(open: &Open, message: &ServerJsonRpcMessage) -> bool {
     let id = match message {
         JsonRpcMessage::Response(response) => &response.id,
@@ -235,14 +235,14 @@ impl Reader {
 }
 
 impl Reader {
-    /// Nobody listens any more, but a server that is ending should not fail at its last words.
+    /// Reads and discards the output, so that a server that is ending does not fail on its last write.
     async fn drain(mut self) {
         let reading = async { while let Ok(Some(Line::Whole(_))) = self.lines.next().await {} };
         let _late = tokio::time::timeout(2 * limits::STOP, reading).await;
     }
 }
 
-/// Reads a message; long ones beside the others' work.
+/// Parses a message; long ones on a blocking thread.
 async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
     const LONG: usize = 256 << 10;
     let read = |bytes: &[u8]| {

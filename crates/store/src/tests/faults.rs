@@ -25,7 +25,7 @@ struct State {
     fail_truncate: bool,
     fail_sync: bool,
     appends: usize,
-    /// What another writer adds once somebody has looked at the size this many times.
+    /// Bytes that another writer adds after this many size checks.
     arrives: Option<(usize, Vec<u8>)>,
 }
 
@@ -254,7 +254,7 @@ fn a_disk_that_takes_a_few_bytes_at_a_time_gets_them_all() {
     }
 }
 
-/// A directory in which nobody may make files, not even root; none where there is no such thing.
+/// A directory in which even root cannot create files; none if the system has no such directory.
 #[cfg(target_os = "linux")]
 fn forbidden_dir() -> Option<PathBuf> {
     let dir = PathBuf::from("/sys");
@@ -384,7 +384,7 @@ fn with_power_durability_nothing_acknowledged_is_forgotten() {
             acknowledged.push(entry.id.clone());
         }
         if (random >> 40).is_multiple_of(50) {
-            // Power fails: what was not synced is gone.
+            // Power fails: unsynced bytes are lost.
             disk.with(|s| s.bytes.truncate(s.synced));
             drop(log);
             log = open(&disk);

@@ -131,7 +131,7 @@ fn links_fifos_and_devices_are_refused() {
     );
 }
 
-/// Somebody swaps the target for a link to a file of the user again and again: that file never changes.
+/// Another thread replaces the target by a link to a file of the user again and again: that file never changes.
 #[cfg(unix)]
 #[test]
 fn a_race_for_the_target_harms_nothing() {
