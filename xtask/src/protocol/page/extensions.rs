@@ -1,5 +1,6 @@
-//! `docs/reference/extension-protocol.md`: the page about programs that extend the agent. What holds for all of them is in `extensions.md` beside this
-//! file; the lines come from the types of the door, methods and events from its tables.
+//! `docs/reference/extension-protocol.md`: the page about extensions in any language. Its introduction is
+//! `extensions.md` in this folder. The lines come from the types of the extensions crate, methods and events from its
+//! tables.
 
 use std::fmt::Write as _;
 
