@@ -49,7 +49,7 @@ struct Reader {
     pending: Arc<Pending>,
     routes: Arc<Routes>,
     ready: Option<oneshot::Sender<(u32, String)>>,
-    /// Start of the interval in which `unasked` counts.
+    /// Start of the current counting interval.
     window: Instant,
     /// Lines of the child that answer no request.
     unasked: u32,

@@ -237,7 +237,7 @@ pub(super) fn of_pi(word: &str) -> Option<(&'static str, &'static str)> {
 }
 
 /// Returns the command that a prompt of one or a few words probably means. Only a single word, or a word followed by
-/// one that the command takes, can mean a command.
+/// an argument of the command, can mean a command.
 pub(super) fn meant_by(words: &[String]) -> Option<&'static str> {
     let (first, rest) = words.split_first()?;
     if !first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {

@@ -22,7 +22,7 @@ use tracing_subscriber::{Layer, Registry};
 use crate::args::Args;
 use crate::environment::{Environment, complain};
 
-/// Variables with the log filter, as `level` or `target=level,...`; the first one that is set counts.
+/// Variables with the log filter, as `level` or `target=level,...`; the first one with a value counts.
 const VARIABLES: [&str; 2] = ["PINION_LOG", "RUST_LOG"];
 
 type Boxed = Box<dyn Layer<Registry> + Send + Sync>;

@@ -10,7 +10,7 @@ use testkit::llm::Reply;
 use crate::kit::{Pi, World, bash, kinds, of_type, text, until};
 use crate::permissions::ends;
 
-/// Is everything here that extensions need? Says what is missing.
+/// Returns true if the programs that extensions need are installed; prints a missing one.
 #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 pub(crate) fn can_run() -> bool {
     let host = Path::new(env!("CARGO_MANIFEST_DIR")).join("../extensions/typescript/main.mjs");

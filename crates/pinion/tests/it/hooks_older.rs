@@ -307,7 +307,7 @@ fn hooks_ask_in_the_words_of_their_time() {
     end(&pi);
 }
 
-/// The same from xcsh's clients, who have `extension_ui_request` with a time limit (seeds 004).
+/// Clients of xcsh get `extension_ui_request` with a time limit instead (seeds 004).
 #[test]
 fn the_clients_of_xcsh_are_asked_in_theirs() {
     if !can_run() {
@@ -348,7 +348,7 @@ fn the_clients_of_xcsh_are_asked_in_theirs() {
     end(&pi);
 }
 
-/// A handler that throws: `hook_error`, and the next one goes on; on `tool_call` its words block, and nothing else is told.
+/// A handler that throws causes `hook_error`, and the next one runs. On `tool_call` its message blocks the call instead.
 #[test]
 fn a_hook_that_throws_is_told_and_one_that_checks_blocks() {
     if !can_run() {
@@ -687,7 +687,7 @@ fn a_file_that_does_not_load_is_named() {
     end(&pi);
 }
 
-/// What the process with the extensions is told of generations and time limits, by dialect and setting.
+/// The extension process gets the generation and the time limit of the dialect and the setting.
 #[test]
 fn generation_and_time_limit_follow_the_dialect() {
     if !can_run() {

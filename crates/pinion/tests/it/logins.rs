@@ -348,7 +348,8 @@ fn what_cannot_be_done_is_said() {
     );
 }
 
-/// Ctrl-C ends a login that waits. (Should the port be taken, the login ends by itself: nobody can paste.)
+/// Ctrl-C ends a login that waits. (If the port is taken, the login ends by itself, since there is no terminal to paste
+/// into.)
 #[test]
 fn a_waiting_login_can_be_interrupted() {
     let world = World::new([]);

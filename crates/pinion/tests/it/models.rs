@@ -42,7 +42,7 @@ fn the_list_of_models_is_renewed() {
         done.out
     );
     assert!(!knows_the_new_one(&world));
-    // Somebody else's server, asked on purpose.
+    // Another server, named by the user.
     let front = Front::start(&[("/api.json", list())], "");
     let url = format!("{}/api.json?key=hidden", front.url());
     let done = world.run(&["models", "update", "--from", &url], "");

@@ -198,7 +198,7 @@ impl Guardian {
     }
 }
 
-/// Kills a command whose caller was dropped, and removes one that did not start.
+/// Kills a command whose caller was dropped. Removes it if it did not start.
 struct Forget {
     id: u64,
     marker: Vec<u8>,

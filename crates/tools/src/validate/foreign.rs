@@ -63,7 +63,7 @@ impl UrlLoader for NoLoader {
 }
 
 impl ForeignSchema {
-    /// Compiles any JSON value; one that is no usable schema accepts everything.
+    /// Compiles any JSON value; an unusable schema accepts everything.
     #[must_use]
     pub fn new(schema: Value) -> Self {
         Self {

@@ -345,7 +345,7 @@ fn servers_run_outside_of_the_sandbox_and_what_it_leaves_behind_is_no_configurat
         "{}",
         quiet.out
     );
-    // One with something in it is a mistake of somebody's.
+    // A directory with content is a mistake of the user.
     fs::write(place.join("a"), "").unwrap();
     assert!(listed().out.contains(".mcp.json: "));
 }

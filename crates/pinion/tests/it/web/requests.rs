@@ -188,7 +188,7 @@ fn no_path_leads_out_of_the_page() {
             );
         }
     }
-    // What is there is there.
+    // Existing files win over the page.
     assert_eq!(theirs.get("/dir/", &[]).2, b"below");
     assert_eq!(theirs.get("/dir/up/index.html", &[]).2, b"<h1>Mine</h1>");
     theirs.finish();
