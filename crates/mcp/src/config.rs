@@ -82,7 +82,7 @@ pub struct Offered {
     pub deny: Vec<String>,
     /// pi's words, in order: the first that fits says whether the tool is shown; an exact name comes before patterns.
     pub exposure: Vec<(String, bool)>,
-    /// Hides all tools except those that `exposure` shows.
+    /// Hides all tools that `exposure` does not show.
     pub hidden: bool,
 }
 

@@ -106,7 +106,7 @@ impl Dialect {
             Self::Xcsh => "xcsh: todos, host tools, interrupts",
             Self::Web => "the web fork of pi: the protocol over a WebSocket, with a list of sessions",
             Self::Pi => "pi from 0.74 on, with updates that repeat the message so far",
-            Self::PiDelta => "today's pi, from 0.84 on: updates hold only what is new",
+            Self::PiDelta => "today's pi, from 0.84 on: updates contain only the new text",
         }
     }
 

@@ -90,7 +90,7 @@ const MODEL: &[Doc] = &[
     (
         "thinkingLevelMap",
         "object of strings or null",
-        "What is sent for each thinking level. Null: the level does not exist.",
+        "Value to send for each thinking level. Null: the level does not exist.",
     ),
     ("input", "array", "`text` and `image`. Default: `[\"text\"]`."),
     (

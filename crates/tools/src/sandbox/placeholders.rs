@@ -4,7 +4,7 @@
 //!
 //! Several agents may need the same placeholder. Each guardian holds a shared lock on it as long as its commands may
 //! run; a guardian that finds no other lock removes it. A placeholder has the sticky bit, so that the next start
-//! recognises and removes one that outlived its agent and guardian. Its mount is visible to the command alone
+//! recognises and removes it if its agent and guardian were killed. Its mount is visible to the command alone
 //! (`mounts`).
 
 use std::collections::HashMap;

@@ -167,8 +167,7 @@ impl Policy {
         };
         let made = made && itself == real;
         for path in [real, itself] {
-            // A protected path is readable, so adding one must not open a path outside the roots, or one that the user
-            // closed.
+            // A protected path is readable, so adding one must not open a path outside the roots, or a closed one.
             let is_inside = roots.iter().any(|root| path.starts_with(root) && path != *root);
             let is_closed = self
                 .zones
