@@ -160,12 +160,14 @@ impl Combining {
             Rule::Observe => {}
             Rule::Cancel => {
                 let cancels = is(&answer, "cancel");
+                // The last answer counts, unless one cancels.
                 self.value = answer;
                 return Ok(flow(cancels));
             }
             Rule::Block => return Ok(self.block(answer)),
             Rule::First(member) => {
                 let given = answer.get(member).unwrap_or(&Value::Null);
+                // A trust handler may answer "undecided", which leaves the decision to the next one.
                 let decides = !given.is_null() && given.as_str() != Some("undecided");
                 if decides {
                     self.value = answer;
@@ -212,6 +214,7 @@ impl Combining {
             .event
             .get("structuredContent")
             .is_some_and(|value| !value.is_null());
+        // A replaced text no longer matches the structured form of the old result.
         let outdated = answer.contains_key("content") && !answer.contains_key("structuredContent");
         for member in RESULT {
             if let Some(changed) = answer.remove(member) {
@@ -233,6 +236,7 @@ impl Combining {
             }
         }
         if !added.is_empty() {
+            // The messages of all listeners are kept, whereas a later system prompt replaces an earlier one.
             let messages = self.value.entry("messages").or_insert_with(|| json!([]));
             if let Value::Array(messages) = messages {
                 messages.append(&mut added);

@@ -17,6 +17,6 @@ pub enum DoorError {
     #[error("{0}")]
     Failed(String),
     /// Its answer has the wrong type.
-    #[error("The extension process gave an answer that is none: {0}")]
+    #[error("The extension process sent an invalid answer: {0}")]
     Odd(String),
 }

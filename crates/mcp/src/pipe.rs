@@ -136,6 +136,7 @@ impl Transport<RoleClient> for Pipe {
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
+        // Entered before the write, since the response may arrive before the write returns.
         if let JsonRpcMessage::Request(request) = &item {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.insert(request.id.clone());
@@ -152,6 +153,7 @@ impl Transport<RoleClient> for Pipe {
                     Ok(()) => input.flush().await,
                     Err(error) => Err(error),
                 };
+                // A failed write may end within a message, so nothing can follow it.
                 if written.is_err() {
                     *writer = None;
                 }
@@ -164,7 +166,7 @@ impl Transport<RoleClient> for Pipe {
                     *writer.lock().await = None;
                     Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "it does not read what it is sent",
+                        "it does not read its input",
                     ))
                 }
             }
@@ -210,9 +212,10 @@ impl Reader {
             }
             match parse(bytes).await {
                 Ok(message) => {
+                    // Only consecutive garbage counts, so that a server that prints a line now and then is not ended.
                     garbage = 0;
                     if !is_wanted(&self.open, &message) {
-                        tracing::debug!(server = self.name, "an answer to nothing");
+                        tracing::debug!(server = self.name, "a response without a request");
                         continue;
                     }
                     if sender.send(message).await.is_err() {
@@ -251,6 +254,7 @@ async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
             line(&String::from_utf8_lossy(start), limits::LOG_LINE)
         })
     };
+    // A long parse would delay all sessions, which share one thread.
     if bytes.len() < LONG {
         return read(&bytes);
     }

@@ -145,6 +145,7 @@ impl Server {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let asker = self.asker(cancel).await?;
         let answer = asker.ask_watched(request, Some(progress), cancel).await;
+        // The status must change before the error is returned, or the next call would use the same dead connection.
         if answer.is_err() && asker.is_over() {
             self.noticed().await;
         }
@@ -213,6 +214,7 @@ impl Server {
                 () = cancel.cancelled() => {}
             }
         };
+        // The smaller limit, so that a call never waits longer for a connection than for its answer.
         let _late = tokio::time::timeout(self.config.timeout.min(limits::START), wait).await;
         if cancel.is_cancelled() {
             return Err(McpError::Cancelled);
@@ -304,15 +306,18 @@ impl Keeper {
             };
             match listed {
                 Ok(lists) => self.publish(&link, lists),
-                Err(error) => break After::Lost(format!("what it offers cannot be listed: {error}")),
+                Err(error) => break After::Lost(format!("its tools and prompts cannot be listed: {error}")),
             }
             tokio::select! {
+                // One listing for several notifications in a row.
                 () = changed.notified() => tokio::time::sleep(limits::SETTLE).await,
                 Some(()) = self.orders.recv() => break After::Again,
                 why = link.lost() => break After::Lost(why),
                 () = stop.cancelled() => break After::Stop,
             }
         };
+        // Only a connection that lasted resets the count: a server that crashes after each start keeps its growing
+        // delay.
         if since.elapsed() > limits::STEADY {
             self.failures = 0;
         }
@@ -340,6 +345,8 @@ impl Keeper {
     fn set(&self, status: Status) {
         self.show.send_if_modified(|seen| {
             let is_new = seen.status != status;
+            // The lists of a lost connection stay, so that the model's tools do not change while the server
+            // reconnects.
             *seen = Arc::new(Snapshot {
                 status,
                 asker: None,
@@ -370,6 +377,7 @@ impl Keeper {
         tokio::select! {
             () = waited => true,
             order = self.orders.recv() => {
+                // An order starts a new series of attempts, without the grown delay.
                 self.failures = 0;
                 order.is_some()
             }

@@ -81,6 +81,7 @@ impl Sink {
     /// # Errors
     /// When writing failed.
     pub async fn buffer(&mut self) -> Result<Vec<u8>, Error> {
+        // Wait until the long batch is written, or memory would hold two of them.
         if std::mem::take(&mut self.is_full) {
             while self.free.len() < BATCHES {
                 let buffer = self.returned().await?;
@@ -128,6 +129,7 @@ impl Sink {
     /// When writing failed.
     pub async fn flush(&mut self) -> Result<(), Error> {
         let mut buffers = Vec::with_capacity(BATCHES);
+        // With all buffers in hand, none is being written.
         for _ in 0..BATCHES {
             buffers.push(self.buffer().await?);
         }
@@ -154,6 +156,7 @@ fn write_all(
         output.write_all(&buffer)?;
         output.flush()?;
         buffer.clear();
+        // Frees the memory of a long batch.
         buffer.shrink_to(BATCH_KEEP);
         // There are as many places as buffers; a receiver that is gone wants none back.
         let _ = back.try_send(buffer);

@@ -231,6 +231,8 @@ impl Door {
     /// Forgets a session; resolves when the child has.
     #[must_use]
     pub fn close_session(&self, session: &str, reason: &str) -> Asking {
+        // Detached first: the session reads no lines any more, and its full channel would block the answer to
+        // `Close`.
         self.inner.routes.detach(session);
         self.ask(None, |id| ToChild::Close { id, session, reason })
     }

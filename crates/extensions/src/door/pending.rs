@@ -70,6 +70,7 @@ impl Pending {
         let mut book = self.book();
         book.last += 1;
         let id = book.last;
+        // Without this answer, a request after the child's end would wait for its time limit.
         match &book.closed {
             Some(reason) => {
                 let _nobody = answer.send(Err(DoorError::Gone(reason.clone())));
@@ -101,6 +102,7 @@ impl Pending {
         let mut book = self.book();
         let fits = match book.asked.get(&id).and_then(|asked| asked.updates.as_ref()) {
             Some(Taker::Latest(updates)) => {
+                // A reader that is behind misses this update; a later one replaces it.
                 let _behind = updates.try_send(value);
                 true
             }
@@ -108,7 +110,7 @@ impl Pending {
             None => true,
         };
         if !fits && let Some(asked) = book.asked.remove(&id) {
-            let error = DoorError::Odd("it says more than anybody can take".to_owned());
+            let error = DoorError::Odd("its updates exceed the limit".to_owned());
             let _nobody = asked.answer.send(Err(error));
         }
     }
@@ -167,6 +169,7 @@ impl Pending {
         let mut book = self.book();
         book.closed = Some(reason.to_owned());
         let mut asked: Vec<(u64, Asked)> = book.asked.drain().collect();
+        // In the order of the requests, so that the list of suspects does not depend on the hash map.
         asked.sort_unstable_by_key(|(id, _)| *id);
         for path in asked
             .iter()

@@ -53,7 +53,7 @@ struct Reader {
     window: Instant,
     /// Lines of the child that answer no request.
     unasked: u32,
-    /// Lines that were none.
+    /// Invalid lines so far.
     odd: u32,
 }
 
@@ -62,6 +62,7 @@ impl Reader {
         let mut lines = Cutter::new(limits::MAX_LINE);
         while lines.fill(&mut output).await {
             while let Some(line) = lines.next() {
+                // Every line, even an invalid one, proves that the child is alive.
                 self.pending.hear();
                 let size = line.len();
                 let understood = serde_json::from_slice(&line);
@@ -69,6 +70,7 @@ impl Reader {
                     Ok(understood) => self.take(understood, size).await,
                     Err(error) => {
                         self.odd(&error).await;
+                        // Output printed without a line feed joins the next line of the protocol.
                         if let Some(behind) = behind_litter(&line) {
                             self.take(behind, size).await;
                         }
@@ -91,7 +93,7 @@ impl Reader {
         }
     }
 
-    /// A line that is none: told, but not again and again.
+    /// Reports an invalid line, a limited number of times.
     async fn odd(&mut self, error: &serde_json::Error) {
         self.count();
         self.odd = self.odd.saturating_add(1);
@@ -99,11 +101,11 @@ impl Reader {
             return;
         }
         let more = if self.odd == limits::ODD_LINES {
-            "; no more of these are told"
+            "; further ones are not reported"
         } else {
             ""
         };
-        let text = format!("A line that is none came from an extension process: {error}{more}");
+        let text = format!("An extension process wrote an invalid line: {error}{more}");
         self.say(Said::Log("warn".to_owned(), text)).await;
     }
 
@@ -117,6 +119,7 @@ impl Reader {
 
     /// Does what a line of `size` bytes says.
     async fn take(&mut self, line: FromChild, size: usize) {
+        // Answers do not count, since each needs a request of the agent.
         if matches!(
             line,
             FromChild::Call { .. }

@@ -75,6 +75,7 @@ impl Watch {
         let pending = &self.pending;
         loop {
             pending.something_is_awaited().await;
+            // Most requests are answered within this time, so they cost no ping.
             tokio::time::sleep(limits::PING_EVERY).await;
             if !pending.is_awaited() {
                 continue;
@@ -83,6 +84,7 @@ impl Watch {
             let (id, pong) = pending.enter(None);
             self.lines.send(&ToChild::Ping { id });
             let answered = tokio::time::timeout(self.silence, pong).await;
+            // Other lines are a sign of life, too: the child may be busy sending them.
             if answered.is_err() && pending.heard() == heard {
                 return;
             }

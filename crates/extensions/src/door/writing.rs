@@ -59,6 +59,7 @@ impl Lines {
         };
         bytes.push(b'\n');
         let size = bytes.len();
+        // Counted in bytes, since one line may have megabytes.
         if self.unread.fetch_add(size, Ordering::Relaxed) + size > limits::UNREAD_BYTES {
             self.end.cancel();
             return;

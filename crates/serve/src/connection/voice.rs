@@ -75,6 +75,6 @@ pub(crate) enum Written {
     Event,
     /// Only the encoder follows it: the beginning of an answer says what its updates are about.
     Followed,
-    /// No update was left out.
+    /// No line: the client did not ask for the event.
     Nothing,
 }

@@ -109,6 +109,8 @@ impl Encoder {
                 if let Message::Assistant(message) = &**message {
                     self.pending.reset();
                     self.announced.reset();
+                    // A client may change the form with `hello`. Within an answer the form stays, or its updates
+                    // would not fit together.
                     self.form = form(manner);
                     self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
                 }
@@ -157,6 +159,7 @@ impl Encoder {
     }
 
     fn flush_block(&mut self, index: usize, now: Instant, out: &mut Vec<u8>) {
+        // Deltas of a small answer keep their exact order across blocks.
         if self.size() <= SMALL_ANSWER {
             return self.flush(now, out);
         }
@@ -190,6 +193,7 @@ impl Encoder {
         if !waits {
             return 0;
         }
+        // Twice, since a cumulative update contains the answer as `partial` and as `message`.
         self.size().saturating_mul(2) + self.pending.bytes()
     }
 
@@ -239,6 +243,7 @@ impl Encoder {
     /// The start or the end of a block.
     fn edge(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
         let (index, stage) = block(event);
+        // The block's deltas come before its end.
         self.flush_block(index, now, out);
         if let Some(answer) = &mut self.answer {
             apply(answer, event);
@@ -340,6 +345,7 @@ impl Encoder {
             answer.write(out);
             let to = out.len();
             out.extend_from_slice(b"},\"message\":");
+            // Copies the JSON instead of encoding the answer twice.
             out.extend_from_within(from..to);
             out.extend_from_slice(b",\"usage\":");
             answer.write_usage(out);

@@ -447,6 +447,7 @@ impl Client {
 
     /// Disconnects the client and frees its queue.
     fn expel(&mut self) {
+        // The first reason counts.
         if self.over.is_none() {
             self.over = Some(Over::TooSlow);
             self.private = VecDeque::new();
@@ -459,6 +460,7 @@ impl Client {
         let mut bytes = 0;
         self.taken.clear();
         self.written = self.place;
+        // Bounded, so that a client's backlog holds the lock only briefly.
         while bytes < WEB_READ_BYTES {
             let until = self.private.front().map_or(log.last(), |(place, _)| *place);
             if self.place < until {

@@ -294,11 +294,11 @@ fn fitting(wishes: &HelloParams) -> (HelloParams, Vec<Refused>) {
         }
     };
     let mut wishes = wishes.clone();
-    let all = "All clients of this door get the same lines";
+    let all = "All clients of this server get the same lines";
     refuse("dialect", &mut wishes.dialect, &json!("web"), all);
     refuse("deltas", &mut wishes.deltas, &json!(true), all);
     refuse("sequence", &mut wishes.sequence, &json!(true), all);
-    let pings = "The connection has a sign of life of its own";
+    let pings = "The connection has a heartbeat of its own";
     refuse("heartbeat", &mut wishes.heartbeat, &Value::Null, pings);
     (wishes, refused)
 }

@@ -225,6 +225,7 @@ impl<R> Wire<'_, '_, R> {
 
 impl<R: AsyncRead + Unpin> Read for Wire<'_, '_, R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        // Never beyond the end of the frame, so that `next` can free the message's buffer.
         let wanted = self.frame.wanted().min(bytes.len());
         let mut buffer = ReadBuf::new(bytes.get_mut(..wanted).unwrap_or_default());
         match Pin::new(&mut *self.from).poll_read(self.context, &mut buffer) {
@@ -353,6 +354,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
             while !self.frames.is_empty() {
                 ready!(self.write(context))?;
             }
+            // Frees the memory of a burst, which the connection would otherwise keep.
             if self.frames.capacity() > KEPT {
                 self.frames = VecDeque::new();
             }

@@ -122,6 +122,7 @@ impl Log {
 
     /// Bytes of the entries after this place, as far as they are here.
     pub(crate) fn bytes_after(&self, place: Place) -> usize {
+        // Numbers have no gaps, so a position gives an index.
         let count = usize::try_from(self.last.saturating_sub(place)).unwrap_or(usize::MAX);
         let newest = self.published.iter().rev().take(count);
         newest.map(|one| one.frame.len() + one.entry.bytes()).sum()
@@ -136,6 +137,7 @@ impl Log {
     /// Takes an entry, to be read once it is published.
     pub(crate) fn push(&mut self, entry: Entry) {
         if let Text::Delta(delta) = &entry.text {
+            // Only the latest entry of the session: merging with an earlier one would move text past another event.
             let before = self
                 .fresh
                 .iter_mut()
@@ -166,9 +168,11 @@ impl Log {
         if self.bytes <= self.most_bytes && self.published.len() <= self.most_entries {
             return;
         }
+        // Called only above the limits: finding the slowest client costs a walk over all.
         let read = read().unwrap_or(self.last);
         while self.published.len() > self.most_entries || self.bytes > self.most_bytes {
             let oldest = self.last - self.published.len() as Place + 1;
+            // Above the lower limit of bytes unread entries stay; above the higher one they are evicted, too.
             let is_unread = oldest > read && self.bytes <= self.most_bytes.max(WEB_UNREAD_BYTES);
             if is_unread && self.published.len() <= self.most_entries {
                 break;

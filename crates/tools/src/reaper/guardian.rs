@@ -138,6 +138,8 @@ impl Guardian {
     async fn run(&mut self) -> std::io::Result<()> {
         loop {
             let (commands, out) = (&mut self.commands, &mut self.out);
+            // The system reuses a pid only after it was reaped, and reaping removes it from `commands`. So `commands`
+            // never names a foreign process.
             sweep::reap(&mut |pid, code, signal| report_exit(commands, out, pid, code, signal));
             if !self.out.is_empty() {
                 let out = std::mem::take(&mut self.out);
@@ -179,6 +181,7 @@ impl Guardian {
     fn serve(&mut self, request: Request) {
         let report = match request {
             Request::Spawn { id, spec, apart } => {
+                // Listed before the start: a child that appears later and has no marker belongs to this command.
                 let before = procfs::children(rustix::process::getpid().as_raw_pid());
                 let streams = Streams::from_fds(apart, &mut self.fds);
                 let held = self.placeholders.hold_for(&spec);
@@ -233,6 +236,7 @@ fn report_exit(
     code: Option<i32>,
     signal: Option<i32>,
 ) {
+    // Other pids are adopted grandchildren. The agent did not start them and gets no report.
     if let Some(Running { id, .. }) = commands.remove(&pid) {
         out.extend_from_slice(&Report::Exited { id, code, signal }.encode());
     }

@@ -120,11 +120,13 @@ impl Guardian {
         };
         let apart = streams.are_apart();
         let frame = Request::Spawn { id, spec, apart }.encode();
+        // Checked here, since the guardian takes an oversized frame for a broken stream and would end every command.
         if frame.len() > limits::FRAME_MAX {
             let source = std::io::Error::from(std::io::ErrorKind::ArgumentListTooLong);
             return Err(ToolsError::Spawn { program, source });
         }
         let (sender, remote) = self.reach(id, slot).await?;
+        // From here on a dropped future must not leave a command behind that still starts.
         let mut forget = Forget {
             id,
             marker,
@@ -161,6 +163,7 @@ impl Guardian {
     /// Enters a command with the guardian that runs, or with a new one.
     async fn reach(&self, id: u64, slot: Slot) -> Result<(mpsc::Sender<Outgoing>, Remote), ToolsError> {
         let mut link = self.link.lock().await;
+        // A closed book means that the guardian is gone, or never came up. Then a new one is started.
         let alive = link.as_ref().filter(|link| !lock(&link.remote.table).closed);
         let current = match alive {
             Some(current) => current,
@@ -170,6 +173,8 @@ impl Guardian {
             return Err(ToolsError::GuardianLost);
         }
         let sender = current.remote.hold.clone().ok_or(ToolsError::GuardianLost)?;
+        // The caller's `Remote` has only a weak sender: a strong one would keep the socket open, and closing it is
+        // the order to end everything.
         Ok((
             sender,
             Remote {
@@ -261,6 +266,7 @@ impl Remote {
             .requests
             .upgrade()
             .is_some_and(|requests| requests.try_send(outgoing).is_ok());
+        // The guardian cannot be asked: its queue is full, or it is gone. Kill at least the process group.
         if !sent && pid != 0 {
             kill_group(pid);
         }
@@ -278,6 +284,8 @@ fn enter(table: &Table, id: u64, slot: Slot) -> bool {
 
 impl Link {
     fn open(launch: &GuardianLaunch, prefix: &[u8]) -> std::io::Result<Self> {
+        // The socket carries requests. The pipe closes when the agent dies. For the outermost supervisor the agent is
+        // also the process above, hence the same pipe twice.
         let (ours, theirs) = StdStream::pair()?;
         let (life, hold_life) = std::io::pipe()?;
         let above = life.try_clone()?;
@@ -342,6 +350,8 @@ impl Chain {
 
     /// Waits until all processes of the chain are gone. Ends what they left if they did not end by themselves. Blocks.
     fn end(mut self) {
+        // Senders still exist, so the agent did not order the end: the chain was killed, and processes with its
+        // marker may remain.
         let is_lost = self.wanted.strong_count() > 0;
         drop(self.life);
         let until = Instant::now() + limits::KILL_WAIT;
@@ -374,6 +384,7 @@ async fn write(writer: OwnedWriteHalf, mut requests: mpsc::Receiver<Outgoing>) {
             let Ok(sent) = send_some(&writer, rest, &fds).await else {
                 return;
             };
+            // The descriptors went with the first byte; sending them again would duplicate them.
             fds.clear();
             rest = rest.get(sent..).unwrap_or_default();
         }
@@ -416,6 +427,8 @@ async fn read(
                 Ok(_) => {}
             },
             _ = children.recv() => {
+                // A command can stop the outermost supervisor again and again. After a limit the chain counts as
+                // lost.
                 stops += u32::from(chain.resume());
                 if stops > limits::STOPS_MAX {
                     break;
@@ -435,6 +448,8 @@ async fn read(
         }
     }
     drop(ready);
+    // Closed and drained under one lock: a command that enters later sees `closed`, and one that entered before gets
+    // `Lost`.
     let left: Vec<Slot> = {
         let mut book = lock(&table);
         book.closed = true;
@@ -446,6 +461,7 @@ async fn read(
         }
         slot.ended.send_replace(Some(Ended::Lost));
     }
+    // `Chain::end` blocks, so it runs on a thread of its own: the runtime has only one.
     let chain = Arc::new(Mutex::new(Some(chain)));
     let end = {
         let chain = Arc::clone(&chain);

@@ -174,12 +174,12 @@ fn why(patient: &Patient<'_>, chooser: Chooser) -> String {
         }
         Chooser::Scope => "--models".to_owned(),
         Chooser::Settings => format!("defaultProvider and defaultModel in {}", file("defaultModel")),
-        Chooser::ProviderDefault => "nobody: it is the default of the first provider with a key".to_owned(),
+        Chooser::ProviderDefault => "default: it is the default model of the first provider with a key".to_owned(),
         Chooser::FirstFound => {
-            "nobody: no provider has a key, and a server of your own has this model".to_owned()
+            "default: no provider has a key, and a server of your own has this model".to_owned()
         }
-        Chooser::FirstUsable => "nobody: it is the first model with a key".to_owned(),
-        Chooser::Nobody => "nobody: no provider has a key, so the built-in stand-in answers".to_owned(),
+        Chooser::FirstUsable => "default: it is the first model with a key".to_owned(),
+        Chooser::Nobody => "default: no provider has a key, so the built-in offline model answers".to_owned(),
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
 
 async fn log_in(setup: &Setup, config: &ServerConfig, open: bool) -> anyhow::Result<bool> {
     let Reach::Http(http) = &config.reach else {
-        bail!("{} is a program: nobody logs in there", config.name);
+        bail!("{} is a local program and needs no login", config.name);
     };
     let callback = Callback::bind("127.0.0.1", http.oauth.callback_port.unwrap_or(0)).await;
     let callback = callback.context("Cannot listen for the browser")?;
