@@ -112,7 +112,7 @@ impl Repository {
     }
 
     /// Asks cargo to run this again after a commit or a switch of branches. A path that does not exist would make
-    /// every build run it, so only those that do are named. The log of HEAD grows with every commit, even where the
+    /// every build run it, so only existing paths are named. The log of HEAD grows with every commit, even where the
     /// branch's own file is packed away.
     fn watch(&self) {
         let branch = self.git(&["symbolic-ref", "-q", "HEAD"]);

@@ -22,17 +22,17 @@ pub enum Error {
     /// Nothing that fits arrived in time.
     #[error("no {what} within {after:?}{context}")]
     Timeout {
-        /// What was being waited for.
+        /// The awaited line or state.
         what: String,
         /// The time that was allowed.
         after: Duration,
         /// The last output lines and the end of stderr, for the reader of a failed test.
         context: String,
     },
-    /// The agent closed its output (normally: it exited) before what was awaited arrived.
+    /// The agent closed its output (usually by exiting) before the awaited line arrived.
     #[error("the agent's output ended before {what} (exit: {status:?}){context}")]
     Ended {
-        /// What was being waited for.
+        /// The awaited line or state.
         what: String,
         /// How the process ended, if it has been collected already.
         status: Option<ExitStatus>,
@@ -55,7 +55,7 @@ pub enum Error {
     Step {
         /// Position of the step, counted from 0.
         index: usize,
-        /// What is wrong with it.
+        /// The error in it.
         problem: String,
     },
     /// The process has ended and cannot be signalled.
@@ -69,7 +69,7 @@ impl Error {
         move |source| Self::Io { what, source }
     }
 
-    /// The same for errors of the system call crate.
+    /// Wraps errors of the system call crate.
     pub(crate) fn os(what: &'static str) -> impl FnOnce(rustix::io::Errno) -> Self {
         move |e| Self::Io {
             what,

@@ -127,7 +127,7 @@ fn write_to_stalled_agent_is_bounded() {
 
 #[test]
 fn paused_reader_blocks_agent() {
-    // More than a pipe holds, so the agent can only reach its end when somebody reads.
+    // More than a pipe holds, so the agent can reach its end only if the driver reads.
     let script = r#"i=0; while [ $i -lt 5000 ]; do echo '{"pad": "0123456789012345678901234567890123456789"}'; i=$((i+1)); done"#;
     let agent = Agent::spawn(shell(script).paused()).unwrap();
     assert!(agent.wait_exit(Duration::from_millis(500)).is_err());

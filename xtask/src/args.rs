@@ -27,7 +27,7 @@ impl Args {
         }
     }
 
-    /// Takes a flag; was it there?
+    /// Takes a flag; returns whether it was present.
     pub fn flag(&mut self, name: &str) -> bool {
         let found = self.0.iter().position(|word| word == name);
         if let Some(at) = found {

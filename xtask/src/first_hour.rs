@@ -1,8 +1,8 @@
-//! `xtask first-hour`: what a new user waits for and what the disk pays.
+//! `xtask first-hour`: the waiting time and the disk space of a new user.
 //!
 //! It clones the repository into an empty directory, with an empty registry cache, and runs the first command of the
-//! README. With `--packages` it also builds every artefact and lists what is in it. The figures are those of this
-//! machine and of what else runs on it; the load average at the start is a part of the report.
+//! README. With `--packages` it also builds every artefact and lists its content. The figures are those of this machine
+//! under its current load; the report contains the load average at the start.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ const CONFIGURATION: [&str; 3] = ["config.toml", "config", "credentials.toml"];
 /// The command line of `first-hour`.
 #[derive(Debug)]
 pub struct Options {
-    /// Clone this repository instead of the one that xtask belongs to.
+    /// Clone this repository instead of xtask's own.
     repository: Option<String>,
     /// Build the artefacts as well.
     packages: bool,

@@ -1,4 +1,4 @@
-//! `cargo run -p xtask -- <chore>`: picks a chore. What the chores do lives in the library beside this file.
+//! `cargo run -p xtask -- <chore>`: picks a chore. The library of this package implements the chores.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,5 +1,5 @@
 //! `xtask models`: makes the built-in catalogue, `crates/llm/data/catalogue.jsonl`, from the npm package of pi-ai and from
-//! `overrides.json` beside it; `--max-age` checks the date of the catalogue before a release.
+//! `overrides.json` in the same folder; `--max-age` checks the date of the catalogue before a release.
 //!
 //! Here: getting the package and reading its files. `llm::registry::snapshot` makes the catalogue.
 
@@ -82,7 +82,7 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(done.stdout)?)
 }
 
-/// Writes `catalogue.jsonl` in `data` from the package and from `overrides.json` in `data`. Returns what was done, for the
+/// Writes `catalogue.jsonl` in `data` from the package and from `overrides.json` in `data`. Returns a summary for the
 /// terminal.
 ///
 /// # Errors

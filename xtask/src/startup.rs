@@ -193,7 +193,7 @@ fn functions(profile: &str) -> Vec<String> {
                 if !name.is_empty() {
                     names.insert(number, name);
                 }
-                // Recursion levels are told apart with an apostrophe.
+                // An apostrophe and a number mark levels of recursion.
                 let symbol = names.get(number).and_then(|name| name.split('\'').next());
                 if let Some(symbol) = symbol.filter(|symbol| key == "fn" && is_ours && known.insert(*symbol))
                 {

@@ -1,4 +1,4 @@
-//! The generated files are what is checked in, and every example anywhere in the repository fits the schema.
+//! The generated files are up to date, and every example anywhere in the repository fits the schema.
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,

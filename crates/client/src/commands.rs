@@ -44,7 +44,7 @@ commands! {
     follow_up(message: &str) = "follow_up", text(message) => Accepted;
     /// Ends the run, a retry wait or a compaction, and waits until all is quiet.
     abort() = "abort", json!({}) => ();
-    /// Empties both queues and gives what was in them.
+    /// Empties both queues and returns their content.
     clear_queue() = "clear_queue", json!({}) => Queues;
     /// Chooses the model.
     set_model(provider: &str, model: &str) = "set_model", SetModelParams {

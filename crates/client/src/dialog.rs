@@ -71,7 +71,7 @@ impl fmt::Debug for Handler {
     }
 }
 
-/// Does this method want an answer? The others only tell something.
+/// Returns true if this method needs an answer. The others only show information.
 pub(crate) fn asks(method: &str) -> bool {
     matches!(method, "select" | "confirm" | "input" | "editor")
 }

@@ -1,4 +1,4 @@
-//! What can go wrong. One enum; it can be cloned, because everybody who waits for an agent that is gone is told the same.
+//! Errors of the library: one enum. It can be cloned, because all pending calls get the same error when the agent ends.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Does this agent not know the command?
+    /// Returns true if this agent does not know the command.
     #[must_use]
     pub fn is_unknown_command(&self) -> bool {
         matches!(self, Self::Refused { message, .. } if message.starts_with("Unknown command"))

@@ -1,5 +1,5 @@
-//! Events as a client gets them. Those that hosts act on have members; all others, also those of later versions, come as
-//! they are. docs/reference/protocol/events.md lists all events.
+//! Events as a client gets them. Events that hosts act on have members; all others, also those of later versions, are
+//! JSON. docs/reference/protocol/events.md lists all events.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

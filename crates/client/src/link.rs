@@ -99,7 +99,7 @@ impl Link {
         self.send(session, command, params, None).await
     }
 
-    /// The same; with the answer begins a run, whose events are given too.
+    /// Sends a command whose response begins a run, and returns the run's events too.
     pub(crate) async fn call_and_listen<R: DeserializeOwned>(
         &self,
         session: Option<&str>,
@@ -206,7 +206,7 @@ impl Link {
         (listener, Events::new(receiver, end, self.times.idle))
     }
 
-    /// Puts tools in the place of a session's; gives those that were there.
+    /// Replaces the tools of a session; returns the earlier ones.
     pub(crate) fn replace_tools(&self, session: Option<&str>, tools: Vec<HostTool>) -> Vec<HostTool> {
         let mut state = self.state();
         state
@@ -215,7 +215,7 @@ impl Link {
             .unwrap_or_default()
     }
 
-    /// Nobody listens to this session any more.
+    /// Drops the receivers of a session.
     pub(crate) fn forget(&self, session: Option<&str>) {
         let mut state = self.state();
         state.tools.remove(&session.map(str::to_owned));
@@ -224,7 +224,7 @@ impl Link {
             .retain(|listener| listener.session.as_deref() != session);
     }
 
-    /// The agent is gone: everybody is told.
+    /// Fails all pending calls after the agent's end.
     pub(crate) fn end(&self, error: &Error) {
         let mut state = self.state();
         if state.ended.is_some() {
@@ -267,7 +267,8 @@ impl Listener {
     }
 }
 
-/// Reads an answer as a type. Deep ones are read without recursion first, and those that could not be dropped are refused.
+/// Reads an answer as a type. Deep answers are first read without recursion; too deep ones are refused, since dropping
+/// their value would overflow the stack.
 fn read_answer<R: DeserializeOwned>(command: &str, answer: &RawValue) -> Result<R> {
     let wrong = |what: String| Error::Protocol(format!("answer of {command}: {what}"));
     let text = answer.get();
@@ -283,7 +284,7 @@ fn read_answer<R: DeserializeOwned>(command: &str, answer: &RawValue) -> Result<
     }
 }
 
-/// Takes a command off the list when nobody waits for it any more.
+/// Removes a pending command when its caller is dropped.
 struct Forget<'a> {
     link: &'a Link,
     id: &'a str,
@@ -295,7 +296,7 @@ impl Drop for Forget<'_> {
     }
 }
 
-/// A line with these members; those that are null are left out.
+/// Writes a line with these members, without null members.
 pub(crate) fn line(
     kind: &str,
     id: Option<&str>,

@@ -1,4 +1,4 @@
-//! How to start an agent. Nothing is read from the environment; what is not said is left to the agent.
+//! Options to start an agent. The library reads no environment; the agent's own defaults apply to missing options.
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -105,7 +105,7 @@ impl Options {
         self
     }
 
-    /// A variable of its environment, beside those of this process.
+    /// Adds a variable to the agent's environment, in addition to those of this process.
     #[must_use]
     pub fn env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((name.into(), value.into()));

@@ -27,7 +27,7 @@ pub(crate) struct Process {
     seen: Seen,
 }
 
-/// What is known of its end.
+/// The observed end of the process.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     /// The exit code (none for a signal), once it has ended.
@@ -78,7 +78,7 @@ impl Process {
         Ok((Self { wish, seen }, stdin, stdout))
     }
 
-    /// What is known of its end.
+    /// Returns the observed end of the process.
     pub(crate) fn seen(&self) -> &Seen {
         &self.seen
     }

@@ -118,7 +118,7 @@ pub struct Outcome {
     pub stop_reason: Option<StopReason>,
     /// The provider's words for a failure.
     pub error: Option<String>,
-    /// Was it aborted?
+    /// True if the run was aborted.
     pub aborted: bool,
 }
 
@@ -184,7 +184,7 @@ impl Run {
         }
     }
 
-    /// Did it start, join the run under way, or need no model?
+    /// How the agent took the prompt: as a new run, as part of the current run, or without a model.
     #[must_use]
     pub fn disposition(&self) -> Disposition {
         self.disposition

@@ -56,10 +56,10 @@ impl Session {
         self.link.call(self.handle(), command, params).await
     }
 
-    /// Sends any command and gives the JSON text of what it answers, of any depth.
+    /// Sends any command and returns the JSON text of its answer, of any depth.
     ///
     /// # Errors
-    /// Those of [`Session::call`], but for what is wrong with the text.
+    /// As [`Session::call`], except errors of parsing.
     pub async fn call_raw(&self, command: &str, params: &(impl Serialize + Sync)) -> Result<Box<RawValue>> {
         self.link.call_raw(self.handle(), command, params).await
     }
@@ -77,18 +77,18 @@ impl Session {
         Ok(Run::new(self.clone(), events, accepted))
     }
 
-    /// Prompts and gives the text of the last answer.
+    /// Prompts and returns the text of the last answer.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the model failed or somebody aborted, and those of [`Session::call`].
+    /// [`Error::Failed`] if the model failed or the run was aborted, and the errors of [`Session::call`].
     pub async fn ask(&self, prompt: impl Into<Prompt>) -> Result<String> {
         Ok(self.run(prompt).await?.finish().await?.checked()?.text)
     }
 
-    /// The same with a limit, after which the run is aborted.
+    /// Like [`Session::ask`], with a time limit after which the run is aborted.
     ///
     /// # Errors
-    /// [`Error::TimedOut`], and those of [`Session::ask`].
+    /// [`Error::TimedOut`], and the errors of [`Session::ask`].
     pub async fn ask_within(&self, prompt: impl Into<Prompt>, limit: Duration) -> Result<String> {
         match timeout(limit, self.ask(prompt)).await {
             Ok(answer) => answer,

@@ -1,4 +1,4 @@
-//! Tools that the host gives to the agent (dialects.md 7): what the model is told of them, and a call that is under way.
+//! Tools that the host gives to the agent (dialects.md 7): their descriptions for the model, and a call in progress.
 
 use std::fmt;
 use std::future::Future;
@@ -28,7 +28,7 @@ pub struct HostTool {
 }
 
 impl HostTool {
-    /// A tool with a name, what the model is told of it, and the JSON Schema of its arguments.
+    /// A tool with a name, a description for the model, and the JSON Schema of its arguments.
     ///
     /// The future is dropped when the agent no longer wants the result.
     pub fn new<F, W>(name: &str, description: &str, parameters: Value, function: F) -> Self
@@ -66,7 +66,7 @@ impl HostTool {
             .unwrap_or_default()
     }
 
-    /// What `set_host_tools` is told.
+    /// The tool as `set_host_tools` takes it.
     pub(crate) fn definition(&self) -> &Map<String, Value> {
         &self.definition
     }
@@ -141,12 +141,12 @@ impl ToolCall {
     /// The arguments as a type of yours.
     ///
     /// # Errors
-    /// When they do not fit; handed on with `?`, the model is told.
+    /// When they do not fit. Return it with `?`, and the model gets the error.
     pub fn parse<T: DeserializeOwned>(&self) -> std::result::Result<T, serde_json::Error> {
         serde_json::from_value(Value::Object(self.frame.arguments.clone()))
     }
 
-    /// Tells how far the tool has come. What is given replaces what was given before.
+    /// Reports progress. Each update replaces the one before.
     ///
     /// # Errors
     /// When the agent is gone or does not read.

@@ -1,6 +1,6 @@
-//! How the answers of several listeners to one event become one answer (dialects.md 10.2), as a table: which events there are,
-//! and by which rule each combines. The process of TypeScript extensions does the same for its own handlers; here its answer is
-//! one among several, beside those of programs (`doors`) and of hook executables (`host`).
+//! How the answers of several listeners to one event become one answer (dialects.md 10.2): a table of the events and their
+//! rules. The process of TypeScript extensions does this for its own handlers; here its answer is
+//! one among several, next to the answers of programs (`doors`) and of hook executables (`host`).
 
 use serde_json::{Map, Value, json};
 
@@ -32,11 +32,11 @@ pub enum Rule {
 /// Only extensions are asked this.
 const TRUST: &str = "project_trust";
 
-/// What is proposed at the end of a turn or a run; who is asked later sees it and may change it.
+/// Proposals at the end of a turn or a run; later listeners see them and may change them.
 const BOUNDARY: Rule = Rule::Chain(&["entries", "continue"]);
 
-/// The events, and how answers to them combine. `after_provider_response` is not among them: it is told while a request is under
-/// way, to the process with the extensions alone, and a hook executable for it is refused rather than never run.
+/// The events, and how answers to them combine. `after_provider_response` is missing: it is sent while a request is
+/// running, and only to extension processes. A hook executable for it is refused, since it would never run.
 const EVENTS: [(&str, Rule); 43] = [
     (TRUST, Rule::First("trusted")),
     ("session_start", Rule::Observe),
@@ -101,18 +101,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     EVENTS.iter().map(|(name, _)| *name).filter(|name| *name != TRUST)
 }
 
-/// How answers to an event combine; of events that nobody knows nothing is answered.
+/// Returns the rule of an event; answers to unknown events have no effect.
 pub fn rule(event: &str) -> Rule {
     let known = EVENTS.iter().find(|(name, _)| *name == event);
     known.map_or(Rule::Observe, |(_, rule)| *rule)
 }
 
-/// Is somebody else to be asked?
+/// Whether the next listener gets the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     /// The next one.
     On,
-    /// Nobody: the answer is there.
+    /// The answer is final; later listeners are skipped.
     Stop,
 }
 
@@ -125,7 +125,7 @@ pub struct Combining {
 }
 
 impl Combining {
-    /// Nobody has answered yet.
+    /// Starts without an answer.
     pub fn new(name: &str, event: Value) -> Self {
         Self {
             rule: rule(name),
@@ -139,7 +139,7 @@ impl Combining {
         &self.event
     }
 
-    /// All answers in one; null when nobody had anything to say.
+    /// All answers in one; null if no listener returned a value.
     pub fn into_value(self) -> Value {
         if self.value.is_empty() {
             Value::Null
@@ -148,10 +148,10 @@ impl Combining {
         }
     }
 
-    /// The next answer, and who gave it.
+    /// Combines the next answer, and its source.
     ///
     /// # Errors
-    /// When it is none that this event takes; what was said before stays.
+    /// When the event does not accept it; earlier answers stay.
     pub fn take(&mut self, answer: Value, from: &str) -> Result<Flow, String> {
         let Value::Object(mut answer) = answer else {
             return Ok(Flow::On);
@@ -160,12 +160,14 @@ impl Combining {
             Rule::Observe => {}
             Rule::Cancel => {
                 let cancels = is(&answer, "cancel");
+                // The last answer counts, unless one cancels.
                 self.value = answer;
                 return Ok(flow(cancels));
             }
             Rule::Block => return Ok(self.block(answer)),
             Rule::First(member) => {
                 let given = answer.get(member).unwrap_or(&Value::Null);
+                // A trust handler may answer "undecided", which leaves the decision to the next one.
                 let decides = !given.is_null() && given.as_str() != Some("undecided");
                 if decides {
                     self.value = answer;
@@ -212,6 +214,7 @@ impl Combining {
             .event
             .get("structuredContent")
             .is_some_and(|value| !value.is_null());
+        // A replaced text no longer matches the structured form of the old result.
         let outdated = answer.contains_key("content") && !answer.contains_key("structuredContent");
         for member in RESULT {
             if let Some(changed) = answer.remove(member) {
@@ -233,6 +236,7 @@ impl Combining {
             }
         }
         if !added.is_empty() {
+            // The messages of all listeners are kept, whereas a later system prompt replaces an earlier one.
             let messages = self.value.entry("messages").or_insert_with(|| json!([]));
             if let Value::Array(messages) = messages {
                 messages.append(&mut added);

@@ -1,5 +1,5 @@
-//! The TypeScript host that is part of the program: unpacked once into a cache directory, where a runtime can read it. What
-//! it does is written in JavaScript, beside this crate's sources (`typescript/`).
+//! The TypeScript host that is part of the program: unpacked once into a cache directory, where a runtime can read it. It is
+//! written in JavaScript, in the folder `typescript/` of this crate.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ mod table {
 /// The file that a runtime is started with.
 const MAIN: &str = "main.mjs";
 
-/// Was this program built with the host?
+/// Returns true if the program was built with the host.
 #[must_use]
 pub const fn is_there() -> bool {
     !table::FILES.is_empty()

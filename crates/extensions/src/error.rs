@@ -16,7 +16,7 @@ pub enum DoorError {
     /// It answered that it could not do it.
     #[error("{0}")]
     Failed(String),
-    /// What it answered is not what was asked for.
-    #[error("The extension process gave an answer that is none: {0}")]
+    /// Its answer has the wrong type.
+    #[error("The extension process sent an invalid answer: {0}")]
     Odd(String),
 }

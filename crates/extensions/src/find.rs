@@ -26,8 +26,8 @@ pub fn in_directory(root: &Root, dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The extensions at a path that somebody named: a file is one; a directory holds what its `package.json` names, an index, or
-/// scripts. A path where nothing is stands for itself, so that loading it says what is wrong.
+/// Returns the extensions at a configured path: a file is one; a directory holds those of its `package.json`, an index,
+/// or scripts. A path that does not exist is returned itself, so that loading it reports the error.
 #[must_use]
 pub fn at(root: &Root, path: &Path) -> Vec<PathBuf> {
     if !root.is_dir(path) {

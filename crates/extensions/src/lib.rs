@@ -1,4 +1,4 @@
-//! The door: how the agent speaks with extensions. One child process for all TypeScript extensions, one for each other
+//! Communication with extension processes. One child process for all TypeScript extensions, one for each other
 //! program; JSON lines over pipes of their own, in both directions (`line`).
 //!
 //! What lives here: the lines, how answers to one event combine (`combining`), pairing questions with answers, noticing that a

@@ -1,11 +1,11 @@
-//! The lines that go through the door, as types. What they make happen is not known here: `door` pairs questions with
-//! answers, the agent decides what a call means.
+//! The lines between agent and extension processes, as types. `door` matches requests with answers; the agent decides the
+//! effect of a call.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Version of the door's protocol.
+/// Version of the protocol.
 pub const PROTOCOL: u32 = 1;
 
 /// A line to the child.
@@ -47,7 +47,7 @@ pub enum ToChild<'a> {
         #[serde(flatten)]
         era: Era,
     },
-    /// What changed of a session, ahead of a line that may need it; the changed members stand beside `type` and `session`.
+    /// Changes of a session, sent before a line that may need them; the changed members are next to `type` and `session`.
     State {
         /// The session.
         session: &'a str,
@@ -94,7 +94,7 @@ pub enum ToChild<'a> {
         #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         params: &'a RawValue,
     },
-    /// Nobody waits for this answer any more. It still has to come.
+    /// Cancels a request: its answer is not used, but must still be sent.
     Cancel {
         /// Of the event or call.
         id: u64,
@@ -136,7 +136,8 @@ pub enum ToChild<'a> {
         /// `quit`, `reload`, `new`, `resume` or `fork`.
         reason: &'a str,
     },
-    /// Are you there? Only sent while an answer is awaited. A process that then says nothing at all for 10 s is ended.
+    /// Checks that the process is alive. Only sent while an answer is pending. Pinion ends a process that then sends
+    /// nothing at all for 10 s.
     Ping {
         /// To answer to.
         id: u64,
@@ -275,7 +276,7 @@ pub enum FromChild {
         #[serde(flatten)]
         registered: Box<Registered>,
     },
-    /// Something was thrown that nobody awaited.
+    /// An error outside any request, such as a rejected promise without a handler.
     Failure {
         /// The session, if it is known.
         #[serde(default)]
@@ -367,7 +368,7 @@ pub struct Tool {
     pub name: String,
     /// What people see.
     pub label: String,
-    /// What the model is told.
+    /// Description of the tool for the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
@@ -375,7 +376,7 @@ pub struct Tool {
     pub prompt_snippet: Option<String>,
     /// Rules for the system prompt.
     pub prompt_guidelines: Vec<String>,
-    /// Does it want to see arguments before they are checked?
+    /// The extension changes arguments before they are validated.
     pub prepares: bool,
 }
 

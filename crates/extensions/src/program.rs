@@ -1,5 +1,5 @@
-//! Extensions that are programs: any executable that speaks the lines itself. Recognised and read here; started by whoever
-//! owns the processes.
+//! Extensions that are programs: any executable that speaks the protocol itself. This module recognises and reads them; the
+//! owner of the processes starts them.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(crate) const MANIFEST_BYTES: u64 = 1024 * 1024;
 /// Bytes of a file that say whether it is a program.
 const HEAD_BYTES: u64 = 256;
 
-/// Endings of files that the TypeScript host runs, whatever their mode and first line.
+/// Extensions of files that the TypeScript host runs, with any mode and first line.
 const SCRIPTS: [&str; 6] = ["ts", "js", "mjs", "cjs", "mts", "cts"];
 
 /// How a program extension is started.
@@ -90,7 +90,7 @@ impl Program {
     }
 }
 
-/// Is it something that the TypeScript host runs?
+/// Returns true if the TypeScript host runs the file.
 fn is_script(path: &Path) -> bool {
     path.extension()
         .is_some_and(|ending| SCRIPTS.iter().any(|script| ending == *script))

@@ -1,5 +1,5 @@
-//! What the page about extensions says beside the lines: the methods that can be called in either direction, and the events.
-//! Only the generator reads it. What a method does is the agent's business.
+//! Parts of the reference page about extensions other than the lines: the methods of either direction, and the events.
+//! Only the generator reads it. The agent implements the methods.
 
 use schemars::JsonSchema as _;
 use serde_json::{Value, json};
@@ -131,7 +131,7 @@ pub const OF_PROGRAM: &[Method] = &[
         "ui.setWidget",
         "{widgetKey, widgetLines?, widgetPlacement?}",
         "",
-        "Shows lines beside the editor, `aboveEditor` or `belowEditor`.",
+        "Shows lines above or below the editor: `aboveEditor` or `belowEditor`.",
     ),
     method("ui.setTitle", "{title}", "", "Sets the window title."),
     method("ui.setEditorText", "{text}", "", "Sets the text of the editor."),
@@ -268,7 +268,7 @@ pub const OF_PROGRAM: &[Method] = &[
 pub struct Event {
     /// Its name.
     pub name: &'static str,
-    /// Members, beside `type`.
+    /// Members in addition to `type`.
     pub members: &'static str,
     /// `value` of an answer that changes something; empty when answers mean nothing.
     pub result: &'static str,
@@ -276,7 +276,7 @@ pub struct Event {
     pub doc: &'static str,
 }
 
-/// What extensions can listen to, besides whatever clients are told of a run, under its own name.
+/// Events for extensions, in addition to the events of a run that clients get, which keep their names.
 pub const EVENTS: &[Event] = &[
     event(
         "project_trust",

@@ -1,4 +1,4 @@
-//! The door with children that are played here, over pipes in memory.
+//! Connections to simulated children, over pipes in memory.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -21,7 +21,7 @@ const GREETING: Greeting<'_> = Greeting {
     silence: limits::PONG_WAIT,
 };
 
-/// The child's side: what it is told, and what it says.
+/// The child's side: the lines to it and from it.
 pub(crate) struct Played {
     told: Lines<BufReader<ReadHalf<DuplexStream>>>,
     says: WriteHalf<DuplexStream>,
@@ -98,7 +98,7 @@ fn child() -> (Handle, Pipes, Played) {
     (handle, pipes, played)
 }
 
-/// An open door, what comes without a session, and the child behind it.
+/// An open connection, the lines without a session, and the child.
 pub(crate) async fn open() -> (Door, mpsc::Receiver<Said>, Played) {
     let (handle, pipes, mut played) = child();
     let opening = Door::open(handle, pipes, GREETING);
@@ -193,7 +193,7 @@ async fn dropped_request_is_cancelled() {
     let event = played.next().await;
     drop(asking);
     assert_eq!(played.next().await, json!({"type": "cancel", "id": event["id"]}));
-    // It comes all the same and harms nobody.
+    // A late answer arrives anyway and is ignored.
     played
         .say(&json!({"type": "result", "id": event["id"], "value": 1}))
         .await;

@@ -1,4 +1,4 @@
-//! How far a project reaches, and what is private wherever the project lies.
+//! Where the root of a project is, and which files of the user are private even inside a project.
 
 use std::path::{Path, PathBuf};
 

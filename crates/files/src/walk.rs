@@ -87,7 +87,7 @@ impl Project {
 }
 
 impl Walk<'_> {
-    /// Puts the parts of a path in front of those that are left.
+    /// Puts the components of a path in front of the remaining ones.
     fn go_on_with(&mut self, path: &Path) {
         for part in path.components().rev() {
             match part {
@@ -147,7 +147,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Of what is private, a project may name what lies in it, but may have no link to it.
+    /// Refuses a link to a private file of the user. A path without a link may name it.
     fn refuse_private(&self, stat: &Stat) -> io::Result<()> {
         let is_this = |private: &Stat| (private.st_dev, private.st_ino) == (stat.st_dev, stat.st_ino);
         if self.links > 0 && self.private.iter().any(is_this) {

@@ -20,7 +20,7 @@ pub const SINGLE_END: Duration = Duration::from_secs(5);
 /// Time for a cancelled tool to end. Its result is ignored afterwards.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Open sessions besides the first. Further ones are refused.
+/// Open sessions, not counting the first. Pinion refuses further ones.
 pub const OPEN_SESSIONS: usize = 4_096;
 
 /// Sessions that are considered for eviction when the limit is reached.

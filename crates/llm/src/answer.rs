@@ -45,7 +45,7 @@ struct Slot {
     args: String,
 }
 
-/// See the module's page.
+/// The answer that streams in: its blocks, and the events for its changes.
 #[derive(Debug)]
 pub(crate) struct Answer {
     message: AssistantMessage,
@@ -201,8 +201,8 @@ impl Answer {
         Ok(())
     }
 
-    /// Takes the whole of an open block as the provider gives it when it is complete: what is still missing is told as a
-    /// delta; text that is not a continuation of what came replaces it, and clients see it with the block's end.
+    /// Takes the complete content of an open block. Emits the part that clients have not seen as a delta. Content that
+    /// does not continue the earlier deltas replaces them, and clients get it with the block's end.
     pub(crate) fn complete(
         &mut self,
         content_index: usize,
@@ -230,7 +230,7 @@ impl Answer {
         }
     }
 
-    /// Does the message call a tool?
+    /// Returns true if the message calls a tool.
     pub(crate) fn calls_tools(&self) -> bool {
         let is_call = |block: &AssistantBlock| matches!(block, AssistantBlock::ToolCall(_));
         self.message.content.iter().any(is_call)
@@ -295,8 +295,8 @@ impl Answer {
         });
     }
 
-    /// Takes the message out. Whatever is still open is closed without a word: an end that the provider did not send is
-    /// not told, but arguments must be parsed as far as they came.
+    /// Takes the message out. Open blocks are closed without an event, since the provider sent no end; their arguments
+    /// are parsed as far as they arrived.
     fn give(&mut self) -> Box<AssistantMessage> {
         for index in 0..self.slots.len() {
             self.close(index);

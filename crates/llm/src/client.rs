@@ -79,7 +79,7 @@ impl Client {
         ModelStream::new(state, cancel, self.secrets.clone(), span)
     }
 
-    /// The answer to a request that somebody else gives. Needs a tokio runtime with time.
+    /// Streams an answer that an extension gives in a provider's place. Needs a tokio runtime with time.
     #[must_use]
     pub fn borrow(&self, request: &ModelRequest, lent: Lent, cancel: CancellationToken) -> ModelStream {
         if let Some(key) = &request.api_key {
@@ -107,11 +107,11 @@ impl Client {
         }
     }
 
-    /// The HTTP client for an address, with the same proxies and certificates, for what is no request to a model. Redirects
-    /// stay within one origin.
+    /// Returns an HTTP client for an address, with the configured proxies and certificates, for requests that do not go
+    /// to a model. Redirects stay within one origin.
     ///
     /// # Errors
-    /// When the address is none, or the system's certificates cannot be read.
+    /// When the address is invalid, or the system's certificates cannot be read.
     pub async fn http(&self, url: &str) -> Result<reqwest::Client, LlmError> {
         let url = Url::parse(url).map_err(|error| LlmError::Http(error.to_string()))?;
         self.connector.client(&url).await

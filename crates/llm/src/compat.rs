@@ -21,7 +21,7 @@ pub(crate) fn value<'a>(model: &'a Model, name: &str) -> Option<&'a Value> {
 }
 
 /// Adds the model's sampling parameters to a request body, in place of fields of the same name; those of the thinking level
-/// come last. (`models.json` has them beside `compat`; the registry puts them there.)
+/// come last. (In `models.json` they are siblings of `compat`; the registry moves them there.)
 pub(crate) fn add_sampling(request: &ModelRequest, body: &mut Map<String, Value>) {
     let model = &request.model;
     let level = match request.thinking {

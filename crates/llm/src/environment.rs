@@ -9,7 +9,7 @@ type Look = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 /// Runs a command line and gives its trimmed output.
 type Run = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// See the module's page. Empty by default: no variable is set and no command runs.
+/// Variables and commands that providers may use. Empty by default: no variable is set and no command runs.
 #[derive(Clone, Default)]
 pub struct Environment(Option<Arc<Inner>>);
 
@@ -20,8 +20,8 @@ struct Inner {
 }
 
 impl Environment {
-    /// `variables` is what the provider sees, `own` only what was set for this provider in particular (`env` of its entry
-    /// in `auth.json`), `run` runs a shell command and may block.
+    /// `variables` are all variables that the provider sees, `own` those of `env` in its own entry of `auth.json`.
+    /// `run` runs a shell command and may block.
     #[must_use]
     pub fn new(
         variables: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -48,13 +48,13 @@ impl Environment {
         names.iter().find_map(|name| self.value(name))
     }
 
-    /// Is the variable `1` or `true`?
+    /// Returns true if the variable is `1` or `true`.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.value(name)
             .is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
     }
 
-    /// Was the variable set for this provider in particular?
+    /// Returns true if the variable was set for this provider in particular.
     pub(crate) fn is_own(&self, name: &str) -> bool {
         let own = self.0.as_ref().and_then(|inner| (inner.own)(name));
         own.is_some_and(|value| !value.trim().is_empty())

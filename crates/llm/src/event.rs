@@ -27,7 +27,7 @@ pub enum ModelEvent {
 }
 
 impl ModelEvent {
-    /// Is it the last event of its stream?
+    /// Returns true for the last event of a stream.
     #[must_use]
     pub fn is_last(&self) -> bool {
         matches!(self, Self::Done(_) | Self::Error { .. })

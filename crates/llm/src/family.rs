@@ -11,13 +11,13 @@ use crate::http::HttpRequest;
 use crate::request::ModelRequest;
 use crate::{anthropic, bedrock, google, mistral, openai_codex, openai_completions, openai_responses, tune};
 
-/// Is an API family built in? Models of other families can be listed but not asked.
+/// Returns true for built-in API families. Models of other families can be listed, but get no requests.
 #[must_use]
 pub fn supports(api: &str) -> bool {
     api == crate::offline::API || Family::of(api).is_some()
 }
 
-/// Does a stream go on after an event?
+/// Whether a stream goes on after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// Yes.
@@ -35,7 +35,7 @@ pub(crate) trait StreamParser: Send {
     /// The body ended before the provider said that it is done. Ok when the answer is whole all the same.
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), Fault>;
 
-    /// Somebody aborted; gives the text for it (behaviour.md 3.6).
+    /// Handles an abort; returns its error text (behaviour.md 3.6).
     fn abort(&mut self, out: &mut Vec<ModelEvent>) -> &'static str;
 
     /// The answer so far.
@@ -117,7 +117,7 @@ impl Family {
         }
     }
 
-    /// The same with the response's headers, where a provider says there what is wrong.
+    /// Returns the text of an HTTP error; some providers send the reason in a header.
     pub(crate) fn refusal_text(self, status: u16, headers: &HeaderMap, body: &str) -> String {
         match self {
             Self::Bedrock => {
@@ -138,7 +138,7 @@ impl Family {
         }
     }
 
-    /// Does the family fill in this placeholder of a base URL by itself?
+    /// Returns true if the family fills in this placeholder of a base URL.
     pub(crate) fn fills(self, placeholder: &str) -> bool {
         self == Self::Google && placeholder == "location"
     }

@@ -44,7 +44,7 @@ impl fmt::Debug for ChangeHeaders {
     }
 }
 
-/// Is told of the head of each response, before its body is read; those of failed attempts, too.
+/// Gets the head of each response before its body is read, also of failed attempts.
 #[derive(Clone)]
 pub struct OnResponse(Arc<dyn Fn(u16, HeaderList) + Send + Sync>);
 

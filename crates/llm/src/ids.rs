@@ -1,4 +1,4 @@
-//! Tool-call ids as each family takes them (providers.md 2.2), and a stable hash for those that must be short.
+//! Tool-call ids as each family takes them (providers.md 2.2), and a stable hash for ids that are too long.
 
 use wire::{AssistantMessage, Model};
 
@@ -40,7 +40,7 @@ pub(crate) fn responses(id: &str, from: &AssistantMessage, target: &Model) -> St
     format!("{}|{item}", part(call))
 }
 
-/// Google: as they are, except for the guest models that are told the ids.
+/// Converts an id for Google: unchanged, except for guest models, which get ids.
 pub(crate) fn google(id: &str, target: &Model) -> String {
     if google_sends_ids(&target.id) {
         anthropic(id)
@@ -71,8 +71,8 @@ pub(crate) fn mistral(id: &str) -> String {
     (0..MISTRAL_ID_LEN).map(digit).collect()
 }
 
-/// Replaces what is not allowed. An id that is too long keeps its beginning and ends in a hash of the whole, so that two
-/// long ids with the same beginning stay two.
+/// Replaces characters that are not allowed. An id that is too long keeps its beginning and ends in a hash of the
+/// whole, so that two long ids with the same beginning stay different.
 fn clean(id: &str, max: usize) -> String {
     let plain: String = id
         .chars()

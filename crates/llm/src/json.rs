@@ -39,7 +39,7 @@ impl Count {
 /// Visitor of both types: strings for one, numbers for the other.
 struct Scalar;
 
-/// What was there.
+/// A scalar of a document.
 enum Found<'a> {
     Text(Cow<'a, str>),
     Count(u64),
@@ -137,7 +137,8 @@ pub(crate) fn argument_text(raw: &str) -> Cow<'_, str> {
         .unwrap_or_default()
 }
 
-/// Is it a whole event and not the beginning of one? Events are JSON, but for the last of chat completions.
+/// Returns true for a complete event, as opposed to the beginning of one. Events are JSON, except the last of chat
+/// completions.
 pub(crate) fn is_whole(data: &str) -> bool {
     let reads = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
     data.trim() == "[DONE]" || reads(data) || reads(&repair(data))

@@ -1,6 +1,5 @@
-//! Answers that somebody else gives in a provider's place: an extension with a stream of its own. What it says comes as the
-//! events of pi-ai, as JSON; here they become our own, within the same bounds as a provider's. How the extension is reached
-//! is the caller's business.
+//! Answers of an extension that streams in a provider's place. Its events are those of pi-ai, as JSON; here they become
+//! our own, within the same bounds as a provider's. The caller knows how to reach the extension.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +20,7 @@ use crate::event::ModelEvent;
 use crate::request::ModelRequest;
 use crate::stream::ABORTED_EARLY;
 
-/// What another one says. Dropping it tells that nobody listens any more.
+/// The output of an extension for one request. Dropping it cancels the request.
 pub struct Lent {
     /// The events of pi-ai (`text_delta` and so on), in order; they end before `end` counts.
     pub events: Box<dyn LentEvents>,
@@ -41,7 +40,7 @@ impl fmt::Debug for Lent {
     }
 }
 
-/// One event of pi-ai; those that say nothing here are left out.
+/// One event of pi-ai; events without content are left out.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 enum Said {
@@ -97,7 +96,7 @@ enum Kind {
     Thinking,
 }
 
-/// An answer that comes from somebody else.
+/// An answer that an extension streams.
 pub(crate) struct Lending {
     lent: Lent,
     answer: Answer,
@@ -172,7 +171,7 @@ impl Lending {
     }
 
     fn take(&mut self, event: Value, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
-        // What is none of the events does not spoil the others: the whole message comes at the end.
+        // An unknown event is skipped: the last event contains the whole message.
         let Ok(said) = serde_json::from_value::<Said>(event) else {
             return Ok(());
         };
@@ -273,7 +272,7 @@ impl Lending {
         Ok(())
     }
 
-    /// The whole message counts; what of it was not told yet is told now.
+    /// Takes the final message, which decides. Emits the parts of it that were not streamed.
     fn finish(&mut self, message: AssistantMessage, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let failed = message.failed();
         if !failed {
@@ -287,7 +286,7 @@ impl Lending {
         }
         self.account(&message.usage, out);
         let known = self.answer.message();
-        // The total is checked against the limit while it is told; one that was only handed over is as long as a line.
+        // Streamed content is checked against the limit as it arrives; a message in one line is limited by the line.
         if !message.content.is_empty() {
             known.content = message.content;
         }

@@ -1,5 +1,5 @@
-//! Is an answer's failure a context that has grown too long? (pi-core.md 4.3, pi-1.5-delta.md 5.) What follows from it is
-//! decided in `core`.
+//! Detects answers that failed because the context is too long (pi-core.md 4.3, pi-1.5-delta.md 5). `core` decides what
+//! follows.
 
 use wire::{AssistantMessage, StopReason};
 
@@ -37,7 +37,7 @@ const OVERFLOW: [&str; 28] = [
     "range of input length should be",
 ];
 
-/// Did the answer fail because the conversation does not fit, or was it silently cut to fit?
+/// Returns true if the answer failed because the conversation does not fit, or was silently cut to fit.
 #[must_use]
 pub fn is_context_overflow(message: &AssistantMessage, context_window: u64) -> bool {
     let usage = &message.usage;

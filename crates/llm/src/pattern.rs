@@ -4,14 +4,14 @@
 /// Longest text that `*` stands for, in bytes.
 const GAP: usize = 200;
 
-/// Does the pattern occur anywhere in the text? Both must be lower case.
+/// Returns true if the pattern occurs in the text. Both must be lower case.
 pub(crate) fn matches(text: &str, pattern: &str) -> bool {
     let bytes = text.as_bytes();
     let pattern = pattern.as_bytes();
     (0..bytes.len()).any(|at| bytes.get(at..).is_some_and(|rest| matches_here(rest, pattern)))
 }
 
-/// Does the pattern match where the text begins? Recursion is as deep as the pattern is long.
+/// Returns true if the pattern matches at the beginning of the text. Recursion is as deep as the pattern is long.
 fn matches_here(text: &[u8], pattern: &[u8]) -> bool {
     let Some((first, rest)) = pattern.split_first() else {
         return true;
@@ -42,7 +42,7 @@ fn matches_here(text: &[u8], pattern: &[u8]) -> bool {
     }
 }
 
-/// Does the number stand in the text with no letter or digit on either side?
+/// Returns true if the text contains the number with no letter or digit on either side.
 pub(crate) fn has_number(text: &str, number: &str) -> bool {
     text.match_indices(number).any(|(at, _)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());

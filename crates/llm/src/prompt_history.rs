@@ -19,7 +19,8 @@ const MAX_STATES: usize = 64;
 #[derive(Debug, Clone, PartialEq)]
 pub struct PromptState {
     answers: usize,
-    /// Timestamp of the last of these answers; tells a branch or a compacted conversation from the one that went on.
+    /// Timestamp of the last of these answers; it distinguishes a branch or a compacted conversation from a
+    /// continued one.
     last_answer: Option<i64>,
     system_prompt: String,
     tools: Vec<ToolSpec>,
@@ -35,8 +36,8 @@ pub struct PromptHistory {
 }
 
 impl PromptHistory {
-    /// Notes what a request of the session asks for, and adds to it what earlier requests asked for. Starts again when the
-    /// model changes or when the conversation is not the one that earlier requests had.
+    /// Records what a request of the session asks for, and adds the wishes of earlier requests to it. Starts again when
+    /// the model changes or the conversation does not continue that of earlier requests.
     pub fn observe(&mut self, request: &mut ModelRequest) {
         let model = &request.model;
         if !changes_inside(model) {

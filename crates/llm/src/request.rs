@@ -58,8 +58,8 @@ pub struct ModelRequest {
     pub model: Model,
     /// Its key; none for servers that want none.
     pub api_key: Option<Secret>,
-    /// Is the key the token of a login? Then it is looked up again when the request is sent, and renewed when it has ended
-    /// or is refused.
+    /// True if the key is the token of a login. It is then looked up again when the request is sent, and refreshed if
+    /// it has expired or is refused.
     pub is_login: bool,
     /// Headers of the model and of the call, resolved; they replace headers of the same name.
     pub headers: Vec<(String, String)>,
@@ -99,7 +99,7 @@ pub struct ModelRequest {
     pub rewrite: Option<Rewrite>,
     /// Changes the headers before it is sent.
     pub change_headers: Option<ChangeHeaders>,
-    /// Is told of responses.
+    /// Gets the head of each response.
     pub on_response: Option<OnResponse>,
 }
 
@@ -129,7 +129,7 @@ impl Rewrite {
         Self(Arc::new(change))
     }
 
-    /// The body as it is to be sent. One that is no JSON stays as it is.
+    /// Returns the body as it is sent. A body that is no JSON is unchanged.
     pub(crate) async fn apply(&self, body: Vec<u8>) -> Vec<u8> {
         let Ok(value) = serde_json::from_slice(&body) else {
             return body;

@@ -1,5 +1,5 @@
-//! May a failed run be tried again? A judgement of error texts only (pi-core.md 4.1, pi-1.5-delta.md 5); how often and when
-//! is decided in `core`.
+//! Classifies error texts by whether a failed run may be retried (pi-core.md 4.1, pi-1.5-delta.md 5). `core` decides
+//! how often and when.
 
 use crate::pattern::{has_number, matches};
 
@@ -78,13 +78,13 @@ const PASSING: [&str; 50] = [
     "subscription_sharing*unavailable",
 ];
 
-/// Will asking again not help, however long one waits?
+/// Returns true if a retry cannot help, after any delay.
 pub(crate) fn is_final(text: &str) -> bool {
     let text = text.to_lowercase();
     FINAL.iter().any(|pattern| matches(&text, pattern))
 }
 
-/// May the run be tried again after this error? Overflows are judged elsewhere and must be asked for first.
+/// Returns true if the run may be retried after this error. Overflows are classified elsewhere and must be checked first.
 #[must_use]
 pub fn is_retryable(text: &str) -> bool {
     let text = text.to_lowercase();

@@ -13,7 +13,7 @@ use crate::limits::{MAX_SECRETS, SHORTEST_SECRET};
 /// What stands where a credential was.
 pub(crate) const REPLACEMENT: &str = "[key]";
 
-/// What is sent as a key but is none.
+/// Placeholders in place of a key that are no secrets.
 const HARMLESS: [&str; 4] = [
     "<authenticated>",
     "not-required",
@@ -21,7 +21,7 @@ const HARMLESS: [&str; 4] = [
     "placeholder-key",
 ];
 
-/// Request headers whose values are no secrets, whoever sets them. All others are taken for secrets.
+/// Request headers whose values are never secret. The values of all other headers are.
 const OPEN_HEADERS: [&str; 21] = [
     "accept",
     "accept-encoding",
@@ -46,7 +46,7 @@ const OPEN_HEADERS: [&str; 21] = [
     "x-title",
 ];
 
-/// Credentials that are kept out of texts. Cheap to clone; clones share what is known, which only grows.
+/// Credentials that are redacted from texts. Clones are cheap and share one list, which only grows.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<RwLock<Known>>);
 
@@ -79,7 +79,7 @@ impl Secrets {
             {
                 continue;
             }
-            // Tokens are renewed for ever; what was renewed longest ago is no use to anybody.
+            // Tokens are refreshed without end; the oldest one has long expired.
             if known.needles.len() >= MAX_SECRETS {
                 known.needles.remove(0);
             }
@@ -177,12 +177,12 @@ impl Secrets {
     }
 }
 
-/// Is a header known to carry no secret?
+/// Returns true if the header is known to carry no secret.
 pub(crate) fn is_open_header(name: &str) -> bool {
     OPEN_HEADERS.iter().any(|open| name.eq_ignore_ascii_case(open))
 }
 
-/// An address without login and without the values of its parameters, but for those that are words of a protocol.
+/// Returns an address without login and without the values of its parameters, except words of a protocol.
 pub(crate) fn open_url(url: &str) -> String {
     let mut out = url.to_owned();
     for secret in url_secrets(url) {
@@ -236,8 +236,9 @@ fn forms(text: &str) -> Vec<String> {
     forms
 }
 
-/// What is certain to stand in the base64 of anything that holds the text, as `user:key` of a login does. Where it begins decides
-/// which of three forms it has; the letters at the ends that it shares with other bytes belong to none.
+/// Returns the substrings of which one occurs in the base64 form of every text that contains this one, such as
+/// `user:key` of a login. There are three, for the three offsets modulo 3. Letters at the ends that also depend on
+/// neighbouring bytes are cut off.
 fn base64_forms(text: &str) -> impl Iterator<Item = String> {
     let form = |before: usize| {
         let mut bytes = vec![0; before];
@@ -256,7 +257,7 @@ fn base64_forms(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// The same text with `%xx` in place of `%XX`.
+/// Returns the text with `%xx` in place of `%XX`.
 fn in_small_letters(encoded: &str) -> String {
     let mut parts = encoded.split('%');
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -351,7 +352,7 @@ mod tests {
                     ] {
                         let shown = secrets.redact(format!("authorization: {text}!"));
                         assert!(shown.contains(REPLACEMENT), "{shown}");
-                        // What is left of it are the letters that it shares with what stands around it.
+                        // The only remaining letters also encode neighbouring bytes.
                         let left = shown.len() - "authorization: !".len() - REPLACEMENT.len();
                         assert!(left <= 2 * (before.len() + after.len()) + 10, "{shown}");
                     }

@@ -1,7 +1,7 @@
 //! Server-sent events: bytes in, events out. Knows nothing of what the events mean.
 //!
 //! Lines end in LF, CRLF or CR; several `data` lines of an event are joined by LF; comments and unknown fields are
-//! skipped. Every byte is looked at once, whatever the size of lines, events and pieces.
+//! skipped. Every byte is read once, for any size of lines, events and pieces.
 
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ pub(crate) struct SseScanner {
     lines: u64,
     /// Data of the event that was handed out last, if it had several lines.
     joined: Vec<u8>,
-    /// The same, if it was not UTF-8.
+    /// Repaired data of that event, if it was not UTF-8.
     repaired: String,
 }
 

@@ -1,5 +1,5 @@
-//! Driving one answer: waits for the response, feeds the parser, and makes sure that exactly one last event comes, whatever
-//! happens. What the events mean is decided in the families.
+//! Drives one answer: waits for the response, feeds the parser, and ensures that exactly one last event is emitted in every
+//! case. The families interpret the events.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -68,7 +68,7 @@ pub(crate) enum State {
     Reading(Box<Reading>),
     /// The offline provider answers.
     Playing(Box<Playing>),
-    /// Somebody else answers.
+    /// An extension streams the answer.
     Lending(Box<Lending>),
     /// Failed before anything was sent.
     Refused(Box<(Answer, Fault)>),
@@ -292,7 +292,7 @@ impl Reading {
         }
     }
 
-    /// Waits for whatever comes first. Dropping the wait loses nothing.
+    /// Waits for the first of several events. Cancel-safe.
     async fn wait(&mut self, cancel: &CancellationToken) -> Wake {
         tokio::select! {
             biased;
@@ -349,7 +349,7 @@ impl Reading {
     fn end(&mut self, out: &mut Vec<ModelEvent>) -> Result<Flow, Stopped> {
         match &mut self.scanner {
             Framing::Sse(scanner) => end_of_body(scanner, self.parser.as_mut(), out)?,
-            // What is left of a frame says nothing.
+            // An incomplete frame contains no event.
             Framing::Aws(_) => self.parser.end(out)?,
         }
         Ok(Flow::Done)

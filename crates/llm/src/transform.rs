@@ -71,7 +71,7 @@ struct Pass<'a> {
     normalise: Normalise<'a>,
     /// Ids of another model's calls, and what they are called now.
     renamed: HashMap<String, String>,
-    /// The same the other way round.
+    /// The ids in use, to the id they replace.
     taken: HashMap<String, String>,
     /// Calls of the last answer that have no result yet: id as it is now, tool.
     open: Vec<(Cow<'a, str>, &'a str)>,
@@ -79,7 +79,7 @@ struct Pass<'a> {
 }
 
 impl<'a> Pass<'a> {
-    /// Answers what is still open.
+    /// Answers open calls with a result.
     fn settle(&mut self) {
         for (tool_call_id, tool_name) in self.open.drain(..) {
             let content = vec![UserBlock::text(NO_RESULT)];
@@ -188,7 +188,7 @@ impl<'a> Pass<'a> {
         id
     }
 
-    /// A result goes out when its call is open; otherwise nobody asked for it, and providers refuse such requests.
+    /// Sends a result if its call is open. Providers refuse requests with other results.
     fn result(&mut self, message: &Arc<Message>, result: &ToolResultMessage) {
         let own = &result.tool_call_id;
         let id = self.renamed.get(own).unwrap_or(own);
@@ -229,8 +229,8 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Would an answer of the same model go out as it is? The usual case, decided without a copy: it happens for every answer
-/// of the conversation with every request.
+/// Returns true if an answer of the same model needs no change. This common case is decided without a copy, since every
+/// request checks every answer of the conversation.
 fn unchanged(answer: &AssistantMessage) -> bool {
     // One call cannot be another's twin.
     let mut ids = (answer.tool_calls().nth(1).is_some()).then(HashSet::new);

@@ -36,7 +36,7 @@ pub(crate) fn apply(family: Family, request: &ModelRequest, http: &mut HttpReque
     }
 }
 
-/// Returns false for models that refuse a temperature. Claude also refuses one beside reasoning.
+/// Returns false for models that refuse a temperature. Claude also refuses one together with reasoning.
 fn takes_temperature(family: Family, request: &ModelRequest) -> bool {
     let model = &request.model;
     let reasons = model.reasoning

@@ -45,7 +45,7 @@ fn serve(body: impl FnOnce(&mut dyn Write) + Send + 'static, headers: String) ->
     url
 }
 
-/// What the measured process is told: the family and where its server is.
+/// Variables for the measured process: the family and the address of its server.
 const TOLD: [&str; 2] = ["PINION_TEST_API", "PINION_TEST_URL"];
 
 /// The peak of a client while an answer comes, above what it held before; and the answer's size, 0 when it failed.
@@ -63,7 +63,7 @@ fn peak(voice: &Voice, headers: &str, body: impl FnOnce(&mut dyn Write) + Send +
     (numbers.next().unwrap(), numbers.next().unwrap())
 }
 
-/// No test by itself: runs as the client when it is told to.
+/// Not a test by itself: runs as the measured client if the variables are set.
 #[tokio::test]
 async fn the_measured_process() {
     let [Ok(api), Ok(url)] = TOLD.map(std::env::var) else {
@@ -73,7 +73,7 @@ async fn the_measured_process() {
         "reasoning": true, "input": ["text"], "contextWindow": 1000, "maxTokens": 1000});
     let mut request = ModelRequest::new(serde_json::from_value(model).unwrap(), 0);
     request.messages = vec![Arc::new(wire::Message::user("Hi.", 0))];
-    // A token of ChatGPT says whose it is; nobody else minds.
+    // ChatGPT reads the account from its token; other families accept any token.
     request.api_key = Some(Secret::new(TOKEN));
     let before = status("VmRSS:");
     let mut stream = Client::new(ClientConfig::default()).stream(request, CancellationToken::new());
@@ -98,7 +98,7 @@ async fn the_measured_process() {
     println!("MEASURED {grown} {size}");
 }
 
-/// Frames that are written again and again until nobody reads any more.
+/// Frames that are repeated until the reader closes the connection.
 fn endless(frame: Vec<u8>, times: usize) -> impl FnOnce(&mut dyn Write) + Send {
     move |out| {
         for _ in 0..times {

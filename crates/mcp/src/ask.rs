@@ -1,4 +1,4 @@
-//! Requests to a server: with a time limit, withdrawn when nobody waits any more, answered by JSON that is read leniently.
+//! Requests to a server: with a time limit, cancelled when the caller is dropped, with leniently parsed responses.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::error::McpError;
 use crate::limits;
 use crate::text::{line, plain};
 
-/// Somebody to ask.
+/// The sender of requests to one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Asker {
     pub(crate) server: String,
@@ -28,7 +28,7 @@ impl Asker {
         self.ask_watched(request, None, &CancellationToken::new()).await
     }
 
-    /// The same for something that may take long.
+    /// Sends a request that may take long: progress restarts its time limit.
     pub(crate) async fn ask_watched(
         &self,
         request: ClientRequest,
@@ -60,7 +60,7 @@ impl Asker {
         }
     }
 
-    /// Has the connection ended?
+    /// Returns true after the end of the connection.
     pub(crate) fn is_over(&self) -> bool {
         self.peer.is_transport_closed()
     }
@@ -86,7 +86,7 @@ impl Asker {
     }
 }
 
-/// Tells the server when nobody waits for an answer any more.
+/// Cancels a request at the server when the caller is dropped.
 struct Withdraw {
     peer: Option<Peer<RoleClient>>,
     id: rmcp::model::RequestId,

@@ -1,4 +1,5 @@
-//! What the agent is towards a server: what it can do for it, what it answers, what it does with what it is told.
+//! The client side of a connection: its capabilities, its answers to requests of the server, and the handling of
+//! notifications.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,11 +26,11 @@ use crate::text::{line, plain};
 /// How far a call came.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// What was done.
+    /// The completed amount.
     pub done: f64,
     /// Of how much.
     pub total: Option<f64>,
-    /// What is being done.
+    /// The current step.
     pub message: Option<String>,
 }
 

@@ -15,7 +15,7 @@ pub struct ServerConfig {
     pub name: String,
     /// How it is reached.
     pub reach: Reach,
-    /// Is it to be used?
+    /// True if the session uses the server.
     pub enabled: bool,
     /// How long a request waits; progress begins it anew.
     pub timeout: Duration,
@@ -58,7 +58,7 @@ pub struct HttpConfig {
     pub oauth: OauthConfig,
 }
 
-/// What is known of the client at an authorisation server.
+/// The client's registration at an authorisation server.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OauthConfig {
     /// A registered client.
@@ -78,16 +78,16 @@ pub struct OauthConfig {
 pub struct Offered {
     /// Only these, if there are any.
     pub allow: Vec<String>,
-    /// Not these, whatever else is said.
+    /// Hidden tools; this list takes precedence.
     pub deny: Vec<String>,
     /// pi's words, in order: the first that fits says whether the tool is shown; an exact name comes before patterns.
     pub exposure: Vec<(String, bool)>,
-    /// None but those that `exposure` shows.
+    /// Hides all tools that `exposure` does not show.
     pub hidden: bool,
 }
 
 impl Offered {
-    /// Is this tool offered?
+    /// Returns true if the model gets this tool.
     #[must_use]
     pub fn has(&self, tool: &str) -> bool {
         let named = |list: &[String]| list.iter().any(|pattern| fits(pattern, tool));
@@ -99,7 +99,7 @@ impl Offered {
     }
 }
 
-/// Does a pattern with `*` fit?
+/// Returns true if the name matches a pattern with `*`.
 fn fits(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -150,7 +150,7 @@ impl ServerConfig {
         Entry(entry).read(name).or_else(|error| fail(&error))
     }
 
-    /// Does another name stand for the same server?
+    /// Returns true if another name means the same server.
     #[must_use]
     pub fn is_called(&self, name: &str) -> bool {
         names::namespace(&self.name) == names::namespace(name)

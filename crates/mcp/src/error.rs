@@ -12,7 +12,7 @@ pub enum McpError {
     /// The server could not be started, reached or understood.
     #[error("{0}")]
     Connect(String),
-    /// Somebody has to log in first.
+    /// The server requires a login.
     #[error("It wants a login: pinion mcp login {0}")]
     Login(String),
     /// There is no connection.

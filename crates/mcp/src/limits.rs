@@ -62,7 +62,7 @@ pub const ITEMS: usize = 500;
 /// Bytes of descriptions and schemas of all tools of one server.
 pub const TOOLS_BYTES: usize = 2 << 20;
 
-/// Bytes of the schema of a tool. A larger one is replaced by one that accepts everything.
+/// Bytes of the schema of a tool. Pinion replaces a larger schema by an empty one, which accepts everything.
 pub const SCHEMA_BYTES: usize = 128 << 10;
 
 /// Bytes of a description.

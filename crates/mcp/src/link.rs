@@ -140,6 +140,7 @@ impl Link {
 
     /// Ends the connection properly: its input is closed, and a program that does not end then is killed.
     pub(crate) async fn end(mut self) {
+        // The MCP specification has no shutdown request for stdio: close stdin, wait, then kill.
         if let Some(stop) = self.stop.take() {
             stop.cancel();
         }
@@ -174,6 +175,7 @@ async fn start(
     client: Client,
     tail: &Tail,
 ) -> Result<(Running, Option<Box<dyn Child>>), McpError> {
+    // Expanding a value can run a command, which must not block the runtime.
     let (expander, config, cwd) = (around.expand.clone(), config.clone(), around.cwd.clone());
     let expanded = tokio::task::spawn_blocking(move || expander.stdio(&config, &cwd)).await;
     let (config, cwd) = expanded.map_err(McpError::connect)??;
@@ -196,6 +198,7 @@ async fn start(
     })?;
     let pipe = Pipe::new(name, pipes, tail.clone());
     let greeting = tokio::time::timeout(limits::START, client.serve(pipe));
+    // A server that ends at once is reported without waiting for the time limit.
     let outcome = tokio::select! {
         greeted = greeting => match greeted {
             Ok(Ok(running)) => Ok(running),
@@ -212,7 +215,7 @@ async fn start(
         Ok(running) => Ok((running, Some(child))),
         Err(why) => {
             child.kill().await;
-            // The log is read beside this; it has ended by now or will at once.
+            // Another task reads the log. It has ended by now or ends at once, so one turn lets it store the last lines.
             tokio::task::yield_now().await;
             Err(McpError::connect(tail.explain(why)))
         }
@@ -236,9 +239,11 @@ async fn reach(
         let bad = || McpError::Config(format!("the header {} cannot be sent", line(name, limits::NAME)));
         let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| bad())?;
+        // Debug output of the HTTP library hides sensitive values.
         value.set_sensitive(true);
         headers.insert(key, value);
     }
+    // A configured header takes precedence over a stored login.
     let is_authorised = headers.contains_key(&http::header::AUTHORIZATION);
     let settings = StreamableHttpClientTransportConfig::with_uri(url.as_str()).custom_headers(headers);
     let greeting = async {
@@ -253,7 +258,7 @@ async fn reach(
                     .serve(StreamableHttpClientTransport::with_client(authorised, settings))
                     .await
             }
-            // Without a login there may still be an open door.
+            // The server may accept requests without a login.
             Err(error) => {
                 tracing::debug!(server = name, "no login: {error}");
                 client

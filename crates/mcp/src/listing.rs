@@ -1,5 +1,5 @@
-//! What a server offers: tools, prompts, whether there are resources. Lists are read page by page and leniently; what is
-//! beyond measure is left out, and it is said that it was.
+//! Lists of a server: tools, prompts, and whether it has resources. They are read page by page and leniently. Entries
+//! beyond the limits are left out, and a note says so.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ pub struct Tool {
 /// A prompt that the user can call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
-    /// What is typed after the slash.
+    /// The name after the slash.
     pub name: String,
     /// What the server calls it.
     pub raw: String,
@@ -43,7 +43,7 @@ pub struct Prompt {
 pub struct Argument {
     /// Its name.
     pub name: String,
-    /// Must it be given?
+    /// True if the argument is required.
     pub required: bool,
 }
 
@@ -54,9 +54,9 @@ pub struct Lists {
     pub tools: Vec<Tool>,
     /// Prompts.
     pub prompts: Vec<Prompt>,
-    /// Are there resources?
+    /// True if the server has resources.
     pub resources: bool,
-    /// What was left out, in sentences.
+    /// Notes about entries that were left out, as sentences.
     pub notes: Vec<String>,
 }
 
@@ -195,7 +195,7 @@ fn tool(name: String, raw: &str, item: &Value) -> Tool {
     }
 }
 
-/// A schema that every provider takes: an object's, whatever the server wrote.
+/// Returns a schema that every provider accepts: that of an object, for any schema of the server.
 fn schema(given: Option<&Value>) -> Value {
     let anything = || json!({"type": "object", "properties": {}});
     let Some(Value::Object(given)) = given else {
@@ -204,7 +204,7 @@ fn schema(given: Option<&Value>) -> Value {
     let mut schema: Map<String, Value> = given.clone();
     match schema.get("type") {
         Some(Value::String(kind)) if kind == "object" => {}
-        // Of several types, or without one, an object may be what is meant.
+        // A list of types, or none, may include an object.
         None | Some(Value::Array(_) | Value::Null) => {
             schema.insert("type".to_owned(), json!("object"));
         }

@@ -12,7 +12,7 @@ pub const PREFIX: &str = "mcp__";
 /// Bytes of a name's hash that tell it from others.
 const MARK: usize = 8;
 
-/// Names of a server's tools, in their order; none for one that comes a second time or has no name.
+/// Assigns names to a server's tools, in their order; none for a repeated name or an empty one.
 pub(crate) fn assign(server: &str, tools: &[&str]) -> Vec<Option<String>> {
     let mut wanted: BTreeMap<String, usize> = BTreeMap::new();
     let mut seen = HashSet::new();

@@ -1,5 +1,5 @@
-//! Logins at HTTP servers: found, made, kept, renewed by `rmcp`; here are the requests it makes, with the agent's proxies and
-//! certificates, and where it finds what is kept. Showing a page to a person is the program's business.
+//! Logins at HTTP servers: `rmcp` discovers, gets and refreshes them. Here are its HTTP client, with the agent's
+//! proxies and certificates, and its credential store. The program shows pages to the user.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct Sender(reqwest::Client);
 impl OAuthHttpClient for Sender {
     fn execute(&self, request: OAuthHttpRequest) -> OAuthHttpClientFuture<'_> {
         Box::pin(async move {
-            // Redirects are followed within one origin only, whatever is asked for: that is how the client is made.
+            // The client follows redirects within one origin only; the request cannot change that.
             let request = reqwest::Request::try_from(request.request)?;
             let answer = async {
                 let mut response = self.0.execute(request).await?;
@@ -58,7 +58,7 @@ pub(crate) async fn client(
     web: reqwest::Client,
 ) -> Result<AuthClient<reqwest::Client>, McpError> {
     let mut manager = manager(name, url, around).await?;
-    // The lists of servers that nobody logged in at need not be asked.
+    // Without a stored login, discovery would only cost requests.
     if around.logins.has(name, url) {
         let known = manager.initialize_from_store().await.map_err(McpError::connect)?;
         if known {

@@ -11,9 +11,9 @@ use crate::text::{line, plain};
 pub struct Outcome {
     /// Its blocks, in order.
     pub blocks: Vec<Block>,
-    /// What is meant for programs.
+    /// The structured content, for programs.
     pub structured: Option<Value>,
-    /// Did the tool fail?
+    /// True if the tool failed.
     pub is_error: bool,
 }
 
@@ -124,7 +124,7 @@ fn block(mut value: Value) -> Block {
     let mut take = |key: &str| match value.get_mut(key).map(Value::take) {
         Some(Value::String(text)) => Some(text),
         Some(other) => {
-            // Put back what is no text, so that nothing is lost.
+            // Put back a value that is no text, so that the result stays complete.
             if let Some(place) = value.get_mut(key) {
                 *place = other;
             }

@@ -91,7 +91,7 @@ type Writer = Arc<Waiting<Option<Box<dyn AsyncWrite + Send + Unpin>>>>;
 /// is over it would be taken for a failed one.
 type Open = Arc<Mutex<HashSet<RequestId>>>;
 
-/// Is it a request of the server, or an answer that is waited for?
+/// Returns true for a request of the server, or the response to a pending request.
 fn is_wanted(open: &Open, message: &ServerJsonRpcMessage) -> bool {
     let id = match message {
         JsonRpcMessage::Response(response) => &response.id,
@@ -136,6 +136,7 @@ impl Transport<RoleClient> for Pipe {
         item: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let writer = Arc::clone(&self.writer);
+        // Entered before the write, since the response may arrive before the write returns.
         if let JsonRpcMessage::Request(request) = &item {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             open.insert(request.id.clone());
@@ -152,6 +153,7 @@ impl Transport<RoleClient> for Pipe {
                     Ok(()) => input.flush().await,
                     Err(error) => Err(error),
                 };
+                // A failed write may end within a message, so nothing can follow it.
                 if written.is_err() {
                     *writer = None;
                 }
@@ -164,7 +166,7 @@ impl Transport<RoleClient> for Pipe {
                     *writer.lock().await = None;
                     Err(io::Error::new(
                         io::ErrorKind::TimedOut,
-                        "it does not read what it is sent",
+                        "it does not read its input",
                     ))
                 }
             }
@@ -210,9 +212,10 @@ impl Reader {
             }
             match parse(bytes).await {
                 Ok(message) => {
+                    // Only consecutive garbage counts, so that a server that prints a line now and then is not ended.
                     garbage = 0;
                     if !is_wanted(&self.open, &message) {
-                        tracing::debug!(server = self.name, "an answer to nothing");
+                        tracing::debug!(server = self.name, "a response without a request");
                         continue;
                     }
                     if sender.send(message).await.is_err() {
@@ -235,14 +238,14 @@ impl Reader {
 }
 
 impl Reader {
-    /// Nobody listens any more, but a server that is ending should not fail at its last words.
+    /// Reads and discards the output, so that a server that is ending does not fail on its last write.
     async fn drain(mut self) {
         let reading = async { while let Ok(Some(Line::Whole(_))) = self.lines.next().await {} };
         let _late = tokio::time::timeout(2 * limits::STOP, reading).await;
     }
 }
 
-/// Reads a message; long ones beside the others' work.
+/// Parses a message; long ones on a blocking thread.
 async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
     const LONG: usize = 256 << 10;
     let read = |bytes: &[u8]| {
@@ -251,6 +254,7 @@ async fn parse(bytes: Vec<u8>) -> Result<ServerJsonRpcMessage, String> {
             line(&String::from_utf8_lossy(start), limits::LOG_LINE)
         })
     };
+    // A long parse would delay all sessions, which share one thread.
     if bytes.len() < LONG {
         return read(&bytes);
     }

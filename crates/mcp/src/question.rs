@@ -37,7 +37,7 @@ pub struct Field {
     pub title: String,
     /// What fits.
     pub kind: Kind,
-    /// Must it be given?
+    /// True if the answer is required.
     pub required: bool,
     /// What counts if nothing is given.
     pub default: Option<Value>,
@@ -65,7 +65,7 @@ pub enum Reply {
     Accept(Map<String, Value>),
     /// Refused.
     Decline,
-    /// Nobody answered.
+    /// The user gave no answer.
     Cancel,
 }
 

@@ -1,5 +1,5 @@
-//! A server of a session: connected, listed, kept connected, asked. A task of its own does the first three; whoever holds a
-//! [`Server`] sees what came of it and asks. Dropping the last handle ends it.
+//! A server of a session. A task of its own connects, lists and reconnects. Holders of a [`Server`] see the result and
+//! send requests. Dropping the last handle ends the task.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,13 +31,13 @@ pub enum Status {
     Connected,
     /// It cannot be had; a new attempt may follow by itself.
     Failed(String),
-    /// Somebody has to log in.
+    /// A login is required.
     NeedsLogin,
     /// It is not to be used.
     Disabled,
 }
 
-/// What is known of a server.
+/// The published state of a server.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// How it is doing.
@@ -105,7 +105,7 @@ impl Server {
         &self.config
     }
 
-    /// What is known of it now.
+    /// Returns the current state.
     #[must_use]
     pub fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.seen.borrow())
@@ -113,7 +113,7 @@ impl Server {
 
     /// Connects anew, at once.
     pub fn reconnect(&self) {
-        // One that waits already is enough.
+        // The queue holds one order. If it is full, the pending order has the same effect.
         let _waiting = self.orders.try_send(());
     }
 
@@ -145,6 +145,7 @@ impl Server {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let asker = self.asker(cancel).await?;
         let answer = asker.ask_watched(request, Some(progress), cancel).await;
+        // The status must change before the error is returned, or the next call would use the same dead connection.
         if answer.is_err() && asker.is_over() {
             self.noticed().await;
         }
@@ -203,7 +204,8 @@ impl Server {
         let _late = tokio::time::timeout(limits::NOTICE, known).await;
     }
 
-    /// Whom to ask. One that is being connected is waited for, one that is away is tried again for the next time.
+    /// Returns the sender of requests. Waits while the server is connecting. A failed server is reconnected for the
+    /// next call.
     async fn asker(&self, cancel: &CancellationToken) -> Result<Asker, McpError> {
         let mut waiting = self.clone();
         let wait = async {
@@ -212,6 +214,7 @@ impl Server {
                 () = cancel.cancelled() => {}
             }
         };
+        // The smaller limit, so that a call never waits longer for a connection than for its answer.
         let _late = tokio::time::timeout(self.config.timeout.min(limits::START), wait).await;
         if cancel.is_cancelled() {
             return Err(McpError::Cancelled);
@@ -235,7 +238,7 @@ impl Server {
 
 /// What follows the end of a connection.
 enum After {
-    /// Nothing: nobody holds the server any more.
+    /// Stop: all handles are dropped.
     Stop,
     /// Another one, at once.
     Again,
@@ -303,19 +306,22 @@ impl Keeper {
             };
             match listed {
                 Ok(lists) => self.publish(&link, lists),
-                Err(error) => break After::Lost(format!("what it offers cannot be listed: {error}")),
+                Err(error) => break After::Lost(format!("its tools and prompts cannot be listed: {error}")),
             }
             tokio::select! {
+                // One listing for several notifications in a row.
                 () = changed.notified() => tokio::time::sleep(limits::SETTLE).await,
                 Some(()) = self.orders.recv() => break After::Again,
                 why = link.lost() => break After::Lost(why),
                 () = stop.cancelled() => break After::Stop,
             }
         };
+        // Only a connection that lasted resets the count: a server that crashes after each start keeps its growing
+        // delay.
         if since.elapsed() > limits::STEADY {
             self.failures = 0;
         }
-        // Known before its process is gone, which may take a while: nobody is to ask it any more.
+        // Published before the process has ended, which may take long: new calls must not go to the lost connection.
         if let After::Lost(why) = &after {
             self.set(Status::Failed(why.clone()));
         }
@@ -339,6 +345,8 @@ impl Keeper {
     fn set(&self, status: Status) {
         self.show.send_if_modified(|seen| {
             let is_new = seen.status != status;
+            // The lists of a lost connection stay, so that the model's tools do not change while the server
+            // reconnects.
             *seen = Arc::new(Snapshot {
                 status,
                 asker: None,
@@ -349,7 +357,7 @@ impl Keeper {
         self.news.notify_one();
     }
 
-    /// How long to wait before the next attempt; none: until somebody wants it.
+    /// Returns the delay before the next attempt; none: until an order comes.
     fn pause(&self) -> Option<Duration> {
         let (first, longest) = limits::BACKOFF;
         let doubled = 1_u32
@@ -358,7 +366,7 @@ impl Keeper {
         (self.failures < limits::ATTEMPTS).then(|| first.saturating_mul(doubled).min(longest))
     }
 
-    /// Waits, or for an order; false: nobody holds the server any more.
+    /// Waits for the delay or an order. Returns false once all handles are dropped.
     async fn ordered(&mut self, pause: Option<Duration>, stop: &CancellationToken) -> bool {
         let waited = async {
             match pause {
@@ -369,6 +377,7 @@ impl Keeper {
         tokio::select! {
             () = waited => true,
             order = self.orders.recv() => {
+                // An order starts a new series of attempts, without the grown delay.
                 self.failures = 0;
                 order.is_some()
             }

@@ -23,7 +23,7 @@ pub struct Logins {
     path: PathBuf,
 }
 
-/// What is in it.
+/// The content of the file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Document {
@@ -45,7 +45,7 @@ impl Logins {
         &self.path
     }
 
-    /// Is there a login at this server?
+    /// Returns true if a login at this server is stored.
     #[must_use]
     pub fn has(&self, name: &str, url: &str) -> bool {
         self.read()
@@ -100,7 +100,7 @@ impl Logins {
         Ok(outcome)
     }
 
-    /// Waits until nobody else holds the lock. Blocks.
+    /// Locks the file against other processes. Blocks.
     fn lock(&self, suffix: &str) -> Result<File, McpError> {
         let failed = |error: &io::Error| self.failed(error);
         if let Some(dir) = self.path.parent() {
@@ -173,7 +173,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Works with the file beside the others' work.
+    /// Runs file work on a blocking thread.
     async fn beside<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Logins, &str) -> Result<T, McpError> + Send + 'static,

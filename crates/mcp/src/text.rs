@@ -39,8 +39,8 @@ fn cut(text: &str, most: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// True for what shows nothing, or changes how its neighbours look: controls, format characters, tags, fillers, selectors, and
-/// what is unassigned or private.
+/// True for characters that are invisible, or change how others look: controls, format characters, tags, fillers,
+/// selectors, and unassigned or private characters.
 fn is_hidden(c: char) -> bool {
     match c {
         ' '..='~' => false,

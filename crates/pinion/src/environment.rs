@@ -28,7 +28,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    /// The same surroundings with another working directory.
+    /// Returns these surroundings with another working directory.
     pub(crate) fn in_directory(&self, dir: &Path) -> Self {
         Self {
             cwd: dir.to_path_buf(),
@@ -75,7 +75,7 @@ impl Environment {
             .filter(|value| !value.is_empty())
     }
 
-    /// Does a variable switch something on: `1`, `true`, `yes`, `on` (dialects.md 10.4)?
+    /// Returns true if the variable is `1`, `true`, `yes` or `on`, in any case (dialects.md 10.4).
     pub(crate) fn is_on(&self, name: &str) -> bool {
         let value = self.get(name).unwrap_or_default().trim().to_ascii_lowercase();
         ["1", "true", "yes", "on"].contains(&value.as_str())
@@ -165,7 +165,7 @@ pub(crate) fn forbid_inspection() {
     }
 }
 
-/// A line for people, on stderr. Nobody reading it is no error.
+/// Writes a line to stderr. A closed stderr is not an error.
 pub(crate) fn complain(line: &str) {
     let _unread = writeln!(std::io::stderr(), "{line}");
 }
@@ -175,7 +175,7 @@ pub(crate) fn say(text: &str) {
     let _unread = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
 }
 
-/// May text on stdout have colours?
+/// Returns true if text on stdout may have colours.
 pub(crate) fn stdout_takes_colour(env: &Environment) -> bool {
     std::io::stdout().is_terminal() && env.get("NO_COLOR").is_none() && env.get("TERM") != Some("dumb")
 }

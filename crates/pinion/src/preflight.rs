@@ -11,7 +11,7 @@ use crate::environment::complain;
 /// Prefix of the tools of MCP servers, which are known only when the servers are connected.
 const MCP_TOOLS: &str = "mcp__";
 
-/// What is known about the tools of a session before it starts.
+/// Tools of a session that are known before it starts.
 struct Known {
     /// Tools of this program and of loaded extensions.
     names: Vec<String>,
@@ -46,7 +46,8 @@ pub(crate) async fn check(args: &mut Args, agent: &Agent) -> Result<(), UsageErr
     }
 }
 
-/// Every unknown option must be one that an extension declares. A word that a switch took for its value is a message.
+/// Requires that a loaded extension declares each unknown option. Returns a word that a switch took for its value to
+/// the messages.
 fn check_options(args: &mut Args, declared: &Declared, has_extensions: bool) -> Result<(), UsageError> {
     let mut given_back = 0;
     for guess in std::mem::take(&mut args.guesses) {

@@ -8,9 +8,9 @@ use std::thread;
 
 use anyhow::bail;
 
-/// Files that a session without tools has open besides those of the start, rounded up.
+/// Files that a session without tools has open in addition to those of the start, rounded up.
 const FILES: usize = 24;
-/// Threads that a session without tools has besides the first one: input, output, its watch, file work.
+/// Threads that a session without tools has in addition to the first one: input, output, its watch, file work.
 const THREADS: usize = 4;
 /// Bytes of stack of a thread that does nothing.
 const STACK: usize = 64 << 10;
@@ -43,7 +43,7 @@ fn is_limit(error: &io::Error) -> bool {
         .any(|limit| error.raw_os_error() == Some(limit.raw_os_error()))
 }
 
-/// Starts all threads at the same time, since the limit counts those that run.
+/// Starts all threads at the same time, since the limit counts live threads.
 fn check_threads() -> anyhow::Result<()> {
     let gate = Arc::new(Mutex::new(()));
     let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);

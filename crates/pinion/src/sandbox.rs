@@ -108,8 +108,8 @@ fn denied_programs(settings: &Settings, env: &Environment) -> Vec<PathBuf> {
     found
 }
 
-/// What settings, the command line and MCP servers run, besides what lies in the usual places. Programs and files that a command
-/// line names count, directories do not: these are what a server works on.
+/// Returns paths of code outside the usual places that settings, the command line and MCP servers run. Programs and
+/// files that a command line names count. Directories do not: a server works on these.
 fn code(args: &Args, settings: &Settings, env: &Environment, mcp: &McpSetup) -> Vec<PathBuf> {
     let lists = [&settings.extensions, &settings.hooks, &settings.custom_tools];
     let mut found: Vec<PathBuf> = lists
@@ -145,7 +145,7 @@ fn code(args: &Args, settings: &Settings, env: &Environment, mcp: &McpSetup) -> 
     found
 }
 
-/// What clients are told of it.
+/// Describes the sandbox for `get_state`.
 pub(crate) fn state(sandbox: &Sandbox) -> SandboxState {
     SandboxState {
         mode: sandbox.mode,

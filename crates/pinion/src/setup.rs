@@ -29,10 +29,10 @@ use crate::logs::Logs;
 use crate::modes::dialect;
 use crate::{run_command, sandbox, sessions, version};
 
-/// The agent and what was odd while it was put together.
+/// The agent, and warnings about its configuration.
 pub(crate) struct Setup {
     pub(crate) agent: Arc<Agent>,
-    /// Is the session directory the default one, which holds this working directory's sessions alone?
+    /// True if the session directory is the default one, which holds only sessions of this working directory.
     pub(crate) own_session_dir: bool,
     /// Lines for stderr.
     pub(crate) warnings: Vec<String>,
@@ -70,7 +70,7 @@ impl Maker for Workshop {
     }
 }
 
-/// Puts the agent together. Reads settings and the two files of the registry; asks nobody and writes nothing.
+/// Builds the agent. Reads settings and the two files of the registry; sends no request and writes nothing.
 pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let trust = Arc::new(Trust::new(&env.agent_dir, args.approve));
     let (settings, notes) = load_settings(args, env, &trust);
@@ -126,8 +126,8 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     })
 }
 
-/// Settings that protect the user and cannot be used stop the start. Where a client has to connect first, it is told by
-/// `get_state`, and the agent is locked down.
+/// Stops the start if settings that protect the user are unusable. With a client, the start goes on instead:
+/// `get_state` reports the faults, and the agent is locked down.
 fn refuse_faults(args: &Args, settings: &Settings) -> anyhow::Result<()> {
     if settings.faults.is_empty() {
         return Ok(());
@@ -271,7 +271,7 @@ pub(crate) fn extension_choice(args: &Args, env: &Environment) -> Choice {
     }
 }
 
-/// Which MCP servers there are, besides those of files.
+/// Returns the parts of the MCP setup that command line, environment and settings decide.
 pub(crate) fn mcp_setup(
     args: &Args,
     env: &Environment,
@@ -321,7 +321,7 @@ fn extension_launch(settings: &Settings, env: &Environment) -> Launch {
     }
 }
 
-/// The settings of this directory, and what is wrong with them.
+/// Loads the settings of this directory, and describes errors in them.
 pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (Settings, Vec<Diagnostic>) {
     let (mut settings, notes) = Settings::load(&SettingsSource {
         agent_dir: &env.agent_dir,
@@ -332,7 +332,7 @@ pub(crate) fn load_settings(args: &Args, env: &Environment, trust: &Trust) -> (S
     if !settings.faults.is_empty() {
         settings.lock_down();
     }
-    // A client of xcsh counts on todos, whatever the user's files say (dialects.md 10.5).
+    // A client of xcsh needs todos, so its dialect overrides the user's files (dialects.md 10.5).
     if args.mode == Some(Mode::Rpc) && dialect::of(args, env).0 == Dialect::Xcsh {
         settings.todo.reset_as_xcsh();
     }
@@ -355,7 +355,7 @@ pub(crate) fn local_sources(args: &Args, env: &Environment, settings: &Settings)
     LocalSources {
         only_named: !servers.enabled || args.offline || env.is_offline(),
         servers: servers.servers.clone().into_iter().collect(),
-        // Whoever plays a recording asks nobody.
+        // A replay must not contact servers.
         probe: (args.replay.is_none()).then(|| llm::local::prober(client_config(args, env, settings))),
     }
 }
@@ -433,7 +433,7 @@ fn tools_config(registry: &Registry, settings: &Settings, env: &Environment) -> 
 }
 
 /// Names of the tools the model may call (pi-core.md 5.8): `--tools` is an allow-list that also activates; otherwise the
-/// defaults, changed by the setting `defaultTools`. Names nobody knows are ignored; `*` stands for any part of a name
+/// defaults, changed by the setting `defaultTools`. Unknown names are ignored; `*` stands for any part of a name
 /// (pi-1.5-delta.md 6).
 pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
     let infos = Toolbox::infos();
@@ -453,7 +453,7 @@ pub(crate) fn active_tools(args: &Args, settings: &Settings) -> Vec<String> {
         .collect()
 }
 
-/// Patterns of the tools that somebody asked for by name: these activate hidden tools of a host (dialects.md 7).
+/// Patterns of explicitly named tools: these activate hidden tools of a host (dialects.md 7).
 fn named_tools(args: &Args, settings: &Settings) -> Vec<String> {
     let wanted = args.tools.as_ref().or(settings.default_tools.as_ref());
     let names = wanted.into_iter().flatten().filter(|item| !item.starts_with('-'));
@@ -475,8 +475,8 @@ fn chosen(list: &[String], name: &str, by_default: bool) -> bool {
     }
 }
 
-/// Does a pattern that switches tools on mean this one? Who says "all" means pi's tools: todos change how a model works, so
-/// they must be asked for.
+/// Returns true if a pattern that activates tools matches this name. A pattern for all tools does not match the todo
+/// tool: todos change how a model works, so a user must name it.
 fn means(pattern: &str, name: &str) -> bool {
     fits(pattern, name) && !(name == todo::TOOL && pattern.starts_with('*'))
 }
@@ -516,7 +516,7 @@ pub(crate) fn resource_options(args: &Args, settings: &Settings, env: &Environme
     }
 }
 
-/// The packages that are there, and what is wrong with the others: those of the command line first.
+/// Returns the installed packages, those of the command line first, and describes errors of the others.
 pub(crate) fn packages(
     args: &Args,
     settings: &Settings,

@@ -21,13 +21,13 @@ pub struct LineReader<R> {
     input: R,
     limit: usize,
     buffer: Vec<u8>,
-    /// Start of what was not handed out yet.
+    /// Start of the bytes that were not returned yet.
     start: usize,
     /// Up to here there is no line feed after `start`.
     scanned: usize,
     /// End of the bytes read.
     end: usize,
-    /// Is the rest of a too long line being skipped?
+    /// True while the rest of an oversized line is skipped.
     skipping: bool,
     eof: bool,
 }
@@ -112,8 +112,8 @@ impl<R: Read> LineReader<R> {
                 self.buffer.shrink_to_fit();
             }
         } else if self.end == self.buffer.len() && self.start > 0 {
-            // Moving is cheap when at least half is free. A buffer of full size must move; it does so at most once for
-            // each line, because what is left then fits or is too long.
+            // Moving is cheap when at least half is free. A buffer of full size must move, but at most once for each
+            // line, because the remaining bytes then fit or the line is too long.
             if self.start >= self.end / 2 || self.end >= self.full_size() {
                 self.buffer.copy_within(self.start..self.end, 0);
                 self.end -= self.start;

@@ -2,23 +2,23 @@
 
 use std::io;
 
-/// Why a door had to be closed.
+/// Failures of a transport: stdio or the web server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The other side closed the stream that is written to; nobody can be told anything any more.
+    /// The other side closed the output stream; no line can reach it.
     #[error("the output was closed: {0}")]
     OutputClosed(#[source] io::Error),
     /// Writing failed for another reason.
     #[error("writing the output failed: {0}")]
     Output(#[source] io::Error),
-    /// The other side did not read what was left within the time given for a shutdown.
+    /// The other side did not read the remaining output within the time limit of a shutdown.
     #[error("the output was not read within {0:?}")]
     OutputStuck(std::time::Duration),
     /// The writer is gone, so nothing can be sent.
     #[error("the output is closed")]
     Closed,
-    /// A web door cannot be opened; the text says why.
+    /// The web server cannot start; the text contains the reason.
     #[error("{0}")]
     Web(String),
     /// A thread could not be started.

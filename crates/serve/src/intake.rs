@@ -1,5 +1,5 @@
-//! What a line means in the dialect it came in, where that is not the same for all (dialects.md 5, rows 12, 15 and 16).
-//! Behind this, nobody knows dialects.
+//! The meaning of a line where it depends on the dialect (dialects.md 5, rows 12, 15 and 16). No code behind this module
+//! depends on the client's dialect.
 
 use host::{ClientId, Mail, Origin};
 use wire::command::{MessageParams, PromptParams, SwitchParams};
@@ -9,8 +9,8 @@ use wire::{Command, Dialect, Response};
 use crate::manner::Manner;
 use crate::parse::{Inbound, session_of};
 
-/// What a line is for a session, and the handle of the session; `None` for what is to be ignored: answers to questions that
-/// nobody can have asked (dialects.md 2), and the end of input, which is no line.
+/// Converts a line to a message for a session, and returns the session's handle. `None` for lines that are ignored:
+/// responses to questions that were never asked (dialects.md 2), and the end of input, which is no line.
 #[must_use]
 pub(crate) fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail, Option<Box<str>>)> {
     match inbound {

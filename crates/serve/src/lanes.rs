@@ -1,5 +1,5 @@
-//! The queues of all sessions as one: what the first session and the others have to say, each taking turns with the others
-//! so that a session that floods delays nobody. Sessions join while it runs.
+//! Merges the outgoing queues of all sessions. Sessions take turns, so that a flood in one session does not delay the others.
+//! Sessions can join at any time.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) enum Said {
 #[derive(Debug)]
 pub(crate) struct Lanes {
     queues: SelectAll<Queue>,
-    /// Sessions that join; none when nobody can any more.
+    /// Sessions that join; none once that is impossible.
     joining: Option<mpsc::Receiver<Lane>>,
 }
 
@@ -53,7 +53,7 @@ impl Lanes {
 
     /// The next thing, if it is there already.
     pub(crate) fn try_next(&mut self) -> Option<Said> {
-        // Whoever comes to write finds out by `next`; nobody has to be woken here.
+        // A no-op waker suffices: a caller that finds nothing waits with `next`, which registers its own.
         let mut context = Context::from_waker(std::task::Waker::noop());
         match self.poll(&mut context) {
             Poll::Ready(said) => said,
@@ -81,7 +81,7 @@ impl Lanes {
                 Poll::Pending => return Poll::Pending,
             };
             return match said {
-                // While somebody may still join it is not over.
+                // The stream has not ended while a session may still join.
                 None if self.joining.is_some() => Poll::Pending,
                 // A session of this name is there again already: to those who write it is one.
                 Some(Said::Left(session)) if self.has(&session) => continue,
@@ -90,7 +90,7 @@ impl Lanes {
         }
     }
 
-    /// Does a session of this name still have something to say?
+    /// Returns true if a session of this name still has output.
     fn has(&self, session: &Arc<str>) -> bool {
         self.queues
             .iter()

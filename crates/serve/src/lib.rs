@@ -1,8 +1,8 @@
-//! The doors of the agent: bytes in, commands out; events in, bytes out.
+//! The transports of the agent: bytes in, commands out; events in, bytes out.
 //!
 //! What lives here: the line codec, the step from a line to a command, the encoder that writes events without quadratic
-//! cost, and the two ends of stdio with bounded queues. What does not: what commands do (`host`), what they are (`wire`).
-//! This crate is the only one that writes to stdout.
+//! cost, and the two ends of stdio with bounded queues. Commands are defined in `wire` and executed in `host`. Only
+//! this crate writes to stdout.
 
 mod budget;
 pub mod codec;

@@ -34,8 +34,9 @@ pub const SMALL_ANSWER: usize = 4 * 1024;
 /// so an answer costs about twice this many times its own size.
 pub const UPDATE_SHARE: usize = 24;
 
-/// Bytes of `message_update` events for the starts and ends of blocks that every answer can cost in the cumulative form,
-/// besides twice [`UPDATE_SHARE`] times its own size. With more, further blocks are not announced; `message_end` holds them.
+/// Bytes of `message_update` events for the starts and ends of blocks that every answer can cost in the cumulative form, in
+/// addition to twice [`UPDATE_SHARE`] times its own size. With more, further blocks are not announced; `message_end`
+/// holds them.
 pub const ANNOUNCED_BYTES: usize = 4 * 1024 * 1024;
 
 /// Size of a batch after which the next one is only filled once it was written: two of them would take too much memory.
@@ -108,7 +109,8 @@ pub const WEB_MEMORY_BYTES: usize = 192 * 1024 * 1024;
 /// Bytes of [`WEB_MEMORY_BYTES`] that one web client can hold: the longest message with room to spare.
 pub const WEB_CLIENT_BYTES: usize = 80 * 1024 * 1024;
 
-/// Bytes that each web client can hold besides [`WEB_MEMORY_BYTES`], so that large messages never keep small ones out.
+/// Bytes that each web client can hold in addition to [`WEB_MEMORY_BYTES`], so that large messages never keep small
+/// ones out.
 pub const WEB_FREE_BYTES: usize = 16 * 1024;
 
 /// Time without a byte after which an incomplete message or body longer than [`WEB_FREE_BYTES`] is given up.

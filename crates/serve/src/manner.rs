@@ -15,11 +15,11 @@ use crate::parse::Inbound;
 pub struct Manner {
     /// The dialect, decided or not.
     pub dialect: Dialect,
-    /// Was it named, by the command line or by the client? Otherwise it was found out by listening.
+    /// True if the command line or the client named the dialect; false if it was detected from its lines.
     pub chosen: bool,
-    /// Was linear `message_update` asked for, or refused, whatever the dialect says?
+    /// The explicit choice for or against linear `message_update`; none: the dialect decides.
     pub delta: Option<bool>,
-    /// Which of the frames that only some dialects have does the client want (dialects.md 10.4)?
+    /// Which user interface frames of single dialects the client wants (dialects.md 10.4).
     pub ui: WantedUi,
     /// A line with an `id` came.
     ids: bool,
@@ -49,13 +49,13 @@ impl Manner {
         }
     }
 
-    /// Are updates linear?
+    /// Returns true if updates are linear.
     #[must_use]
     pub fn has_delta_updates(self) -> bool {
         self.delta.unwrap_or(self.dialect.has_delta_updates())
     }
 
-    /// Is a frame by this method for this client?
+    /// Returns true if this client gets frames of this method.
     #[must_use]
     pub fn sends_ui(self, method: UiMethod) -> bool {
         match method {
@@ -77,7 +77,7 @@ impl Manner {
         self.seems_old() && !self.other
     }
 
-    /// What is known after a line.
+    /// Returns the format after a line of the client, which may reveal its dialect.
     fn after(mut self, inbound: &Inbound) -> Self {
         let (name, id) = match inbound {
             Inbound::Request(request) => (request.name.as_str(), request.id.is_some()),
@@ -225,7 +225,7 @@ impl Spoken {
         self.update(|manner| Manner { delta, ..manner });
     }
 
-    /// Frames that the client wants, whatever its dialect says.
+    /// Sets the user interface frames that the client wants, in any dialect.
     pub fn choose_ui(&self, ui: WantedUi) {
         self.update(|manner| Manner { ui, ..manner });
     }

@@ -23,7 +23,7 @@ pub const FRAMES: [&str; 5] = [
 /// A command with what its response needs.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// The `id`, whatever JSON value it was.
+    /// The `id`, any JSON value.
     pub id: Option<Box<RawValue>>,
     /// The session it is for; the first one when it does not say.
     pub session: Option<Box<str>>,
@@ -162,7 +162,7 @@ pub(crate) fn session_of(line: &str) -> Option<Box<str>> {
     session(head.session).ok()?
 }
 
-/// Names are echoed; nobody needs megabytes of them.
+/// Cuts a name for an error text, so that a huge name does not make a huge response.
 fn cut(name: &str) -> &str {
     name.get(..name.floor_char_boundary(MAX_NAME_ECHO))
         .unwrap_or_default()

@@ -6,7 +6,7 @@
 pub(crate) struct Scan {
     /// Deepest nesting of objects and arrays.
     pub(crate) depth: usize,
-    /// Is there an escape of a lone surrogate?
+    /// True if the text contains an escape of a lone surrogate.
     pub(crate) lone_surrogate: bool,
 }
 

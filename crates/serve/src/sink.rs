@@ -1,5 +1,5 @@
-//! The thread that writes batches of lines. Buffers go round: there are [`BATCHES`] of them, and waiting for a free one is
-//! waiting for the reader on the other side. What is in them is `writer`'s business.
+//! The thread that writes batches of lines. There are [`BATCHES`] reusable buffers; a writer that waits for a free one
+//! waits for the reader on the other side. `writer` fills them.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,15 +18,15 @@ pub struct Sink {
     written: mpsc::Receiver<Vec<u8>>,
     failed: mpsc::Receiver<io::Error>,
     free: Vec<Vec<u8>>,
-    /// A batch that was handed over is so long that nothing is put beside it in memory.
+    /// True while a submitted batch is so long that memory must not hold a second one.
     is_full: bool,
     /// Ends the watching thread when it is dropped.
     watch: Option<io::PipeWriter>,
 }
 
 impl Sink {
-    /// Starts a thread that writes to a pipe, socket, terminal or file, and one that notices at once when nobody can read
-    /// the other end any more.
+    /// Starts a thread that writes to a pipe, socket, terminal or file, and a thread that notices at once when the
+    /// other end is closed.
     ///
     /// # Errors
     /// When a thread cannot be started or the file cannot be duplicated.
@@ -59,7 +59,7 @@ impl Sink {
             .stack_size(IO_STACK)
             .spawn(move || {
                 if let Err(error) = write_all(output, batches, &back) {
-                    // The receiver may be gone; then nobody wants to know.
+                    // The receiver may be gone; then no caller waits for the error.
                     let _ = failure.try_send(error);
                 }
             })
@@ -81,6 +81,7 @@ impl Sink {
     /// # Errors
     /// When writing failed.
     pub async fn buffer(&mut self) -> Result<Vec<u8>, Error> {
+        // Wait until the long batch is written, or memory would hold two of them.
         if std::mem::take(&mut self.is_full) {
             while self.free.len() < BATCHES {
                 let buffer = self.returned().await?;
@@ -128,6 +129,7 @@ impl Sink {
     /// When writing failed.
     pub async fn flush(&mut self) -> Result<(), Error> {
         let mut buffers = Vec::with_capacity(BATCHES);
+        // With all buffers in hand, none is being written.
         for _ in 0..BATCHES {
             buffers.push(self.buffer().await?);
         }
@@ -154,6 +156,7 @@ fn write_all(
         output.write_all(&buffer)?;
         output.flush()?;
         buffer.clear();
+        // Frees the memory of a long batch.
         buffer.shrink_to(BATCH_KEEP);
         // There are as many places as buffers; a receiver that is gone wants none back.
         let _ = back.try_send(buffer);

@@ -57,8 +57,8 @@ pub fn spawn(
     })
 }
 
-/// The same with any receiver. `deliver` takes what came with its share of the bytes that may wait, and may block; false
-/// ends the thread.
+/// Like `spawn`, with any receiver. `deliver` takes a line with its share of the byte budget, and may block. It returns
+/// false to end the thread.
 pub(crate) fn spawn_with(
     input: impl Read + Send + 'static,
     options: StdinOptions,

@@ -1,5 +1,5 @@
-//! File descriptors: fd 1 is taken away from everybody else, reads and writes survive a descriptor that somebody made
-//! non-blocking, and a hang-up is noticed without writing. No protocol here.
+//! File descriptors: fd 1 is moved so that no other code can write to it, reads and writes work on descriptors that another
+//! process made non-blocking, and a hang-up is noticed without writing. No protocol here.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -70,7 +70,7 @@ fn wait(file: &File, flags: PollFlags) -> io::Result<()> {
     }
 }
 
-/// Makes a pipe hold more. What is no pipe, or may not hold more, stays as it is.
+/// Enlarges the buffer of a pipe. Other files, and pipes at the system's limit, stay unchanged.
 pub(crate) fn widen(file: &File) {
     #[cfg(target_os = "linux")]
     {
@@ -82,8 +82,8 @@ pub(crate) fn widen(file: &File) {
     }
 }
 
-/// Starts a thread that sleeps until nobody can read what is written to `file` any more, and then says so once. It ends
-/// when the other end of `stop` is closed.
+/// Starts a thread that sleeps until the reader of `file` is gone, and reports that once. It ends when the other end of
+/// `stop` is closed.
 pub(crate) fn watch_hangup(
     file: File,
     stop: io::PipeReader,
@@ -103,7 +103,7 @@ pub(crate) fn watch_hangup(
                     Ok(_) => {
                         let [file, _] = fds;
                         if !file.revents().is_empty() {
-                            // The receiver may be gone; then nobody wants to know.
+                            // The receiver may be gone; then no caller waits for the error.
                             let _ = failures.try_send(io::Error::from(io::ErrorKind::BrokenPipe));
                         }
                         return;

@@ -29,7 +29,7 @@ impl StdoutWriter {
         }
     }
 
-    /// The same for several sessions: `joining` brings what others than the first have to say.
+    /// Like `spawn`, for several sessions: `joining` brings the output of sessions other than the first.
     #[must_use]
     pub fn spawn_for_many(
         first: mpsc::Receiver<Outgoing>,
@@ -94,6 +94,7 @@ pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: 
             Some(item) => fill(item, &mut queue, &mut connection, now, &mut batch),
             None => Filled::Enough,
         };
+        // A caller waits, so held-back deltas are written now instead of at their deadline.
         if matches!(filled, Filled::UpTo(_)) {
             connection.flush(now, &mut batch);
         } else {
@@ -136,6 +137,7 @@ async fn next(queue: &mut Lanes, connection: &Connection, sink: &mut Sink) -> Re
         }
     };
     tokio::select! {
+        // Failures first: after one, no item can be written.
         biased;
         error = sink.failure() => Err(error),
         item = queue.next() => Ok(item.map_or(Next::End, Next::Item)),
@@ -149,7 +151,7 @@ enum Filled {
     Enough,
     /// This begins the next one.
     Before(Box<Said>),
-    /// Somebody waits until everything up to here was written.
+    /// A caller waits until everything up to here was written.
     UpTo(oneshot::Sender<()>),
 }
 
@@ -184,6 +186,7 @@ fn fill(
                 }
             }
         }
+        // Held-back deltas count, since this batch contains them in the end.
         if batch.len() + connection.held_back() >= BATCH_BYTES {
             return Filled::Enough;
         }

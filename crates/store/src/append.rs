@@ -43,8 +43,8 @@ impl SessionLog {
         self.append_lines(entries, &lines)
     }
 
-    /// Appends entries that were made elsewhere, with the ids and the places that they have there, in one write. Those without
-    /// an id, or with one that is taken, are left out.
+    /// Appends entries of another session with their ids and parents, in one write. Leaves out entries without an id,
+    /// or with an id that is in use.
     ///
     /// # Errors
     /// As [`SessionLog::append`].
@@ -161,7 +161,7 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Cuts the torn header of a file that was opened as empty. Anything more in it means that somebody else wrote.
+    /// Cuts the torn header of a file that was opened as empty. Further content means that another program wrote.
     fn clear_for_first_write(&mut self, path: &Path) -> Result<()> {
         let (torn, medium) = (self.torn, self.medium()?);
         let size = medium
@@ -216,8 +216,8 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Is the torn line at the end really a torn one? A writer without our lock may be in the middle of it, so wait a little
-    /// for the rest. False when the rest came and nothing torn is left.
+    /// Waits briefly for the rest of a torn last line, since a writer without our lock may be in the middle of it.
+    /// Returns false if the rest came.
     fn settles(&mut self) -> Result<bool> {
         let path = self.name();
         let mut quiet = 0;
@@ -239,7 +239,7 @@ impl SessionLog {
                 return Ok(self.torn > 0);
             }
         }
-        // Somebody writes one long line without end; it is theirs, so nothing is cut and nothing appended.
+        // Another program is writing one long line, so nothing is cut and nothing appended.
         Err(StoreError::Changed { path })
     }
 
@@ -324,8 +324,8 @@ fn write_all(medium: &mut Box<dyn Medium>, bytes: &[u8]) -> (u64, io::Result<()>
     ((bytes.len() - rest.len()) as u64, result)
 }
 
-/// Takes back what a failed write left. When somebody else's lines follow it, it stays as one damaged line. When even this
-/// fails, the next `catch_up` finds the torn line and cuts it.
+/// Removes the bytes of a failed write. If lines of another program follow them, they stay as one damaged line. If the
+/// removal fails too, the next `catch_up` finds the torn line and cuts it.
 fn roll_back(medium: &mut Box<dyn Medium>, before: u64, taken: u64) {
     if taken > 0 && medium.size().is_ok_and(|size| size == before + taken) {
         drop(medium.truncate(before));

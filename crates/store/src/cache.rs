@@ -50,7 +50,7 @@ impl Stamp {
 pub(crate) struct Row {
     path: String,
     stamp: Stamp,
-    /// Of the beginning and the end of what was scanned.
+    /// Hash of the beginning and the end of the scanned part.
     print: u64,
     id: String,
     cwd: String,
@@ -114,7 +114,7 @@ impl Row {
         (self.stamp == Stamp::of(found)).then(|| self.scanned())
     }
 
-    /// What was found in the first part of the file, when nothing happened but that it became longer.
+    /// Returns the result for the first part of the file, if the file has only grown.
     pub(crate) fn grown(&self, file: &File, found: &Metadata) -> Option<Scanned> {
         let now = Stamp::of(found);
         let longer = Stamp {
@@ -157,17 +157,17 @@ fn checksum(bytes: &[u8]) -> u64 {
 pub(crate) struct Cache(HashMap<PathBuf, Row>);
 
 impl Cache {
-    /// Reads a cache; an empty one when there is none, or one that is damaged, too large or of another version.
+    /// Reads a cache. Returns an empty one if it is missing, damaged, too large or of another version.
     pub(crate) fn load(path: &Path) -> Self {
         read(path).unwrap_or_default()
     }
 
-    /// What is remembered of a session file.
+    /// The cached row of a session file.
     pub(crate) fn row(&self, path: &Path) -> Option<&Row> {
         self.0.get(path)
     }
 
-    /// Takes in new rows, forgets those that are `gone`, and writes the file if that changes anything.
+    /// Adds new rows, removes rows of deleted files (`gone`), and writes the file if that changes it.
     pub(crate) fn update(mut self, path: &Path, new: Vec<Row>, gone: impl Fn(&Path) -> bool) {
         let before = self.0.len();
         self.0.retain(|path, _| !gone(path));

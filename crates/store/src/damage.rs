@@ -1,4 +1,4 @@
-//! The report of what was wrong with a session file. Repairing lives in `load` and `repair`.
+//! The report about damage in a session file. `load` and `repair` repair it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ pub struct SkippedLine {
     pub offset: u64,
     /// Its length in bytes without the line feed.
     pub bytes: u64,
-    /// What is wrong with it.
+    /// The reason.
     pub reason: SkipReason,
 }
 
-/// What was found wrong in a session file and what was done about it (pi-core.md 2.7).
+/// Damage found in a session file, and its repairs (pi-core.md 2.7).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Damage {
@@ -65,7 +65,7 @@ pub struct Damage {
 }
 
 impl Damage {
-    /// Is nothing wrong with the file? A migration alone is nothing wrong.
+    /// Returns true for an undamaged file. A migration is no damage.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self

@@ -1,4 +1,4 @@
-//! Taking a session away without losing it: its file goes into a directory beside it, from where a person can put it back.
+//! Deletes a session without losing it: its file moves into a directory next to it, from where the user can restore it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use crate::medium::FileMedium;
 use crate::paths::ensure_private_dir;
 use crate::scan;
 
-/// The directory that sessions go to, beside them. Listings do not look into it.
+/// The directory of deleted sessions, in the directory of their files. Listings skip it.
 pub const TRASH: &str = ".trash";
 
-/// Moves a session file into [`TRASH`] beside it, under a name that is free there; gives its new path. Nothing else is ever
-/// moved: no link, nothing without a session's header, nothing that is open here or in another process.
+/// Moves a session file into [`TRASH`] in its directory, under an unused name; returns its new path. It refuses links,
+/// files without a session's header, and sessions that are open here or in another process.
 ///
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::NotAFile`], [`StoreError::NotASession`], [`StoreError::Locked`] or
@@ -28,7 +28,7 @@ pub fn discard(path: &Path) -> Result<PathBuf> {
     if !found.is_file() {
         return Err(not_a_file());
     }
-    // Held until it is moved: nobody opens it in between.
+    // Held until the file is moved, so that no process opens it in between.
     let _lock = FileMedium::open(path)?;
     if scan::header_of(path, &mut Vec::new())?.is_none() {
         return Err(StoreError::NotASession {

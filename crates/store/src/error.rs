@@ -42,7 +42,7 @@ pub enum StoreError {
         /// The other process, where the system tells; it can be this process too.
         pid: Option<u32>,
     },
-    /// The file was shortened or replaced by somebody else; nothing was written. Open it again to go on.
+    /// Another program shortened or replaced the file; nothing was written. Open it again to continue.
     #[error("session file was changed by another program: {}", path.display())]
     Changed {
         /// The session file.
@@ -104,7 +104,7 @@ pub enum StoreError {
     /// The system refused; no entry of the failed call was kept.
     #[error("{action} {}: {source}", path.display())]
     Io {
-        /// What was tried, for example `cannot write`.
+        /// The failed action, for example `cannot write`.
         action: &'static str,
         /// On which file or directory.
         path: PathBuf,

@@ -81,12 +81,12 @@ impl Forest {
         self.name.as_deref().filter(|name| !name.is_empty())
     }
 
-    /// Did any `session_info` entry say something about the name, be it that there is none?
+    /// Returns true if a `session_info` entry set or removed the name.
     pub(crate) fn name_was_set(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Is its parent named but not there?
+    /// Returns true if the entry names a parent that is missing.
     pub(crate) fn is_orphan(&self, position: usize) -> bool {
         self.at(position).is_some_and(|e| e.parent_id.is_some()) && self.parent(position).is_none()
     }

@@ -14,7 +14,7 @@ pub(crate) enum Speaker {
     Other,
 }
 
-/// What was seen.
+/// The result of a quick look at a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glance {
     /// An entry that a listing says nothing about.

@@ -15,7 +15,7 @@ pub(crate) struct HeaderLine {
     pub(crate) header: SessionHeader,
     /// The session's name in xcsh files (dialects.md 12).
     pub(crate) title: Option<String>,
-    /// Had the line to be mended before it could be read?
+    /// True if the line was repaired before it could be parsed.
     pub(crate) mended: bool,
 }
 
@@ -78,7 +78,7 @@ fn unknown(map: &Map<String, Value>) -> Extra {
     Extra::from(extra)
 }
 
-/// Could this damaged line have been a header? One flipped byte leaves at least two of its marks.
+/// Returns true if this damaged line may have been a header. One flipped byte leaves at least two of its marks.
 pub(crate) fn looks_like_header(line: &[u8]) -> bool {
     let marks: [&[u8]; 4] = [
         b"\"type\":\"session\"",
@@ -93,7 +93,7 @@ pub(crate) fn looks_like_header(line: &[u8]) -> bool {
         >= 2
 }
 
-/// Makes a header from what is left of a damaged one, the file's name and the time of the first entry.
+/// Makes a header from the remains of a damaged one, the file's name and the time of the first entry.
 pub(crate) fn rebuild(remains: &[u8], path: Option<&Path>, first_time: &str) -> SessionHeader {
     let text = String::from_utf8_lossy(remains);
     let id = path

@@ -1,9 +1,9 @@
 //! The agent's memory: session files in pi's own format (pi-core.md 2).
 //!
-//! What lives here: where session files are, opening one with recovery of damage, appending to it so that what was
-//! acknowledged is on disk, migration of old versions, the tree of entries, the context of a leaf, forks and the listing of
-//! sessions. What does not: when a session is first written (the caller says so with [`SessionLog::ensure_on_disk`]), what
-//! goes into a model request (`core`), tokio. Exports are in `export`. All calls are plain and synchronous.
+//! What lives here: locations of session files, opening one with recovery of damage, appending so that an acknowledged
+//! entry is on disk, migration of old versions, the tree of entries, the context of a leaf, forks and the listing of
+//! sessions. What does not: when a session is first written (the caller says so with [`SessionLog::ensure_on_disk`]),
+//! the content of a model request (`core`), tokio. Exports are in `export`. All calls are plain and synchronous.
 
 mod append;
 mod cache;

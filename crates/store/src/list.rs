@@ -18,9 +18,9 @@ pub enum Listing<'a> {
     /// Everything but the texts.
     #[default]
     Plain,
-    /// The same, with what earlier listings found kept in this file, for example `<agent dir>/cache/sessions`. It and its
-    /// directory are made when missing (0600, 0700). It may be deleted, damaged, read-only or shared with other processes:
-    /// the listing is the same, only slower.
+    /// Keeps the results of earlier listings in this file, for example `<agent dir>/cache/sessions`. The file and its
+    /// directory are created when missing (0600, 0700). The file may be deleted, damaged, read-only or shared with
+    /// other processes: the result is the same, only slower.
     Cached(&'a Path),
     /// The text of all messages too, to search in. Reads and parses everything.
     WithTexts,
@@ -95,7 +95,7 @@ pub fn working_directory(path: &Path) -> Option<String> {
     Some(header.cwd).filter(|cwd| !cwd.is_empty())
 }
 
-/// Is there a session in this file? Nothing is changed, and no other writer minds.
+/// Checks that the file contains a session. Changes nothing and needs no lock.
 ///
 /// # Errors
 /// [`StoreError::Missing`], [`StoreError::NotAFile`], [`StoreError::NotASession`] or [`StoreError::Io`].
@@ -128,7 +128,7 @@ pub fn find_by_id_prefix(dir: &Path, prefix: &str) -> Result<Vec<FoundSession>> 
     Ok(found)
 }
 
-/// Unix time in milliseconds of a file's last change; none for what is no file.
+/// Unix time in milliseconds of a file's last change; none if it is no regular file.
 fn changed(path: &Path) -> Option<i64> {
     let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     Some(scan::changed(&found))
@@ -159,7 +159,7 @@ fn remembered(files: &[PathBuf], path: &Path, inside: impl Fn(&Path) -> bool) ->
     found
 }
 
-/// One session, and what is to be remembered of it if that is new.
+/// Returns the summary of one session, and its cache row if that is new.
 fn with_cache(path: &Path, row: Option<&Row>, buffer: &mut Vec<u8>) -> Option<(SessionSummary, Option<Row>)> {
     if let Some(row) = row
         && let Ok(found) = fs::metadata(path)

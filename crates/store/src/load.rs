@@ -41,7 +41,7 @@ pub(crate) struct Tail {
     pub(crate) whole: u64,
     /// Bytes after them: a line that was begun and never finished.
     pub(crate) torn: u64,
-    /// Does the last whole line lack its line feed?
+    /// True if the last whole line has no line feed.
     pub(crate) unterminated: bool,
 }
 
@@ -291,7 +291,8 @@ pub(crate) fn header_remains(content: &[u8]) -> usize {
     len
 }
 
-/// Is it an entry beyond doubt? A damaged line may hold objects that only look like one; true ones name parent and time.
+/// Returns true if the line is certainly an entry. A damaged line may contain objects that look like entries; real ones
+/// have parent and time.
 fn is_true_entry(line: &Line) -> bool {
     matches!(line, Line::Entry(parsed) if parsed.parent_known && !parsed.entry.timestamp.is_empty())
 }

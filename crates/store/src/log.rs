@@ -25,7 +25,7 @@ pub struct SessionLog {
     pub(crate) leaf: Option<usize>,
     pub(crate) path: Option<PathBuf>,
     pub(crate) medium: Option<Box<dyn Medium>>,
-    /// Is the session in the file? Then every append goes there at once.
+    /// True if the session is in the file. Then every append goes there at once.
     pub(crate) committed: bool,
     /// Lines that wait for `ensure_on_disk`, header first. Spans of entries point into it until then.
     pub(crate) pending: Vec<u8>,
@@ -58,9 +58,9 @@ impl SessionLog {
         Self::unwritten(path, None, header)
     }
 
-    /// Opens, locks and reads a session file; what is damaged is worked around and reported. Nothing is written, except that
-    /// a file of version 1 or 2, or one whose header is lost, is replaced by a repaired one and a `.bak` copy kept.
-    /// A file with nothing in it becomes a new session with the working directory `cwd`, unwritten as after `create`.
+    /// Opens, locks and reads a session file; damage is worked around and reported. Nothing is written, with two
+    /// exceptions: a file of version 1 or 2, or with a lost header, is replaced by a repaired one and a `.bak` copy
+    /// kept. An empty file becomes a new session with the working directory `cwd`, unwritten as after `create`.
     ///
     /// # Errors
     /// [`StoreError::Missing`], [`StoreError::NotAFile`], [`StoreError::NotASession`], [`StoreError::Locked`],
@@ -70,8 +70,8 @@ impl SessionLog {
         Self::open_on(Box::new(medium), path, cwd)
     }
 
-    /// Opens a file as [`SessionLog::open`] does, but only one that holds a session: an empty file, or one with nothing but
-    /// white space, is another program's.
+    /// Opens a file like [`SessionLog::open`], but only if it contains a session. An empty file, or one of white space,
+    /// belongs to another program.
     ///
     /// # Errors
     /// As [`SessionLog::open`]; [`StoreError::NotASession`] for an empty file.
@@ -276,7 +276,7 @@ impl SessionLog {
             .and_then(|position| self.forest.at(position))
     }
 
-    /// Is the session in its file, so that every append goes there at once?
+    /// Returns true if the session is in its file, so that every append goes there at once.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         self.committed
@@ -300,7 +300,7 @@ impl SessionLog {
         self.durability
     }
 
-    /// What was found wrong so far, on opening and in lines that other writers added since.
+    /// Damage so far: found on opening, or in lines that other writers added since.
     #[must_use]
     pub fn damage(&self) -> &Damage {
         &self.damage

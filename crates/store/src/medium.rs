@@ -9,7 +9,7 @@ use crate::error::{Result, StoreError};
 use crate::limits::{BACKUP_NAMES, LOCK_TRIES};
 use crate::lock;
 
-/// Is the file behind a medium still the one at its path?
+/// Whether the file behind a medium is the file at its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// Yes.
@@ -24,7 +24,7 @@ pub enum Presence {
 pub trait Medium: Send + std::fmt::Debug {
     /// Present size in bytes; more than was appended here when others write too.
     fn size(&self) -> io::Result<u64>;
-    /// Is it still what the path leads to?
+    /// Compares the open file with the file at the path.
     fn presence(&self) -> io::Result<Presence>;
     /// All bytes from `offset` to the end.
     fn read_from(&self, offset: u64) -> io::Result<Vec<u8>>;
@@ -38,7 +38,7 @@ pub trait Medium: Send + std::fmt::Debug {
     fn sync(&mut self) -> io::Result<()>;
     /// Replaces the whole content at once, all or nothing; gives where a copy of the old content is.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<Option<PathBuf>>;
-    /// Puts the content back at the path after somebody removed it from there.
+    /// Writes the content to the path again after another program removed the file.
     fn restore(&mut self) -> io::Result<()>;
 }
 
@@ -104,7 +104,7 @@ impl FileMedium {
             .to_string_lossy()
             .into_owned();
         let temporary = self.path.with_file_name(format!(".{name}.new"));
-        // Left by a process that was killed: nobody else can be at it, since the session file is locked.
+        // A remainder of a killed process. No other process uses it, since the session file is locked.
         if fs::symlink_metadata(&temporary).is_ok() {
             fs::remove_file(&temporary)?;
         }
@@ -119,7 +119,7 @@ impl FileMedium {
             fs::rename(&temporary, &self.path)
         })();
         if let Err(error) = written {
-            // The error that counts is the first one; what is left is removed by the next try.
+            // Report the first error; the next attempt removes the remainder.
             drop(fs::remove_file(&temporary));
             return Err(error);
         }
@@ -226,8 +226,9 @@ impl Medium for FileMedium {
     }
 }
 
-/// Opens a regular file and nothing else: looked at before (opening a device can do things), opened without blocking (a FIFO
-/// may have been put there meanwhile) and looked at again through the handle. Second: may it only be read?
+/// Opens a regular file and nothing else. It checks the type before opening (opening a device can have effects), opens
+/// without blocking (a FIFO may have replaced the file) and checks the handle again. The second value is true for a
+/// read-only file.
 pub(crate) fn open_regular(path: &Path) -> Result<(File, bool)> {
     let failed = |e| StoreError::io("cannot open", path, e);
     let not_a_file = || StoreError::NotAFile {
@@ -254,7 +255,7 @@ pub(crate) fn open_regular(path: &Path) -> Result<(File, bool)> {
     }
 }
 
-/// Opens a regular file for reading only, as carefully as [`open_regular`], and says what was found.
+/// Opens a regular file for reading only, as carefully as [`open_regular`], and returns its metadata.
 pub(crate) fn open_to_read(path: &Path) -> Result<(File, fs::Metadata)> {
     let failed = |e| StoreError::io("cannot open", path, e);
     let not_a_file = || StoreError::NotAFile {
@@ -324,7 +325,7 @@ fn dir_of(path: &Path) -> Option<&Path> {
     path.parent().filter(|dir| !dir.as_os_str().is_empty())
 }
 
-/// Makes the directory of a file and what is missing above it. Gives the directories that got a new entry, or are about to.
+/// Creates the directory of a file and its missing parents. Returns the directories that got a new entry, or are about to.
 fn make_dir_of(path: &Path) -> Result<Vec<PathBuf>> {
     let Some(dir) = dir_of(path) else {
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! Old session versions to version 3 (pi-core.md 2.6): works on JSON values, so that members nobody knows stay. Putting the
-//! result in the file's place is the medium's part.
+//! Migrates old session versions to version 3 (pi-core.md 2.6). It works on JSON values, so that unknown members stay.
+//! The medium replaces the file.
 
 use std::collections::HashSet;
 
@@ -16,11 +16,11 @@ struct Row<'a> {
     raw: &'a [u8],
     /// Its object; none for lines that cannot be read, which are kept as they are.
     map: Option<Map<String, Value>>,
-    /// Is the object another one by now? If not, the line is kept byte for byte.
+    /// True if the object was changed. Otherwise the line is kept byte for byte.
     changed: bool,
 }
 
-/// Does a file that begins like this say that it is of the present version, or of a later one?
+/// Returns true if the header of a file names the current version, or a later one.
 pub(crate) fn is_current(head: &[u8]) -> bool {
     let mut lines = head.split(|b| *b == b'\n').take(PROBE_LINES);
     lines.find_map(object).is_some_and(|first| {

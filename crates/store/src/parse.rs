@@ -41,7 +41,7 @@ struct Title {
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) entry: Entry,
-    /// Does the line say what its parent is (null included)?
+    /// True if the line contains a parent (null included).
     pub(crate) parent_known: bool,
     pub(crate) quality: Quality,
 }

@@ -61,10 +61,10 @@ pub fn id_of_file_name(path: &Path) -> Option<&str> {
     (!id.is_empty()).then_some(id)
 }
 
-/// Makes a directory and what is missing above it, readable by the owner only (0700). What exists stays as it is.
+/// Creates a directory and its missing parents, readable by the owner only (0700). Existing ones stay unchanged.
 ///
 /// # Errors
-/// When the system refuses, or something else than a directory is in the way.
+/// When the system refuses, or a file of another type is in the way.
 pub fn ensure_private_dir(dir: &Path) -> Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

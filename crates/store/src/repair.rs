@@ -64,7 +64,7 @@ pub(crate) fn parts(line: &[u8]) -> Vec<Box<RawValue>> {
         .collect()
 }
 
-/// The JSON value that text begins with, whatever follows.
+/// Parses the JSON value at the beginning of a text, followed by anything.
 pub(crate) fn first(text: &[u8]) -> Option<Box<RawValue>> {
     serde_json::Deserializer::from_str(&String::from_utf8_lossy(text))
         .into_iter()

@@ -1,5 +1,5 @@
 //! One session file to its line in a listing (pi-core.md 2.8), without building its entries. Directories are read in `list`,
-//! lines that need no parsing are recognised in `glance`, what was found before is kept in `cache`.
+//! lines that need no parsing are recognised in `glance`, earlier results are kept in `cache`.
 
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -258,7 +258,7 @@ fn completed(head: &[u8]) -> Vec<u8> {
     [partial.stable().as_bytes(), partial.closer().as_bytes()].concat()
 }
 
-/// Is the text of a message by this speaker still looked for?
+/// Returns true while the summary still needs the text of a message by this speaker.
 fn wants_text(summary: &SessionSummary, speaker: Speaker) -> bool {
     let wants_all = summary
         .all_messages_text

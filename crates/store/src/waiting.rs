@@ -1,5 +1,5 @@
-//! Entries that wait to be written. What was said in a session stays in it when the disk is full or fails: the entry keeps
-//! its id and its place, and is appended as soon as a later attempt works. Who tries again, and when, is the caller's business.
+//! Entries that wait to be written. When the disk is full or fails, an entry stays in the session with its id and its
+//! place, and is appended as soon as a later attempt works. The caller decides when to try again.
 
 use std::sync::Arc;
 
@@ -117,7 +117,7 @@ impl SessionLog {
 /// What waits gets a last chance, however the session ends.
 impl Drop for SessionLog {
     fn drop(&mut self) {
-        // There is nobody left to tell.
+        // An error cannot be reported any more.
         drop(self.flush());
     }
 }

@@ -25,7 +25,7 @@ pub struct ToolsConfig {
     pub bin_dir: Option<PathBuf>,
     /// The whole environment of commands, already without secrets.
     pub env: Vec<(OsString, OsString)>,
-    /// Shrink images that are too large for a model?
+    /// Shrink images that are too large for a model.
     pub auto_resize_images: bool,
     /// What an edit that only matched in normalised form does to the lines it did not touch.
     pub fuzzy_edit: FuzzyEdit,
@@ -61,7 +61,7 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Where partial results go.
     pub progress: Progress,
-    /// Can the model look at images?
+    /// True if the model accepts images.
     pub sees_images: bool,
     /// Variables added to the environment of this call's command, such as the session id.
     pub env: Vec<(OsString, OsString)>,
@@ -72,7 +72,7 @@ pub struct ToolContext {
 pub struct ToolOutcome {
     /// The result.
     pub result: ToolResult,
-    /// Did it fail?
+    /// True if the call failed.
     pub is_error: bool,
 }
 
@@ -102,8 +102,8 @@ impl From<Result<ToolResult, String>> for ToolOutcome {
     }
 }
 
-/// A slot for the latest partial result. Putting one replaces the one nobody has taken, so it never grows. After the
-/// call has ended, the reader takes once more: what is left is the last update, due before the result.
+/// A slot for the latest partial result. A new one replaces an unread one, so it never grows. After the call has ended,
+/// the reader takes once more, to get the last update before the result.
 #[derive(Debug, Clone, Default)]
 pub struct Progress {
     shared: Arc<Shared>,

@@ -1,4 +1,4 @@
-//! What models and the system prompt are told of the seven tools. Data only; how the tools work lives in their modules.
+//! Descriptions of the seven tools for models and the system prompt. Data only; the tools are implemented in their modules.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ pub struct ToolInfo {
     pub snippet: &'static str,
     /// Advice for the system prompt.
     pub guidelines: &'static [&'static str],
-    /// Is it on unless the user says otherwise?
+    /// True if the tool is active unless the user configures otherwise.
     pub active_by_default: bool,
 }
 

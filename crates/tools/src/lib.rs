@@ -1,7 +1,7 @@
-//! The hands of the agent: read, bash, edit, write, grep, find and ls, and the reaper that every child belongs to.
+//! The agent's tools: read, bash, edit, write, grep, find and ls, and the reaper that owns every child process.
 //!
 //! What lives here: what the tools do, the texts they answer with, argument validation, and the processes they start.
-//! What does not: which tools are active, who may call them (`host`), what is put on the wire (`wire`). This crate reads
+//! What does not: which tools are active and permitted (`host`), their form on the wire (`wire`). This crate reads
 //! no environment, changes no working directory and writes nothing to the standard streams.
 
 mod args;

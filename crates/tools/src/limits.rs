@@ -26,7 +26,7 @@ pub const LS_LIMIT: usize = 500;
 pub const LS_SCAN_MAX: usize = 200_000;
 /// Largest limit a model may ask of grep, find and ls.
 pub const LIMIT_MAX: usize = 1_000_000;
-/// Directory levels that completion looks at before what is deeper.
+/// Directory levels that completion searches completely before deeper ones.
 pub const COMPLETE_NEAR: usize = 3;
 /// Entries that completion looks at.
 pub const COMPLETE_SCAN_MAX: usize = 400_000;
@@ -99,7 +99,7 @@ pub const SHUTDOWN_WAIT: Duration = Duration::from_secs(3);
 pub const KILL_SWEEP: Duration = Duration::from_secs(2);
 /// How long processes are stopped, at most, before they are killed.
 pub const FREEZE_WAIT: Duration = Duration::from_millis(100);
-/// How long a guardian without an agent tries to end what is left.
+/// How long a guardian without an agent tries to end the remaining processes.
 pub const END_WAIT: Duration = Duration::from_secs(30);
 /// Processes between agent and guardian, which end everything when one of the others is killed.
 pub const SUPERVISORS: u32 = 2;

@@ -94,8 +94,8 @@ pub(crate) fn normalize(path: &Path) -> PathBuf {
     out
 }
 
-/// The path with every link followed, as far as there is something; links to what is not there too. A path that goes round
-/// in circles stays as it is: nothing can be opened by it.
+/// Resolves every link of a path, also links whose target does not exist. A path with a cycle of links stays unchanged:
+/// it cannot be opened.
 #[must_use]
 pub fn real_path(path: &Path) -> PathBuf {
     let mut real = PathBuf::new();

@@ -1,6 +1,6 @@
 //! Names of tools as users write them, with `*` for any letters.
 
-/// Does a pattern with `*` for any letters mean this name?
+/// Returns true if a pattern, in which `*` stands for any letters, matches the name.
 #[must_use]
 pub fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
@@ -9,7 +9,7 @@ pub fn fits(pattern: &str, name: &str) -> bool {
     let Some(name) = name.strip_prefix(head) else {
         return false;
     };
-    // Each way to split what is left; names are short.
+    // Tries each way to split the rest. Names are short, so the cost stays small.
     name.char_indices()
         .map(|(at, _)| at)
         .chain([name.len()])

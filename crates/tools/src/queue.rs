@@ -8,7 +8,7 @@ use tokio::sync::OwnedMutexGuard;
 
 type Turn = tokio::sync::Mutex<()>;
 
-/// The files somebody changes or waits for.
+/// Files that a call changes, and the calls that wait for them.
 #[derive(Debug, Default)]
 pub(crate) struct FileQueue {
     files: Mutex<HashMap<PathBuf, Weak<Turn>>>,
@@ -20,7 +20,7 @@ impl FileQueue {
         let key = real_path(path);
         let turn = {
             let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-            // Files nobody is at are forgotten, so the map stays as small as the work at hand.
+            // Entries without a call are removed, so that the map does not grow with the session.
             files.retain(|_, turn| turn.strong_count() > 0);
             let turn = files.get(&key).and_then(Weak::upgrade).unwrap_or_default();
             files.insert(key, Arc::downgrade(&turn));

@@ -25,7 +25,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// From validated arguments; what is below 1 counts as 1.
+    /// Reads validated arguments; values below 1 count as 1.
     pub(crate) fn of(args: &Args) -> Self {
         Self {
             offset: args.count("offset", 1).unwrap_or(1),
@@ -37,9 +37,9 @@ impl Window {
 /// How images are treated.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ImageRules {
-    /// Shrink those that are too large?
+    /// Shrink images that are too large.
     pub(crate) resize: bool,
-    /// Can the model look at them?
+    /// True if the model accepts images.
     pub(crate) seen: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn read(
     text_result(scan, shown, window)
 }
 
-/// Shows a window of a text that somebody else has read, as if it were a file's.
+/// Shows a window of a text that the caller has read, in the format of a file.
 pub(crate) fn read_text(text: &str, shown: &str, window: Window) -> Result<ToolResult, String> {
     let scan = Scan::run(&mut text.as_bytes(), window, &CancellationToken::new())?;
     text_result(scan, shown, window)
@@ -194,7 +194,7 @@ fn text_result(scan: Scan, shown: &str, window: Window) -> Result<ToolResult, St
         ));
     }
     let text = String::from_utf8_lossy(&scan.kept);
-    // When all wanted lines are at hand, count what is shown: a broken byte takes three once it is replaced.
+    // If all wanted lines are in memory, count the shown text: an invalid byte takes three bytes once it is replaced.
     let all = scan.kept.len() as u64 == scan.wanted.bytes;
     let totals = if all { Totals::of(&text) } else { scan.wanted };
     if window.limit == Some(0) {

@@ -64,7 +64,7 @@ impl Toolbox {
         infos()
     }
 
-    /// The environment that commands get, without what is said of a session.
+    /// The environment of commands, without variables of a session.
     #[must_use]
     pub fn env(&self) -> &[(OsString, OsString)] {
         &self.shared.config.env
@@ -133,7 +133,7 @@ impl Toolbox {
         ToolOutcome::from(done)
     }
 
-    /// What `read` says of a text that somebody else has read: the window that the call asks for. `args` are prepared.
+    /// Returns the result of `read` for a text that the caller has read: the window of the call. `args` are prepared.
     #[must_use]
     pub fn read_text(args: Map<String, Value>, text: &str) -> ToolOutcome {
         let args = Args::new(args);

@@ -260,7 +260,7 @@ async fn bash_uses_prefix_shell_and_directory() {
     );
 }
 
-/// What is said of output that is told whole.
+/// Expected counts of output that is reported in full.
 fn counts(output: &str) -> wire::state::OutputCounts {
     let (lines, bytes) = (output.split('\n').count() as u64, output.len() as u64);
     wire::state::OutputCounts {

@@ -406,7 +406,7 @@ async fn killed_piped_child_takes_descendants_along() {
             .await
             .unwrap();
         child.kill().await.unwrap();
-        // The pipe ends when nobody holds it any more, the sleeper included.
+        // The pipe ends when no process holds it any more, not even the sleeper.
         let said = tokio::time::timeout(std::time::Duration::from_secs(20), heard(pipes.output)).await;
         assert!(said.is_ok());
         assert!(matches!(child.ended().await, Ended::Signal(9) | Ended::Lost));

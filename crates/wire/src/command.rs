@@ -106,7 +106,7 @@ pub struct NewSessionParams {
     /// directory, which is the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// What stored entries of this session and of those that follow it in the same place survive. Default: unchanged.
+    /// Which failures stored entries survive, in this session and in later sessions that replace it. Default: unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
 }
@@ -290,9 +290,9 @@ pub struct SwitchParams {
     /// Path of the session file, relative to the working directory.
     #[serde(alias = "session_path")]
     pub session_path: String,
-    /// Does a page ask? Then a session must be there already: no file is begun because somebody named it (web.md R4). And one
-    /// whose directory is gone is opened all the same: pages go on with the newest session, whatever became of it. Never on
-    /// the wire: the door says so.
+    /// True if the web page sends the command; never on the wire, the web server sets it. The session must then exist
+    /// already: a page never creates a file by naming one (web.md R4). A session opens even if its directory is gone,
+    /// since pages resume the most recent session.
     #[serde(skip)]
     pub is_page: bool,
 }
@@ -453,19 +453,19 @@ fn text_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String,
     Ok(value.as_str().unwrap_or_default().to_owned())
 }
 
-/// What is no text is an id that no entry has.
+/// Reads a text. A value of another type becomes an empty id, which no entry has.
 fn text_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok((!value.is_null()).then(|| value.as_str().unwrap_or_default().to_owned()))
 }
 
-/// What is no whole number is the index of no entry.
+/// Reads a whole number. Any other value becomes an index that no entry has.
 fn index_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     Ok((!value.is_null()).then(|| value.as_u64().unwrap_or(u64::MAX)))
 }
 
-/// Nothing is an empty list.
+/// Reads a list; null is an empty list.
 fn list_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
     Ok(Option::<Vec<Value>>::deserialize(deserializer)?.unwrap_or_default())
 }

@@ -1,5 +1,5 @@
-//! The commands that belong to a connection and not to a session: what was agreed on with `hello`, and what was sent. Here
-//! are their parameters and answers; what they do lives in `serve`.
+//! The commands that belong to a connection instead of a session: negotiation with `hello`, and replay of sent lines. Here
+//! are their parameters and answers; `serve` executes them.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::ui::UiRequest;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct HelloParams {
-    /// The dialect: one of those that `get_protocol` lists.
+    /// The dialect, from the list of `get_protocol`.
     #[serde(deserialize_with = "given", skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub dialect: Option<Value>,
@@ -270,7 +270,7 @@ pub struct Replayed {
 }
 
 impl Command {
-    /// Does it belong to the connection, so that no session has to do with it?
+    /// Returns true if the connection answers the command without a session.
     #[must_use]
     pub fn is_of_connection(&self) -> bool {
         matches!(self, Self::GetProtocol(_) | Self::Hello(_) | Self::Replay(_))

@@ -1,16 +1,15 @@
-//! The dialects of the family: what they are called and in what they differ (dialects.md 5 and 6). A closed list: whatever can
-//! be a superset is one and has no place here. How a client's dialect is found out, and how lines are written in it, is
-//! `serve`'s business.
+//! The dialects of the family: their names and their differences (dialects.md 5 and 6). The list is closed: a dialect that
+//! can be a superset of another is merged with it. `serve` detects a client's dialect and writes its lines.
 
 /// The prompt came during a run and did not say what to do with it, in the words of today's pi.
 pub const BUSY: &str =
     "Agent is already processing. Specify streamingBehavior ('steer' or 'followUp') to queue the message.";
 
-/// The same in the words of omp's and xcsh's successors of the old protocol.
+/// [`BUSY`] as the dialects of omp and xcsh word it.
 const BUSY_XCSH: &str =
     "Agent is already processing. Use steer() or followUp() to queue messages, or wait for completion.";
 
-/// The same for clients that know one queue only; the originals started a second run over the first one.
+/// [`BUSY`] for clients that know one queue only; the originals started a second run over the first one.
 const BUSY_HOOKS: &str = "Agent is already processing. Use queue_message to queue the message.";
 
 /// A dialect of the protocol.
@@ -84,7 +83,7 @@ impl Dialect {
         Self::PiDelta,
     ];
 
-    /// Those that some program speaks: all but the undecided one.
+    /// The dialects that an existing program uses: all except [`Dialect::Auto`].
     pub fn spoken() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|dialect| *dialect != Self::Auto)
     }
@@ -107,7 +106,7 @@ impl Dialect {
             Self::Xcsh => "xcsh: todos, host tools, interrupts",
             Self::Web => "the web fork of pi: the protocol over a WebSocket, with a list of sessions",
             Self::Pi => "pi from 0.74 on, with updates that repeat the message so far",
-            Self::PiDelta => "today's pi, from 0.84 on: updates hold only what is new",
+            Self::PiDelta => "today's pi, from 0.84 on: updates contain only the new text",
         }
     }
 
@@ -170,13 +169,13 @@ impl Dialect {
         matches!(self, Self::OmpNow | Self::Xcsh)
     }
 
-    /// Row 4: are failures told as `error` events, and nothing else answered?
+    /// Row 4: returns true if failures become `error` events and commands get no response.
     #[must_use]
     pub const fn is_silent(self) -> bool {
         matches!(self, Self::Early)
     }
 
-    /// Row 12: what a prompt is told that came during a run without `streamingBehavior`.
+    /// Row 12: the error text for a prompt that arrives during a run without `streamingBehavior`.
     #[must_use]
     pub const fn busy(self) -> &'static str {
         match self {
@@ -186,25 +185,25 @@ impl Dialect {
         }
     }
 
-    /// Row 15: does a steering message start a run when there is none?
+    /// Row 15: returns true if a steering message starts a run when none is active.
     #[must_use]
     pub const fn steering_starts_runs(self) -> bool {
         matches!(self, Self::OmpNow)
     }
 
-    /// Row 17: is the result of a failed tool call a string in `tool_execution_end`?
+    /// Row 17: returns true if the result of a failed tool call is a string in `tool_execution_end`.
     #[must_use]
     pub const fn tool_errors_are_text(self) -> bool {
         matches!(self, Self::Early)
     }
 
-    /// Do tool results always have `details`? So their descriptions say; the early dialect and today's pi leave them out.
+    /// Returns true if tool results always have `details`. The early dialect and today's pi leave empty ones out.
     #[must_use]
     pub const fn results_have_details(self) -> bool {
         !matches!(self, Self::Auto | Self::Early | Self::Pi | Self::PiDelta)
     }
 
-    /// Row 18: do updates hold only what is new?
+    /// Row 18: returns true if updates contain only the new text.
     #[must_use]
     pub const fn has_delta_updates(self) -> bool {
         matches!(self, Self::PiDelta)
@@ -219,14 +218,14 @@ impl Dialect {
         }
     }
 
-    /// Row 26: does the answer of `bash` count lines and bytes?
+    /// Row 26: returns true if the answer of `bash` counts lines and bytes.
     #[must_use]
     pub const fn counts_bash_output(self) -> bool {
         matches!(self, Self::OmpNow | Self::Xcsh)
     }
 
-    /// Is an event told to clients of this dialect that never asked for it by name? Several clients of one session are only
-    /// there in the web dialect; what one of them does the others learn from these.
+    /// Returns true if clients of this dialect get the event without naming it in `hello`. Only the web dialect has
+    /// several clients in one session; these events tell a client about commands of the others.
     #[must_use]
     pub fn sends_unasked(self, event: &str) -> bool {
         matches!(self, Self::Web) || !FOR_SEVERAL.contains(&event)

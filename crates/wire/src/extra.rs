@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub struct Extra(Option<Box<Map<String, Value>>>);
 
 impl Extra {
-    /// Are there none?
+    /// Returns true if there are no unknown members.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_none()

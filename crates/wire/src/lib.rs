@@ -2,7 +2,7 @@
 //!
 //! What lives here: commands, responses, events, messages, session entries, models, the command table that says of every
 //! command what it takes, what it answers and in which lane it runs, and the scanner for tool arguments that are still
-//! arriving. What does not: IO, clocks, tokio, decisions. Everybody may depend on this crate; it depends on nobody.
+//! arriving. IO, clocks, tokio and decisions do not live here. Every crate may depend on this one; it depends on no other.
 
 pub mod attachment;
 mod cast;

@@ -1,5 +1,5 @@
-//! Looking around on disk for the person in front of a client: directories to work in, files to name in a message. What is
-//! there is found out in `host` and `tools`.
+//! Parameters and answers of commands that list directories and files for the user of a client. `host` and `tools` search
+//! the disk.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

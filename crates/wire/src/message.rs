@@ -44,7 +44,7 @@ impl UserContent {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UserMessage {
-    /// What was said.
+    /// Text and images of the message.
     pub content: UserContent,
     /// Unix time in milliseconds.
     #[serde(default)]
@@ -139,7 +139,7 @@ impl AssistantMessage {
         self.content.iter().filter_map(AssistantBlock::as_tool_call)
     }
 
-    /// Did it end in an error or an abort? Such answers are never sent to a model again (pi-core.md 1.8).
+    /// Returns true after an error or an abort. Such answers are never sent to a model again (pi-core.md 1.8).
     #[must_use]
     pub fn failed(&self) -> bool {
         matches!(self.stop_reason, StopReason::Error | StopReason::Aborted)

@@ -233,7 +233,7 @@ pub struct ImageSize {
 }
 
 impl Model {
-    /// Can it see images?
+    /// Returns true if the model accepts images.
     #[must_use]
     pub fn sees_images(&self) -> bool {
         self.input.contains(&Modality::Image)

@@ -26,7 +26,7 @@ enum State {
     Str { key: bool, escape: Escape },
     /// Inside a number.
     Num(Num),
-    /// Inside `true`, `false` or `null`: what is still missing.
+    /// Inside `true`, `false` or `null`: the bytes that are missing.
     Word(&'static [u8]),
     /// The top-level value is complete.
     Done,
@@ -57,12 +57,12 @@ enum Num {
     ExpInt,
 }
 
-/// The scanner. See the module's page.
+/// An incremental scanner for JSON that is still arriving. Its total work is linear in the length of the text.
 #[derive(Debug, Clone)]
 pub struct PartialJson {
     text: String,
     stable: usize,
-    /// Is a string open at the stable place?
+    /// True while a string is open at the stable place.
     open_string: bool,
     /// Start of a `\uD800`-like escape that waits for its second half.
     half_pair: Option<usize>,
@@ -136,7 +136,7 @@ impl PartialJson {
         out
     }
 
-    /// Is the top-level value complete and unrepaired garbage absent?
+    /// Returns true if the top-level value is complete and no garbage was cut off.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state == State::Done

@@ -39,7 +39,7 @@ impl DialectSet {
         Self(self.0 | other.0)
     }
 
-    /// Is a dialect in it?
+    /// Returns true if the set contains the dialect.
     #[must_use]
     pub const fn has(self, dialect: Dialect) -> bool {
         self.0 & Self::of(dialect).0 != 0
@@ -59,13 +59,13 @@ const D: DialectSet = DialectSet::of(Dialect::PiDelta);
 const PI: DialectSet = P.and(D);
 /// xcsh and today's oh-my-pi, which share their frames.
 const XN: DialectSet = X.and(N);
-/// Those with the queue and branches of old.
+/// Dialects that had pi's first queue and branches.
 const HO: DialectSet = H.and(O);
-/// Everybody but the earliest.
+/// Every dialect except the earliest.
 const ALL: DialectSet = W.and(HO).and(XN).and(PI);
-/// Everybody.
+/// Every dialect.
 const EVERY: DialectSet = ALL.and(E);
-/// Those that forked or followed after steering came.
+/// Dialects that began, or were changed, after pi got steering.
 const LATE: DialectSet = W.and(XN).and(PI);
 
 /// A command or event of the family, and the dialects that have it.
@@ -77,8 +77,8 @@ pub fn dialects_of(rows: &[Belongs], name: &str) -> Option<DialectSet> {
     rows.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
 }
 
-/// Commands of the family (dialects.md 2), those included that this agent does not have. What is in the command table but
-/// not here is this agent's own.
+/// Commands of the family (dialects.md 2), including some that this agent does not have. Commands of the command table that
+/// are missing here exist only in this agent.
 pub const COMMANDS: &[Belongs] = &[
     ("prompt", EVERY),
     ("steer", LATE),

@@ -70,7 +70,8 @@ pub struct Rule {
     pub description: Option<String>,
     /// Regular expressions. One match is sufficient.
     pub condition: Vec<String>,
-    /// What is watched: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with `(glob)`. Default:
+    /// Where the rule applies: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with `(glob)`.
+    /// Default:
     /// text and all tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,

@@ -38,7 +38,7 @@ pub enum PermissionMode {
     /// All calls run; rules are ignored.
     #[default]
     Off,
-    /// All calls run except those that a rule denies or asks about.
+    /// All calls run, except calls that a rule denies or asks about.
     Auto,
     /// Calls that only read and calls that a rule allows run; the others are asked about.
     Ask,
@@ -67,7 +67,7 @@ impl PermissionMode {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// Does it change nothing?
+    /// Returns true if the mode limits no call.
     #[must_use]
     pub fn is_off(&self) -> bool {
         *self == Self::Off
@@ -108,7 +108,7 @@ impl SandboxMode {
         Self::ALL.into_iter().find(|mode| mode.as_str() == word)
     }
 
-    /// Does it confine nothing?
+    /// Returns true if the mode limits no tool.
     #[must_use]
     pub fn is_off(&self) -> bool {
         *self == Self::Off

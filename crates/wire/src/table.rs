@@ -247,7 +247,7 @@ commands! {
     NewSession(NewSessionParams) = "new_session", Session, Task -> Cancelled;
     /// Old name of `new_session`.
     Reset(NoParams) = "reset", Session, Task -> Cancelled;
-    /// Return the state of the session: model, modes, queues, what is running.
+    /// Return the state of the session: model, modes, queues, active work.
     GetState(NoParams) = "get_state", State, Ordered -> SessionState;
     /// Return all messages of the current branch.
     GetMessages(NoParams) = "get_messages", State, Ordered -> Messages;
@@ -319,8 +319,8 @@ commands! {
     OpenSession(OpenSessionParams) = "open_session", Session, Task -> OpenedSession;
     /// Stop the run of the session named in `session` and close the session.
     CloseSession(NoParams) = "close_session", Session, Task -> ();
-    /// Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only files in the session
-    /// directory can be deleted.
+    /// Delete a session that is not open. Pinion moves its file into `.trash` in the same directory. Only files in the
+    /// session directory can be deleted.
     DeleteSession(DeleteSessionParams) = "delete_session", Session, Task -> DeletedSession;
     /// List the sessions that are open in this process.
     ListOpenSessions(NoParams) = "list_open_sessions", Session, Ordered -> OpenSessions;
@@ -390,7 +390,7 @@ commands! {
     McpReconnect(McpReconnectParams) = "mcp_reconnect", Mcp, Ordered -> ();
 }
 
-/// What is read of a line before its type is known.
+/// The members of a line that are read before its type is known.
 #[derive(Debug, Deserialize)]
 pub struct LineHead<'a> {
     /// The `id`, any JSON value.

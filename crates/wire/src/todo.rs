@@ -39,7 +39,7 @@ impl TodoStatus {
         Self::ALL.into_iter().find(|status| status.as_str() == word)
     }
 
-    /// Is there something left to do?
+    /// Returns true if the item is pending or in progress.
     #[must_use]
     pub const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)

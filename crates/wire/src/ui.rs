@@ -23,7 +23,7 @@ pub enum UiMethod {
     Notify,
     /// Set a text of the status line.
     SetStatus,
-    /// Set lines beside the editor.
+    /// Set lines above or below the editor.
     SetWidget,
     /// Set the window title.
     SetTitle,
@@ -90,7 +90,7 @@ impl UiMethods {
     /// All of them, which is what a client that says nothing is taken to render.
     pub const ALL: Self = Self(u16::MAX);
 
-    /// Is a method among them?
+    /// Returns true if the set contains the method.
     #[must_use]
     pub const fn has(self, method: UiMethod) -> bool {
         self.0 & method.bit() != 0

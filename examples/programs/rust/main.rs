@@ -4,8 +4,8 @@
 
 use std::io::{self, BufRead, Write};
 
-/// The raw text of a member: as far as the next comma, or the string with its quotes taken off. Good for what is named first
-/// on a line.
+/// Returns the raw text of a member: up to the next comma, or a string without its quotes. Sufficient for the first
+/// members of a line.
 fn member<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     let key = format!("\"{name}\":");
     let rest = &line[line.find(&key)? + key.len()..];

@@ -143,7 +143,7 @@ impl Agent {
                         });
                     }
                     let wait = Timespec::try_from(time.min(POLL * 10)).ok();
-                    // Whatever poll says, the write is tried again.
+                    // The write is tried again for every result of poll.
                     let _ = poll(&mut [PollFd::new(pipe, PollFlags::OUT)], wait.as_ref());
                 }
                 Err(Errno::PIPE) => return Err(Error::StdinClosed),
@@ -283,7 +283,7 @@ impl Agent {
     /// [`Error::Exited`].
     pub fn signal(&self, signal: Signal) -> Result<()> {
         let mut child = lock(&self.child);
-        // Once collected, the id may belong to somebody else.
+        // After it was collected, the system may give its id to another process.
         if matches!(child.try_wait(), Ok(Some(_))) || !process::signal(self.pid, signal) {
             return Err(Error::Exited);
         }

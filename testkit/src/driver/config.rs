@@ -9,8 +9,8 @@ use crate::limits::{KEPT_OUTPUT, MAX_LINE, WRITE_TIMEOUT};
 
 /// The program, its arguments and its surroundings.
 ///
-/// The environment is empty but for `PATH` (that of the test, unless [`Self::env`] gives another) and what is given
-/// here, plus a mark by which its descendants can be found again (see [`Self::mark`]).
+/// The environment contains only `PATH` (that of the test, unless [`Self::env`] sets another), the variables set here,
+/// and a mark by which its descendants can be found again (see [`Self::mark`]).
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
     /// The program; looked up in `PATH` unless it has a slash.

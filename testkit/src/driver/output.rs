@@ -1,5 +1,5 @@
-//! What an agent printed: reading its pipes, cutting lines, keeping a bounded number of them, waiting for more.
-//! What is waited for is decided in `agent` and `steps`.
+//! Output of an agent: reads its pipes, cuts lines, keeps a bounded number of them, waits for more. `agent` and `steps`
+//! decide what to wait for.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read};

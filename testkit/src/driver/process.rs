@@ -42,8 +42,8 @@ pub(super) fn kill_group(pid: u32) -> bool {
     to_pid(pid).is_some_and(|pid| kill_process_group(pid, Signal::KILL).is_ok())
 }
 
-/// Kills every process with the mark and waits until they are gone, at most [`REAP_GRACE`]. In rounds, since a
-/// process can start another before it dies, and since one that was killed takes a moment to disappear.
+/// Kills every process with the mark and waits until they are gone, at most [`REAP_GRACE`]. In rounds, since a process
+/// can start another before it dies, and since a killed process takes a moment to disappear.
 pub(super) fn kill_marked(mark: &str) {
     let end = Instant::now() + REAP_GRACE;
     loop {

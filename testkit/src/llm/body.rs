@@ -1,5 +1,5 @@
 //! Writing one response body: compression, batching, pacing, cutting, chunk framing, gates and pauses, and
-//! noticing that the client has gone. What is written comes from `encode` and `conn`.
+//! noticing that the client has gone. `encode` and `conn` make the content.
 
 use std::io::Write;
 use std::net::TcpStream;
@@ -195,7 +195,7 @@ impl<'a> Body<'a> {
         self.flush()
     }
 
-    /// Lets what was compressed so far out, so that the client can see the event.
+    /// Flushes the compressor, so that the client can see the event.
     fn flush_gzip(&mut self) -> Step {
         let Some(gzip) = &mut self.gzip else { return Ok(()) };
         let _ = gzip.flush();

@@ -1,5 +1,5 @@
-//! One connection of the server: request after request until somebody closes it. Choosing replies is `script`'s
-//! work, writing bodies `body`'s.
+//! One connection of the server: request after request until one side closes it. `script` chooses replies, `body`
+//! writes bodies.
 
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -276,7 +276,7 @@ fn error_headers(reply: &Reply) -> Vec<(String, String)> {
     headers.map(|(n, v)| (n.clone(), text(v))).collect()
 }
 
-/// Answers what is no request.
+/// Answers an invalid request.
 fn refuse(shared: &Shared, stream: &TcpStream, status: u16, why: &str) -> Then {
     let body = json!({"error": {"message": why}}).to_string();
     let _ = document(shared, stream, &Reply::new(), status, JSON, body.as_bytes(), true);

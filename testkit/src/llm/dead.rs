@@ -1,4 +1,4 @@
-//! An address at which nobody listens. Faults of servers that do listen are in `fault`.
+//! An address without a listener. Faults of running servers are in `fault`.
 
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 

@@ -72,7 +72,7 @@ pub enum End {
     Double,
 }
 
-/// How the length of the response body is told.
+/// How the response states the length of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Framing {

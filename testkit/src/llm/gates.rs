@@ -20,7 +20,7 @@ pub(crate) struct Gates {
 }
 
 impl Gates {
-    /// Opens a gate, also one that nobody has come to yet.
+    /// Opens a gate, even before a reply has reached it.
     pub(crate) fn release(&self, name: &str) {
         self.with(name, |g| g.open = true);
     }

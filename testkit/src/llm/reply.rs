@@ -88,7 +88,7 @@ pub struct Reply {
     /// Close the connection afterwards, and say so in the head.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub close: bool,
-    /// How the body's length is told.
+    /// How the response states the length of its body.
     #[serde(skip_serializing_if = "is_default")]
     pub framing: Framing,
     /// For the author; not used. (`quiet` is accepted as well, it occurs in recorded scenarios.)

@@ -55,14 +55,14 @@ impl Script {
         self.rule = Some(rule);
     }
 
-    /// Positions of the replies nobody asked for, counted from 0.
+    /// Positions of the unused replies, counted from 0.
     pub(crate) fn unused(&self) -> Vec<usize> {
         let open =
             |(i, (r, used)): (usize, &(Arc<Reply>, bool))| (!used && !r.repeat && !r.optional).then_some(i);
         self.replies.iter().enumerate().filter_map(open).collect()
     }
 
-    /// Chooses: the same reply again for a client library's retry, else the first unused one that fits, else the
+    /// Chooses a reply: for a client library's retry the same one again, else the first unused reply that fits, else the
     /// rule, else the default.
     pub(crate) fn pick(&mut self, request: &Request) -> Picked {
         if request.sdk_retry > 0

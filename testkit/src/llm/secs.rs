@@ -32,7 +32,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Duration, D
     Secs::deserialize(d).map(|s| s.0)
 }
 
-/// The same for `Option<Duration>`.
+/// Seconds for `Option<Duration>`.
 pub(crate) mod opt {
     use super::{Deserialize, Deserializer, Duration, Secs, Serialize, Serializer};
 

@@ -43,7 +43,7 @@ impl Default for Options {
 /// A scripted LLM server on the loopback interface. Dropping it cuts all connections and ends its threads.
 ///
 /// Replies are served in order, each to the first request that fits it; then the rule decides, then the default
-/// reply; a request nobody foresaw gets an HTTP 400.
+/// reply; an unexpected request gets an HTTP 400.
 #[derive(Debug)]
 pub struct ScriptedServer {
     shared: Arc<Shared>,
@@ -154,7 +154,7 @@ impl ScriptedServer {
         lock(&self.shared.script).set_rule(Arc::new(rule));
     }
 
-    /// Positions of scripted replies that nobody asked for, counted from 0.
+    /// Positions of the unused scripted replies, counted from 0.
     #[must_use]
     pub fn unused(&self) -> Vec<usize> {
         lock(&self.shared.script).unused()
@@ -202,7 +202,7 @@ impl ScriptedServer {
             .ok_or_else(|| self.late(format!("{n} requests"), timeout))
     }
 
-    /// Waits until `n` requests have been answered to their end, whatever that was.
+    /// Waits until `n` requests have ended, successfully or not.
     ///
     /// # Errors
     /// [`Error::Timeout`].
@@ -237,7 +237,7 @@ impl Drop for ScriptedServer {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         self.shared.gates.wake();
-        // The accepting thread only looks up when somebody connects.
+        // The accepting thread only checks for the end when a connection arrives.
         let _ = TcpStream::connect_timeout(&self.addr, SHUTDOWN_GRACE);
         if let Some(thread) = self.accepting.take() {
             let _ = thread.join();

@@ -62,7 +62,7 @@ impl Response {
     }
 }
 
-/// A connection with what was read too much.
+/// A connection, and the bytes that were read too far.
 pub(crate) struct Client {
     pub(crate) stream: TcpStream,
     rest: Vec<u8>,

@@ -295,7 +295,7 @@ fn compressed_events_are_readable_individually() {
     let so_far = client.read();
     assert_eq!(so_far.end, End::Silence);
     let mut text = Vec::new();
-    // The stream is not at its end, so unpacking fails after giving what is there.
+    // The stream is incomplete, so decompression fails after returning the first part.
     let _ = flate2::read::GzDecoder::new(so_far.body.as_slice()).read_to_end(&mut text);
     assert!(String::from_utf8(text).unwrap().contains("visible"));
 }

@@ -42,7 +42,7 @@ pub struct Options {
     rounds: u64,
     /// Same seed, same moments; what happens then still depends on the machine.
     seed: u64,
-    /// Are times shown but not judged? For machines that others use too.
+    /// Show times without judging them, for machines with other work.
     untimed: bool,
     /// The only moment to look at.
     only: Option<Moment>,

@@ -14,7 +14,7 @@ const DELTAS: u64 = 1_000;
 const DELTA_PAUSE: Duration = Duration::from_millis(1);
 /// Bytes of a delta.
 const DELTA_BYTES: usize = 12;
-/// A gate that nobody opens.
+/// A gate that stays closed.
 const NEVER: &str = "never";
 /// Prompt tokens that leave no room in the window of the scripted model.
 const FULL: u64 = 199_000;
@@ -121,7 +121,7 @@ impl Moment {
         }
     }
 
-    /// Does this line say that the moment has begun?
+    /// Returns true if this line shows that the moment has begun.
     pub(super) fn begins(self, line: &Value) -> bool {
         let kind = line.get("type").and_then(Value::as_str).unwrap_or_default();
         let delta = line
@@ -137,7 +137,7 @@ impl Moment {
         }
     }
 
-    /// Does this line say that what was aborted is over?
+    /// Returns true if this line ends the aborted work.
     pub(super) fn ends(self, line: &Value) -> bool {
         let kind = line.get("type").and_then(Value::as_str);
         kind == Some(match self {

@@ -42,7 +42,7 @@ const ARGS: [&str; 6] = [
 pub(super) struct Measured {
     /// Until its answer was read.
     pub(super) answered: Duration,
-    /// Until the end of what was aborted was read; none when it had ended by itself.
+    /// Time until the end of the aborted work was read; none if it had ended by itself.
     pub(super) ended: Option<Duration>,
     /// The command that ran; empty if none did.
     pub(super) command: &'static str,
@@ -87,12 +87,12 @@ impl Process {
         Ok(process)
     }
 
-    /// Can another round be played?
+    /// Returns true if another round can be played.
     pub(super) fn is_usable(&self) -> bool {
         self.usable
     }
 
-    /// What was found since the last time.
+    /// Returns the problems since the last call.
     pub(super) fn problems(&mut self, place: &str) -> Vec<String> {
         let problems = self.watch.take_problems().into_iter();
         problems.map(|problem| format!("{place}: {problem}")).collect()

@@ -1,4 +1,4 @@
-//! Percentiles of measured times. What was measured is not known here.
+//! Percentiles of measured times.
 
 use std::fmt;
 use std::time::Duration;

@@ -15,7 +15,7 @@ pub(super) struct Watch {
     retrying: bool,
     /// Commands that are not answered.
     unanswered: BTreeSet<String>,
-    /// Has the agent said that all is quiet, and was nothing asked for since?
+    /// True after the agent reported that no work is left, until the next command.
     quiet: bool,
     problems: Vec<String>,
 }
@@ -106,12 +106,12 @@ impl Watch {
         }
     }
 
-    /// Takes what was found since the last time.
+    /// Returns the problems since the last call.
     pub(super) fn take_problems(&mut self) -> Vec<String> {
         std::mem::take(&mut self.problems)
     }
 
-    /// Adds what somebody else found.
+    /// Adds a problem that the caller found.
     pub(super) fn add(&mut self, problem: String) {
         self.problems.push(problem);
     }
@@ -143,7 +143,7 @@ impl Watch {
     }
 }
 
-/// Is it an event of a run, a compaction or a retry?
+/// Returns true for an event of a run, a compaction or a retry.
 fn is_of_work(kind: &str) -> bool {
     let families = [
         "agent_",

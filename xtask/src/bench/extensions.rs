@@ -14,7 +14,7 @@ use super::report::{Row, median};
 use super::runner::{Runner, Stage};
 use super::subject::Subject;
 
-/// Deals with what is said itself, so that a prompt is one question to an extension and nothing else.
+/// Handles input itself, so that a prompt is one request to an extension and nothing else.
 const LISTENER: &str = r#"export default function (pi) {
   pi.on("input", async () => ({ action: "handled" }));
   pi.registerCommand("NAME", { handler: async () => {} });
@@ -119,7 +119,7 @@ fn ten(subject: &Subject) -> Result<Vec<Row>> {
     ])
 }
 
-/// Milliseconds to the first answer, and to the one that waits for extensions.
+/// Milliseconds to the first answer, and to the first answer that waits for extensions.
 fn times(agent: &mut Runner) -> Result<(f64, f64)> {
     agent.send(&json!({"id": "state", "type": "get_state"}))?;
     agent.send(&json!({"id": "commands", "type": "get_commands"}))?;
@@ -129,7 +129,7 @@ fn times(agent: &mut Runner) -> Result<(f64, f64)> {
     Ok((state, commands))
 }
 
-/// A prompt that an extension deals with, less a command that nobody is asked about.
+/// Measures a prompt that an extension handles, less a command that no extension handles.
 fn trips(subject: &Subject, who: &str, file: &str, source: &str) -> Result<Vec<Row>> {
     let stage = Stage::new()?;
     put(&stage, file, source)?;

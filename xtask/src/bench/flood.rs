@@ -1,5 +1,5 @@
-//! Requests without end while nobody reads the answers: memory must stay bounded, and afterwards every answer must come, in
-//! order.
+//! Requests without end while the answers are not read: memory must stay bounded, and afterwards every answer must
+//! come, in order.
 
 use std::io::Write as _;
 use std::process::ChildStdin;
@@ -86,7 +86,7 @@ fn one(subject: &Subject) -> Result<Flood> {
         let resumed = Instant::now();
         let answered = expect(&agent, &|| writer.is_finished());
         let (sent, _pipe) = writer.join().ok().context("the writer failed")?;
-        // What was still on its way when the writer ended.
+        // Answers that were still queued when the writer ended.
         let (got, wrong) = rest(&agent, answered, sent);
         let seconds = resumed.elapsed().as_secs_f64();
         let after = agent.usage();
@@ -105,7 +105,7 @@ fn one(subject: &Subject) -> Result<Flood> {
     })
 }
 
-/// Writes requests until it is told to stop; gives back how many, and the pipe, which must stay open.
+/// Writes requests until it is stopped; returns how many, and the pipe, which must stay open.
 fn write(mut pipe: ChildStdin, stop: &AtomicBool) -> (u64, ChildStdin) {
     let mut sent = 0;
     while sent < FLOOD_LINES && !stop.load(Ordering::Relaxed) {

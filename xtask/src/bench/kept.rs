@@ -1,5 +1,5 @@
-//! Sessions that are opened one after another while only a few may stay: what is left in memory of those that were put away, and
-//! how long one takes to come back.
+//! Sessions that are opened one after another while only a few may stay: the memory that evicted sessions leave behind,
+//! and the time to open one again.
 
 use std::time::Instant;
 

@@ -11,12 +11,12 @@ pub(super) const LONG_RUNS: usize = 3;
 
 /// Milliseconds from spawn to the first answer of `get_state`.
 pub(super) const START_MS: f64 = 15.0;
-/// The same, as a multiple of an empty program.
+/// Start time as a multiple of that of an empty program.
 pub(super) const START_TIMES: f64 = 3.0;
 /// Resident memory then, MB.
 pub(super) const START_MB: f64 = 12.0;
 
-/// Deltas of the long answer, and of the one that shows whether the cost is linear.
+/// Deltas of the long answer, and of the short one. Their costs show whether the cost is linear.
 pub(super) const DELTAS: (u64, u64) = (20_000, 2_000);
 /// Bytes of a delta.
 pub(super) const DELTA_BYTES: usize = 20;
@@ -66,7 +66,7 @@ pub(super) const LONG_LINE_MS: f64 = 500.0;
 /// Most memory then, MB: the limit per line (32 MiB) and 20 MB.
 pub(super) const LONG_LINE_MB: f64 = 33.6 + 20.0;
 
-/// How long nobody reads stdout while requests are written.
+/// How long stdout is not read while requests are written.
 pub(super) const FLOOD_TIME: Duration = Duration::from_secs(4);
 /// Requests at most.
 pub(super) const FLOOD_LINES: u64 = 2_000_000;
@@ -116,7 +116,7 @@ pub(super) const MANY_MB: f64 = 300.0;
 
 /// Sessions that are opened one after another, how many of them stay open, entries and bytes of each.
 pub(super) const KEPT: (usize, usize, usize, usize) = (200, 8, 200, 1 << 20);
-/// Growth of memory then, MB: that of those that stay, and what the allocator keeps.
+/// Growth of memory then, MB: open sessions, and memory that the allocator keeps.
 pub(super) const KEPT_MB: f64 = 60.0;
 
 /// Answers whose deltas are timed, and deltas of each. Short ones: an update tells the whole answer so far.

@@ -73,7 +73,7 @@ fn fill(stage: &Stage, folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Moves the sessions to several folders beside the first one.
+/// Moves the sessions to several folders next to the first one.
 fn spread(folder: &Path, files: &[PathBuf]) -> Result<()> {
     let root = folder.parent().context("the sessions lie nowhere")?;
     for (number, file) in files.iter().enumerate() {
@@ -140,7 +140,7 @@ impl Listings {
     }
 }
 
-/// Deletes all a program may have kept for the next listing: whatever is no session and no setting.
+/// Deletes the folders in which a program may have cached a listing; keeps sessions and settings.
 fn drop_caches(stage: &Stage) -> Result<()> {
     let home = stage.workspace.home();
     for folder in [home.join(".cache"), home.join(".local")] {

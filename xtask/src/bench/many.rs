@@ -99,7 +99,7 @@ fn folders(stage: &Stage, apart: bool) -> Result<Vec<Value>> {
     (0..MANY).map(folder).collect()
 }
 
-/// Waits for the answers to all of them, in whatever order they were opened.
+/// Waits for the answers of all sessions, in any order.
 fn answers(agent: &Runner) -> Result<()> {
     for _ in 0..MANY {
         let head = agent.wait(|head| head.kind() == "response")?;

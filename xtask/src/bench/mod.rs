@@ -70,7 +70,7 @@ pub struct Options {
     only: Vec<String>,
     /// Where every single measurement goes.
     json: Option<PathBuf>,
-    /// Is a missed target a failure?
+    /// Fail on a missed target.
     strict: bool,
 }
 

@@ -17,7 +17,7 @@ const LOADS: [(&str, &[&str]); 4] = [
     ("both, large writes", &[BATCHED, PRINTING]),
 ];
 
-/// What was heard in each repetition.
+/// The delays of each repetition.
 #[derive(Default)]
 struct Load {
     beside: Vec<Heard>,

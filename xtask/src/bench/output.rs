@@ -1,5 +1,6 @@
-//! What an agent prints, read as it comes: counted, and only the heads of those lines kept that somebody may wait for.
-//! Updates of a message or a tool are counted and thrown away, so that reading costs little beside the agent's own work.
+//! Output of an agent, read as it comes. It counts lines and keeps only the heads of lines that a caller may wait for.
+//! Updates of a message or a tool are counted and dropped, so that reading costs little compared with the agent's own
+//! work.
 
 use std::io::{BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -39,7 +40,7 @@ impl Head {
         field(&self.text, "\"delta\":")
     }
 
-    /// Is it the answer to the command with this id?
+    /// Returns true for the answer to the command with this id.
     pub(super) fn answers(&self, id: &str) -> bool {
         self.kind() == "response" && field(&self.text, "\"id\":") == Some(id)
     }

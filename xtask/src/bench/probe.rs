@@ -67,7 +67,7 @@ impl Probe {
         provider(&self.url(), "probe")
     }
 
-    /// Forgets what was sent and counts from zero again.
+    /// Clears the recorded times and counts from zero again.
     pub(super) fn reset(&self) {
         self.sent().clear();
     }

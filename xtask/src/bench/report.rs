@@ -71,7 +71,7 @@ impl Row {
         self
     }
 
-    /// Is the target reached? `None` without a target.
+    /// Returns whether the target is reached; `None` without a target.
     pub(super) fn reached(&self) -> Option<bool> {
         let value = median(&self.samples);
         match self.target {
@@ -142,7 +142,7 @@ pub(super) fn table(columns: &[Column]) -> String {
                 Target::AtMost(target) => format!("<= {} {}", short(target), row.unit),
                 Target::AtLeast(target) => format!(">= {} {}", short(target), row.unit),
             };
-            // The targets are ours; beside a peer's figure they only serve for comparison.
+            // The targets are ours; for a peer they only serve for comparison.
             let verdict = match row.reached() {
                 Some(true) => "ok",
                 Some(false) if ours => "MISSED",

@@ -1,5 +1,5 @@
 //! A running agent with a scripted model behind it: commands in, the end of a run out, and what that cost.
-//! What is asked of it is decided by the groups of figures.
+//! The groups of figures decide which commands it gets.
 
 use std::io::Write as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -27,7 +27,7 @@ pub(super) struct Cost {
     pub(super) children_ms: f64,
     /// Bytes printed.
     pub(super) bytes: u64,
-    /// Peak of the memory above what was held before, MB.
+    /// Peak of the memory above that before, MB.
     pub(super) grown_mb: f64,
 }
 
@@ -148,7 +148,7 @@ impl Runner {
         })
     }
 
-    /// The same with a shorter patience.
+    /// Waits for the next head for a limited time.
     pub(super) fn next_within(&self, time: Duration) -> Option<Head> {
         self.heads.recv_timeout(time).ok()
     }
@@ -246,7 +246,7 @@ impl Drop for Runner {
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < end {
             thread::sleep(Duration::from_millis(5));
         }
-        // Fails when it has ended, which is what is wanted.
+        // Fails if it has ended already, which is the goal.
         let _ended = self.child.kill();
         let _collected = self.child.wait();
     }

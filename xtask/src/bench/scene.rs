@@ -1,5 +1,5 @@
-//! An agent with several sessions: some flood when they are told to, and the deltas of one are timed. What is made of the times
-//! is decided in `neighbours`.
+//! An agent with several sessions: some flood on request, and the deltas of one are timed. `neighbours` evaluates the
+//! times.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ use super::probe::{self, Probe};
 use super::runner::{Runner, Stage};
 use super::subject::Subject;
 
-/// What the updates of the probing session have in them, and nobody else's.
+/// Text that only the updates of the probing session contain.
 const MARK: &str = "\"delta\":\"probe";
 /// The session whose deltas are timed.
 const PROBE: &str = "probe";
@@ -50,7 +50,7 @@ pub(super) struct Scene {
     /// Another one, whose floods take the machine's time and nothing else.
     other: Runner,
     probe: Probe,
-    /// Holds the scripted model of those that flood.
+    /// Holds the scripted model of the flooding sessions.
     _stage: Stage,
 }
 
@@ -89,7 +89,7 @@ impl Scene {
         listen(&mut self.agent, &self.probe, floods)
     }
 
-    /// The same while the floods happen in the other process.
+    /// Measures while the floods happen in the other process.
     pub(super) fn far_from(&mut self, floods: &[&str]) -> Result<Heard> {
         let over = &AtomicBool::new(false);
         let (begun, beginning) = channel();
@@ -158,7 +158,7 @@ fn listen(agent: &mut Runner, probe: &Probe, floods: &[&str]) -> Result<Heard> {
     })
 }
 
-/// Notes the delays of the deltas in an update; those that it was joined with came with it.
+/// Notes the delays of the deltas in an update; deltas merged into one update arrived together.
 fn hear(probe: &Probe, head: &Head, delays: &mut Vec<f64>) -> Result<()> {
     let last = probe::numbers(head.delta().unwrap_or_default()).last();
     let Some(last) = last else {
@@ -211,7 +211,7 @@ fn prompt(agent: &mut Runner, session: &str) -> Result<()> {
     agent.send(&json!({"type": "prompt", "session": session, "message": session}))
 }
 
-/// What the scripted model says to those that flood.
+/// The scripted model's reply to flooding sessions.
 fn reply(request: &Request) -> Reply {
     let body = request.body.to_string();
     if body.contains(SINGLE) {

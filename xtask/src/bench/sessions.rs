@@ -12,7 +12,7 @@ use super::runner::{Runner, Stage, mb};
 use super::subject::Subject;
 use crate::sample::{Plan, Sample};
 
-/// What is asked for once the session is open, in this order; `fork` last, since another session is open then.
+/// Commands once the session is open, in this order; `fork` last, since it opens another session.
 const QUESTIONS: [&str; 5] = [
     "get_messages",
     "get_entries",

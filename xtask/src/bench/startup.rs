@@ -1,4 +1,4 @@
-//! From the start of the program to its first answer, beside a program that does nothing, and the memory it holds then.
+//! From the start of the program to its first answer, compared with a program that does nothing, and its memory then.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};

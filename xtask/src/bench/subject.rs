@@ -56,7 +56,7 @@ impl Subject {
         })
     }
 
-    /// The same program with further arguments.
+    /// Returns the program with further arguments.
     pub(super) fn with(&self, args: &[&str]) -> Self {
         let mut subject = self.clone();
         subject.args.extend(args.iter().map(|&word| word.to_owned()));

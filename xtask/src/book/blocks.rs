@@ -58,7 +58,7 @@ pub(super) fn check(pages: &[Page], report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What is wrong, with its line in the block.
+/// The error, with its line in the block.
 type Outcome = std::result::Result<(), (usize, String)>;
 
 fn json(block: &Block, report: &mut Report) -> Outcome {

@@ -19,16 +19,16 @@ use anyhow::{Context, Result};
 use crate::out::{complain, say};
 use page::Page;
 
-/// What a check counted, and what is wrong.
+/// Counts of a check, and its errors.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Pages that were read.
     pub pages: usize,
     /// Links within the repository that were followed.
     pub links: usize,
-    /// Code blocks by what was checked.
+    /// Code blocks by kind of check.
     pub blocks: std::collections::BTreeMap<&'static str, usize>,
-    /// What is wrong, as `file:line: message`.
+    /// Errors, as `file:line: message`.
     pub wrong: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The checker finds what is wrong, at the right line, and passes what is right.
+//! The checker finds errors at the right line, and passes correct pages.
 
 use std::fs;
 

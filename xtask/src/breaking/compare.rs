@@ -1,10 +1,10 @@
 //! What breaks a client between two schemas of the protocol. Lines are compared by what they are on the wire; how types are
 //! called does not matter.
 //!
-//! A client breaks when a command, an answer, an event or a member of one is gone, when a command needs a parameter that it
-//! did not need or refuses a value that it took, and when the agent leaves a member out that was always there or puts
-//! another type into it. New lines, members, values and variants break nobody (docs/reference/protocol/index.md: clients pass over what they do
-//! not know).
+//! A client breaks when a command, an answer, an event or a member of one is gone, when a command needs a parameter
+//! that it did not need or refuses a value that it took, and when the agent leaves a member out that was always there
+//! or puts another type into it. New lines, members, values and variants break no client
+//! (docs/reference/protocol/index.md: clients pass over what they do not know).
 
 use std::collections::BTreeSet;
 
@@ -58,7 +58,7 @@ pub(super) fn breaking(old: &Value, new: &Value) -> Vec<String> {
     found
 }
 
-/// Two documents, and what was found between them.
+/// Two documents, and the differences between them.
 struct Pair<'a> {
     old: &'a Value,
     new: &'a Value,
@@ -208,7 +208,7 @@ fn types(schema: &Value) -> Option<BTreeSet<String>> {
     }
 }
 
-/// Does one set of types hold everything of the other? What names no type of its own is judged by its parts.
+/// Returns true if one set of types contains the other. An unnamed type is judged by its parts.
 fn covers(wide: &Option<BTreeSet<String>>, narrow: &Option<BTreeSet<String>>) -> bool {
     match (wide, narrow) {
         (None, _) => true,

@@ -18,7 +18,7 @@ use crate::out::{complain, say};
 
 /// The schema in a released tree.
 const SCHEMA: &str = "protocol/schema.json";
-/// What is compared with while there is no tag.
+/// The protocol to compare with while there is no tag.
 const RELEASED: &str = "protocol/released.json";
 
 /// The chore; false when clients would break and the major version did not say so. `against` is a tag or a file.

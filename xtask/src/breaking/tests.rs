@@ -1,4 +1,4 @@
-//! What is breaking and what is not, on a protocol of three lines.
+//! Breaking and compatible changes of a protocol of three lines.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn protocol() -> Value {
     })
 }
 
-/// What is found after a change of one place.
+/// The differences after a change of one place.
 fn after(pointer: &str, value: Option<Value>) -> Vec<String> {
     let (old, mut new) = (protocol(), protocol());
     let (parent, key) = pointer.rsplit_once('/').unwrap();

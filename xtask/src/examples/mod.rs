@@ -1,7 +1,7 @@
 //! `xtask examples`: plays sessions with a scripted model and records them in `protocol/examples`, so that the examples of the
 //! reference are real: `recorded.jsonl` has an example of most commands and events, `conversation.jsonl` a short session with
 //! all its lines, `help.txt` the texts of `--help`. Lines that no undisturbed session brings are written by hand in the files
-//! beside them.
+//! in the same folder.
 
 mod conversation;
 mod help;
@@ -72,7 +72,7 @@ fn record(program: &Path) -> Result<String> {
     Ok(lines.collect())
 }
 
-/// A running agent and what was said so far.
+/// A running agent and its lines so far.
 struct Stage<'a> {
     agent: Agent,
     server: &'a ScriptedServer,
@@ -119,7 +119,7 @@ impl<'a> Stage<'a> {
         Ok(data)
     }
 
-    /// The same by its name alone.
+    /// Sends a command without parameters.
     fn get(&mut self, kind: &str) -> Result<Value> {
         self.ask(json!({ "type": kind }))
     }

@@ -15,7 +15,7 @@ const TIMES: [&str; 1] = ["timestamp"];
 /// Members that are durations.
 const DURATIONS: [&str; 2] = ["durationMs", "silentMs"];
 
-/// What was replaced so far.
+/// The replacements so far.
 pub(super) struct Normal {
     /// Fixed texts and what they become, longest first.
     texts: Vec<(String, &'static str)>,

@@ -1,4 +1,4 @@
-//! What is said in the recorded session: every command that a calm session has a use for, in an order that makes sense.
+//! The recorded session: every command that works without faults and dialogs, in a sensible order.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher as _, RandomState};
 #[derive(Debug, Clone)]
 pub(crate) struct Prng(u64);
 
-/// A seed nobody knows in advance; print it, so that a run can be repeated.
+/// Returns a random seed; print it, so that a run can be repeated.
 pub(crate) fn fresh_seed() -> u64 {
     RandomState::new().hash_one(std::process::id()) >> 16
 }

@@ -1,4 +1,4 @@
-//! What was sent against what came back.
+//! Compares the lines that were sent with the answers.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use super::lines::{Expect, Generator, Line};
 
-/// How many examples of one kind of problem are told.
+/// How many examples of one kind of problem are printed.
 const TOLD: usize = 5;
-/// Longest piece of a line that is told, in bytes.
+/// Longest piece of a line that is printed, in bytes.
 const PIECE: usize = 200;
 
-/// What was sent.
+/// The expected answers.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     expect: Vec<Expect>,
@@ -38,7 +38,7 @@ struct Head {
 }
 
 impl Seen {
-    /// Takes a line of the agent; is it an answer?
+    /// Takes a line of the agent; returns true for an answer.
     pub(super) fn line(&mut self, line: &[u8]) -> bool {
         let Ok(head) = serde_json::from_slice::<Head>(line) else {
             if self.broken.len() < TOLD {

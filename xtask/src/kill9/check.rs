@@ -78,7 +78,7 @@ impl Saved {
 }
 
 impl Promised {
-    /// Was nothing promised?
+    /// Returns true if no acknowledgement was read.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.names.is_empty()
     }

@@ -1,6 +1,6 @@
-//! `xtask kill9`: what was acknowledged survives `kill -9`, and no child outlives the agent (GUARANTEES.md).
+//! `xtask kill9`: acknowledged messages survive `kill -9`, and no child outlives the agent (GUARANTEES.md).
 //!
-//! Here: the rounds and the report. One round is in `round`, what must hold afterwards in `check`.
+//! Here: the rounds and the report. One round is in `round`, the checks after it in `check`.
 
 mod check;
 mod round;

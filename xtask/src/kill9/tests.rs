@@ -1,4 +1,4 @@
-//! The check finds what is lost.
+//! The check finds lost messages.
 
 use serde_json::{Value, json};
 

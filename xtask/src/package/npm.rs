@@ -1,8 +1,8 @@
 //! The npm packages of the program.
 //!
 //! `@pinion-agent/cli` has a launcher and names one package for each target as an optional dependency, so that npm
-//! installs the one that fits and nothing is downloaded later. `@pinion-agent/pi` adds the command `pi`; it is a package
-//! of its own because it must never replace the real one unasked.
+//! installs only the matching package and nothing is downloaded later. `@pinion-agent/pi` adds the command `pi`; it is a package
+//! of its own because only the user may decide to replace the original.
 
 use anyhow::Result;
 use serde_json::{Map, Value, json};

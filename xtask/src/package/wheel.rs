@@ -1,4 +1,4 @@
-//! Python wheels (PEP 427): one that contains the program, one of pure Python.
+//! Python wheels (PEP 427): one with the program, one of pure Python.
 
 use std::fmt::Write as _;
 
@@ -52,7 +52,7 @@ impl Wheel {
     }
 }
 
-/// Makes the wheel that contains the program: pip puts it beside `python`.
+/// Makes the wheel with the program: pip installs it in the folder of `python`.
 pub(crate) fn program(release: &Release, contents: &Contents) -> Result<Artefact> {
     let name = "pinion_agent_cli";
     let stem = format!("{name}-{}", release.version);

@@ -32,7 +32,7 @@ pub(super) fn render(document: &Value) -> String {
     for dialect in Dialect::spoken() {
         line(&format!("- `{}`: {}.", dialect.as_str(), dialect.doc()));
     }
-    line("\n## What is missing\n\nCommands and events of a dialect that Pinion does not support.\n");
+    line("\n## Missing\n\nCommands and events of a dialect that Pinion does not support.\n");
     line("| dialect | commands | events |\n| --- | --- | --- |");
     for dialect in Dialect::spoken() {
         line(&format!(

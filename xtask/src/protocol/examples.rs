@@ -66,12 +66,12 @@ pub struct Example {
     pub value: Value,
 }
 
-/// All examples: those that were recorded, then the others in the order of file names and lines.
+/// All examples: recorded ones first, then the others in the order of file names and lines.
 #[derive(Debug, Clone, Default)]
 pub struct Examples(pub Vec<Example>);
 
 impl Examples {
-    /// Reads all `*.jsonl` files of a folder, what was recorded first: it comes before what was written by hand.
+    /// Reads all `*.jsonl` files of a folder. Recorded examples come before those written by hand.
     ///
     /// # Errors
     /// When a file cannot be read or a line is not JSON.

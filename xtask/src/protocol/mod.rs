@@ -1,8 +1,8 @@
-//! `xtask gen`: writes all generated files, or compares them with what is checked in: the schema, types and pages of the
-//! protocol from the types and tables of `wire`, the protocol modules of the SDKs, and the other reference pages
+//! `xtask gen`: writes all generated files, or compares them with those in the repository: the schema, types and pages
+//! of the protocol from the types and tables of `wire`, the protocol modules of the SDKs, and the other reference pages
 //! (`reference`).
 //!
-//! Here: which files there are. The schema itself is made in `wire::schema`; examples are written by hand or recorded.
+//! Here: the list of files. `wire::schema` makes the schema; examples are written by hand or recorded.
 
 mod compatibility;
 mod examples;
@@ -72,7 +72,7 @@ fn extensions(root: &Path) -> Result<String> {
     ))
 }
 
-/// Names of the files that differ from what is checked in.
+/// Names of the files that differ from those in the repository.
 ///
 /// # Errors
 /// Those of [`files`].

@@ -15,7 +15,7 @@ pub(super) fn definitions(document: &Value) -> impl Iterator<Item = (&String, &V
 pub(super) struct Field<'a> {
     /// Its name.
     pub(super) name: &'a str,
-    /// Must it be there?
+    /// True if the member is required.
     pub(super) required: bool,
     /// Its type.
     pub(super) schema: &'a Value,

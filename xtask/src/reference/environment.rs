@@ -107,7 +107,7 @@ const PROXIES: &[Variable] = &[
 const LOGS: &[Variable] = &[
     (
         "PINION_LOG",
-        "What is logged: a level (`debug`) or `target=level,...`. The log goes to stderr or to `--log-file`.",
+        "Log filter: a level (`debug`) or `target=level,...`. The log goes to stderr or to `--log-file`.",
     ),
     ("RUST_LOG", "The same, if `PINION_LOG` is not set."),
     (

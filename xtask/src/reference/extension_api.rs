@@ -203,7 +203,7 @@ const UI: &[Doc] = &[
     ("openUrl(url, options)", "Open an address in a browser."),
     (
         "setWidget(key, lines, options)",
-        "Show lines beside the editor. Custom components are not supported.",
+        "Show lines above or below the editor. Custom components are not supported.",
     ),
     ("theme", "A theme without colours."),
 ];

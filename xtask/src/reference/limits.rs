@@ -36,7 +36,7 @@ const FILES: [(&str, &str); 16] = [
 /// The page.
 pub(super) fn render(root: &Path) -> Result<String> {
     let mut out = head("Limits");
-    out.push_str("Every buffer, queue, timeout and file size has a limit. These are the constants of the program; most cannot be changed. Those that can name\ntheir [setting](settings.md).\n");
+    out.push_str("Every buffer, queue, timeout and file size has a limit. These are the constants of the program; most cannot be changed. A limit that can be changed names\nits [setting](settings.md).\n");
     for (title, path) in FILES {
         let rows = rows(&read(root, path)?).with_context(|| path.to_owned())?;
         out.push_str(&format!(

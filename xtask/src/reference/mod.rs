@@ -1,5 +1,5 @@
-//! The reference pages below `docs/reference` besides those of the protocols, and the reference part of `docs/SUMMARY.md`. Each
-//! page takes its facts from tables or sources of the program; one module each.
+//! The reference pages in `docs/reference` other than those of the protocols, and the reference part of
+//! `docs/SUMMARY.md`. Each page takes its facts from tables or sources of the program; one module each.
 
 mod cli;
 mod differences;

@@ -1,5 +1,5 @@
-//! `models-json.md`: the format of models.json. The fields come from the types that read the file; a field without a description
-//! here, or a description without a field, is an error. Compat flags are those that the API families ask for.
+//! `models-json.md`: the format of models.json. The fields come from the types that read the file; a field without a
+//! description here, or a description without a field, is an error. The API families define the compat flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -90,7 +90,7 @@ const MODEL: &[Doc] = &[
     (
         "thinkingLevelMap",
         "object of strings or null",
-        "What is sent for each thinking level. Null: the level does not exist.",
+        "Value to send for each thinking level. Null: the level does not exist.",
     ),
     ("input", "array", "`text` and `image`. Default: `[\"text\"]`."),
     (

@@ -17,7 +17,7 @@ struct Shown {
     families: BTreeMap<String, Vec<String>>,
 }
 
-/// What the page says about each feature: its name there, the head of its column, and what is shown for it.
+/// The text of the page about each feature: its name there, the head of its column, and the proof.
 const COLUMNS: [(&str, &str, &str); 14] = [
     ("streaming", "streaming", "text arrives in deltas"),
     (

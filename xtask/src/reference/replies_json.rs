@@ -79,7 +79,7 @@ const ITEMS: &[Doc] = &[
     ),
     (
         "thinking",
-        "A thinking block, in the same form; `signature` beside it is optional.",
+        "A thinking block, in the same form; its sibling `signature` is optional.",
     ),
     (
         "tool",

@@ -1,5 +1,5 @@
-//! Reads facts out of Rust sources: constants and fields with their comments. The sources are formatted by rustfmt, so lines are
-//! enough; whatever else a file holds is passed over.
+//! Reads facts out of Rust sources: constants and fields with their comments. The sources are formatted by rustfmt, so
+//! reading line by line is enough; other content is skipped.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -38,7 +38,7 @@ pub(crate) struct Plan {
     pub(crate) seed: u64,
     /// Working directory in the header.
     pub(crate) cwd: String,
-    /// Is there a compaction near the start?
+    /// True if there is a compaction near the start.
     pub(crate) compaction: bool,
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Sample {
     pub(super) seconds: f64,
 }
 
-/// What the process holds when nobody uses it.
+/// Resources of the process while it is idle.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     /// Prompts answered up to then.

@@ -1,7 +1,7 @@
 //! `xtask soak`: one process answers many prompts with tools while sessions are opened, evicted and deleted, the extension and the
 //! MCP servers restart, and web clients come and go. At rest it must hold no more than after the warm-up (GUARANTEES.md 79).
 //!
-//! Here: the phases, the report and the verdict. What a user does is in `worker`, what is measured in `measure`.
+//! Here: the phases, the report and the verdict. `worker` plays a user, `measure` measures.
 
 mod client;
 mod measure;
@@ -142,7 +142,7 @@ fn share(prompts: u64, phase: u64) -> u64 {
     }
 }
 
-/// What is held at the end and was not after the warm-up.
+/// Returns growth between the end of the warm-up and the end of the run.
 fn verdict(rests: &[Rest]) -> Vec<String> {
     let (Some(first), Some(last)) = (rests.first(), rests.last()) else {
         return vec!["nothing was measured".to_owned()];
@@ -346,7 +346,7 @@ fn address(agent: &mut Child) -> Result<String> {
         .map_while(Result::ok)
         .find(|line| line.contains("WebSocket:"))
         .context("the agent ended before it listened")?;
-    // Whatever follows must be read, or the agent would wait for us.
+    // Further output must be read, or the agent would block.
     thread::spawn(move || lines.for_each(drop));
     let address = socket.split("://").nth(1).context("no address")?.trim();
     let address = address.trim_end_matches("/ws");

@@ -13,7 +13,7 @@ const TOP: f64 = 30.0;
 
 type Value = fn(&Sample) -> u64;
 
-/// What is drawn: title, unit and value.
+/// The curves: title, unit and value.
 const CURVES: [(&str, f64, Value); 4] = [
     ("resident memory, MB", 1e6, |sample| sample.resident),
     ("open files", 1.0, |sample| sample.files),

@@ -15,7 +15,7 @@ const PROMPTS_EACH: u64 = 25;
 /// Sessions that a worker leaves open for the agent to evict; the oldest is then visited again, closed and deleted.
 const LEFT_OPEN: usize = 4;
 
-/// What the model is told to do, one per prompt. The name is the tool's, the arguments are what the model calls it with.
+/// Tasks for the model, one per prompt. The name is that of a tool, followed by the arguments of the call.
 fn tasks() -> [(&'static str, Value); 9] {
     [
         ("bash", json!({"command": "echo soak; cat notes.txt | wc -l"})),

@@ -21,7 +21,7 @@ pub(super) struct SourceFile {
     pub(super) text: String,
     /// With comments and the contents of literals blanked out, line by line the same.
     pub(super) code: String,
-    /// Is all of it test code, or an example program?
+    /// True for test code and example programs.
     pub(super) is_test: bool,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<String>> {
     Ok(paths)
 }
 
-/// The text of a file; nothing for big ones and for those that are not UTF-8.
+/// Returns the text of a file; nothing for large files and files that are not UTF-8.
 pub(super) fn text(root: &Path, path: &str) -> Option<String> {
     let full = root.join(path);
     if fs::metadata(&full).ok()?.len() > MAX_BYTES {

@@ -1,5 +1,5 @@
-//! Blanks out what is not code in Rust text: comments, and the contents of strings and characters. Lines stay lines, so that
-//! places in the result are places in the file.
+//! Blanks out comments, and the contents of strings and characters, in Rust text. Lines stay lines, so that places in
+//! the result are places in the file.
 
 /// The text with everything but code replaced by spaces.
 pub(super) fn blank(text: &str) -> String {

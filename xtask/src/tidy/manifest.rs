@@ -76,7 +76,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     found
 }
 
-/// `pinion-core` and `core` are one package; the host calls the extensions' crate by what it is, the door.
+/// `pinion-core` and `core` are one package; the host imports the extensions crate under another name.
 fn ours(name: &str) -> &str {
     match name.strip_prefix("pinion-").unwrap_or(name) {
         "door" => "extensions",

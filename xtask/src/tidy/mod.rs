@@ -42,7 +42,7 @@ struct Finding {
     path: String,
     /// 1-based.
     line: usize,
-    /// What is wrong.
+    /// The error.
     message: String,
 }
 

@@ -61,7 +61,7 @@ pub(super) fn check(file: &SourceFile, findings: &mut Vec<Finding>, figures: &mu
         }
     }
     let package = package(&file.path);
-    // A build script is told everything by its environment, and answers by printing.
+    // Cargo passes everything to a build script in its environment, and reads its output.
     let builds = file.path.ends_with("/build.rs");
     if !builds && !MAY_READ_ENVIRONMENT.contains(&package) {
         let message = "the environment is read in the binary only; pass the value in";

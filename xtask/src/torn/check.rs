@@ -34,11 +34,11 @@ const ARGS: [&str; 6] = [
 /// What a file showed.
 #[derive(Debug, Default)]
 pub(super) struct Verdict {
-    /// Was it reported as damaged when it was opened first?
+    /// True if it was reported as damaged when it was opened first.
     pub(super) told: bool,
-    /// Was it refused, rightly, because its working directory is missing?
+    /// True if it was refused, rightly, because its working directory is missing.
     pub(super) refused: bool,
-    /// What must not be.
+    /// Violations.
     pub(super) problems: Vec<String>,
 }
 
@@ -128,7 +128,7 @@ fn id(entry: &Value) -> Option<String> {
     entry.get("id").and_then(Value::as_str).map(str::to_owned)
 }
 
-/// Do these ids come in this order among all?
+/// Returns true if these ids come in this order among all.
 pub(super) fn is_in_order(wanted: &[String], all: &[String]) -> bool {
     let mut rest = all.iter();
     wanted.iter().all(|id| rest.any(|other| other == id))
@@ -149,7 +149,7 @@ struct Opened {
     ids: Vec<String>,
     name: Option<String>,
     told: usize,
-    /// Did the agent end at once and say that the working directory is missing?
+    /// True if the agent ended at once because the working directory is missing.
     refused: bool,
     problems: Vec<String>,
 }

@@ -7,7 +7,7 @@ use crate::fuzz::prng::Prng;
 /// A damaged file.
 #[derive(Debug, Clone)]
 pub(super) struct Case {
-    /// What was done, for people.
+    /// The name of the damage, for the report.
     pub(super) name: String,
     /// The file.
     pub(super) bytes: Vec<u8>,
@@ -15,9 +15,10 @@ pub(super) struct Case {
     pub(super) whole: Vec<usize>,
     /// Events `session_damage` that must come on opening, at least and at most.
     pub(super) told: (usize, usize),
-    /// Does the first append mend the file, so that it is whole afterwards?
+    /// True if the first append repairs the file, so that it is whole afterwards.
     pub(super) mends: bool,
-    /// Does the header name another working directory now? Refusing the session is right then, since it is missing.
+    /// True if the header now names another working directory. Refusing the session is right then, since the directory
+    /// is missing.
     pub(super) elsewhere: bool,
 }
 
@@ -109,7 +110,7 @@ fn folder(bytes: &[u8]) -> Option<String> {
     Some(value.to_owned())
 }
 
-/// Is one of the lines no JSON object?
+/// Returns true if one of the lines is no JSON object.
 fn is_broken(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.any(|line| serde_json::from_slice::<Map<String, Value>>(line).is_err())

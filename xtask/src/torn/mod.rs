@@ -1,7 +1,7 @@
 //! `xtask torn`: a session file that was cut or has wrong bytes still opens, keeps every whole entry, says once that it is
 //! damaged, and can be appended to (issue 3).
 //!
-//! Here: the options, the cases, the report. What is done to a file is in `damage`, what must hold then in `check`.
+//! Here: the options, the cases, the report. `damage` changes a file, `check` judges the result.
 
 mod check;
 mod damage;

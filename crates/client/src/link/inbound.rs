@@ -19,7 +19,7 @@ use crate::event::Event;
 use crate::limits::{ENDS, MAX_LINE};
 use crate::tool::{CallFrame, ToolCall};
 
-/// What is read of a line before its type is known.
+/// The members of a line that are read before its type is known.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Head<'a> {
@@ -201,7 +201,7 @@ impl Link {
                 Ok(result) => json!({ "result": result }),
                 Err(text) => json!({ "result": ToolResult::text(text), "isError": true }),
             };
-            // When the agent is gone whoever waits for it is told.
+            // The write fails only after the agent's end, which fails all pending calls.
             let _gone = link.write(&call.line("host_tool_result", members)).await;
         });
     }
@@ -242,7 +242,7 @@ impl Link {
         state.tasks.insert(id, task.abort_handle());
     }
 
-    /// Ends a task; nobody wants its result any more.
+    /// Ends the task of a cancelled call or dialog.
     fn cancelled(&self, target: Option<&str>) {
         let task = target.and_then(|target| self.state().tasks.remove(target));
         if let Some(task) = task {

@@ -16,7 +16,7 @@ use super::{Answer, Door};
 
 type Outcome = Result<Answer, DoorError>;
 
-/// An answer that is awaited. Dropping it tells whoever was asked that nobody waits any more.
+/// A pending answer. Dropping it cancels the request in the process.
 #[derive(Debug)]
 pub struct Asking(Kind);
 

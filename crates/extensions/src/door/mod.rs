@@ -1,5 +1,5 @@
-//! One child process and what goes through its door. Questions get ids, answers find who asked, a child that is silent for
-//! too long while somebody waits is ended. The bytes are read in `reading` and written in `writing`.
+//! One child process and its connection. Requests get ids, answers are routed to their caller, and a child that is silent
+//! for too long during a request is ended. `reading` reads the bytes, `writing` writes them.
 
 mod asking;
 mod pending;
@@ -43,7 +43,7 @@ pub struct Pipes {
     pub errors: Box<dyn AsyncRead + Send + Unpin>,
 }
 
-/// What a child is told first.
+/// The first line to a child.
 #[derive(Debug, Clone, Copy)]
 pub struct Greeting<'a> {
     /// Version of the agent.
@@ -76,7 +76,7 @@ pub trait Child: Send {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Said {
-    /// It wants something. With an id, [`Door::answer`] or [`Door::refuse`] is owed.
+    /// A request of the child. If it has an id, the agent must call [`Door::answer`] or [`Door::refuse`].
     Call {
         /// To answer to.
         id: Option<u64>,
@@ -89,7 +89,7 @@ pub enum Said {
     Withdrawn(u64),
     /// What an extension registered, anew.
     Changed(Box<Registered>),
-    /// Something failed that nobody awaited.
+    /// An error outside any request, such as a rejected promise without a handler.
     Failed(Failure),
     /// A line for the log: its level and text.
     Log(String, String),
@@ -102,7 +102,7 @@ pub enum Said {
 /// What came of an event or a call.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Answer {
-    /// The value; null when nobody had anything to say.
+    /// The value; null if no listener returned one.
     pub value: Value,
     /// Extensions that failed on the way, although there is an answer.
     pub errors: Vec<Failure>,
@@ -198,8 +198,8 @@ impl Door {
         }
     }
 
-    /// From now on what the child says about a session comes out here. It is there before the answer to whatever the child said
-    /// it before: who gets an answer and reads this to its end first, sees both in the child's order.
+    /// Returns the channel for lines of the child about a session. A line before an answer is in the channel before the
+    /// answer arrives: a caller that drains the channel after an answer sees both in the child's order.
     #[must_use]
     pub fn attach(&self, session: &str) -> mpsc::Receiver<Said> {
         self.inner.routes.attach(session)
@@ -231,6 +231,8 @@ impl Door {
     /// Forgets a session; resolves when the child has.
     #[must_use]
     pub fn close_session(&self, session: &str, reason: &str) -> Asking {
+        // Detached first: the session reads no lines any more, and its full channel would block the answer to
+        // `Close`.
         self.inner.routes.detach(session);
         self.ask(None, |id| ToChild::Close { id, session, reason })
     }
@@ -357,7 +359,7 @@ impl Door {
         Ok(())
     }
 
-    /// The same at once, for news of which only the last counts.
+    /// Sends an update without waiting; later updates replace unsent ones.
     ///
     /// # Errors
     /// When the value cannot be written as JSON.
@@ -372,7 +374,7 @@ impl Door {
         self.send(&ToChild::Error { id, message });
     }
 
-    /// Is the child gone?
+    /// Returns true after the child's end.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.inner.gone.borrow().is_some()

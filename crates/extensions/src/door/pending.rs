@@ -13,7 +13,7 @@ use super::streaming::{Feed, Updates};
 
 type Waiting = oneshot::Receiver<Result<Answer, DoorError>>;
 
-/// See the module's page.
+/// Pending requests of one process, by id.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     book: Mutex<Book>,
@@ -58,7 +58,7 @@ impl Pending {
         self.enter_with(updates.map(Taker::Latest))
     }
 
-    /// The same with every update to be taken.
+    /// Enters a request of which every update counts.
     pub(super) fn enter_stream(&self) -> (u64, Waiting, Updates) {
         let (feed, updates) = super::streaming::feed();
         let (id, waiting) = self.enter_with(Some(Taker::All(feed)));
@@ -70,6 +70,7 @@ impl Pending {
         let mut book = self.book();
         book.last += 1;
         let id = book.last;
+        // Without this answer, a request after the child's end would wait for its time limit.
         match &book.closed {
             Some(reason) => {
                 let _nobody = answer.send(Err(DoorError::Gone(reason.clone())));
@@ -89,7 +90,7 @@ impl Pending {
         (id, waiting)
     }
 
-    /// Hands an answer on. Answers that nobody waits for are dropped.
+    /// Delivers an answer. Drops answers without a waiting caller.
     pub(super) fn settle(&self, id: u64, outcome: Result<Answer, DoorError>) {
         if let Some(asked) = self.book().asked.remove(&id) {
             let _nobody = asked.answer.send(outcome);
@@ -101,6 +102,7 @@ impl Pending {
         let mut book = self.book();
         let fits = match book.asked.get(&id).and_then(|asked| asked.updates.as_ref()) {
             Some(Taker::Latest(updates)) => {
+                // A reader that is behind misses this update; a later one replaces it.
                 let _behind = updates.try_send(value);
                 true
             }
@@ -108,7 +110,7 @@ impl Pending {
             None => true,
         };
         if !fits && let Some(asked) = book.asked.remove(&id) {
-            let error = DoorError::Odd("it says more than anybody can take".to_owned());
+            let error = DoorError::Odd("its updates exceed the limit".to_owned());
             let _nobody = asked.answer.send(Err(error));
         }
     }
@@ -145,19 +147,19 @@ impl Pending {
         self.book().heard
     }
 
-    /// Nobody waits for this any more. False when it was answered already.
+    /// Removes a request that was cancelled. Returns false if it was answered already.
     pub(super) fn forget(&self, id: u64) -> bool {
         self.book().asked.remove(&id).is_some()
     }
 
-    /// Resolves when somebody waits.
+    /// Resolves when a request is pending.
     pub(super) async fn something_is_awaited(&self) {
         while !self.is_awaited() {
             self.entered.notified().await;
         }
     }
 
-    /// Does anybody wait?
+    /// Returns true if a request is pending.
     pub(super) fn is_awaited(&self) -> bool {
         !self.book().asked.is_empty()
     }
@@ -167,6 +169,7 @@ impl Pending {
         let mut book = self.book();
         book.closed = Some(reason.to_owned());
         let mut asked: Vec<(u64, Asked)> = book.asked.drain().collect();
+        // In the order of the requests, so that the list of suspects does not depend on the hash map.
         asked.sort_unstable_by_key(|(id, _)| *id);
         for path in asked
             .iter()

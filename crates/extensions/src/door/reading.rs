@@ -17,8 +17,8 @@ use super::{Answer, Said};
 
 type Stream = Box<dyn AsyncRead + Send + Unpin>;
 
-/// Starts reading both outputs. `ready` is told the version that the child speaks. `end` is cancelled when nothing more can come
-/// or the child breaks the protocol.
+/// Starts reading both outputs. `ready` gets the protocol version of the child. `end` is cancelled at the end of the
+/// output, or when the child breaks the protocol.
 pub(super) fn start(
     output: Stream,
     errors: Stream,
@@ -49,11 +49,11 @@ struct Reader {
     pending: Arc<Pending>,
     routes: Arc<Routes>,
     ready: Option<oneshot::Sender<(u32, String)>>,
-    /// Since when `unasked` counts.
+    /// Start of the current counting interval.
     window: Instant,
-    /// Things said that nobody had asked for.
+    /// Lines of the child that answer no request.
     unasked: u32,
-    /// Lines that were none.
+    /// Invalid lines so far.
     odd: u32,
 }
 
@@ -62,6 +62,7 @@ impl Reader {
         let mut lines = Cutter::new(limits::MAX_LINE);
         while lines.fill(&mut output).await {
             while let Some(line) = lines.next() {
+                // Every line, even an invalid one, proves that the child is alive.
                 self.pending.hear();
                 let size = line.len();
                 let understood = serde_json::from_slice(&line);
@@ -69,6 +70,7 @@ impl Reader {
                     Ok(understood) => self.take(understood, size).await,
                     Err(error) => {
                         self.odd(&error).await;
+                        // Output printed without a line feed joins the next line of the protocol.
                         if let Some(behind) = behind_litter(&line) {
                             self.take(behind, size).await;
                         }
@@ -91,7 +93,7 @@ impl Reader {
         }
     }
 
-    /// A line that is none: told, but not again and again.
+    /// Reports an invalid line, a limited number of times.
     async fn odd(&mut self, error: &serde_json::Error) {
         self.count();
         self.odd = self.odd.saturating_add(1);
@@ -99,15 +101,15 @@ impl Reader {
             return;
         }
         let more = if self.odd == limits::ODD_LINES {
-            "; no more of these are told"
+            "; further ones are not reported"
         } else {
             ""
         };
-        let text = format!("A line that is none came from an extension process: {error}{more}");
+        let text = format!("An extension process wrote an invalid line: {error}{more}");
         self.say(Said::Log("warn".to_owned(), text)).await;
     }
 
-    /// Something came that nobody had asked for.
+    /// Counts a line that answers no request.
     fn count(&mut self) {
         if self.window.elapsed() > limits::FLOOD_WINDOW {
             (self.window, self.unasked) = (Instant::now(), 0);
@@ -117,6 +119,7 @@ impl Reader {
 
     /// Does what a line of `size` bytes says.
     async fn take(&mut self, line: FromChild, size: usize) {
+        // Answers do not count, since each needs a request of the agent.
         if matches!(
             line,
             FromChild::Call { .. }
@@ -162,7 +165,7 @@ impl Reader {
     }
 }
 
-/// The line behind something that was printed without an end to its own line. What is printed must not cost an answer.
+/// Finds a line after text that was printed without a line feed. Printed text must not hide an answer.
 fn behind_litter(line: &[u8]) -> Option<FromChild> {
     let starts = memchr::memmem::find_iter(line, br#"{"type":"#);
     let mut read = starts.take(limits::LITTER).filter_map(|start| {
@@ -172,7 +175,7 @@ fn behind_litter(line: &[u8]) -> Option<FromChild> {
     read.next()
 }
 
-/// Passes standard error on, line by line, for the log. What is printed never counts as a fault.
+/// Copies standard error to the log, line by line. Its content never counts as a fault.
 async fn read_errors(mut errors: Stream, routes: Arc<Routes>, end: CancellationToken) {
     let mut lines = Cutter::new(limits::ERROR_LINE);
     let reading = async {
@@ -238,7 +241,7 @@ impl Cutter {
         self.searched > self.limit
     }
 
-    /// Gives away what is there of a line that is too long.
+    /// Takes the bytes so far of a line that is too long.
     fn clear(&mut self) -> Vec<u8> {
         self.searched = 0;
         std::mem::take(&mut self.buffer)

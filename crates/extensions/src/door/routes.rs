@@ -9,7 +9,7 @@ use crate::limits;
 
 use super::Said;
 
-/// See the module's page.
+/// Channels for the lines of a child: one per session, one for the rest.
 #[derive(Debug)]
 pub(super) struct Routes {
     /// For what belongs to no session.
@@ -26,20 +26,20 @@ impl Routes {
         }
     }
 
-    /// From now on what is said about a session comes out here.
+    /// Returns the channel for lines about a session.
     pub(super) fn attach(&self, session: &str) -> mpsc::Receiver<Said> {
         let (sender, receiver) = mpsc::channel(limits::SAID);
         self.sessions().insert(session.to_owned(), sender);
         receiver
     }
 
-    /// Nobody listens for a session any more.
+    /// Closes the channel of a session.
     pub(super) fn detach(&self, session: &str) {
         self.sessions().remove(session);
     }
 
-    /// Hands something on; waits while its session is behind, which is how a child that floods is slowed. What is about a session
-    /// that nobody knows is dropped: it has been closed.
+    /// Delivers a line. Waits while its session is behind, which slows down a child that floods. Drops lines about
+    /// unknown sessions: they have been closed.
     pub(super) async fn say(&self, session: Option<&str>, said: Said) {
         let to = match session {
             Some(session) => self.sessions().get(session).cloned(),

@@ -1,5 +1,5 @@
-//! Updates of a call that must not be lost, such as the pieces of an answer. Nobody waits for who takes them, since the
-//! others' lines come the same way; they are kept up to a bound.
+//! Updates of a call that must not be lost, such as the pieces of an answer. Their reader must not block the other
+//! lines of the process, so they are queued up to a bound.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -69,12 +69,13 @@ impl Watch {
             return self.pending.fault().unwrap_or(how);
         }
     }
-    /// Resolves when the child says nothing although somebody waits for it. A handler may take as long as it likes; only
-    /// something has to come when it is asked whether it lives.
+    /// Resolves when the child hangs: it sends nothing during a request. A handler may take any time, but its process
+    /// must answer a ping.
     async fn hangs(&self) {
         let pending = &self.pending;
         loop {
             pending.something_is_awaited().await;
+            // Most requests are answered within this time, so they cost no ping.
             tokio::time::sleep(limits::PING_EVERY).await;
             if !pending.is_awaited() {
                 continue;
@@ -83,6 +84,7 @@ impl Watch {
             let (id, pong) = pending.enter(None);
             self.lines.send(&ToChild::Ping { id });
             let answered = tokio::time::timeout(self.silence, pong).await;
+            // Other lines are a sign of life, too: the child may be busy sending them.
             if answered.is_err() && pending.heard() == heard {
                 return;
             }

@@ -1,5 +1,5 @@
-//! Lines on their way to the child. Nobody ever waits for a child that does not read: its lines are kept up to a bound, and
-//! beyond that it is ended.
+//! Lines to the child. The agent never blocks on a child that does not read: lines are queued up to a bound, and beyond
+//! that the child is ended.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Starts writing. The child's input is closed when `end` comes or nobody can send any more.
+    /// Starts writing. Closes the child's input at `end`, or when all senders are dropped.
     pub(super) fn start(input: Box<dyn AsyncWrite + Send + Unpin>, end: CancellationToken) -> Self {
         let (queue, lines) = mpsc::unbounded_channel();
         let unread = Arc::new(AtomicUsize::new(0));
@@ -52,18 +52,19 @@ impl Lines {
         }
     }
 
-    /// Sends a line. One that is too long is not sent: whoever awaits an answer finds out by its own limit.
+    /// Queues a line. A line that is too long is not sent; the caller's time limit reports it.
     pub(super) fn send(&self, line: &ToChild<'_>) {
         let Ok(mut bytes) = serde_json::to_vec(line) else {
             return;
         };
         bytes.push(b'\n');
         let size = bytes.len();
+        // Counted in bytes, since one line may have megabytes.
         if self.unread.fetch_add(size, Ordering::Relaxed) + size > limits::UNREAD_BYTES {
             self.end.cancel();
             return;
         }
-        // The writer is gone only when the child is; who asked is told then.
+        // The send fails only after the child's end, which fails all pending requests.
         let _gone = self.queue.send(bytes);
     }
 }

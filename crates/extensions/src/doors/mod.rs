@@ -80,8 +80,8 @@ impl Doors {
         said
     }
 
-    /// The process at a place is gone. Gives the numbers of calls that nobody waits for any more, and the extensions that it was
-    /// busy with.
+    /// Removes the process at a place after its end. Returns the numbers of its open calls, and the extensions that it
+    /// was running.
     pub fn lose(&self, place: usize) -> (Vec<u64>, Vec<String>) {
         let mut book = self.book();
         let link = book.links.get_mut(place).map(std::mem::take).unwrap_or_default();
@@ -93,7 +93,7 @@ impl Doors {
         (calls, suspects)
     }
 
-    /// Is there a process at this place?
+    /// Returns true if there is a process at this place.
     #[must_use]
     pub fn is_there(&self, place: usize) -> bool {
         self.book().door(place).is_some()
@@ -130,7 +130,7 @@ impl Doors {
         }
     }
 
-    /// What is registered at a place.
+    /// The registrations of a place.
     #[must_use]
     pub fn registered_at(&self, place: usize) -> Vec<Registered> {
         let book = self.book();
@@ -146,7 +146,7 @@ impl Doors {
         all.cloned().collect()
     }
 
-    /// Does somebody at this place listen to the event?
+    /// Returns true if an extension at this place listens to the event.
     #[must_use]
     pub fn hears(&self, place: usize, event: &str) -> bool {
         let book = self.book();
@@ -154,7 +154,7 @@ impl Doors {
         link.is_some_and(|link| link.door.is_some() && link.listeners.contains_key(event))
     }
 
-    /// What a process said, with numbers of ours. None: it takes back what was answered already.
+    /// Converts a line of a process to our numbers. None: it withdraws a call that was answered already.
     #[must_use]
     pub fn heard(&self, place: usize, said: Said) -> Option<Said> {
         let mut book = self.book();
@@ -201,19 +201,19 @@ impl Doors {
         }
     }
 
-    /// Tells how far a call of theirs has come, once its process has room for it.
+    /// Sends progress of a call of an extension, once its process has room for it.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON, or nobody waits for it any more.
+    /// When the value cannot be written as JSON, or the call is no longer open.
     pub async fn update(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
         let (door, id) = self.waiting(id).ok_or_else(nobody)?;
         door.update(id, value).await
     }
 
-    /// The same at once, for news of which only the last counts.
+    /// Sends progress of a call without waiting; later updates replace unsent ones.
     ///
     /// # Errors
-    /// When the value cannot be written as JSON, or nobody waits for it any more.
+    /// When the value cannot be written as JSON, or the call is no longer open.
     pub fn update_now(&self, id: u64, value: &impl Serialize) -> Result<(), DoorError> {
         let (door, id) = self.waiting(id).ok_or_else(nobody)?;
         door.update_now(id, value)
@@ -308,7 +308,7 @@ impl Doors {
         Ok(())
     }
 
-    /// Tells the process at a place of something that is its own business, whoever listens.
+    /// Sends an event to the process at a place, even if no extension there listens.
     ///
     /// # Errors
     /// When there is no process, or the event cannot be written as JSON.
@@ -337,10 +337,10 @@ impl Doors {
         Ok(self.at(place)?.event(session, name, event)?.blaming(&whose))
     }
 
-    /// Asks all who listen, one after the other; the answer is what theirs come to.
+    /// Sends an event to all listeners, one after the other, and combines their answers.
     ///
     /// # Errors
-    /// When the event cannot be written as JSON, or nobody is there.
+    /// When the event cannot be written as JSON, or there is no listener.
     pub fn event(&self, session: &str, name: &str, event: &impl Serialize) -> Result<Asking, DoorError> {
         let mut listeners = self.book().listeners(name).into_iter();
         let Some((first, whose)) = listeners.next() else {
@@ -374,7 +374,7 @@ impl Doors {
         Ok(door.call(session, method, &params, updates)?.blaming(&whose))
     }
 
-    /// The same by the process at a place, which is about these extensions.
+    /// Calls a method of the process at a place on behalf of these extensions.
     ///
     /// # Errors
     /// When there is no process, or the parameters cannot be written as JSON.
@@ -391,7 +391,7 @@ impl Doors {
         Ok(asking.blaming(&whose))
     }
 
-    /// The same where all news count, in their order. They end before the answer comes.
+    /// Calls a method whose updates all count, in their order. They end before the answer arrives.
     ///
     /// # Errors
     /// When there is no process, or the parameters cannot be written as JSON.
@@ -450,8 +450,8 @@ impl Book {
         whose.cloned().unwrap_or_default()
     }
 
-    /// The place and the extension that a call is for: the one it names, else the one that has what it names. What names nothing
-    /// goes to the first place; what only one that is gone had, nowhere.
+    /// Returns the place and the extension of a call: the named extension, else the owner of the named item. A call
+    /// that names no item goes to the first place. A call for an item of an ended process goes to none.
     fn meant(&self, method: &str, params: &Value) -> Option<(usize, Whose)> {
         let named = |name: &str| params.get(name).and_then(Value::as_str);
         let names = ["extension", "provider", "shortcut", "name"];

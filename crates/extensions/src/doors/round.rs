@@ -9,13 +9,13 @@ use crate::door::{Answer, Asking, Door};
 use crate::error::DoorError;
 use crate::line::Failure;
 
-/// See the module's page.
+/// One event on its way to its listeners, one after the other.
 pub(super) struct Round {
     session: String,
     name: String,
     combining: Combining,
     errors: Vec<Failure>,
-    /// Nobody will use the answer.
+    /// Cancelled when the answer will not be used.
     cancel: CancellationToken,
 }
 
@@ -79,7 +79,7 @@ impl Round {
                 }
             }
             Err(error) if self.is_check() => return Err(error),
-            // That the process is gone is told otherwise.
+            // The end of a process is reported elsewhere.
             Err(DoorError::Gone(_)) => return Ok(Flow::On),
             Err(error) => error.to_string(),
         };

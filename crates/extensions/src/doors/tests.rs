@@ -1,4 +1,4 @@
-//! Several played processes behind one set of doors.
+//! Several simulated processes in one pool.
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -123,7 +123,7 @@ async fn calls_are_routed_to_their_process_and_renumbered() {
     assert_ne!(numbers[0], numbers[1]);
     doors.answer(numbers[1], &json!("b")).unwrap();
     assert_eq!(two.next().await, json!({"type": "result", "id": 1, "value": "b"}));
-    // What was answered is not withdrawn any more, and nothing is owed to one that is gone.
+    // An answered call cannot be withdrawn, and a process that is gone gets no answer.
     assert!(doors.heard(1, Said::Withdrawn(1)).is_none());
     assert!(matches!(doors.heard(0, Said::Withdrawn(1)), Some(Said::Withdrawn(id)) if id == numbers[0]));
     doors.refuse(numbers[0], "too late");
@@ -166,7 +166,7 @@ async fn updates_and_streams_reach_owner_until_it_exits() {
     let pressed = doors.call("s", "shortcut.run", &json!({"shortcut": "f2"}), None);
     assert!(pressed.is_ok() && two.next().await["method"] == "shortcut.run");
     doors.lose(1);
-    // Nobody else is asked instead.
+    // No other process gets the call instead.
     assert!(matches!(
         stream(json!({"provider": "own"})),
         Err(DoorError::Gone(_))

@@ -365,7 +365,7 @@ const SAFETY: &[Key] = &[
         "sandbox.readable",
         "`\"all\"` or array of strings",
         "\"all\"",
-        "Directories that tools can read, besides those of the system and the working directory.",
+        "Directories that tools can read in addition to those of the system and the working directory.",
     ),
     key(
         "sandbox.denyRead",
@@ -377,7 +377,7 @@ const SAFETY: &[Key] = &[
         "defaultProjectTrust",
         "`ask`, `always` or `never`",
         "",
-        "Trust of a project without a stored decision. Without it, `ask`: if nobody can be asked, harmless settings and texts are used, code is not.",
+        "Trust of a project without a stored decision. Without it, `ask`: if no client can answer, harmless settings and texts are used, code is not.",
     ),
 ];
 
@@ -392,7 +392,7 @@ const RESOURCES: &[Key] = &[
         "extensions",
         TEXTS,
         "[]",
-        "Paths of extensions. `!path`, `-path` and `+path` remove or add what is found elsewhere.",
+        "Paths of extensions. `!path`, `-path` and `+path` remove or add extensions from other places.",
     ),
     key(
         "extensionRuntime",
@@ -460,7 +460,7 @@ const SESSIONS: &[Key] = &[
         "maxOpenSessions",
         COUNT,
         "",
-        "Most sessions that stay open besides the first. The least recently used idle session is evicted. Without it, 32 with `--mode web`, else 4096.",
+        "Most sessions that stay open, not counting the first. The least recently used idle session is evicted. Without it, 32 with `--mode web`, else 4096.",
     ),
     key(
         "sessionIdleMs",

@@ -17,7 +17,7 @@ struct Entry<T> {
     until: SystemTime,
 }
 
-/// See the module's page. Bounded: the set that was first asked for goes when there are too many.
+/// Credentials per set of variables, with their expiry. Bounded: the oldest set is evicted.
 pub(crate) struct Cache<T> {
     slots: Mutex<Vec<(Key, Slot<T>)>>,
 }

@@ -1,5 +1,5 @@
 //! Short requests to servers that give credentials: bounded in time and size, their answers never quoted in errors beyond
-//! what the server says in its own words. What is asked is decided where it is needed.
+//! their own error message. The callers decide what to request.
 
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ pub(crate) fn read_small(path: &std::path::Path) -> Result<Option<String>, Strin
     }
 }
 
-/// Does something that blocks beside the runtime.
+/// Runs blocking work on a thread outside the runtime.
 pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

@@ -1,5 +1,5 @@
-//! What a request needs besides its key: signatures and tokens that are made from ambient credentials, just before it is
-//! sent. How each provider's credentials are found lives in `bedrock` and `google`; what they share is here.
+//! Credentials of a request other than its key: signatures and tokens that are made from ambient credentials, just
+//! before it is sent. `bedrock` and `google` find their credentials; shared code is here.
 
 pub(crate) mod cache;
 pub(crate) mod fetch;
@@ -58,7 +58,7 @@ impl Access {
         }
     }
 
-    /// Must the request go over HTTP/1.1?
+    /// Returns true if the request must go over HTTP/1.1.
     pub(crate) fn wants_http1(&self) -> bool {
         matches!(self, Self::Aws(access, _) if access.wants_http1())
     }

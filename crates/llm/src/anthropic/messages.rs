@@ -53,7 +53,7 @@ struct OutputConfig {
     effort: String,
 }
 
-/// What is written between the messages of the conversation.
+/// Entries that are written between the messages of the conversation.
 #[derive(Debug)]
 pub(super) struct Inserts<'a> {
     /// Changes of the instructions.

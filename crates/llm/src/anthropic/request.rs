@@ -188,7 +188,7 @@ impl Compat {
     }
 }
 
-/// The tools; the last one is marked as the end of what is to be kept.
+/// Writes the tools; the last one marks the end of the cached prefix.
 fn tools(instructions: &Instructions<'_>, compat: &Compat, cache: Option<&Value>) -> Value {
     let mut tools = tools::write(instructions.tools, compat.tool_style());
     if let Some(last) = tools.last_mut() {
@@ -204,7 +204,7 @@ fn tools(instructions: &Instructions<'_>, compat: &Compat, cache: Option<&Value>
     Value::Array(tools)
 }
 
-/// What is written between the messages: changed instructions, and the effort of each answer.
+/// Collects the entries between the messages: changed instructions, and the effort of each answer.
 fn inserts<'a>(
     request: &'a ModelRequest,
     compat: &Compat,

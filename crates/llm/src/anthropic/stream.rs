@@ -1,5 +1,5 @@
-//! Understands the stream of the Messages API (providers.md 3): six message events, `error`, and whatever else comes, which
-//! is ignored.
+//! Parses the stream of the Messages API (providers.md 3): six message events and `error`. Events of other names are
+//! ignored.
 
 use serde::Deserialize;
 use wire::{StopReason, ThinkingContent, Usage};
@@ -100,7 +100,7 @@ struct Open {
     input: Option<String>,
 }
 
-/// See the module's page.
+/// Parser of a stream of the Messages API.
 pub(crate) struct Parser {
     answer: Answer,
     /// Few at a time, mostly one.
@@ -242,7 +242,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Counts replace earlier ones; those that are missing stay.
+    /// Replaces earlier counts; counts that the event omits stay.
     fn count(&mut self, tokens: Option<Tokens>, out: &mut Vec<ModelEvent>) {
         let Some(tokens) = tokens else { return };
         let old = self.answer.usage();

@@ -103,7 +103,7 @@ fn plain(parameters: &Value) -> Value {
     schema.insert("type".into(), json!("object"));
     schema.insert("properties".into(), part("properties", json!({})));
     schema.insert("required".into(), part("required", json!([])));
-    // Without the definitions a `$ref` inside the properties would point nowhere.
+    // A `$ref` inside the properties needs the definitions to resolve.
     for name in ["$defs", "definitions"] {
         if let Some(definitions) = parameters.get(name) {
             schema.insert(name.into(), definitions.clone());

@@ -13,7 +13,7 @@ use crate::request::{CacheRetention, ModelRequest};
 /// Least reasoning budget that the model takes.
 const LEAST_BUDGET: u64 = 1024;
 
-/// Is it a Claude model?
+/// Returns true for a Claude model.
 pub(super) fn is_claude(model: &Model) -> bool {
     let id = model.id.to_ascii_lowercase();
     id.contains("anthropic.claude")

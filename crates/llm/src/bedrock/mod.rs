@@ -121,7 +121,7 @@ const PREFIXES: [(&str, &str); 5] = [
     ("serviceunavailableexception", "Service unavailable"),
 ];
 
-/// A refusal of a signature repeats what was signed, security token included.
+/// Start of the part of a signature error that repeats the signed request, security token included.
 const SIGNED_TEXT: &str = "The Canonical String for this request should have been";
 
 /// The text for an exception, from a response or from a stream.

@@ -9,7 +9,7 @@ use crate::request::ModelRequest;
 /// Where a request goes, as far as it can be told without reading files.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// The address to use whatever the region is: a gateway, a private endpoint, or that of the catalogue.
+    /// The address to use in every region: a gateway, a private endpoint, or that of the catalogue.
     pinned: Option<String>,
     region: Region,
 }
@@ -100,7 +100,7 @@ fn arn_region(id: &str) -> Option<String> {
     Some(region.to_owned())
 }
 
-/// Is a request for the cloud of the US government?
+/// Returns true if a request goes to the cloud of the US government.
 pub(super) fn is_gov(request: &ModelRequest) -> bool {
     let region = request.environment.first(&["AWS_REGION", "AWS_DEFAULT_REGION"]);
     let id = request.model.id.to_ascii_lowercase();

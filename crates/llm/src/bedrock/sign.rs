@@ -8,7 +8,7 @@ use aws_sigv4::sign::v4;
 
 use super::credentials::Keys;
 
-/// What is to be signed.
+/// The request parts to sign.
 #[derive(Debug)]
 pub(crate) struct Job<'a> {
     pub(crate) method: &'a str,

@@ -122,7 +122,7 @@ struct Open {
     redacted: Option<Vec<u8>>,
 }
 
-/// See the module's page.
+/// Parser of a stream of the Converse API.
 pub(crate) struct Parser {
     answer: Answer,
     /// Few at a time, mostly one.
@@ -257,7 +257,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Reasoning that nobody may read. It must go back as it came, so its pieces are kept until the block ends.
+    /// Takes encrypted reasoning. It must be sent back unchanged, so its pieces are kept until the block ends.
     fn redacted(&mut self, theirs: u64, data: &str, out: &mut Vec<ModelEvent>) -> Result<(), Fault> {
         let begin = |answer: &mut Answer, out: &mut Vec<ModelEvent>| {
             let hidden = ThinkingContent {

@@ -6,7 +6,7 @@ use wire::{Model, ThinkingLevel};
 use super::vertex;
 use crate::request::{Budgets, ModelRequest};
 
-/// How a model is told how much to think.
+/// The form in which a model takes its amount of thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     /// Gemini 3 Pro: the words LOW and HIGH.
@@ -68,13 +68,13 @@ fn gemini_major(id: &str) -> Option<u32> {
     rest.get(..digits)?.parse().ok()
 }
 
-/// Can a tool's result hold images?
+/// Returns true if the result of a tool can contain images.
 pub(super) fn results_hold_images(id: &str) -> bool {
     let gemini = id.to_ascii_lowercase().contains("gemini");
     !gemini || gemini_major(id).is_some_and(|major| major >= 3)
 }
 
-/// Does the model refuse calls in the history that it did not sign?
+/// Returns true if the model refuses calls in the history that it did not sign.
 pub(super) fn wants_signed_calls(id: &str) -> bool {
     gemini_major(id).is_some_and(|major| major >= 3)
 }

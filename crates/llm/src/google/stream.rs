@@ -105,7 +105,7 @@ struct Open {
     thought: bool,
 }
 
-/// See the module's page.
+/// Parser of a stream of the Gemini API.
 pub(crate) struct Parser {
     answer: Answer,
     /// Text or reasoning that a part of the same kind would continue.

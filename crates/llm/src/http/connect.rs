@@ -109,7 +109,7 @@ impl Connector {
         self.client_for(url, false).await
     }
 
-    /// The client for a URL, on request one that does not offer HTTP/2.
+    /// Returns the client for a URL, on request without HTTP/2.
     pub(crate) async fn client_for(
         &self,
         url: &reqwest::Url,
@@ -152,7 +152,7 @@ impl Connector {
         Ok(self.direct.get_or_init(|| client).clone())
     }
 
-    /// Is a proxy itself reached over TLS?
+    /// Returns true if a proxy itself uses TLS.
     fn proxied_by_tls(&self) -> bool {
         let proxy = &self.config.proxy;
         [&proxy.http, &proxy.all]
@@ -167,7 +167,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// A TLS configuration that trusts nobody, for clients that never use it.
+/// Returns a TLS configuration without trusted certificates, for clients that never use it.
 fn no_tls() -> Result<rustls::ClientConfig, LlmError> {
     let builder = rustls::ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()

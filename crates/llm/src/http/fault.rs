@@ -34,7 +34,7 @@ pub(crate) fn no_response(error: &reqwest::Error) -> Fault {
     Fault::new(format!("Connection error: {reason}"))
 }
 
-/// Host and port, when they are this machine's: who runs a model at home is told which server is gone.
+/// Returns host and port if they are local, so that the error names the local server that is down.
 fn here(error: &reqwest::Error) -> Option<String> {
     let url = error.url()?;
     let host = url.host_str()?;

@@ -29,7 +29,7 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// For what is sent for one request.
+    /// Creates the sender of one request.
     pub(crate) fn new(
         connector: Arc<Connector>,
         tape: Tape,
@@ -72,12 +72,12 @@ impl Line {
     /// Notes for the log that another attempt will follow.
     pub(super) fn log_retry(&self, fault: &Fault, attempt: u32, wait: Duration) {
         let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-        // The text is not made unless somebody reads it.
+        // A closure, so that the text is only redacted if the log level is enabled.
         let error = || self.secrets.redact(fault.text.clone());
         tracing::warn!(attempt, wait_ms, error = error(), "the request is sent again");
     }
 
-    /// Sends a request and gives the response, whatever its status. Who listens is told of it.
+    /// Sends a request and returns the response of any status. Calls the response hook.
     pub(super) async fn exchange(
         &self,
         url: &Url,

@@ -1,5 +1,5 @@
-//! HTTP: requests out, response heads and error texts in. Bodies of answers are read in `stream`; what is asked is decided
-//! in the families.
+//! HTTP: requests out, response heads and error texts in. `stream` reads bodies of answers; the families make the
+//! requests.
 
 mod connect;
 mod fault;

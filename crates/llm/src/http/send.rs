@@ -29,7 +29,7 @@ pub(crate) struct Patience {
 /// A failed attempt.
 pub(crate) struct Failure {
     pub(crate) fault: Fault,
-    /// May another attempt help?
+    /// True if another attempt may succeed.
     pub(crate) again: bool,
 }
 

@@ -62,7 +62,8 @@ pub(super) async fn models(asker: &Asker, place: &Place, listed: Vec<Listed>) ->
 }
 
 impl Props {
-    /// Does the chat template have a place for tools? Without one the server takes them and the model never hears of them.
+    /// Returns true if the chat template has a place for tools. Without one the server accepts tools, but the model
+    /// never sees them.
     fn tools(&self) -> bool {
         let by_text = || self.chat_template.is_empty() || self.chat_template.contains("tools");
         self.chat_template_caps.supports_tools.unwrap_or_else(by_text)

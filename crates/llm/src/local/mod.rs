@@ -1,6 +1,6 @@
-//! Servers on the user's own machines: Ollama, llama.cpp, LM Studio, vLLM. Here: where they are looked for, what they are
-//! asked, which models that makes. One file per kind of server. Not here: when they are looked for and what stands beside
-//! their models, which `registry` decides; answers of their models, which are chat completions like any other.
+//! Servers on the user's own machines: Ollama, llama.cpp, LM Studio, vLLM. Here: their addresses, the requests to them,
+//! and the models made of their responses; one file per kind of server. Not here: when they are probed and how their
+//! models are listed, which `registry` decides; answers of their models, which are ordinary chat completions.
 
 mod llama_cpp;
 mod lm_studio;
@@ -80,14 +80,14 @@ impl Kind {
 /// A place where a server may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
-    /// The provider id of what is found there.
+    /// The provider id of a server at this place.
     pub id: String,
     /// Its address, without a trailing slash and without `/v1`.
     pub url: String,
-    /// What is expected there; nothing is when the user named the address under a name of their own.
+    /// The expected kind of server; none if the user gave the address a name of its own.
     pub kind: Option<Kind>,
-    /// Did the user name the address? Whatever speaks the protocol there is taken then; at a usual port only the server whose
-    /// port it is, because other programs listen on these ports, too.
+    /// True if the user named the address. Any server of the protocol is accepted there. At a default port only the
+    /// kind of server that uses this port is accepted, because other programs listen on these ports, too.
     pub is_named: bool,
     /// The key to ask with.
     pub key: Option<Secret>,
@@ -102,9 +102,9 @@ pub struct Server {
     pub kind: Option<Kind>,
     /// Its address.
     pub url: String,
-    /// Does it refuse to list models without a key?
+    /// True if the server refuses to list models without a key.
     pub wants_key: bool,
-    /// Its models that can hold a conversation, those that can call tools first.
+    /// Its models that can hold a conversation, models with tool calls first.
     pub models: Vec<Model>,
 }
 
@@ -115,7 +115,7 @@ pub type Probe = Arc<dyn Fn(Vec<Place>) -> Vec<Server> + Send + Sync>;
 /// Where local servers may be, as the user said it.
 #[derive(Clone, Default)]
 pub struct LocalSources {
-    /// Is nothing asked that the user did not choose by name? (`localServers.enabled` false, `--offline`)
+    /// True if only servers are probed that the user chose by name (`localServers.enabled` false, `--offline`).
     pub only_named: bool,
     /// Provider id and address of further servers (`localServers.servers`).
     pub servers: Vec<(String, String)>,

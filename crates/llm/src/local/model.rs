@@ -6,7 +6,7 @@ use wire::model::{Modality, Prices};
 
 use crate::limits::{LOCAL_CONTEXT, LOCAL_OUTPUT};
 
-/// How a model is told to think.
+/// The form in which a model takes its thinking level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Thinks {
     /// Not at all, as far as one can tell.
@@ -28,11 +28,11 @@ pub(super) struct Facts {
     pub(super) name: String,
     /// Tokens that fit in a conversation, as it is loaded now.
     pub(super) context: Option<u64>,
-    /// Can it call tools? Not knowing counts as yes.
+    /// True if the model can call tools, or if that is unknown.
     pub(super) tools: bool,
-    /// Can it see pictures?
+    /// True if the model accepts images.
     pub(super) images: bool,
-    /// Does it think?
+    /// How the model thinks.
     pub(super) thinks: Thinks,
 }
 
@@ -66,7 +66,7 @@ impl Facts {
             input,
             cost: Prices::default(),
             context_window: context,
-            // Some servers refuse a request whose answer could not fit beside what was asked.
+            // Some servers refuse a request if prompt and longest answer together exceed the context.
             max_tokens: (context / 4).clamp(1, LOCAL_OUTPUT),
             compat: Some(compat(self.tools, self.thinks)),
             input_limits: None,

@@ -63,7 +63,7 @@ pub(super) async fn models(asker: &Asker, place: &Place) -> Result<Vec<Model>, M
 }
 
 impl Shown {
-    /// Servers that list no capabilities are old: then what is asked for is not excluded.
+    /// Returns true if a capability is listed. Old servers list none; then every capability is assumed.
     fn can(&self, what: &str) -> bool {
         let list = self.capabilities.as_ref();
         list.is_none_or(|list| list.iter().any(|name| name == what))

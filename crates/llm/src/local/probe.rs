@@ -1,4 +1,4 @@
-//! Asking all places at once: what is not there must cost little, whatever answers must answer soon and briefly.
+//! Probes all places at once. An absent server must cost little; a present one must answer soon and briefly.
 
 use std::sync::Arc;
 
@@ -46,11 +46,11 @@ async fn ask(asker: Asker, places: &[Place]) -> Vec<Server> {
 /// Why there is no answer to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Miss {
-    /// Nobody is there, or nobody who speaks.
+    /// No server answered, or it speaks another protocol.
     Absent,
-    /// Somebody wants a key.
+    /// The server requires a key.
     Key,
-    /// Somebody is there, but this is not what they serve.
+    /// The server does not have this path.
     Other,
 }
 
@@ -66,7 +66,7 @@ impl Asker {
         }
     }
 
-    /// What is at a path of a place.
+    /// Gets the document at a path of a place.
     pub(super) async fn get<T: DeserializeOwned>(&self, place: &Place, path: &str) -> Result<T, Miss> {
         self.ask(Method::GET, place, path, None).await
     }

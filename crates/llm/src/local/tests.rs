@@ -1,4 +1,4 @@
-//! Each kind of server, played by a listener that gives prepared answers; and places where nobody is.
+//! Each kind of server, played by a listener that gives prepared answers; and addresses without a server.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -53,7 +53,7 @@ impl Fake {
         }
     }
 
-    /// The same under a name of the user's own.
+    /// A place of this server under a name of the user's own.
     fn named(&self, id: &str) -> Place {
         Place {
             id: id.to_owned(),
@@ -165,7 +165,7 @@ fn ollama_capabilities_become_model_flags() {
         ),
     ]);
     let models = models(fake.place(Kind::Ollama));
-    // Those that can call tools come first; what cannot hold a conversation does not come at all.
+    // Models with tool calls come first; models that cannot hold a conversation are left out.
     let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
     assert_eq!(ids, ["think:8b", "gone:1b", "chat:latest", "old:1b"]);
     let [think, gone, chat, old] = models.as_slice() else {
@@ -286,7 +286,7 @@ fn default_port_accepts_only_its_own_server() {
     let fake = Fake::start(&[("/v1/models", other)]);
     let places = [Kind::LlamaCpp, Kind::Vllm, Kind::LmStudio, Kind::Ollama].map(|kind| fake.place(kind));
     assert_eq!(probe(places.to_vec()), []);
-    // Where the user says that there is a server, whatever speaks the protocol is one.
+    // At an address that the user named, any server of the protocol is accepted.
     let servers = probe(vec![fake.named("mine")]);
     assert_eq!((servers[0].id.as_str(), servers[0].kind), ("mine", None));
     assert_eq!(servers[0].models[0].provider, "mine");

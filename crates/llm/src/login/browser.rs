@@ -11,7 +11,7 @@ use super::pkce::{Proof, random};
 use super::run::{Step, Tell};
 use super::tokens::Tokens;
 
-/// Tokens, once somebody has agreed in a browser. Lines that come through `lines` are what was pasted.
+/// Waits for the user's consent in a browser, and returns tokens. `lines` brings pasted lines.
 pub(super) async fn run(
     http: &Http,
     endpoints: &Endpoints,
@@ -73,7 +73,7 @@ async fn code(
                 outcome => return outcome,
             },
             None if callback.is_none() => return Err(LoginError::Cancelled),
-            // Nobody can paste any more.
+            // Stdin is closed: only the callback can bring the code now.
             None => lines = None,
         }
     }

@@ -40,7 +40,7 @@ impl Callback {
         self.visited(path, state).await.1
     }
 
-    /// The same for who wants the whole of what the browser brought: path and query.
+    /// Waits like `wait`, and returns path and query of the browser's request.
     ///
     /// # Errors
     /// When the login was denied.

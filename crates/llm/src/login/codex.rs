@@ -1,4 +1,4 @@
-//! ChatGPT's side of a login: what is asked in the browser, and what its token endpoint takes and gives (providers.md 9).
+//! The login of ChatGPT: the parameters of its page in the browser, and the format of its token endpoint (providers.md 9).
 
 use super::endpoints::Endpoints;
 use super::http::{Answer, Http, query};

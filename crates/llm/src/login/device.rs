@@ -1,4 +1,4 @@
-//! The device flow (RFC 8628) as GitHub has it: show a code, ask again and again whether somebody has typed it in.
+//! The device flow (RFC 8628) of GitHub: show a code, and poll until the user has entered it.
 
 use std::time::Duration;
 
@@ -19,14 +19,14 @@ const GRANT: &str = "urn:ietf:params:oauth:grant-type:device_code";
 
 /// Between two questions, as a multiple of what the server asks for: its clock is not ours (providers.md 9).
 const PATIENCE: f64 = 1.2;
-/// The same once it complained.
+/// Factor of the polling interval after the server asked to slow down.
 const MORE_PATIENCE: f64 = 1.4;
 /// Seconds between questions where the server names none.
 const INTERVAL: f64 = 5.0;
 /// Seconds that a complaint adds where the server names none.
 const SLOWER: f64 = 5.0;
 
-/// A GitHub token, once somebody has typed in the code.
+/// Waits until the user has entered the code, and returns a GitHub token.
 pub(super) async fn run(
     http: &Http,
     endpoints: &Endpoints,

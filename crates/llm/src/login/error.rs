@@ -13,7 +13,7 @@ pub enum LoginError {
     /// Not a domain name.
     #[error("\"{0}\" is no domain name")]
     Domain(String),
-    /// Somebody pressed Ctrl-C.
+    /// The user pressed Ctrl-C.
     #[error("The login was cancelled")]
     Cancelled,
     /// The person took too long.
@@ -25,10 +25,10 @@ pub enum LoginError {
     /// The code of the device flow ran out.
     #[error("The code has expired. Log in again for a new one")]
     CodeExpired,
-    /// What was pasted is no address or code of this login.
+    /// The pasted text is no address or code of this login.
     #[error("This is not the address or code of this login")]
     Paste,
-    /// The local callback cannot be bound and nobody can paste.
+    /// The local callback cannot be bound, and there is no terminal to paste into.
     #[error("Cannot listen on {address}: {reason}")]
     Callback {
         /// Host and port.
@@ -59,7 +59,7 @@ pub enum LoginError {
     Answer {
         /// Who answered.
         host: String,
-        /// What is missing.
+        /// The missing member.
         what: &'static str,
     },
     /// Another program holds `auth.json`.

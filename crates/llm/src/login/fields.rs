@@ -1,5 +1,5 @@
-//! A JSON object as it stands in a file: order, spelling of numbers and nested values stay byte for byte, whatever of it is
-//! changed next to them.
+//! A JSON object as stored in a file: the order, the spelling of numbers and nested values stay byte for byte when other
+//! members change.
 
 use std::fmt;
 

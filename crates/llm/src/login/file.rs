@@ -46,7 +46,7 @@ impl AuthStore {
         .map(|_| ())
     }
 
-    /// Removes what is stored for a provider; false when there was nothing.
+    /// Removes the entry of a provider; returns false if there was none.
     ///
     /// # Errors
     /// When the file cannot be changed.
@@ -63,7 +63,7 @@ impl AuthStore {
         AuthFile::read(&self.path)
     }
 
-    /// Waits until nobody else changes the file.
+    /// Locks the file against changes by other tasks and processes.
     pub(super) async fn lock(&self) -> Result<Guard, LoginError> {
         lock(&self.path).await
     }
@@ -90,7 +90,7 @@ impl AuthStore {
         Ok(())
     }
 
-    /// Changes one entry; says whether there was one. Writing waits for the disk, so it is done beside the others' work.
+    /// Changes one entry; returns whether it existed. Writing waits for the disk, so it runs on a blocking thread.
     pub(super) async fn put(
         &self,
         guard: Guard,
@@ -179,7 +179,7 @@ fn literal(key: &str) -> Result<String, LoginError> {
     })
 }
 
-/// An empty file beside `target` that only its owner can read.
+/// Creates an empty file in the directory of `target` that only its owner can read.
 fn draft(target: &Path) -> io::Result<(PathBuf, File)> {
     let mut name = target.as_os_str().to_owned();
     name.push(format!(".{}.tmp", std::process::id()));

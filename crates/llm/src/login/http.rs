@@ -18,13 +18,13 @@ use crate::text::{cut, without_markup};
 #[derive(Debug, Clone)]
 pub(super) struct Http(Arc<Connector>);
 
-/// An answer, whatever its status.
+/// A response of any status.
 pub(super) struct Answer {
     host: String,
     pub(super) status: u16,
     pub(super) json: Value,
     text: String,
-    /// What was sent; taken out of error texts.
+    /// Secrets of the request; they are removed from error texts.
     sent: Vec<Secret>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads the claims of a JSON Web Token. They are not verified: whoever gave us the token may tell us whose it is.
+//! Reads the claims of a JSON Web Token. They are not verified: the token comes over TLS from the server that issued it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{URL_SAFE, URL_SAFE_NO_PAD};

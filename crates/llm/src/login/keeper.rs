@@ -16,7 +16,7 @@ use crate::registry::copilot_address;
 use crate::secrets::Secrets;
 use crate::{ClientConfig, Secret};
 
-/// See the module's page.
+/// Refreshes the tokens of logins, at most once at a time for each provider.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     pub(super) store: AuthStore,
@@ -46,8 +46,8 @@ impl Keeper {
         }))
     }
 
-    /// The token for a request: what is stored, renewed if it has ended. `known` is what the caller has, in case the file
-    /// cannot be read just now.
+    /// Returns the token for a request: the stored one, refreshed if it has expired. `known` is the caller's token, in
+    /// case the file is unreadable.
     pub(crate) async fn token(self: &Arc<Self>, provider: &str, known: &Secret) -> Result<Token, LoginError> {
         self.remember(known);
         let file = self.store.read();
@@ -70,7 +70,7 @@ impl Keeper {
         self.renew(provider, &stored.access, false).await
     }
 
-    /// A token other than the one that was refused.
+    /// Returns a token other than the refused one.
     pub(crate) async fn instead_of(
         self: &Arc<Self>,
         provider: &str,
@@ -87,7 +87,8 @@ impl Keeper {
         self.renew(provider, refused, true).await
     }
 
-    /// Renews in a task of its own: whoever waits may go away, but a refresh token that was spent must not be lost.
+    /// Refreshes in a task of its own. The task goes on after an abort, since the provider accepts a refresh token only
+    /// once: the new one must reach the file.
     async fn renew(
         self: &Arc<Self>,
         provider: &str,
@@ -114,7 +115,7 @@ impl Keeper {
                 "the login is gone from auth.json",
             ));
         };
-        // While we waited somebody else may have done it.
+        // Another process may have refreshed it while this one waited for the lock.
         if stored.access != *stale && now_ms() < stored.expires {
             return Ok(stored);
         }

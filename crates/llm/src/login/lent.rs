@@ -1,5 +1,5 @@
-//! Logins that somebody else knows how to get and renew: an extension's. Their credentials are in `auth.json` like all others
-//! and are renewed under the same lock. How the extension is asked is the caller's business.
+//! Logins that an extension gets and refreshes. Their credentials are in `auth.json` like all others and are refreshed
+//! under the same lock. The caller knows how to reach the extension.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::secrets::Secrets;
 pub type Credentials = Map<String, Value>;
 
 impl AuthStore {
-    /// The credentials of a provider, renewed by `renew` if they have ended, once for all who ask at the same time. The work
-    /// goes on when whoever waits goes away: a refresh token that was spent must not be lost. Needs a tokio runtime.
+    /// Returns the credentials of a provider. `renew` refreshes expired ones, once for all concurrent callers. The work
+    /// goes on after an abort, since the provider accepts a refresh token only once. Needs a tokio runtime.
     ///
     /// # Errors
-    /// When there are none, they cannot be renewed, or the file cannot be changed.
+    /// When there are none, they cannot be refreshed, or the file cannot be changed.
     pub async fn lent<F>(
         &self,
         provider: &str,
@@ -60,7 +60,7 @@ impl AuthStore {
                 "the login is gone from auth.json",
             ));
         };
-        // While we waited somebody else may have done it.
+        // Another process may have refreshed them while this one waited for the lock.
         if !has_ended(&stored) {
             return Ok(stored);
         }
@@ -129,7 +129,7 @@ impl AuthStore {
     }
 }
 
-/// New members over those that stand there.
+/// Merges new members into the stored entry.
 fn entry(old: Option<&Member>, credentials: Credentials) -> Fields {
     let mut entry = kept(old, "oauth");
     for (name, value) in credentials {

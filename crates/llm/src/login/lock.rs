@@ -1,6 +1,5 @@
-//! The lock on `auth.json`: a lock of the system's on a file beside it, which ends with its process, and pi's own, a
-//! directory (pi-core.md 8.4), so that pi and this agent do not renew the same token. What is read and written under it is
-//! in `file`.
+//! The lock on `auth.json`: a file lock of the system, which ends with its process, and pi's own, a directory
+//! (pi-core.md 8.4), so that pi and this agent do not refresh the same token. `file` reads and writes under it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -96,7 +95,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Was the directory left behind by a pi that died?
+/// Returns true if the directory was left behind by a pi that died.
 fn is_stale(dir: &Path) -> bool {
     let age = fs::metadata(dir)
         .and_then(|meta| meta.modified())

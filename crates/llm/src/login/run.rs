@@ -63,7 +63,7 @@ impl Login {
         Some(Self(keeper))
     }
 
-    /// The same with what a client has.
+    /// Creates logins on the store of a client.
     pub(crate) fn with(keeper: Arc<Keeper>) -> Self {
         Self(keeper)
     }
@@ -72,7 +72,7 @@ impl Login {
     /// on afterwards (Copilot only), `lines` what the person pastes.
     ///
     /// # Errors
-    /// Why there are no new tokens; what was stored before is still there.
+    /// Why there are no new tokens; the stored ones are unchanged.
     pub async fn run(
         &self,
         provider: &str,

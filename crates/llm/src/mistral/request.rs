@@ -9,7 +9,7 @@ use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::request::ModelRequest;
 
-/// Models that are told how hard to think; the others only whether to.
+/// Models that take a level of reasoning; the others only take on or off.
 const TAKE_EFFORT: [&str; 3] = ["mistral-small-2603", "mistral-small-latest", "mistral-medium-3.5"];
 
 /// Writes a request.

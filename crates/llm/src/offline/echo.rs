@@ -91,7 +91,7 @@ fn reply(prompt: &str, request: &ModelRequest, writer: &mut Writer) -> StopReaso
     }
 }
 
-/// Does a prompt mention listing files? Words only, in English.
+/// Returns true if a prompt mentions listing files. It compares English words only.
 fn asks_for_files(prompt: &str) -> bool {
     let words: Vec<String> = prompt
         .split(|c: char| !c.is_alphanumeric())

@@ -1,5 +1,5 @@
 //! The built-in provider without network: `echo` says that it is no AI and exercises the whole path, `script` plays replies
-//! from a file. Here: choosing and playing. What is played is made in `echo` and `script`.
+//! from a file. Here: choosing and playing. `echo` and `script` make the replies.
 
 mod echo;
 mod play;
@@ -18,7 +18,7 @@ use script::Script;
 /// Checks the text of a file with replies.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// The first error in the text.
 pub fn check_script(text: &str) -> Result<(), String> {
     Script::parse(text).map(|_| ())
 }

@@ -158,7 +158,7 @@ impl Script {
 }
 
 impl Matcher {
-    /// Is the reply for a request with this text?
+    /// Returns true if the reply is for a request with this text.
     fn fits(&self, text: &str, has_tools: bool) -> bool {
         self.contains.as_ref().is_none_or(|part| text.contains(part))
             && self.not_contains.as_ref().is_none_or(|part| !text.contains(part))
@@ -166,7 +166,7 @@ impl Matcher {
     }
 }
 
-/// Turns a reply into steps, and says what is wrong with it.
+/// Compiles a reply into steps, or describes its error.
 fn compile(reply: &Reply, number: usize) -> Result<VecDeque<Step>, String> {
     let mut steps = VecDeque::new();
     if let Some(before) = &reply.before {

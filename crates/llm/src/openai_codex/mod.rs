@@ -16,8 +16,8 @@ pub(crate) const API: &str = "openai-codex-responses";
 /// Errors that mean that the plan is used up, or has no part in this.
 const USED_UP: [&str; 2] = ["usage_limit_reached", "usage_not_included"];
 
-/// The text of an HTTP error. A plan that is used up is told in words a person can act on; the words "usage limit" keep it
-/// from being tried again.
+/// Returns the text of an HTTP error. An exhausted plan gets a sentence that says when to try again. The words "usage
+/// limit" prevent a retry.
 pub(crate) fn error_text(status: u16, body: &str) -> String {
     error_text_at(status, body, now())
 }

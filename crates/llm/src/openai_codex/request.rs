@@ -90,7 +90,7 @@ fn fields(request: &ModelRequest, system_prompt: &str) -> Map<String, Value> {
     set("instructions", json!(instructions));
     set("input", Value::Null);
     set("text", json!({"verbosity": "low"}));
-    // Nothing is stored at the provider, so what was thought must come along to be sent back.
+    // The provider stores nothing, so it must send its reasoning in encrypted form, to be sent back.
     set("include", json!(["reasoning.encrypted_content"]));
     if let Some(session) = request.affinity() {
         set("prompt_cache_key", json!(session));

@@ -39,7 +39,7 @@ pub(super) enum Affinity {
     Off,
     /// `session_id`, `x-client-request-id`, `x-session-affinity`
     OpenAi,
-    /// The same without the first.
+    /// As above, without `session_id`.
     NoSession,
     /// `x-session-id`
     OpenRouter,
@@ -56,7 +56,7 @@ pub(super) enum CacheKey {
     Never,
 }
 
-/// See the module's page.
+/// The differences of one server from OpenAI's chat completions.
 #[derive(Debug, Clone)]
 pub(super) struct Dialect {
     /// Takes `store`.

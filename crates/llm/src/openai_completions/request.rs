@@ -137,8 +137,8 @@ fn gateway(model: &Model) -> Option<Value> {
     (!wanted.is_empty()).then(|| Value::Object(wanted))
 }
 
-/// The tools; none when there are none and nobody insists, or when the model is known to call none: a server may refuse
-/// the whole request for them.
+/// Writes the tools. None if there are none and the server does not require the list, or if the model cannot call any:
+/// a server may refuse the whole request for them.
 fn tools(request: &ModelRequest, dialect: &Dialect) -> Option<Value> {
     if !compat::flag(&request.model, "supportsTools", true) {
         return None;

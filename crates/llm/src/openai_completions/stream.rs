@@ -22,14 +22,14 @@ use crate::request::ModelRequest;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Edge {
     /// Blocks end when the stream does, so all `*_end` events come last, in content order (pi-core.md 1.4): one block of text
-    /// and one of reasoning, whatever alternates. Finish reasons that are not known are failures.
+    /// and one of reasoning, in any alternation. Unknown finish reasons are failures.
     OpenAi,
     /// A block of text or reasoning ends when one of another kind begins; calls end when the stream does, and nothing when it
     /// fails. Finish reasons that are not known are stops. There are no counts of caches.
     Mistral,
 }
 
-/// See the module's page.
+/// Parser of a stream of chat completions.
 pub(crate) struct Parser {
     edge: Edge,
     answer: Answer,
@@ -62,7 +62,7 @@ impl Parser {
         Self::with(request, Edge::OpenAi)
     }
 
-    /// The same for Mistral.
+    /// Creates a parser for Mistral.
     pub(crate) fn mistral(request: &ModelRequest) -> Self {
         Self::with(request, Edge::Mistral)
     }
@@ -191,7 +191,7 @@ impl Parser {
         self.answer.delta(block, text, out)
     }
 
-    /// A block of another kind begins, which at Mistral ends the one that grows.
+    /// Handles the start of a block of another kind, which at Mistral ends the open one.
     fn other_kind(&mut self, out: &mut Vec<ModelEvent>) {
         if self.edge == Edge::Mistral {
             for block in [self.text.take(), self.thinking.take()].into_iter().flatten() {

@@ -115,7 +115,7 @@ pub(super) fn write<'a>(inserts: &'a Inserts<'a>, history: &'a [Arc<Message>]) -
     out
 }
 
-/// What is written between the messages of the conversation.
+/// Entries that are written between the messages of the conversation.
 #[derive(Debug)]
 pub(crate) struct Inserts<'a> {
     pub(crate) model: &'a Model,

@@ -8,7 +8,7 @@ pub(crate) mod stream;
 
 use serde_json::{Map, Value, json};
 
-/// What is kept of a message item as the signature of its text: its id, and the phase of the answer it belongs to.
+/// The parts of a message item that are kept as the signature of its text: its id, and the phase of its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TextSignature {
     id: String,

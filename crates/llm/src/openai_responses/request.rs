@@ -125,7 +125,7 @@ fn fields(request: &ModelRequest) -> Map<String, Value> {
         let asks = reasoning.get("summary").is_some();
         set("reasoning", reasoning);
         if asks {
-            // Nothing is stored at the provider, so what was thought must come along to be sent back.
+            // The provider stores nothing, so it must send its reasoning in encrypted form, to be sent back.
             set("include", json!(["reasoning.encrypted_content"]));
         }
     }

@@ -116,7 +116,7 @@ struct Open {
     ours: usize,
 }
 
-/// See the module's page.
+/// Parser of a stream of the Responses API.
 pub(crate) struct Parser {
     answer: Answer,
     /// Mostly one; they may grow side by side.

@@ -133,8 +133,8 @@ impl AuthFile {
         }
     }
 
-    /// The same for a text. An entry of an unknown shape is left out and named in the error, the others stay; the error
-    /// never quotes the file.
+    /// Parses the text of the file. An entry of an unknown shape is left out and named in the error, the others stay;
+    /// the error never quotes the file.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let root: Map<String, Value> = match serde_json::from_str(&plain_json(text)) {
@@ -171,7 +171,7 @@ impl AuthFile {
         &self.entries
     }
 
-    /// What was ignored.
+    /// The error that names ignored entries.
     #[must_use]
     pub fn error(&self) -> Option<&str> {
         self.error.as_deref()

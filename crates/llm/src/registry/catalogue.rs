@@ -217,7 +217,7 @@ impl Provider {
         &self.head.ambient
     }
 
-    /// Does it accept Google's application default credentials?
+    /// Returns true if the provider accepts Google's application default credentials.
     #[must_use]
     pub fn accepts_adc(&self) -> bool {
         self.head.adc
@@ -270,7 +270,7 @@ impl Provider {
         }
     }
 
-    /// Have its models been read?
+    /// Returns true if its models have been parsed.
     #[must_use]
     pub fn is_read(&self) -> bool {
         self.models.get().is_some()
@@ -479,7 +479,7 @@ fn is_older_format(text: &str) -> bool {
     serde_json::from_str::<Header>(first).is_ok_and(|header| header.catalogue < FORMAT)
 }
 
-/// The providers in a text, and what is left of it.
+/// Parses providers, and returns the rest of the text.
 fn parse<'a>(mut text: &'a str, keep: impl Fn(&'a str) -> Cow<'static, str>) -> (Vec<Provider>, &'a str) {
     let mut providers = Vec::new();
     while let Some((line, rest)) = text.split_once('\n') {

@@ -105,7 +105,7 @@ impl Registry {
             && file.is_some_and(|file| Path::new(&file).exists())
     }
 
-    /// Does a provider have credentials, as far as one can tell without running commands?
+    /// Returns true if a provider has credentials, as far as that is known without running commands.
     #[must_use]
     pub fn has_auth(&self, provider: &str) -> bool {
         self.key_source(provider).is_some()
@@ -183,10 +183,10 @@ impl Registry {
         .map(|_| None)
     }
 
-    /// The token of a login, when that is what opens a provider; it may have ended. Whoever sends it has to see to that.
+    /// Returns the token of a login, if the provider uses one. It may have expired; the sender must refresh it.
     #[must_use]
     pub fn login_token(&self, provider: &str) -> Option<Secret> {
-        // A recording answers whoever asks.
+        // A recording needs no credentials.
         if self.replayed().is_some() {
             return None;
         }
@@ -312,8 +312,8 @@ impl Registry {
         out
     }
 
-    /// Variables that a tool's environment must not have: those of all built-in providers and those that `models.json` and
-    /// `auth.json` read keys and headers from.
+    /// Returns variables that a tool's environment must not contain: those of all built-in providers, and those from
+    /// which `models.json` and `auth.json` read keys and headers.
     #[must_use]
     pub fn key_variables(&self) -> Vec<String> {
         let mut names = self.catalogue().key_variables();
@@ -346,7 +346,7 @@ impl Registry {
         names
     }
 
-    /// Only those that exist: a literal key may look like a name.
+    /// Returns the named variables that are set: a literal key may look like a name.
     fn set_variables<'a>(&'a self, text: &'a str) -> impl Iterator<Item = String> + 'a {
         variables(text)
             .into_iter()

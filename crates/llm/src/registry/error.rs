@@ -5,7 +5,7 @@ use thiserror::Error;
 /// A failed choice, key or value. Clients match on some of these texts: they are part of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RegistryError {
-    /// `--provider` names nobody (pi-core.md 8.6).
+    /// `--provider` names an unknown provider (pi-core.md 8.6).
     #[error("Unknown provider \"{0}\". Use --list-models to see available providers/models.")]
     UnknownProvider(String),
     /// `--model` matches nothing (pi-core.md 8.6).
@@ -17,7 +17,7 @@ pub enum RegistryError {
     /// A local server was chosen and nothing answers there.
     #[error("No {server} server answers at {url}.\n\n{help}")]
     NoServer {
-        /// What is looked for, for people.
+        /// The kind of server, for the user.
         server: String,
         /// Where.
         url: String,

@@ -1,6 +1,6 @@
 //! JSON as people write it: comments and trailing commas are blanked out, so that line and column of an error stay true.
 
-/// The same text with `//` and `/* */` comments and commas before a closing bracket replaced by spaces (pi-core.md 8.2).
+/// Returns the text with `//` and `/* */` comments and commas before a closing bracket replaced by spaces (pi-core.md 8.2).
 pub(crate) fn plain_json(text: &str) -> String {
     blank_commas(&blank_comments(text))
 }

@@ -1,5 +1,5 @@
-//! Credentials are known before they are used, so that no text gives away even those that are never sent. Here: collecting them
-//! from files and environment. Taking them out of texts is done in `secrets`.
+//! All credentials are collected before they are used, so that no text reveals even unused ones. Here: collecting them
+//! from files and environment. `secrets` removes them from texts.
 
 use crate::registry::auth::AuthEntry;
 use crate::registry::store::Registry;
@@ -52,7 +52,7 @@ impl Registry {
     }
 }
 
-/// Does a variable of `auth.json` hold a credential, by its name?
+/// Returns true if a variable of `auth.json` holds a credential, judged by its name.
 fn holds_key(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["KEY", "TOKEN", "SECRET", "PASSWORD"]

@@ -1,6 +1,5 @@
-//! Local servers in the registry: when they are asked, and their models beside all others. How they are asked lives in
-//! [`crate::local`]. Nobody is asked before somebody wants to know: a model of such a server was named, all models are to be
-//! listed, or there is no other model at all.
+//! Local servers in the registry: when they are probed, and their models in the list of all. [`crate::local`] probes
+//! them. No server is probed unless a model of it was named, all models are listed, or no other model exists.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -15,8 +14,8 @@ use crate::registry::error::RegistryError;
 use crate::registry::secret::Secret;
 use crate::registry::store::Registry;
 
-/// What was found. Models are lent out, so nothing found is ever taken back: a change begins a new list, and the last one
-/// counts.
+/// The servers found so far. Callers hold references to models, so lists are never freed: a change appends a new list,
+/// and the last one counts.
 #[derive(Debug, Default)]
 pub(crate) struct Local {
     first: Found,
@@ -39,7 +38,7 @@ impl Local {
         self.lists().last().map_or(&[], |found| &found.servers)
     }
 
-    /// Of these places, what was found is all there is now.
+    /// Replaces the servers of these places with the found ones.
     fn note(&self, places: &[Place], found: Vec<Server>) {
         let mut servers = self.servers().to_vec();
         servers.retain(|server| !places.iter().any(|place| place.id == server.id));
@@ -51,7 +50,7 @@ impl Local {
             servers,
             next: OnceLock::new(),
         });
-        // Somebody else may find something at the same time.
+        // Another thread may append a list at the same time.
         while let Some(last) = self.lists().last() {
             match last.next.set(list) {
                 Ok(()) => return,
@@ -91,7 +90,7 @@ impl Registry {
         }
     }
 
-    /// The same before `provider` is looked up, if it is a local one; does nothing for others.
+    /// Probes before `provider` is looked up, if it is a local one; does nothing for others.
     pub(crate) fn look_if_local(&self, provider: &str) {
         if self.is_local(provider) {
             self.look_for_local(Some(provider));
@@ -148,19 +147,19 @@ impl Registry {
         usual.chain(own)
     }
 
-    /// Is this the provider id of a local server?
+    /// Returns true if this is the provider id of a local server.
     #[must_use]
     pub fn is_local(&self, provider: &str) -> bool {
         self.local_ids().any(|id| id == provider)
     }
 
-    /// Has a server with this provider id answered at any time?
+    /// Returns true if a server with this provider id has ever answered.
     pub(super) fn was_found(&self, provider: &str) -> bool {
         let mut servers = self.local.lists().flat_map(|found| &found.servers);
         servers.any(|server| server.id == provider && !server.wants_key)
     }
 
-    /// The models found at local servers, but for those that `models.json` describes in its own way.
+    /// The models found at local servers, except models that `models.json` describes itself.
     pub(super) fn found_models(&self) -> impl Iterator<Item = &Model> {
         let models = self.local.servers().iter().flat_map(|server| &server.models);
         models.filter(|model| !self.describes(&model.provider, &model.id))

@@ -24,7 +24,7 @@ impl Entries {
         self.base.iter().chain(&self.added)
     }
 
-    /// Models are shown to clients: an address with a key in it is kept beside the model, which shows it without.
+    /// Removes keys from the addresses of models, since clients see models. The full address is stored separately.
     pub(crate) fn hide_url_secrets(&mut self) {
         for listed in self.base.iter_mut().chain(&mut self.added) {
             let open = open_url(&listed.model.base_url);

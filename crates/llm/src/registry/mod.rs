@@ -1,9 +1,9 @@
 //! Which models there are, whose key opens them, and which one a session starts with.
 //!
-//! Here: the built-in catalogue, `models.json`, `auth.json`, what was found at local servers, key resolution, model choice,
-//! the table of `--list-models`.
-//! Not here: requests to providers, OAuth refresh, the process environment, the clock, and child processes; the caller
-//! passes environment, time and a command runner in. A `Registry` is a value with one owner: a reload makes a new one.
+//! Here: the built-in catalogue, `models.json`, `auth.json`, models of local servers, key resolution, model choice, the
+//! table of `--list-models`. Not here: requests to providers, OAuth refresh, the process environment, the clock, and
+//! child processes; the caller passes environment, time and a command runner in. A `Registry` is a value with one
+//! owner: a reload makes a new one.
 
 mod adaptive;
 mod alias;

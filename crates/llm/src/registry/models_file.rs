@@ -111,7 +111,7 @@ pub(crate) struct CostDef {
     tiers: Vec<TierDef>,
 }
 
-/// Other prices above a size of the input (pi-1.5-delta.md 6); what is not given is as below it.
+/// Other prices above a size of the input (pi-1.5-delta.md 6); missing prices are those below it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TierDef {
@@ -215,7 +215,7 @@ impl ModelsFile {
         file
     }
 
-    /// The same for a text.
+    /// Parses the text of the file.
     #[must_use]
     pub fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Self {
         match parse(text, is_built_in) {

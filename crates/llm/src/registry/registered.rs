@@ -17,17 +17,17 @@ use crate::registry::store::Registry;
 pub struct Registered {
     id: String,
     pub(crate) def: ProviderDef,
-    /// Does the extension answer itself?
+    /// True if the extension streams answers itself.
     streams: bool,
     /// A whole provider object of pi 1.x, which answers for all of its models.
     native: bool,
-    /// Does it do without a key, or find it itself?
+    /// True if it needs no key, or finds it itself.
     open: bool,
-    /// Does it know how to log in?
+    /// True if it has a login.
     login: bool,
-    /// Does it change its models by what the login says?
+    /// True if it changes its models after a login.
     changes_models: bool,
-    /// Does it find out by itself which models there are?
+    /// True if it lists its models itself.
     refreshes: bool,
 }
 
@@ -44,7 +44,7 @@ impl Registered {
     /// Understands what `registerProvider` was given, functions left out. Models of other kinds than chat are left out.
     ///
     /// # Errors
-    /// What is wrong with it, in pi's words where it has some.
+    /// The error in the configuration, worded as pi does where pi has a text.
     pub fn parse(id: &str, config: &Value) -> Result<Self, String> {
         let mut config = config.clone();
         if let Some(models) = config.get_mut("models").and_then(Value::as_array_mut) {
@@ -106,10 +106,10 @@ impl Registered {
         Ok(())
     }
 
-    /// The same with these models.
+    /// Returns the provider with these models.
     ///
     /// # Errors
-    /// When they are none.
+    /// When they are invalid.
     pub fn with_models(&self, models: &Value) -> Result<Self, String> {
         let def = provider(&self.id, &json!({"models": models}))?;
         let mut with_models = self.clone();
@@ -124,7 +124,7 @@ impl Registered {
         &self.id
     }
 
-    /// Does it know how to log in?
+    /// Returns true if it has a login.
     #[must_use]
     pub fn has_login(&self) -> bool {
         self.login
@@ -136,24 +136,24 @@ impl Registered {
         self.def.name.as_deref().unwrap_or(&self.id)
     }
 
-    /// Does it change its models by what the login says?
+    /// Returns true if it changes its models after a login.
     #[must_use]
     pub fn changes_models(&self) -> bool {
         self.changes_models
     }
 
-    /// Does it find out by itself which models there are?
+    /// Returns true if it lists its models itself.
     #[must_use]
     pub fn refreshes(&self) -> bool {
         self.refreshes
     }
 
-    /// Does it answer for a model itself?
+    /// Returns true if it streams the answers of this model itself.
     fn answers(&self, model: &Model) -> bool {
         self.streams && (self.native || self.def.api.as_deref() == Some(model.api.as_str()))
     }
 
-    /// Puts its models in the place of those that were known, or only changes how they are reached.
+    /// Replaces the known models with its own, or only changes how they are reached.
     pub(crate) fn lay_over(&self, mut entries: Entries, file: Option<&ProviderDef>) -> Entries {
         if self.def.models.is_empty() && !self.native {
             let change = ProviderDef {
@@ -178,7 +178,7 @@ impl Registered {
 }
 
 impl Registry {
-    /// The same with these providers of extensions in the place of those there were. Files are read anew.
+    /// Returns the registry with these providers of extensions in place of the earlier ones. Reads the files again.
     #[must_use]
     pub fn with_registered(&self, registered: Vec<Registered>) -> Self {
         self.rebuild(registered)
@@ -199,7 +199,7 @@ impl Registry {
     /// Whose extension answers for this model itself: its own provider's, else the one whose API the model names.
     #[must_use]
     pub fn lender(&self, model: &Model) -> Option<&str> {
-        // A recording answers whoever asks.
+        // A recording needs no credentials.
         if self.replayed().is_some() {
             return None;
         }
@@ -246,7 +246,7 @@ impl Registry {
         theirs.or_else(|| self.custom(provider)?.api_key.as_deref())
     }
 
-    /// Is the key also to be sent as `Authorization: Bearer`?
+    /// Returns true if the key is also sent as `Authorization: Bearer`.
     pub(crate) fn sends_bearer(&self, provider: &str) -> bool {
         let theirs = self
             .registered(provider)
@@ -254,7 +254,7 @@ impl Registry {
         theirs || self.custom(provider).is_some_and(|def| def.auth_header)
     }
 
-    /// Does an extension answer for a provider without a key?
+    /// Returns true if an extension streams the answers of a provider without a key.
     pub(crate) fn needs_no_key(&self, provider: &str) -> bool {
         self.registered(provider).is_some_and(|theirs| theirs.open)
     }

@@ -48,7 +48,7 @@ impl fmt::Debug for Sources {
     }
 }
 
-/// One provider. Its models are put together when somebody looks at them.
+/// One provider. Its models are built on first access.
 #[derive(Debug)]
 struct Slot {
     id: String,
@@ -261,7 +261,7 @@ impl Registry {
             .chain([OFFLINE])
     }
 
-    /// Do catalogue or `models.json` know the provider?
+    /// Returns true if the catalogue or `models.json` contains the provider.
     pub(super) fn has_slot(&self, provider: &str) -> bool {
         self.slots.iter().any(|slot| slot.id == provider)
     }
@@ -321,7 +321,7 @@ impl Registry {
     }
 
     /// The models with credentials whose API is spoken here, in registry order, then those found at local servers so far;
-    /// `offline/echo` when there are none. Reads only the providers that have credentials; asks nobody.
+    /// `offline/echo` if there are none. Reads only the providers that have credentials; sends no request.
     #[must_use]
     pub fn models(&self) -> Vec<&Model> {
         let mut models = self.in_order(|provider| self.has_auth(provider));
@@ -347,7 +347,7 @@ impl Registry {
         listed.map(|listed| &listed.model).chain(found).collect()
     }
 
-    /// Is the model one that catalogue or `models.json` describe?
+    /// Returns true if the catalogue or `models.json` describes the model.
     pub(super) fn describes(&self, provider: &str, id: &str) -> bool {
         let mut listed = self
             .slot(provider)

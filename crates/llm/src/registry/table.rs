@@ -24,7 +24,7 @@ pub fn search_models<'a>(registry: &'a Registry, search: Option<&str>) -> Vec<&'
     models
 }
 
-/// Are the letters of `word` in `text`, in their order, with anything between them?
+/// Returns true if `text` contains the letters of `word` in their order, with anything between them.
 fn in_order(text: &str, word: &str) -> bool {
     let mut letters = text.chars();
     word.chars().all(|wanted| letters.any(|letter| letter == wanted))

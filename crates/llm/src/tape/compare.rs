@@ -1,5 +1,5 @@
-//! Is a request the one that was recorded? Only the conversation counts: instructions name directories and days, and ids of
-//! sessions and calls are new each time.
+//! Decides whether a request equals a recorded one. Only the conversation counts: instructions contain directories and
+//! dates, and ids of sessions and calls are always new.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,7 +20,7 @@ const IDS: [&str; 7] = [
     "cache_control",
 ];
 
-/// The same for requests that say the same.
+/// Returns a hash that is equal for requests with the same conversation.
 pub(super) fn fingerprint(body: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     conversation(body).to_string().hash(&mut hasher);

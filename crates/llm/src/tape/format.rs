@@ -79,7 +79,7 @@ impl Data {
         )
     }
 
-    /// None for what is no base64.
+    /// Decodes the bytes. None if the text is no base64.
     pub(super) fn bytes(self) -> Option<Vec<u8>> {
         match self {
             Self::Text(text) => Some(text.into_bytes()),
@@ -96,11 +96,11 @@ pub(super) enum How {
     Complete,
     /// The connection failed, before or in the response.
     Failed,
-    /// We wanted no more: the answer was whole, somebody aborted, or a limit was reached.
+    /// The reader stopped: the answer was complete, the user aborted, or a limit was reached.
     Left,
 }
 
-/// The last part of an address's path: what is asked, wherever the provider is.
+/// Returns the last part of an address's path: the operation, without the provider's address.
 pub(super) fn what(url: &str) -> &str {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     path.trim_end_matches('/').rsplit('/').next().unwrap_or_default()

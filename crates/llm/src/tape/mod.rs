@@ -1,6 +1,7 @@
-//! Tapes: what was said to providers and what they answered, kept in a file (`--record`) and played back from one
-//! (`--replay`). Both stand where a request leaves for the network, so that retries, errors and streams are read by the same
-//! code. Not here: what requests and answers mean.
+//! Recordings of requests to providers and their responses: written to a file (`--record`) and replayed from one
+//! (`--replay`). Both hook in where a request leaves for the network, so that the same code handles retries, errors and
+//! streams.
+//! Not here: the meaning of requests and responses.
 
 mod compare;
 mod format;

@@ -1,4 +1,4 @@
-//! Playing: each request gets the recorded answer of the one that said the same, else the next one of its kind.
+//! Replay: each request gets the recorded response for the same conversation, else the next one of its kind.
 
 use std::fmt;
 use std::fs::File;
@@ -125,7 +125,7 @@ impl Player {
             Some(Line::Chunk { .. } | Line::Request(_) | Line::Tape { .. }) => {
                 Err(never("the recording is damaged".into()))
             }
-            // Nobody waited for the response. Whoever does what was done then will not do so now, either.
+            // No response was recorded, because the run was aborted first. The replay repeats that abort or times out.
             Some(Line::End { .. }) | None => {
                 sleep(TAPE_HOLD).await;
                 Err(Failure {

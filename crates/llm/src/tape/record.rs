@@ -39,7 +39,7 @@ struct Shared {
 struct State {
     file: File,
     exchanges: u64,
-    /// Why nothing is written any more, until somebody was told.
+    /// Why recording has stopped, until that was reported.
     broken: Option<String>,
     stopped: bool,
 }
@@ -163,7 +163,7 @@ impl Recorder {
     }
 }
 
-/// The file, ready for a first line. Other users must not read it, whoever made it.
+/// Opens the file for appending and closes it to other users, even if it existed with another mode.
 fn prepare(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new()
         .read(true)
@@ -212,7 +212,7 @@ fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A request that is under way. Dropping it says that nobody wanted more.
+/// A request in progress. Dropping it records that its reader stopped.
 pub(crate) struct Exchange {
     recorder: Recorder,
     number: u64,
@@ -228,7 +228,7 @@ impl Exchange {
         self.end(How::Failed, Some(why));
     }
 
-    /// The same response, whose body is recorded while it is read.
+    /// Returns the response; its body is recorded while it is read.
     pub(crate) fn keep(self, response: Response) -> Response {
         let recorder = self.recorder.clone();
         let kept = headers(response.headers(), &recorder.0.secrets, |name| {

@@ -35,7 +35,7 @@ impl Strip {
         self.take(usize::MAX)
     }
 
-    /// Replaces what is whole. The replacement belongs to the piece in which the credential begins.
+    /// Redacts complete credentials. The replacement belongs to the piece in which the credential begins.
     fn clean(&mut self) {
         for (start, end) in self.secrets.find(&self.held).into_iter().rev() {
             self.held.splice(start..end, REPLACEMENT.bytes());

@@ -63,7 +63,7 @@ fn cloud_requests_match_recording() {
             }
         }
         if name == "vertex-history" {
-            // Newer models refuse calls that nobody signed; the recorded agent did not know.
+            // Newer models refuse unsigned calls, which the recorded agent did not know.
             let call = &mut body["contents"][1]["parts"][2];
             let mark = call.as_object_mut().unwrap().remove("thoughtSignature");
             assert_eq!(mark.unwrap(), "skip_thought_signature_validator");

@@ -34,7 +34,7 @@ fn asked(api: &str, fields: &Value) -> ModelRequest {
     request
 }
 
-/// Flags, a place in the body, and what is there; null for nothing.
+/// Flags, a place in the body, and the value there; null if absent.
 type Row = (Value, &'static str, Value);
 
 fn check(api: &str, rows: impl IntoIterator<Item = Row>, change: fn(&mut ModelRequest)) {
@@ -295,7 +295,7 @@ fn tool_history_flag_sends_empty_tools() {
     );
 }
 
-/// A way of asking for reasoning; what is asked for at level high, and with reasoning off.
+/// A form of asking for reasoning: the request at level high, and with reasoning off.
 #[test]
 fn reasoning_formats_change_request() {
     let kwargs = json!({"enable": {"$var": "thinking.enabled"}, "effort": {"$var": "thinking.effort"}, "mode": "x",
@@ -546,7 +546,7 @@ fn missing_finish_reason_is_accepted_with_flag() {
     assert!(!failed && message["stopReason"] == "stop");
 }
 
-/// What is guessed from provider or address (providers.md 4), where the model says nothing.
+/// Flags that are guessed from provider or address (providers.md 4), if the model has none.
 #[test]
 fn compat_flags_are_guessed_from_provider() {
     let guess = |fields: Value, place: &str| {

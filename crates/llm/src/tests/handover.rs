@@ -1,5 +1,5 @@
-//! Conversations that go on with another model: every family to every family (providers.md 2.2). One table of what was said
-//! against one of who is told; what a target makes of it is read back from the request body that it would get.
+//! Conversations that continue with another model: every family to every family (providers.md 2.2). A table of
+//! conversations meets a table of targets; the result is read back from the target's request body.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const FAILED: &str = "FAILEDzzz";
 const ORPHAN: &str = "ORPHANzzz";
 const IMAGE: &str = "SU1BR0V6eno=";
 
-/// A part of a request, in whatever form the family has it.
+/// A part of a request, in the form of any family.
 #[derive(Debug, Clone, PartialEq)]
 enum Item {
     /// Who, and what.
@@ -257,7 +257,7 @@ fn google(turn: &Value, out: &mut Vec<Item>) {
     }
 }
 
-/// Does a target take such an id?
+/// Returns true if a target accepts such an id.
 fn takes(api: &str, id: &str) -> bool {
     let plain = |id: &str| {
         id.chars()
@@ -299,7 +299,7 @@ fn pairs(items: &[Item]) -> Result<(), String> {
     }
 }
 
-/// One field of the table: what is wrong with a request to `api`, of a conversation that `from` had.
+/// Returns the errors of one field of the table: a request to `api` with a conversation of `from`.
 fn faults(from: &str, api: &str, home: bool, sighted: bool) -> Vec<String> {
     let mut target = model(api);
     if !sighted {
@@ -400,7 +400,7 @@ fn faults(from: &str, api: &str, home: bool, sighted: bool) -> Vec<String> {
     wrong
 }
 
-/// What is wrong with conversations of every family that go on with one: the fields of its column, by name.
+/// Returns the errors of conversations of every family that continue with one: the fields of its column, by name.
 pub(super) fn wrong_at(api: &str) -> BTreeMap<String, Vec<String>> {
     let sources = VOICES.iter().map(|voice| voice.api).chain(["odd"]);
     let mut table = BTreeMap::new();

@@ -106,7 +106,7 @@ fn anthropic_writes_changes_before_the_answers() {
     );
     let third = body(&talk.ask("T", &["read", "grep"], Xhigh));
     let written = outline(&third["messages"]);
-    // What was sent before stays as it was, so that the cache holds.
+    // Messages that were sent before stay unchanged, so that the provider's cache matches.
     assert_eq!(written[..6], outline(&second["messages"])[..]);
     assert_eq!(
         written[6..],

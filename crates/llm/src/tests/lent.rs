@@ -1,4 +1,4 @@
-//! Answers that somebody else gives: events in any order and shape become ours, within bounds.
+//! Answers of extensions: events in any order and shape become ours, within bounds.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll};

@@ -42,7 +42,7 @@ impl Wire {
     }
 
     pub(crate) async fn say(&mut self, message: Value) {
-        // Nobody may listen any more.
+        // The reader may be gone.
         let _gone = self.out.write_all(format!("{message}\n").as_bytes()).await;
     }
 
@@ -195,7 +195,7 @@ where
     played(move |wire| play(wire.lines.into_inner().into_inner(), wire.out))
 }
 
-/// What is known once it is known whether the server can be had.
+/// Waits until the server is connected or has failed, and returns its state.
 pub(crate) async fn settled(server: &mut Server) -> Arc<Snapshot> {
     tokio::time::timeout(Duration::from_secs(30), server.settled())
         .await

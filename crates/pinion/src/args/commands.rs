@@ -28,7 +28,7 @@ pub(crate) const COMMANDS: [CommandInfo; 9] = [
     CommandInfo {
         command: Command::Doctor,
         name: "doctor",
-        about: "Check settings, keys, models, tools and sessions, and name what is missing",
+        about: "Check settings, keys, models, tools and sessions, and report problems",
         usage: &[(
             "doctor [--json]",
             "Print a report. The exit code is 1 if no model can be used",
@@ -236,8 +236,8 @@ pub(super) fn of_pi(word: &str) -> Option<(&'static str, &'static str)> {
     COMMANDS_OF_PI.into_iter().find(|(name, _)| *name == word)
 }
 
-/// The command that a prompt of one or a few words probably means. Only a single word, or one that is followed by a word that
-/// the command takes, can mean a command.
+/// Returns the command that a prompt of one or a few words probably means. Only a single word, or a word followed by
+/// an argument of the command, can mean a command.
 pub(super) fn meant_by(words: &[String]) -> Option<&'static str> {
     let (first, rest) = words.split_first()?;
     if !first.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {

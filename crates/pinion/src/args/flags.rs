@@ -409,7 +409,7 @@ const WEB: &[Flag] = &[
         &["--max-open-sessions"],
         "N",
         set::set_max_open_sessions,
-        "Open sessions besides the first (default: 32)",
+        "Limit of open sessions, not counting the first (default: 32)",
     ),
     value(
         &["--serve-ui"],

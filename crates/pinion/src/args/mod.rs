@@ -40,7 +40,7 @@ pub(crate) enum Mode {
     Json,
     /// Commands in, responses and events out. Also `rpc-ui`.
     Rpc,
-    /// The same over WebSocket, with a page.
+    /// JSON lines over WebSocket and HTTP, with a page.
     Web,
 }
 
@@ -67,7 +67,7 @@ impl Mode {
 /// A command: what to do instead of a conversation. Names and texts live in `commands`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Command {
-    /// Report what was found where.
+    /// Check the installation: settings, keys, models, tools and sessions.
     Doctor,
     /// Print the protocol.
     Schema,
@@ -122,7 +122,7 @@ pub(crate) struct TrustWish {
     pub(crate) list: bool,
 }
 
-/// What `mcp add` says of a server besides its command.
+/// Arguments of `mcp add` other than the server's command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct McpArgs {
     /// `--url`.
@@ -141,7 +141,7 @@ pub(crate) struct McpArgs {
     pub(crate) local: bool,
 }
 
-/// A command line, taken apart. What was not given is `None`, empty or false.
+/// The parsed command line. Options that were not given are `None`, empty or false.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Args {
     /// The command: the first message, if it is one.
@@ -292,12 +292,12 @@ pub(crate) struct Args {
     pub(crate) provider_session_id: Option<String>,
     /// Long options unknown to us, without dashes; extensions may know them. `None` when they came without a value.
     pub(crate) extension_flags: BTreeMap<String, Option<String>>,
-    /// The same options in order, until a loaded extension is known to declare them.
+    /// Options that may belong to an extension, in order, until the loaded extensions confirm them.
     pub(crate) guesses: Vec<Guess>,
     /// `@file` arguments without the `@`, in order.
     pub(crate) files: Vec<String>,
     /// Everything else, in order.
     pub(crate) messages: Vec<String>,
-    /// What was ignored or odd, one sentence each, for stderr.
+    /// Warnings for stderr about ignored or unusual arguments, one sentence each.
     pub(crate) warnings: Vec<String>,
 }

@@ -154,7 +154,7 @@ fn split_inline(option: &str) -> (&str, Option<String>) {
     }
 }
 
-/// Handles one option; returns what is left of the arguments.
+/// Handles one option; returns the remaining arguments.
 fn take_option<'a>(args: &mut Args, option: &str, rest: &'a [String]) -> Result<&'a [String], UsageError> {
     let (name, inline) = split_inline(option);
     let own = match args.command {
@@ -184,7 +184,7 @@ fn apply<'a>(
         }
         (Takes::Value(_, set), Some(value)) => set(args, value).map(|()| rest),
         (Takes::Value(what, set), None) => {
-            // Whatever follows is the value, even with a dash: prompts and patterns may start with one.
+            // The next argument is the value, even with a dash: prompts and patterns may start with one.
             let (value, rest) = rest.split_first().ok_or_else(|| UsageError::MissingValue {
                 flag: name.to_owned(),
                 value: what,
@@ -312,7 +312,8 @@ fn check(args: &Args) -> Result<(), UsageError> {
             return Err(UsageError::Conflict("--fork", names.join(", ")));
         }
     }
-    // The words of `auth` may be a key by mistake: whoever reads them shows none.
+    // A word of `auth` or `mcp` may be a key by mistake, so an error text must not repeat it. These commands check
+    // their words.
     if let Some(command) = args.command
         && !matches!(command, Command::Auth | Command::Mcp)
         && let Some(word) = superfluous(command, args)

@@ -1,6 +1,6 @@
-//! Who reads logs and traces: stderr or a file, and an OpenTelemetry collector where the program was built with it. Nothing is
-//! read, and nothing costs anything, unless somebody asks for it. Whatever is written is written without credentials, crash
-//! texts included. What is logged is decided in `host` and `llm`.
+//! Consumers of logs and traces: stderr or a file, and an OpenTelemetry collector if the program was built with it.
+//! Without a consumer nothing is collected. Every line is written without credentials, crash texts included. `host` and
+//! `llm` decide which events are logged.
 
 mod file;
 mod json;
@@ -22,12 +22,12 @@ use tracing_subscriber::{Layer, Registry};
 use crate::args::Args;
 use crate::environment::{Environment, complain};
 
-/// Variables that say what is logged, as `level` or `target=level,...`; the first that is set counts.
+/// Variables with the log filter, as `level` or `target=level,...`; the first one with a value counts.
 const VARIABLES: [&str; 2] = ["PINION_LOG", "RUST_LOG"];
 
 type Boxed = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// What is to be ended with the process.
+/// Log consumers that must be closed before the process ends.
 #[derive(Default)]
 pub(crate) struct Logs {
     #[cfg(feature = "otel")]
@@ -35,7 +35,7 @@ pub(crate) struct Logs {
 }
 
 impl Logs {
-    /// Begins to read, as far as somebody wants to.
+    /// Starts the consumers that options and variables ask for.
     pub(crate) fn start(args: &Args, env: &Environment, secrets: &Secrets) -> anyhow::Result<Self> {
         hook_panics(secrets.clone());
         #[cfg_attr(not(feature = "otel"), expect(unused_mut, reason = "changed by otel only"))]
@@ -133,7 +133,7 @@ impl<'a> MakeWriter<'a> for Masked {
 }
 
 impl Write for Masked {
-    /// Lines come whole. One that cannot be written is lost: a log must not stop what it tells of.
+    /// Writes one whole line. A line that cannot be written is lost: a failing log must not stop the program.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let masked = self.secrets.redact_bytes(line);
         let shown = masked.as_deref().unwrap_or(line);

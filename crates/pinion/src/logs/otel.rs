@@ -26,11 +26,11 @@ use crate::environment::Environment;
 use crate::limits;
 use crate::version;
 
-/// What is to be flushed with the process.
+/// The exporter of traces; it must be flushed before the process ends.
 pub(super) struct Export(SdkTracerProvider);
 
 impl Export {
-    /// Sends what is left, as far as that goes in time.
+    /// Sends the remaining spans within [`limits::TRACES_FLUSH`].
     pub(super) fn finish(self) {
         let _late = self.0.shutdown_with_timeout(limits::TRACES_FLUSH);
     }

@@ -9,7 +9,7 @@ use wire::Dialect;
 use crate::args::Args;
 use crate::environment::Environment;
 
-/// The variable that names it where nobody can change the command line.
+/// The variable with the dialect, for users who cannot change the command line.
 const VARIABLE: &str = "PI_RPC_DIALECT";
 
 /// The dialect that this process begins with, and a word about the variable if it names none.

@@ -134,8 +134,8 @@ async fn open(
     Ok((session, outbox, outgoing))
 }
 
-/// How many sessions are kept open beside the first, and how long: what the command line and the settings say, else `most`
-/// and `idle`.
+/// Returns how many sessions stay open in addition to the first, and for how long: from the command line, the settings,
+/// or `usual`.
 fn keeping(args: &Args, setup: &Setup, usual: Keeping) -> Keeping {
     let settings = &setup.agent.settings;
     let most = settings.max_open_sessions.filter(|most| *most > 0);
@@ -152,7 +152,7 @@ fn keeping(args: &Args, setup: &Setup, usual: Keeping) -> Keeping {
     }
 }
 
-/// Is nobody there to type a prompt?
+/// Returns true if stdin is not a terminal.
 fn is_piped() -> bool {
     !stdin_is_terminal()
 }

@@ -23,7 +23,7 @@ use crate::setup;
 
 use super::runtime;
 
-/// Where lists come from unless somebody says otherwise.
+/// Default source of model lists.
 const SOURCE: &str = "https://models.dev/api.json";
 
 /// How long a download may take before the terminal shows that it is running.

@@ -33,7 +33,7 @@ pub(crate) fn run(
     stdout: File,
 ) -> anyhow::Result<ExitCode> {
     let runtime = runtime()?;
-    // Extensions may open sessions beside it.
+    // Extensions may open further sessions in the same process.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup).await?;

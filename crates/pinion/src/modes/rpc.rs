@@ -57,7 +57,7 @@ pub(crate) fn run(
                 return Ok(ExitCode::FAILURE);
             }
         };
-        // Signal or end of input: children go first, then what was said is written out.
+        // After a signal or the end of input: end children first, so that the events of their end are still written.
         tracing::debug!("processes of tools are ended");
         setup.agent.reaper.shutdown().await;
         let _stuck = writer.close(serve::limits::CLOSE_WAIT).await;

@@ -79,7 +79,7 @@ impl Printer {
         }
     }
 
-    /// Writes what is left to write.
+    /// Writes the remaining text.
     pub(crate) fn finish(&mut self) -> std::io::Result<()> {
         self.waiting = None;
         if self.is_terminal {

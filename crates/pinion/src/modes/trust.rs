@@ -30,7 +30,7 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
         (true, false) => None,
         (false, deny) => Some(!deny),
     };
-    // What is gone can still be forgotten.
+    // A decision about a removed directory can still be deleted.
     if decision.is_some() && !dir.is_dir() {
         bail!("There is no directory {}", dir.display());
     }
@@ -93,7 +93,7 @@ fn report(args: &Args, env: &Environment, trust: &Trust, dir: &Path) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is held back, in one line.
+/// Describes a withheld resource in one line.
 pub(super) fn described(held: &Brought) -> String {
     let keys = held.keys.join(", ");
     let keys = if keys.is_empty() {

@@ -17,7 +17,7 @@ pub(super) const OFFLINE: &str = "offline";
 /// Checks the model that was chosen for a new session.
 ///
 /// # Errors
-/// A list of what was named, why it cannot be used, and what to do next.
+/// A list of the named models, providers, keys and servers that cannot be used, with reason and solution.
 pub(super) async fn check(args: &Args, setup: &Setup, session: &Session) -> anyhow::Result<()> {
     // What these name has been found, or an extension brings it.
     if args.model.is_some() || args.provider.is_some() || args.replay.is_some() {

@@ -33,7 +33,7 @@ const HOST: &str = "127.0.0.1";
 /// See [`HOST`].
 const PORT: u16 = 4781;
 
-/// Tabs come and go, and nobody closes what they opened.
+/// Defaults of a web server: browsers open sessions and never close them, so idle ones must be evicted.
 const KEPT: Keeping = Keeping {
     most: 32,
     idle: Some(Duration::from_secs(30 * 60)),
@@ -48,7 +48,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let options = options(&args, env, &setup.agent.version)?;
     let runtime = runtime()?;
-    // One thread carries all sessions; the door has its own.
+    // One thread carries all sessions; the web server has its own.
     let sessions = LocalSet::new();
     let code = sessions.block_on(&runtime, async {
         let (session, outbox, outgoing) = open(&mut args, env, setup).await?;
@@ -63,7 +63,7 @@ pub(crate) fn run(
         let query = token
             .map(|token| format!("/?token={}", encoded(token)))
             .unwrap_or_default();
-        // Whoever started us may have closed it; the door is open all the same.
+        // The parent process may have closed stdout; the server still listens.
         let _unseen = stdout.write_all(banner(&options, &url, &query).as_bytes());
         if args.open
             && let Err(error) = browse(&format!("{url}{query}"))
@@ -162,7 +162,7 @@ fn options(args: &Args, env: &Environment, version: &str) -> anyhow::Result<WebO
     })
 }
 
-/// 244 bits that nobody can guess.
+/// Returns a token with 244 random bits.
 fn new_token() -> String {
     let (one, other) = (Uuid::new_v4(), Uuid::new_v4());
     format!("{}{}", one.simple(), other.simple())

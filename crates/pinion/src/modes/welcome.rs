@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain, say};
 
-/// How long the offer waits for Enter. A terminal that nobody watches gets its prompt back.
+/// How long the offer waits for Enter, so that an unattended terminal gets its prompt back.
 const WAIT: Duration = Duration::from_secs(120);
 
 /// What the terminal shows.

@@ -173,7 +173,7 @@ fn client_tool_consent_covers_same_arguments_and_definition() {
     assert_eq!(questions(&pi), 2);
     choose(&pi, &other, "Deny");
     pi.settled();
-    // The same name and arguments, but no longer what was allowed.
+    // The same name and arguments, but another definition than the user allowed.
     set_tools(&pi, "Deletes everything", schema);
     pi.prompt("Go");
     choose(&pi, &question(&pi), ALWAYS);
@@ -397,7 +397,7 @@ fn padding_in_question_is_collapsed_and_end_shown() {
         );
         assert!(title.len() < 300, "{title}");
     }
-    // What nobody would call padding stays as it is, indented code, too.
+    // Whitespace within a normal amount is unchanged, indented code included.
     let code = "if a:\n            b = 1   # why\n\n        c()";
     assert!(title_of(bash("c1", code)).ends_with(code));
     // In arguments of other tools, and in names of files.

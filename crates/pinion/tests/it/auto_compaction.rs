@@ -1,5 +1,5 @@
-//! Compaction that nobody asked for: the context is nearly full after a run, between turns or before a prompt, or the provider
-//! says it is too full. What can get in its way is in `auto_compaction_faults`, compaction on request in `compaction`.
+//! Automatic compaction: the context is nearly full after a run, between turns or before a prompt, or the provider
+//! reports an overflow. Its failures are in `auto_compaction_faults`, compaction on request in `compaction`.
 
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply, Usage};

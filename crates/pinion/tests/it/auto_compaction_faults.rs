@@ -1,5 +1,4 @@
-//! What gets in the way of a compaction that nobody asked for: summaries that cannot be had, aborts, messages, `kill -9`. When
-//! there is one is in `auto_compaction`.
+//! Failures of an automatic compaction: summaries that fail, aborts, messages, `kill -9`. `auto_compaction` tests when one starts.
 
 use serde_json::json;
 use testkit::llm::{ErrorKind, Reply};

@@ -178,7 +178,7 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
     let on_disk: Vec<String> = entries.iter().filter_map(message_of).collect();
     let known: HashSet<&String> = on_disk.iter().collect();
     let mut rest = on_disk.iter();
-    // What was told before the last change of sessions may belong to another file.
+    // Events before the last change of sessions may belong to another file.
     let changed = lines
         .iter()
         .rposition(|line| CHANGES.iter().any(|change| line["command"] == *change) && line["success"] == true);
@@ -202,7 +202,7 @@ pub(crate) fn file(path: &Path, lines: &[Value]) {
     }
 }
 
-/// The message of an entry, in the same text as [`without_time`] gives for what was told.
+/// The message of an entry, in the form that [`without_time`] gives for events.
 fn message_of(entry: &Value) -> Option<String> {
     match entry["type"].as_str()? {
         "message" => Some(canonical(&entry["message"])),
@@ -259,7 +259,7 @@ pub(crate) fn roles(path: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// The same text for equal values.
+/// A text that is equal for equal values.
 fn canonical(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();

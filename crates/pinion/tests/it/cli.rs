@@ -1,4 +1,4 @@
-//! Arguments: what is printed, what is refused, what the flags do.
+//! Arguments: output, refused options, and effects of flags.
 
 use std::path::Path;
 

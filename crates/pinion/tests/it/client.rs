@@ -202,7 +202,7 @@ async fn client_dialogs_reach_handler() {
     client.ask("two").await.unwrap();
     assert!(folder.path().join("allowed").exists() && !folder.path().join("refused").exists());
     client.close().await;
-    // Nobody answers: the agent is not kept waiting.
+    // Without a dialog handler the library answers, so that the agent does not wait.
     let script = Script::new()
         .tool_call("bash", &json!({"command": "touch refused"}))
         .reply("done");

@@ -292,7 +292,7 @@ fn split_turn_takes_two_summary_requests() {
     let world = World::new([]);
     world.settings(json!({"compaction": {"keepRecentTokens": 3}}));
     let pi = long_turn(&world);
-    // Which of the two comes first is nobody's business.
+    // The order of the two requests is not specified.
     world
         .server
         .push(Reply::text(["OF HISTORY"]).when_contains("An earlier question"));

@@ -8,7 +8,7 @@ use testkit::llm::Reply;
 use crate::check;
 use crate::kit::{LONG, Pi, World, bash, kinds, text};
 
-/// A working directory beside the world's own.
+/// A working directory next to the world's own.
 fn directory(world: &World, name: &str) -> PathBuf {
     let dir = world.dir.cwd().join(name);
     std::fs::create_dir_all(&dir).unwrap();

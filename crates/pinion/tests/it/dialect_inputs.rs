@@ -1,5 +1,5 @@
-//! The conflicts of dialects.md 5 that are about what a client sends and what becomes of it, one test for each row, from
-//! outside. What is about output is in `dialect_outputs`.
+//! The conflicts of dialects.md 5 about input of clients and its effects, one test for each row, from outside.
+//! Conflicts about output are in `dialect_outputs`.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The conflicts of dialects.md 5 that are about what is written, one test for each row, from outside. What is about input is
-//! in `dialect_inputs`.
+//! The conflicts of dialects.md 5 about output, one test for each row, from outside. Conflicts about input are in
+//! `dialect_inputs`.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! What extensions in TypeScript call and change besides what `extensions` shows: messages, tools inside tools, the agent's
-//! own tools, and where a run goes on. Run by the real host under Node.
+//! Calls and changes of TypeScript extensions that `extensions` does not cover: messages, tools inside tools, the
+//! agent's own tools, and continued runs. Run by the real host under Node.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -79,7 +79,7 @@ fn replaced_message_is_stored_emitted_and_sent() {
             .all(|(event, why)| event == "message_end" && why.contains("role"))
     );
     assert_eq!(failures(&pi).len(), 2);
-    // What was told piece by piece is not what it ended as, which `finish` would not have.
+    // The extension replaced the streamed message, which `finish` would reject.
     pi.agent.close_stdin();
     pi.agent.wait_exit(LONG).unwrap();
 }
@@ -108,7 +108,7 @@ fn tool_arguments_are_prepared_before_validation() {
         ends(&pi),
         [(false, "2".to_owned()), (true, "no such number".to_owned())]
     );
-    // What the model wrote is what is told.
+    // Events contain the arguments that the model wrote.
     assert_eq!(
         of_type(&lines, "tool_execution_start")[0]["args"],
         json!({"n": "one"})
@@ -473,7 +473,7 @@ fn new_session_starts_with_content_of_setup() {
     pi.finish();
 }
 
-/// The events that the table in the code says are sent, and those that it says are not.
+/// The events that the table in the code lists as sent, and as not sent.
 fn table() -> (BTreeSet<String>, BTreeSet<String>) {
     let text = include_str!("../../../host/src/session/extensions/heard.txt");
     let rows = text.lines().filter(|line| !line.starts_with('#'));
@@ -889,7 +889,7 @@ fn turn_end_context_edit_changes_later_requests() {
             "an entry of the type message cannot be added here"
         ]
     );
-    // The conversation is a shorter one than what was told of it, which `finish` would not have.
+    // The conversation is shorter than the events, which `finish` would reject.
     pi.agent.close_stdin();
     pi.agent.wait_exit(LONG).unwrap();
 }

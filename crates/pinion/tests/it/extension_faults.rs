@@ -1,5 +1,5 @@
-//! Extensions that misbehave, in TypeScript and as programs. Whatever they do, the answer that is under way ends, the next
-//! prompt works, the agent stays small and nothing is left behind; one that had to be ended is named.
+//! Extensions that misbehave, in TypeScript and as programs. In every case the current answer ends, the next prompt
+//! works, the agent stays small, and no process is left behind; an extension that was ended is named.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -25,7 +25,7 @@ enum At {
     All,
 }
 
-/// Is it told which extension it was?
+/// Whether the error names the extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     /// With these words.

@@ -397,7 +397,7 @@ fn unknown_extension_model_is_named_in_error() {
     pi.data(json!({"type": "set_model", "provider": "own", "modelId": "m1"}));
     pi.say("Go");
     assert_eq!(last_text(&pi), "hi");
-    // A new session begins with what was chosen, and its extensions anew.
+    // A new session starts with the chosen model, and new extension instances.
     pi.data(json!({"type": "new_session"}));
     pi.say("Go");
     assert_eq!(last_text(&pi), "hi");

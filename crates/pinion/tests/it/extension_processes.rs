@@ -1,4 +1,4 @@
-//! What extensions in several processes do beside each other that one process does alone elsewhere: trust, models, resources,
+//! Features that one extension process provides alone elsewhere, here with several processes: trust, models, resources,
 //! keys, sessions of their own.
 
 use std::fs;
@@ -12,7 +12,7 @@ use crate::extension_examples::has;
 use crate::extensions::{can_run, command, failures, notes, put};
 use crate::kit::{LONG, Pi, World, text, until};
 
-/// A program: `opened` is what it registers, `lines` is what it does with a line that is none of those that all know.
+/// A program: `opened` are its registrations, `lines` its code for lines other than those all programs handle.
 const PROGRAM: &str = r#"#!/usr/bin/env python3
 import json, os, sys
 def say(**line): print(json.dumps(line), flush=True)
@@ -272,7 +272,7 @@ fn extension_that_never_loads_does_not_block_others() {
     let begun = |line: &Value| line["message"] == "begun";
     pi.agent.wait(begun, LONG).unwrap();
     assert!(failures(&pi).is_empty(), "{:?}", failures(&pi));
-    // The command waits for the one that does not load, but not for ever.
+    // The command waits for the extension that does not load, but only for a limited time.
     until("the prompt is there", || command_names(&pi) == ["brought"]);
     let told = pi.wait("extension_error");
     assert_eq!(told["extensionPath"], slow);

@@ -27,7 +27,7 @@ fn survives(fault: Reply, chat: bool) -> Value {
     answer
 }
 
-/// The same for a fault that must end in an error.
+/// Plays a fault that must end in an error; returns the answer.
 fn fails(fault: Reply, chat: bool) -> Value {
     let answer = survives(fault, chat);
     assert_eq!(answer["stopReason"], "error", "{answer}");

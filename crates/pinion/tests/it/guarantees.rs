@@ -131,7 +131,7 @@ fn unread_answer_is_held_at_provider() {
     let pi = Pi::spawn(world.config().paused());
     pi.send(json!({"type": "prompt", "message": "Go"}));
     world.server.wait_requests(1, LONG).unwrap();
-    // The provider cannot get rid of its answer while nobody reads ours.
+    // The provider cannot send the whole answer while the client does not read.
     assert!(world.server.wait_ended(1, Duration::from_millis(1_500)).is_err());
     let memory = memory_kb(pi.agent.pid(), "VmHWM");
     assert!(memory < 96 * 1024, "{memory} kB");

@@ -235,7 +235,7 @@ fn hooks_can_cancel_session_changes_and_commands() {
     assert_eq!(pi.state()["sessionId"], id);
     let ran = pi.data(json!({"type": "bash", "command": "ls"}));
     assert_eq!((&ran["output"], &ran["exitCode"]), (&json!("not now"), &json!(2)));
-    // Whoever asked can tell the person why.
+    // The client gets the reason of the cancellation.
     let lines = pi.lines();
     let frames = of_type(&lines, "extension_ui_request");
     let notes: Vec<&str> = frames
@@ -480,7 +480,7 @@ fn hooks_run_after_extensions_and_never_replace_them() {
     assert_eq!(ends[0], (false, "twice".to_owned()));
     assert_eq!(ends[1], (true, "by the extension".to_owned()));
     assert!(ends[2].0 && ends[2].1.contains("gave no answer"), "{ends:?}");
-    // Neither the blocked call nor the one that could not be checked came as far as the hook.
+    // Neither the blocked call nor the unchecked one reached the hook.
     let seen = written(&world, "calls.log");
     assert_eq!(seen.len(), 1, "{seen:?}");
     assert_eq!(seen[0]["event"]["input"]["command"], "echo changed");

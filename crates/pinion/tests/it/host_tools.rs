@@ -582,7 +582,7 @@ fn remaining_host_tools_keep_their_active_state() {
     lend(&pi, json!([hidden, tool("b")]));
     pi.say("One");
     assert_eq!(told(&world, 0).split_off(4), ["b"]);
-    // What is hidden changes for neither of them.
+    // A change of a hidden tool affects neither list.
     hidden["name"] = "b".into();
     lend(&pi, json!([tool("a"), hidden]));
     pi.say("Two");

@@ -81,7 +81,7 @@ impl World {
         Pi::spawn(self.config().args(args.iter().copied()))
     }
 
-    /// The same with the model of the provider that speaks chat completions.
+    /// Starts RPC mode with the model of the provider that speaks chat completions.
     pub(crate) fn start_openai(&self) -> Pi {
         let model = ["--provider", "mock-openai", "--model", "gpt-mock"];
         Pi::spawn(self.dir.agent(PROGRAM).args(["--mode", "rpc"]).args(model))
@@ -92,7 +92,7 @@ impl World {
         self.run_as(Path::new(PROGRAM), args, stdin)
     }
 
-    /// The same under another name.
+    /// Runs the program under another name.
     pub(crate) fn run_as(&self, program: &Path, args: &[&str], stdin: &str) -> Done {
         let folder = tempfile::tempdir_in(self.dir.root()).unwrap();
         let (out, err) = (folder.path().join("out"), folder.path().join("err"));
@@ -108,7 +108,7 @@ impl World {
             .stdout(File::create(&out).unwrap())
             .stderr(File::create(&err).unwrap());
         let mut child = command.spawn().unwrap();
-        // Nobody has to read it; a program that ends early is no failure of the test.
+        // The program may end without reading its input.
         let _unread = child.stdin.take().unwrap().write_all(stdin.as_bytes());
         let end = Instant::now() + LONG;
         let status = loop {
@@ -214,7 +214,7 @@ impl Pi {
         assert_eq!(data["disposition"], "started");
     }
 
-    /// Says something and waits until all is quiet; gives what was printed meanwhile.
+    /// Prompts and waits until the agent is idle; returns the lines in between.
     pub(crate) fn say(&self, text: &str) -> Vec<Value> {
         let before = self.agent.lines().len();
         self.agent.skip();

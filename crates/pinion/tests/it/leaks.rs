@@ -83,7 +83,7 @@ const PLACES: [&str; 25] = [
     "adc-access",
 ];
 
-/// The key planted at a place. What stands between the ends is found nowhere else, and is longer than what the doctor shows.
+/// The key planted at a place. Its middle is unique, and longer than the part that the doctor shows.
 fn key(place: &str) -> String {
     format!("sk-{}-9f", mark(place))
 }
@@ -274,7 +274,7 @@ fn config(world: &World) -> AgentConfig {
         .env("NO_PROXY", "127.0.0.1")
 }
 
-/// A provider that says back whatever it was given: in errors that pass and errors that do not.
+/// A provider that repeats its input in errors, both retried and final ones.
 fn parrot(request: &Request) -> Reply {
     let said = last_words(&request.body);
     let heard: Vec<String> = request
@@ -337,7 +337,7 @@ fn work(world: &World, pi: &Pi) {
     pi.data(json!({"type": "set_model", "provider": "github-copilot", "modelId": "kimi-k3"}));
     pi.say("An expired login.");
     pi.data(json!({"type": "set_model", "provider": "by-auth", "modelId": "m"}));
-    // Its request repeats what was said, so the parrot refuses it.
+    // The request repeats the conversation, so this provider refuses it.
     pi.error(json!({"type": "compact"}));
     for ask in [
         "get_available_models",

@@ -307,7 +307,7 @@ fn hook_dialogs_use_hook_dialect_frames() {
     end(&pi);
 }
 
-/// The same from xcsh's clients, who have `extension_ui_request` with a time limit (seeds 004).
+/// Clients of xcsh get `extension_ui_request` with a time limit instead (seeds 004).
 #[test]
 fn hook_dialogs_of_xcsh_use_extension_frames() {
     if !can_run() {
@@ -348,7 +348,7 @@ fn hook_dialogs_of_xcsh_use_extension_frames() {
     end(&pi);
 }
 
-/// A handler that throws: `hook_error`, and the next one goes on; on `tool_call` its words block, and nothing else is told.
+/// A handler that throws causes `hook_error`, and the next one runs. On `tool_call` its message blocks the call instead.
 #[test]
 fn throwing_hook_is_reported_and_throwing_check_blocks() {
     if !can_run() {
@@ -687,7 +687,7 @@ fn unloadable_hook_file_is_reported() {
     end(&pi);
 }
 
-/// What the process with the extensions is told of generations and time limits, by dialect and setting.
+/// The extension process gets the generation and the time limit of the dialect and the setting.
 #[test]
 fn hook_generation_and_timeout_follow_dialect() {
     if !can_run() {

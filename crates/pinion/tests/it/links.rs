@@ -1,4 +1,4 @@
-//! Files that a project brings: links lead nowhere but into the project, and what is no regular file stops nothing.
+//! Files of a project: links cannot lead out of the project, and irregular files do not block the start.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::kit::World;
 
 const SECRET: &str = "hunter-two-and-a-half-0123456789";
 
-/// A world with a secret in the agent directory, one in `.ssh` and one beside the project.
+/// A world with a secret in the agent directory, one in `.ssh` and one next to the project.
 fn world() -> World {
     let world = World::new([
         Reply::text(["done"]),

@@ -1,4 +1,4 @@
-//! Models on the user's own machines: found when somebody wants to know, asked as they need it, missed with a clear word.
+//! Models on the user's own machines: probed only when needed, with requests of their kind, and clear errors when missing.
 
 use std::path::Path;
 
@@ -24,15 +24,15 @@ pub(crate) fn ollama(world: &World) -> Front {
     )
 }
 
-/// A world without any provider but what is found.
+/// A world whose only providers are local servers.
 fn alone(replies: Vec<Reply>) -> World {
     let world = World::new(replies).without_retries();
     std::fs::remove_file(world.dir.agent_dir().join("models.json")).unwrap();
     world
 }
 
-/// RPC mode with these options and the server in `OLLAMA_HOST`. Places that are not named lead nowhere, whatever runs on
-/// this machine.
+/// RPC mode with these options and the server in `OLLAMA_HOST`. All other places are unreachable, so that servers on
+/// this machine do not matter.
 fn rpc(world: &World, front: &Front, options: &[&str]) -> Pi {
     let mut config = world.dir.agent(PROGRAM).args(["--mode", "rpc"]);
     for (name, value) in variables(front) {
@@ -256,7 +256,7 @@ fn settings_name_local_servers_and_disable_search() {
     let pi = rpc(&world, &front, &["--model", "gpu-box/big"]);
     assert_eq!(pi.state()["model"]["contextWindow"], 32768);
     pi.finish();
-    // A project that is not trusted leads nobody elsewhere.
+    // The settings of an untrusted project add no server.
     world.settings(json!({}));
     let own = json!({"localServers": {"servers": {"gpu-box": gpu.url()}}});
     world.dir.write(".pi/settings.json", own.to_string()).unwrap();

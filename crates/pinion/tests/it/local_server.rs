@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
-/// See the module's page.
+/// A web server with fixed answers, in front of a scripted model server.
 pub(crate) struct Front {
     address: SocketAddr,
     gone: Arc<AtomicBool>,
@@ -38,7 +38,7 @@ impl Front {
                 }
                 let (log, answers, behind) = (Arc::clone(&log), Arc::clone(&answers), behind.clone());
                 let open = Arc::clone(&open);
-                // Whoever breaks off a connection is no failure of the server.
+                // A client may close its connection at any time.
                 std::thread::spawn(move || drop(serve(stream, &answers, &log, &behind, &open)));
             }
         });
@@ -59,7 +59,7 @@ impl Front {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
-    /// Nobody listens any more.
+    /// Refuses all further connections.
     pub(crate) fn leave(&self) {
         self.gone.store(true, Ordering::SeqCst);
         // Wakes the listener.

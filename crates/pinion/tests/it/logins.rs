@@ -348,7 +348,8 @@ fn invalid_auth_commands_are_explained() {
     );
 }
 
-/// Ctrl-C ends a login that waits. (Should the port be taken, the login ends by itself: nobody can paste.)
+/// Ctrl-C ends a login that waits. (If the port is taken, the login ends by itself, since there is no terminal to paste
+/// into.)
 #[test]
 fn waiting_login_can_be_interrupted() {
     let world = World::new([]);

@@ -42,7 +42,7 @@ fn models_update_renews_model_list() {
         done.out
     );
     assert!(!knows_the_new_one(&world));
-    // Somebody else's server, asked on purpose.
+    // Another server, named by the user.
     let front = Front::start(&[("/api.json", list())], "");
     let url = format!("{}/api.json?key=hidden", front.url());
     let done = world.run(&["models", "update", "--from", &url], "");

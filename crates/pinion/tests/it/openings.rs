@@ -417,7 +417,7 @@ fn end_of_input_after_session_change_completes_it() {
     );
     pi.wait_ended();
     let lines = pi.lines();
-    // Nobody is left to be answered; but who is answered can rely on it.
+    // The agent may end before the response. A response guarantees the switch.
     if lines.iter().any(|line| line["id"] == id.as_str()) {
         assert_eq!(lines[answered_at(&lines, &id)]["success"], true);
         let last = check::messages(&old).last().unwrap().clone();

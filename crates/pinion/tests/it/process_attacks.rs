@@ -15,13 +15,13 @@ use testkit::llm::Reply;
 
 use crate::kit::{LONG, PROGRAM, Pi, World, bash, of_type, skipped, until};
 
-/// Children in another session, in the group, and one that has left session, parent and environment.
+/// Children in another session, in the group, and one without session, parent and environment of the agent.
 const FAMILY: &str = "setsid sleep 701 & sleep 702 & (env -i setsid -f sleep 703 >/dev/null 2>&1); ";
 /// The guardian's id, once all is there.
 const UP: &str = "echo $PPID > guardian; touch up; ";
 /// A program that forks, leaves the session and exits, again and again.
 const FORKER: &str = "import os\nwhile True:\n    if os.fork(): os._exit(0)\n    os.setsid()\n";
-/// Looks for processes before it is believed that there are none: one that forks and exits can be missed.
+/// Number of searches without a result before a process counts as gone: a search can miss a process that forks and exits.
 const LOOKS: usize = 10;
 
 /// Living processes with a working directory below `dir`.

@@ -1,4 +1,4 @@
-//! What the program says about itself, and what is agreed on with `hello`.
+//! The program's description of its protocol, and negotiation with `hello`.
 
 use serde_json::{Value, json};
 use testkit::llm::Reply;

@@ -43,7 +43,7 @@ fn config(world: &World, api: &str, option: &str) -> AgentConfig {
     world.dir.agent(PROGRAM).args(args).args([file])
 }
 
-/// A world whose provider is gone: the address leads nowhere, the key is not set.
+/// A world without a provider: the address is unreachable, the key is not set.
 fn deserted(like: &World) -> World {
     let world = World::new([]);
     world.dir.write_models(&models("http://127.0.0.1:9")).unwrap();
@@ -51,7 +51,7 @@ fn deserted(like: &World) -> World {
     world
 }
 
-/// The lines without what is new each time, neighbouring deltas joined.
+/// The lines without values that are new each time, neighbouring deltas joined.
 fn plain(lines: &[Value], world: &World) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     for line in lines {

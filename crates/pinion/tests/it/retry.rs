@@ -1,4 +1,4 @@
-//! Failures that pass, and those that do not.
+//! Temporary and permanent failures.
 
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply};

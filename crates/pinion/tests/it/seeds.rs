@@ -51,7 +51,7 @@ const EXTENSION: &str = r#"
     } });
 "#;
 
-/// Is the line understood? A command may fail for what it asks, but not for how it is written.
+/// Returns true if the line is understood. A command may fail for its effect, but not for its form.
 fn is_taken(world: &World, dialect: &str, line: &Value) -> bool {
     // What the descriptions name by a path must not be looked for outside of the test's folder.
     let root = world.dir.root().to_str().unwrap().to_owned();
@@ -141,7 +141,7 @@ fn talk(dialect: &str) -> Vec<Value> {
     end(&pi)
 }
 
-/// A retry that succeeds, one that does not; lines that are no commands.
+/// A retry that succeeds, a retry that does not, and lines that are no commands.
 fn trouble(dialect: &str) -> Vec<Value> {
     let busy = || Reply::error(ErrorKind::Overloaded);
     let world = World::new([busy(), Reply::text(["At last."]), busy(), busy()]);
@@ -161,7 +161,7 @@ fn trouble(dialect: &str) -> Vec<Value> {
     end(&pi)
 }
 
-/// A compaction that nobody asked for.
+/// An automatic compaction.
 fn pressure(dialect: &str) -> Vec<Value> {
     let world = crate::auto_compaction::world([full(Reply::text(["a long enough answer"])), summary()]);
     let pi = speaking(&world, dialect);

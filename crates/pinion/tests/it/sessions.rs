@@ -1,4 +1,4 @@
-//! Session files: what is in them, how they are found again, who may write them.
+//! Session files: their content, how they are found again, and who may write them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! `bash` and the conversation: what the model is told of the user's commands and when, and what becomes of them when a run, a
-//! compaction or another session gets in between. How commands run is in `shell`.
+//! `bash` and the conversation: how and when the model gets the user's commands, and their fate when a run, a
+//! compaction or another session comes between. `shell` tests how commands run.
 
 use serde_json::{Value, json};
 use testkit::llm::{ErrorKind, Reply, Usage};
@@ -172,7 +172,7 @@ fn shell_command_during_run_is_stored_at_end() {
     pi.settled();
     let file = pi.file();
     pi.state();
-    // Nobody closes anything properly.
+    // The process ends without a shutdown.
     pi.agent.kill9().unwrap();
     pi.agent.wait_exit(LONG).unwrap();
     assert_eq!(

@@ -224,7 +224,7 @@ fn unreadable_project_settings_stop_the_start() {
     let done = world.run(&[MODEL[0], MODEL[1], "-p", "Go"], "");
     assert_eq!((done.code, done.out.as_str()), (Some(1), ""), "{}", done.err);
     assert!(done.err.contains(".pi/settings.json:1:"), "{}", done.err);
-    // What is not read cannot be broken.
+    // A file that is not read cannot stop the start.
     let world = World::new([Reply::text(["ok"])]);
     world.dir.write(".pi/settings.json", "{").unwrap();
     let done = world.run(&[MODEL[0], MODEL[1], "--no-approve", "-p", "Go"], "");

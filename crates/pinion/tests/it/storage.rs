@@ -239,7 +239,7 @@ fn session_change_on_full_disk_loses_nothing() {
     let file = pi.file();
     limit_files(&pi, Some(size(&file)));
     pi.say("second");
-    // Away, back to what is not in the file, and away again.
+    // To another session, back to the one with unwritten entries, and away again.
     pi.data(json!({"type": "new_session"}));
     assert!(pi.state().get("storage").is_none());
     pi.data(json!({"type": "switch_session", "sessionPath": file}));

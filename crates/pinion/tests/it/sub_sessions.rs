@@ -1,4 +1,4 @@
-//! Sessions that an extension opens beside its own (`createAgentSession`), and the example that does so.
+//! Sessions that an extension opens in addition to its own (`createAgentSession`), and the example that does so.
 
 use std::fs;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn sub_agent_example_runs_task_in_second_session() {
     let pi = world.start();
     let lines = pi.say("Go");
     assert_eq!(text(&result(&pi)), "It says hello.");
-    // What the other session does is nobody's business but the extension's.
+    // Only the extension sees the work of the other session.
     assert_eq!(pi.roles(), ["user", "assistant", "toolResult", "assistant"]);
     assert_eq!(of_type(&lines, "agent_start").len(), 1);
     assert_eq!(of_type(&lines, "tool_execution_start").len(), 1);

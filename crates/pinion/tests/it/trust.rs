@@ -1,4 +1,4 @@
-//! Projects that are trusted and those that are not: what they bring counts only after somebody said so, whoever that was.
+//! Trusted and untrusted projects: their files count only after a decision, from any of its sources.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -56,7 +56,7 @@ fn trust(world: &World, args: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap()
 }
 
-/// What is held back, by kind.
+/// The withheld resources, by kind.
 fn held(state: &Value) -> Vec<String> {
     let held = state["heldBack"].as_array().cloned().unwrap_or_default();
     held.iter()
@@ -64,7 +64,7 @@ fn held(state: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Did anything of the project run? A tool call gives it the chance.
+/// Returns true if any code of the project ran. A tool call gives it the opportunity.
 fn runs(world: &World, args: &[&str]) -> bool {
     let mark = world.dir.root().join("ran");
     let _gone = fs::remove_file(&mark);
@@ -121,7 +121,7 @@ fn trust_needs_existing_directory() {
     assert_eq!((code, out.as_str()), (Some(1), ""));
     assert!(err.contains("There is no directory"), "{err}");
     assert!(!world.dir.agent_dir().join("trust.json").exists());
-    // A broken file is not written over, and trusts nobody.
+    // A broken file is not overwritten, and trusts no directory.
     world
         .dir
         .write(world.dir.agent_dir().join("trust.json"), "{\"/\": true,}")

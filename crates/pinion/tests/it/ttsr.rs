@@ -283,7 +283,7 @@ fn user_abort_triggers_no_rule() {
     pi.finish();
 }
 
-/// Says "bad" with rules in these files; which of them trigger?
+/// Answers "bad" with rules in these files; returns the rules that trigger.
 fn found(files: &[(&str, &str)], settings: Value, args: &[&str]) -> Vec<String> {
     let world = World::new([Reply::text(["bad"]), Reply::text(["ok"])]);
     world.settings(settings);

@@ -1,10 +1,10 @@
-//! What is under way, as far as events tell: for the heartbeat. Nothing here knows the session.
+//! Activity of a session as its events show it, for the heartbeat. This module does not know the session.
 
 use std::time::Duration;
 
 use wire::Event;
 
-/// What is under way.
+/// Work in progress, tracked from events.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     /// Something began that ends with `agent_settled`.
@@ -43,7 +43,7 @@ impl Activity {
         }
     }
 
-    /// Is something under way?
+    /// Returns true while a run or a compaction is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.busy
     }

@@ -13,7 +13,7 @@ use crate::encode::Form;
 use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS, MAX_SESSIONS};
 use crate::manner::{Manner, WantedUi};
 
-/// See the module's page.
+/// The options of one connection, as negotiated with `hello`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Agreement {
     pub(crate) dialect: Dialect,
@@ -22,7 +22,7 @@ pub(crate) struct Agreement {
     /// Handles of the sessions whose events are sent, the first one being `""`; none: all of them.
     sessions: Option<BTreeSet<String>>,
     deltas: bool,
-    /// Do events have numbers?
+    /// True if events have numbers.
     pub(crate) sequence: bool,
     /// Seconds of silence before a heartbeat.
     pub(crate) heartbeat: Option<u64>,
@@ -44,7 +44,7 @@ impl Agreement {
         }
     }
 
-    /// The same for somebody who wants to hear nothing.
+    /// Returns the options of a client that receives only responses.
     pub(crate) fn without_events(self) -> Self {
         Self {
             events: Some(BTreeSet::new()),
@@ -60,7 +60,7 @@ impl Agreement {
         })
     }
 
-    /// Is an event of this name to be sent?
+    /// Returns true if the client receives events of this name.
     pub(crate) fn wants(&self, name: &str) -> bool {
         match &self.events {
             Some(events) => events.contains(name),
@@ -68,7 +68,7 @@ impl Agreement {
         }
     }
 
-    /// Are events of this session to be sent?
+    /// Returns true if the client receives events of this session.
     pub(crate) fn wants_session(&self, session: Option<&str>) -> bool {
         let handle = session.unwrap_or_default();
         self.sessions

@@ -1,6 +1,7 @@
-//! One connection: what was agreed on with `hello`, the numbers of its events, what was sent last. It stands between the
-//! queues of what sessions have to say and the encoders, one for each. Here: which events are sent, and the answers to the
-//! commands that belong to the connection. Not here: bytes on their way (`writer`, `sink`), the shape of lines (`encode`), sessions (`host`).
+//! One connection: the options negotiated with `hello`, the numbers of its events, and the lines it sent last. It sits
+//! between the outgoing queues of the sessions and one encoder for each. Here: the filter of events, and the answers to
+//! commands of the connection. Not here: the transport of bytes (`writer`, `sink`), the format of lines (`encode`),
+//! sessions (`host`).
 
 mod activity;
 mod agreement;
@@ -29,7 +30,7 @@ use self::voice::{Voice, Written};
 /// The session that says something: the first one, or the handle of another.
 pub(crate) type From<'a> = Option<&'a Arc<str>>;
 
-/// See the module's page.
+/// The protocol state of one client: options, numbers, and an encoder per session.
 #[derive(Debug)]
 pub struct Connection {
     first: Voice,
@@ -77,7 +78,7 @@ impl Connection {
         self.others.remove(session);
     }
 
-    /// Takes an event. What is to be sent of it is appended to `out`, now or later.
+    /// Encodes an event. Appends the lines for it to `out`, now or with a later call.
     pub(crate) fn event(&mut self, from: From<'_>, event: &Event, now: Instant, out: &mut Vec<u8>) {
         let is_wanted =
             self.agreement.wants(event.name()) && self.agreement.wants_session(from.map(AsRef::as_ref));
@@ -110,8 +111,8 @@ impl Connection {
         }
     }
 
-    /// Appends what was held back and would be written before the event, if that alone fills a batch. True when it did: the
-    /// event then has a batch of its own, and others get their turn sooner.
+    /// Appends the deltas that must come before the event, if they alone fill a batch. Returns true if it did: the
+    /// event then gets a batch of its own, so that other sessions wait less.
     pub(crate) fn clears_the_way(
         &mut self,
         from: From<'_>,
@@ -145,7 +146,7 @@ impl Connection {
         self.numbers.answered(from, start, out);
     }
 
-    /// Appends what is due: deltas that were held back, and heartbeats. To be called at the end of every batch and at
+    /// Appends deltas whose delay has ended, and heartbeats. Call it at the end of every batch and at
     /// [`next_deadline`](Self::next_deadline).
     pub(crate) fn tick(&mut self, now: Instant, out: &mut Vec<u8>) {
         self.tick_one(None, now, out);
@@ -227,7 +228,8 @@ impl Connection {
         now: Instant,
         out: &mut Vec<u8>,
     ) {
-        // What was held back belongs before the answer, under the old rules and in the old count.
+        // Deltas of before `hello` are written under the old options and numbers, since the response separates old from
+        // new.
         self.flush(now, out);
         // It may have been found out since.
         self.agreement.dialect = self.first.encoder.manner().dialect;
@@ -327,7 +329,7 @@ impl Connection {
     }
 }
 
-/// The voice of a session; none for one that has left.
+/// Returns the stream state of a session; none after it has left.
 fn voice<'a>(
     first: &'a mut Voice,
     others: &'a mut HashMap<Arc<str>, Voice>,

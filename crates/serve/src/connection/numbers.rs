@@ -1,11 +1,11 @@
-//! What every line of a connection carries besides what it says: the session it is about, and the number of an event. Lines
-//! with numbers are kept for a while, to be sent again.
+//! Members of every line of a connection that are not part of its event: the session and the number of an event.
+//! Numbered lines are kept for a while, so that `replay` can send them again.
 
 use std::sync::Arc;
 
 use super::ring::Ring;
 
-/// See the module's page.
+/// Numbers the events of one connection and keeps the latest lines.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     /// Number of the last event that has one.
@@ -19,7 +19,7 @@ impl Numbers {
         self.last
     }
 
-    /// What was sent last.
+    /// The latest lines.
     pub(crate) fn recent(&self) -> &Ring {
         &self.recent
     }

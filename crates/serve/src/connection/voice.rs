@@ -1,5 +1,5 @@
-//! What one session says on a connection: its encoder, what is under way, which updates were left out. Numbers of events and
-//! what was agreed on belong to the connection.
+//! The output of one session on a connection: its encoder, its activity, and the updates that were left out. Event
+//! numbers and negotiated options belong to the connection.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::encode::Encoder;
 
 use super::activity::Activity;
 
-/// See the module's page.
+/// The output state of one session on a connection.
 #[derive(Debug)]
 pub(crate) struct Voice {
     pub(crate) encoder: Encoder,
@@ -54,7 +54,7 @@ impl Voice {
         }
     }
 
-    /// Does it have to be looked at again without a new event?
+    /// Returns true if it needs a tick without a new event.
     pub(crate) fn is_awake(&self) -> bool {
         self.encoder.held_back() > 0 || self.activity.is_busy()
     }
@@ -75,6 +75,6 @@ pub(crate) enum Written {
     Event,
     /// Only the encoder follows it: the beginning of an answer says what its updates are about.
     Followed,
-    /// Nobody needs it.
+    /// No line: the client did not ask for the event.
     Nothing,
 }

@@ -25,7 +25,7 @@ pub enum Form {
     /// Each update repeats the answer so far, in `partial` and in `message`; all older clients need this.
     #[default]
     Cumulative,
-    /// Each update holds only what is new, as today's pi does.
+    /// Each update contains only the new text, as in today's pi.
     Delta,
 }
 
@@ -56,7 +56,7 @@ impl Encoder {
         }))
     }
 
-    /// An encoder that follows what is known of a connection's dialect.
+    /// Creates an encoder that follows the detected dialect of a connection.
     #[must_use]
     pub fn speaking(spoken: Spoken) -> Self {
         Self {
@@ -76,12 +76,12 @@ impl Encoder {
         self.spoken.choose(dialect);
     }
 
-    /// Writes frames of the user interface that the client wants, whatever its dialect says.
+    /// Sets the user interface frames to write, in any dialect.
     pub(crate) fn set_ui(&self, ui: WantedUi) {
         self.spoken.choose_ui(ui);
     }
 
-    /// What is known of the connection's dialect.
+    /// The current format of the connection: dialect and options.
     pub(crate) fn manner(&self) -> Manner {
         self.spoken.manner()
     }
@@ -109,6 +109,8 @@ impl Encoder {
                 if let Message::Assistant(message) = &**message {
                     self.pending.reset();
                     self.announced.reset();
+                    // A client may change the form with `hello`. Within an answer the form stays, or its updates
+                    // would not fit together.
                     self.form = form(manner);
                     self.answer = (self.form == Form::Cumulative).then(|| Answer::begin(message));
                 }
@@ -157,6 +159,7 @@ impl Encoder {
     }
 
     fn flush_block(&mut self, index: usize, now: Instant, out: &mut Vec<u8>) {
+        // Deltas of a small answer keep their exact order across blocks.
         if self.size() <= SMALL_ANSWER {
             return self.flush(now, out);
         }
@@ -190,6 +193,7 @@ impl Encoder {
         if !waits {
             return 0;
         }
+        // Twice, since a cumulative update contains the answer as `partial` and as `message`.
         self.size().saturating_mul(2) + self.pending.bytes()
     }
 
@@ -239,6 +243,7 @@ impl Encoder {
     /// The start or the end of a block.
     fn edge(&mut self, event: &StreamEvent, usage: &Usage, now: Instant, out: &mut Vec<u8>) {
         let (index, stage) = block(event);
+        // The block's deltas come before its end.
         self.flush_block(index, now, out);
         if let Some(answer) = &mut self.answer {
             apply(answer, event);
@@ -340,6 +345,7 @@ impl Encoder {
             answer.write(out);
             let to = out.len();
             out.extend_from_slice(b"},\"message\":");
+            // Copies the JSON instead of encoding the answer twice.
             out.extend_from_within(from..to);
             out.extend_from_slice(b",\"usage\":");
             answer.write_usage(out);

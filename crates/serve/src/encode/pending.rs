@@ -44,8 +44,9 @@ impl Pending {
         *self = Self::default();
     }
 
-    /// Can a delta of this block be added without an earlier one being written first? Small answers keep the exact order of
-    /// interleaved deltas; in large ones they may swap places with those of other blocks, never with anything else.
+    /// Returns true if a delta of this block can be added without writing an earlier one first. Small answers keep the
+    /// exact order of interleaved deltas. In large ones, deltas may swap places with deltas of other blocks, never with
+    /// other events.
     pub(crate) fn takes(&self, index: usize, kind: Kind, size: usize) -> bool {
         match self.deltas.last() {
             None => true,
@@ -93,7 +94,7 @@ impl Pending {
         self.bytes
     }
 
-    /// Are the deltas due in an answer of `size` bytes?
+    /// Returns true if the deltas of an answer of `size` bytes must be written now.
     pub(crate) fn due(&self, size: usize, now: Instant) -> bool {
         size <= SMALL_ANSWER
             || size.saturating_sub(self.shown).saturating_mul(UPDATE_SHARE)

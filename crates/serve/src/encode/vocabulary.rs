@@ -17,7 +17,7 @@ use crate::manner::Manner;
 /// What must be remembered from one line to the next.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
-    /// How the compaction that is under way was announced; its end is told in the same words.
+    /// The format in which the start of the running compaction was written; its end uses the same format.
     compaction: Option<Manner>,
 }
 
@@ -220,7 +220,7 @@ fn compaction_end(event: &Event, manner: Manner, out: &mut Vec<u8>) {
     if family == CompactionEvents::Early || manner.seems_early() {
         match (result, error_message) {
             (Some(result), _) => push(&early_form(result, automatic), out),
-            // A manual one is told by the answer to its command.
+            // The response to the command already reports the error of a manual compaction.
             (None, Some(error)) if automatic => push(&json!({"type": "error", "error": error}), out),
             _ => {}
         }
@@ -268,7 +268,7 @@ fn known(message: &Message, manner: Manner) -> Option<Value> {
     Some(shown.into())
 }
 
-/// The same for many; nothing when all are seen as they are.
+/// Converts messages for a dialect; none if no message changes.
 fn all_known(messages: &[Arc<Message>], manner: Manner) -> Option<Vec<Value>> {
     let changed: Vec<Option<Value>> = messages.iter().map(|message| known(message, manner)).collect();
     if changed.iter().all(Option::is_none) {

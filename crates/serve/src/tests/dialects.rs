@@ -13,7 +13,7 @@ use crate::encode::Encoder;
 use crate::manner::{Spoken, WantedUi};
 use crate::parse::parse_line;
 
-/// What is known after these lines.
+/// The detected format after these lines.
 fn after(dialect: Dialect, lines: &[&str]) -> crate::Manner {
     let spoken = Spoken::new(dialect);
     for line in lines {
@@ -70,7 +70,7 @@ fn first_distinctive_line_decides_dialect() {
                 "{line} {other}"
             );
         }
-        // What was named stays what it is.
+        // A named dialect is never replaced by a detected one.
         assert_eq!(after(Dialect::Web, &[line]).dialect, Dialect::Web, "{line}");
     }
 }

@@ -345,7 +345,7 @@ fn large_call_arguments_stay_linear_and_valid() {
     assert_eq!(before, 19_999 * 12);
 }
 
-/// Bytes of an answer of so many blocks, and of what is written of it; each block is a tool call, or a text.
+/// Bytes of an answer of so many blocks, and the lines written for it; each block is a tool call, or a text.
 fn many_blocks(count: usize, is_call: bool) -> (usize, Vec<u8>) {
     let now = Instant::now();
     let mut encoder = Encoder::new(Form::Cumulative);
@@ -563,7 +563,8 @@ fn response_keeps_its_place_behind_deltas() {
 }
 
 proptest! {
-    /// Whatever is merged, every block's deltas give its text, every line is JSON, and the last state is the whole text.
+    /// For every merge of deltas: each block's deltas give its text, every line is JSON, and the last state is the
+    /// whole text.
     #[test]
     fn merged_deltas_keep_content(
         deltas in proptest::collection::vec((0usize..3, ".{0,40}", any::<bool>(), 0u64..50), 1..60),

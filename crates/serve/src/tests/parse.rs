@@ -224,13 +224,13 @@ fn client_frames_are_no_commands() {
 }
 
 proptest::proptest! {
-    /// No bytes crash the parser, and whatever is no request or frame is answered.
+    /// No bytes crash the parser, and every line that is no request or frame gets a response.
     #[test]
     fn arbitrary_bytes_are_parsed_without_panic(bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..200)) {
         assert!(!matches!(parse_line(&bytes), Inbound::Eof));
     }
 
-    /// The same for text that looks like JSON.
+    /// Text that looks like JSON does not crash the parser.
     #[test]
     fn near_json_is_parsed_without_panic(text in r#"[{}\[\]",:\\udcUD8-9a-f ]{0,60}"#) {
         assert!(!matches!(parse_line(text.as_bytes()), Inbound::Eof));

@@ -100,7 +100,7 @@ fn control_command_overtakes_waiting_commands() {
     });
 }
 
-/// Counts what was read of an endless flood of commands.
+/// Counts the bytes read from an endless flood of commands.
 struct Flood {
     line: Vec<u8>,
     taken: Arc<AtomicUsize>,

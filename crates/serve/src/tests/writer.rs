@@ -1,4 +1,4 @@
-//! The writing side: order, batches, a reader that does not read, one that goes away, and fd 1.
+//! The writer: order, batches, a reader that does not read, a reader that goes away, and fd 1.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};

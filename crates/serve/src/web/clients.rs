@@ -1,7 +1,7 @@
-//! Who listens at a web door: each client's place in the log, what it agreed on, and what is for it alone, in the order in
-//! which both happened. One lock, held for moments and never while anything waits.
+//! Clients of a web server: each client's position in the log, its negotiated options, and its private frames, in the
+//! order of the log. One lock, held for moments and never while a task waits.
 //!
-//! Not here: how frames get to a client (`socket`, `http`), what is in the log (`fan`).
+//! Not here: how frames get to a client (`socket`, `http`), and the events of the log (`fan`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,13 +28,13 @@ pub(crate) enum Over {
     Ending,
 }
 
-/// Something for one client alone, at its place between what all are told.
+/// An entry for one client alone, at its position between the entries of the log.
 #[derive(Debug)]
 enum Private {
     Frame(Utf8Bytes, Reservation),
-    /// From here on other events are wanted.
+    /// The client's options change from here on.
     Agree(Box<Agreement>),
-    /// Go back to this place, and read on from there.
+    /// Continue to read from this position.
     Back(Place),
 }
 
@@ -49,19 +49,19 @@ impl Private {
 
 #[derive(Debug)]
 struct Client {
-    /// What was agreed on last.
+    /// The options after the client's last command. A further command builds on them.
     agreement: Agreement,
-    /// What was agreed on where it reads.
+    /// The options at the client's reading position, which may be older.
     reading: Agreement,
     place: Place,
-    /// Everything up to here was written.
+    /// The client has received everything up to here.
     written: Place,
     private: VecDeque<(Place, Private)>,
-    /// Bytes of frames that wait in `private`.
+    /// Bytes of the frames in `private`.
     waiting: usize,
-    /// What it holds of the memory of all clients.
+    /// The client's share of the memory of all clients.
     account: Account,
-    /// Private frames that were taken, but perhaps not written.
+    /// Private frames that were taken, but perhaps not written. Their memory counts until the next `take`.
     taken: Vec<Reservation>,
     over: Option<Over>,
     bell: Arc<Notify>,
@@ -74,7 +74,7 @@ struct State {
     made: u64,
     /// No new client is taken.
     is_ending: bool,
-    /// Questions that wait for an answer, by the id of their frame: the frame without its number.
+    /// Dialogs that wait for an answer, by the id of their frame: the frame without its number.
     questions: Vec<(String, Utf8Bytes)>,
 }
 
@@ -83,22 +83,22 @@ struct State {
 pub(crate) struct Clients {
     state: Arc<Mutex<State>>,
     memory: Memory,
-    /// Says which process this is: places of another one's log mean nothing here.
+    /// Id of this process: positions in the log of another process mean nothing here.
     instance: Arc<str>,
 }
 
-/// Where a client that comes back wants to go on.
+/// Where a reconnecting client wants to continue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Resume {
-    /// It said something of that; who says nothing is told nothing.
+    /// True if the URL contained `after` or `instance`. Only such a client gets `connected`.
     pub(crate) is_asked: bool,
-    /// The last event that it has seen.
+    /// The last event that the client has seen.
     pub(crate) after: Option<Place>,
-    /// The process that it saw it of; none: it does not say.
+    /// The process that sent this event; none if the client does not name it.
     pub(crate) instance: Option<String>,
 }
 
-/// A client's seat; dropped when it leaves.
+/// The subscription of one client; dropping it removes the client.
 #[derive(Debug)]
 pub(crate) struct Seat {
     clients: Clients,
@@ -108,7 +108,7 @@ pub(crate) struct Seat {
 }
 
 impl Clients {
-    /// Nobody is there, and nothing was said.
+    /// Creates a server state without clients and events.
     pub(crate) fn new() -> Self {
         let state = State {
             log: Log::new(WEB_LOG_BYTES, WEB_LOG_ENTRIES),
@@ -135,7 +135,7 @@ impl Clients {
         self.memory.held()
     }
 
-    /// Says which process this is.
+    /// Returns the id of this process.
     pub(crate) fn instance(&self) -> &str {
         &self.instance
     }
@@ -144,13 +144,14 @@ impl Clients {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many there are.
+    /// Returns the number of clients.
     pub(crate) fn count(&self) -> usize {
         self.state().clients.len()
     }
 
-    /// Takes a new one, who hears everything from now on, and first of all the questions that are open. It begins where it was
-    /// instead, if that is still there; it is told whether, if it asked. None when there are too many, or the agent ends.
+    /// Adds a client that gets all later events. It first gets all open dialogs, or, if the log still has its old
+    /// position, all events since then. If it asked to resume, `connected` tells it which. None if there are too many
+    /// clients, or the agent ends.
     pub(crate) fn join(&self, resume: &Resume) -> Option<Seat> {
         let is_ours = resume.instance.as_ref().is_none_or(|id| **id == *self.instance);
         self.seat(
@@ -161,7 +162,7 @@ impl Clients {
         )
     }
 
-    /// Takes one who wants nothing but answers, and has this account.
+    /// Adds a client that gets only responses, and has this account.
     pub(crate) fn join_for_answer(&self, account: Account) -> Option<Seat> {
         let last = self.last();
         self.seat(first_agreement().without_events(), Some(last), false, account)
@@ -217,7 +218,7 @@ impl Clients {
         })
     }
 
-    /// The first frame of a client that asked whether it can go on where it was.
+    /// Returns the first frame of a client that asked to resume.
     fn greeting(&self, is_complete: bool, place: Place) -> Utf8Bytes {
         let event = Event::Connected {
             instance_id: self.instance.to_string(),
@@ -227,12 +228,12 @@ impl Clients {
         serde_json::to_string(&event).unwrap_or_default().into()
     }
 
-    /// Takes something for everybody, to be read once it is published.
+    /// Appends an entry for all clients; they can read it after `publish`.
     pub(crate) fn push(&self, entry: Entry) {
         self.state().log.push(entry);
     }
 
-    /// Lets everybody read what was said so far.
+    /// Lets all clients read the entries so far.
     pub(crate) fn publish(&self) {
         let mut state = self.state();
         state.publish();
@@ -244,12 +245,12 @@ impl Clients {
         self.state().log.last()
     }
 
-    /// How many events came after this place; none when they are gone.
+    /// Returns the number of events after this position; none if the log no longer has them.
     pub(crate) fn count_after(&self, place: Place) -> Option<usize> {
         self.state().log.count_after(place)
     }
 
-    /// What a client agreed on so far. None when it has left.
+    /// Returns the latest options of a client. None after it has left.
     pub(crate) fn agreement(&self, id: ClientId) -> Option<Agreement> {
         self.state()
             .clients
@@ -257,8 +258,8 @@ impl Clients {
             .map(|client| client.agreement.clone())
     }
 
-    /// Tells one client something, at this place; nothing happens when it has left. A client for which too much waits is sent
-    /// away.
+    /// Sends a frame to one client, at the current position of the log; does nothing after it has left. A client with
+    /// too many unread bytes is disconnected.
     pub(crate) fn tell(&self, id: ClientId, frame: Utf8Bytes) {
         let mut state = self.state();
         state.publish();
@@ -269,16 +270,16 @@ impl Clients {
         state.ring();
     }
 
-    /// From this place on a client wants other events.
+    /// Changes the events that a client gets from the current position on.
     pub(crate) fn agree(&self, id: ClientId, agreement: Agreement) {
         if let Some(client) = self.state().clients.get_mut(&id) {
-            // What is asked next builds on it; what is read follows in its place.
+            // The next command builds on `agreement` at once; `reading` changes when the client reads up to here.
             client.agreement = agreement.clone();
         }
         self.private(id, Private::Agree(Box::new(agreement)));
     }
 
-    /// Sends a client back to a place.
+    /// Moves a client back to an older position.
     pub(crate) fn send_back(&self, id: ClientId, place: Place) {
         self.private(id, Private::Back(place));
     }
@@ -293,12 +294,12 @@ impl Clients {
         state.ring();
     }
 
-    /// A question was asked; who comes later is asked, too.
+    /// Stores an open dialog, so that clients that connect later get it too.
     pub(crate) fn asked(&self, id: &str, frame: Utf8Bytes) {
         self.state().questions.push((id.to_owned(), frame));
     }
 
-    /// A question is over. False when it was not open.
+    /// Removes a dialog that is over. Returns false if it was not open.
     pub(crate) fn settled(&self, id: &str) -> bool {
         let questions = &mut self.state().questions;
         let before = questions.len();
@@ -306,7 +307,7 @@ impl Clients {
         questions.len() < before
     }
 
-    /// Somebody answered a question: the others need not any more.
+    /// Withdraws a dialog from all other clients after one client answered it.
     pub(crate) fn settle_for_all(&self, id: &str) {
         if !self.settled(id) {
             return;
@@ -322,24 +323,24 @@ impl Clients {
         self.publish();
     }
 
-    /// Is no new client taken any more?
+    /// Returns true once no new client is accepted.
     pub(crate) fn is_ending(&self) -> bool {
         self.state().is_ending
     }
 
-    /// Waits until nobody is there.
+    /// Waits until all clients have left.
     pub(crate) async fn all_left(&self) {
         while self.count() > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Takes nobody more.
+    /// Accepts no more clients.
     pub(crate) fn drain(&self) {
         self.state().is_ending = true;
     }
 
-    /// Ends with everybody.
+    /// Disconnects all clients after they have read their unread frames.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         state.is_ending = true;
@@ -370,7 +371,7 @@ impl State {
 }
 
 impl Seat {
-    /// Whom answers are for.
+    /// The id under which responses come.
     pub(crate) fn id(&self) -> ClientId {
         self.id
     }
@@ -380,20 +381,20 @@ impl Seat {
         self.bell.notified().await;
     }
 
-    /// Lets whoever waits for it look again.
+    /// Wakes the task of this client.
     pub(crate) fn ring(&self) {
         self.bell.notify_one();
     }
 
-    /// What it holds of the memory of all clients.
+    /// The client's share of the memory of all clients.
     pub(crate) fn account(&self) -> &Account {
         &self.account
     }
 
-    /// Takes what comes next, bounded; empty when there is nothing. What was taken before is through.
+    /// Takes the next frames, bounded; empty if there are none. The frames of the previous call count as written.
     ///
     /// # Errors
-    /// When the client is to be sent away; what it was told before that is taken first.
+    /// When the client must be disconnected. Frames from before that are returned first.
     pub(crate) fn take(&self, frames: &mut Vec<Utf8Bytes>) -> Result<(), Over> {
         let mut state = self.clients.state();
         let State { log, clients, .. } = &mut *state;
@@ -413,16 +414,16 @@ impl Seat {
 }
 
 impl Client {
-    /// Bytes that wait for it.
+    /// Bytes that the client has not read.
     fn unread(&self, log: &Log) -> usize {
-        // Mostly there is so little that nothing has to be counted.
+        // Usually the whole log is below the limit, and counting from the client's position can be skipped.
         match self.waiting + log.bytes() {
             few if few <= WEB_UNREAD_BYTES => few,
             _ => self.waiting + log.bytes_after(self.written),
         }
     }
 
-    /// Takes a frame for it alone. One that nothing waits beside may be of any length for which there is memory.
+    /// Queues a frame for this client alone. If no other frame is queued, it may have any length that memory allows.
     fn tell(&mut self, log: &Log, frame: Utf8Bytes) {
         if self.over.is_some() {
             return;
@@ -444,8 +445,9 @@ impl Client {
         }
     }
 
-    /// Sends it away; nothing is kept for it any more.
+    /// Disconnects the client and frees its queue.
     fn expel(&mut self) {
+        // The first reason counts.
         if self.over.is_none() {
             self.over = Some(Over::TooSlow);
             self.private = VecDeque::new();
@@ -458,6 +460,7 @@ impl Client {
         let mut bytes = 0;
         self.taken.clear();
         self.written = self.place;
+        // Bounded, so that a client's backlog holds the lock only briefly.
         while bytes < WEB_READ_BYTES {
             let until = self.private.front().map_or(log.last(), |(place, _)| *place);
             if self.place < until {

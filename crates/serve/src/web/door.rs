@@ -1,4 +1,4 @@
-//! What the handlers of a web door share: the clients, the way to the sessions, the guard.
+//! State that the handlers of a web server share: the clients, the way to the sessions, the guard.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -20,7 +20,7 @@ const ENDING: &str = "The agent is shutting down";
 /// The answer to a client that sends without end.
 const TOO_MANY: &str = "Too many messages: wait a moment";
 
-/// See the module's page.
+/// State of a web server.
 pub(crate) struct Door {
     pub(crate) clients: Clients,
     pub(crate) guard: Guard,
@@ -49,12 +49,12 @@ impl Door {
     /// False when the agent is gone.
     pub(crate) async fn deliver(&self, line: Bytes, held: Reservation, client: ClientId) -> bool {
         let inbound = parse_line(&line);
-        // Not kept beside what was parsed while it waits.
+        // Frees the text before waiting for the session: the parsed command must not count twice.
         drop(line);
         self.pass(inbound, held, client).await
     }
 
-    /// Passes on what was parsed already.
+    /// Sends a parsed command to its session.
     pub(crate) async fn pass(&self, inbound: Inbound, held: Reservation, client: ClientId) -> bool {
         let slot = self.slot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(slot) = slot else {
@@ -72,7 +72,7 @@ impl Door {
         slot.post(mail, session, held).await
     }
 
-    /// Tells a client that sends too much that this was too much; nobody else hears of it.
+    /// Rejects a command of a client that sends too much. The command reaches no session.
     pub(crate) fn refuse(&self, line: &[u8], client: ClientId) {
         self.answer(parse_line(line), TOO_MANY, client);
     }

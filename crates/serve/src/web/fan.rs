@@ -1,9 +1,9 @@
-//! What sessions say becomes what all clients of a web door are told: events into the log, answers to whoever asked, in one
-//! order. A delta that comes after a pause is shown at once; those that follow soon are collected for a moment, so that
-//! nobody is told of deltas more than a hundred times a second.
+//! Broadcasts the output of sessions to all clients of a web server: events go to the log, responses to the client of the
+//! command, in one order. A delta after a pause is published at once; the following ones are collected, so that clients get
+//! deltas at most a hundred times a second.
 //!
-//! The lines are those of the web dialect: `message_update` says what is new and shows the message without its content, as
-//! its description has it (web.md 1.6).
+//! The lines are those of the web dialect: `message_update` contains the new text and the message without its content, as
+//! its description requires (web.md 1.6).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ const MODEL: &str = "<model>";
 /// A session that says something; none is the first.
 type Handle = Option<Arc<str>>;
 
-/// See the module's page.
+/// Converts the output of all sessions to log entries and responses.
 #[derive(Debug)]
 pub(crate) struct Fan {
     clients: Clients,
@@ -38,7 +38,7 @@ pub(crate) struct Fan {
     voices: HashMap<Handle, Voice>,
     /// When deltas were shown last.
     shown: Option<Instant>,
-    /// When those are due that nobody can read yet.
+    /// When the collected, unpublished deltas are due.
     due: Option<Instant>,
 }
 
@@ -272,7 +272,7 @@ impl Fan {
     }
 }
 
-/// The agreement of a client that just came: numbers and linear updates are there unasked.
+/// The options of a new client: events have numbers, and updates are linear.
 pub(crate) fn first_agreement() -> Agreement {
     let spoken = Spoken::new(Dialect::Web);
     spoken.choose_delta(Some(true));
@@ -281,7 +281,7 @@ pub(crate) fn first_agreement() -> Agreement {
     agreement
 }
 
-/// The wishes that can be granted to one of many clients, and those that cannot.
+/// Splits wishes into granted and refused ones: a client that shares a session cannot have all.
 fn fitting(wishes: &HelloParams) -> (HelloParams, Vec<Refused>) {
     let mut refused = Vec::new();
     let mut refuse = |option: &'static str, wish: &mut Option<Value>, granted: &Value, reason: &str| {
@@ -294,11 +294,11 @@ fn fitting(wishes: &HelloParams) -> (HelloParams, Vec<Refused>) {
         }
     };
     let mut wishes = wishes.clone();
-    let all = "All clients of this door get the same lines";
+    let all = "All clients of this server get the same lines";
     refuse("dialect", &mut wishes.dialect, &json!("web"), all);
     refuse("deltas", &mut wishes.deltas, &json!(true), all);
     refuse("sequence", &mut wishes.sequence, &json!(true), all);
-    let pings = "The connection has a sign of life of its own";
+    let pings = "The connection has a heartbeat of its own";
     refuse("heartbeat", &mut wishes.heartbeat, &Value::Null, pings);
     (wishes, refused)
 }

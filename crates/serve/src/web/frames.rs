@@ -1,7 +1,7 @@
-//! The frames of a WebSocket: bytes become messages, texts become bytes. What is said to a thousand clients is written from
-//! the one text that they share: nothing of it is copied for each, and nothing stays with a client that has it.
+//! The frames of a WebSocket: bytes become messages, texts become bytes. All clients share the text of an event: it is
+//! written without a copy for each client.
 //!
-//! Not here: what messages mean, and when there is something to say (`socket`).
+//! Not here: the meaning of messages, and when frames are sent (`socket`).
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -108,7 +108,7 @@ impl<R: AsyncRead + Unpin> Incoming<R> {
     /// The frame that answers a close, which was the last message.
     pub(crate) async fn farewell(&mut self) -> Vec<u8> {
         poll_fn(|context| {
-            // It says that the connection is closed now, which is what is wanted.
+            // An error here means that the connection is closed, which is the goal.
             let _closed = self.step(context, |protocol, wire| protocol.flush(wire));
             Poll::Ready(std::mem::take(&mut self.replies))
         })
@@ -174,7 +174,8 @@ impl FrameEnd {
         2 + more + if second & 0x80 == 0 { 0 } else { 4 }
     }
 
-    /// Takes what was read, which is no more than was wanted. Gives the length of the payload when the head is complete.
+    /// Handles bytes that were read, at most as many as requested. Returns the length of the payload when the head is
+    /// complete.
     fn saw(&mut self, bytes: &[u8]) -> Option<u64> {
         if self.left > 0 {
             self.left = self.left.saturating_sub(bytes.len() as u64);
@@ -224,6 +225,7 @@ impl<R> Wire<'_, '_, R> {
 
 impl<R: AsyncRead + Unpin> Read for Wire<'_, '_, R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        // Never beyond the end of the frame, so that `next` can free the message's buffer.
         let wanted = self.frame.wanted().min(bytes.len());
         let mut buffer = ReadBuf::new(bytes.get_mut(..wanted).unwrap_or_default());
         match Pin::new(&mut *self.from).poll_read(self.context, &mut buffer) {
@@ -297,7 +299,7 @@ impl Frame {
     }
 }
 
-/// What a client is told.
+/// Frames that wait to be written to a client.
 pub(crate) struct Outgoing<W> {
     to: W,
     frames: VecDeque<Frame>,
@@ -338,12 +340,12 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
         }
     }
 
-    /// Does nothing wait?
+    /// Returns true if no frame waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Writes everything that waits. Cancel-safe: what is not through yet still waits, to the byte.
+    /// Writes all waiting frames. Cancel-safe: the rest still waits, to the byte.
     ///
     /// # Errors
     /// When the connection takes nothing any more.
@@ -352,6 +354,7 @@ impl<W: AsyncWrite + Unpin> Outgoing<W> {
             while !self.frames.is_empty() {
                 ready!(self.write(context))?;
             }
+            // Frees the memory of a burst, which the connection would otherwise keep.
             if self.frames.capacity() > KEPT {
                 self.frames = VecDeque::new();
             }

@@ -1,5 +1,5 @@
-//! Who may talk to a web door (web.md 3): the names it answers to, the pages that may use it, the token. Pure: headers in,
-//! verdict out, after a wait when somebody guesses. What a request then does is not known here.
+//! Access control of a web server (web.md 3): its host names, the pages that may use it, the token. Pure: headers in,
+//! verdict out, with a delay after wrong tokens. It does not know the commands of a request.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
@@ -16,7 +16,7 @@ use crate::limits::{WEB_WRONG_PAUSE, WEB_WRONG_QUEUE, WEB_WRONG_TOKENS, WEB_WRON
 /// Prefix of the WebSocket subprotocol that carries a token, for browsers that should not have it in an address.
 pub(crate) const BEARER_PROTOCOL: &str = "bearer.";
 
-/// See the module's page.
+/// Decides which requests a web server accepts.
 #[derive(Debug)]
 pub(crate) struct Guard {
     bound: SocketAddr,
@@ -24,11 +24,11 @@ pub(crate) struct Guard {
     name: Option<String>,
     scheme: &'static str,
     token: Option<String>,
-    /// Origins of other pages that may use the door, as they were given.
+    /// Origins of other pages that may use the server, as configured.
     origins: Vec<String>,
     /// When wrong tokens came lately.
     wrong: Mutex<VecDeque<Instant>>,
-    /// Held by whoever's token is looked at next, while there were many wrong ones.
+    /// Serialises token checks after many wrong tokens.
     turn: tokio::sync::Mutex<()>,
     /// Places to wait for it.
     waiting: Semaphore,
@@ -44,7 +44,7 @@ pub(crate) enum Wants {
 }
 
 impl Guard {
-    /// For a door that listens at `bound`; `host` is what was asked for on the command line.
+    /// Creates the guard of a server that listens at `bound`; `host` is the name from the command line.
     pub(crate) fn new(
         bound: SocketAddr,
         host: &str,
@@ -65,8 +65,8 @@ impl Guard {
         }
     }
 
-    /// May this request go on? The name it was sent to, the page it comes from, the token. A page that is none of ours learns
-    /// nothing about tokens, and cannot use up the patience with wrong ones.
+    /// Checks a request: its host name, its origin, its token. Pages of other origins are refused before the token
+    /// check. So they learn nothing about tokens, and cannot use up the limit of wrong ones.
     ///
     /// # Errors
     /// The status to refuse it with.
@@ -109,8 +109,8 @@ impl Guard {
         wrong.len()
     }
 
-    /// Is this one of the names the door goes by? Names that are resolved are only ours if they were given: anybody can let a
-    /// name of his point here. Nobody can do that with an address.
+    /// Returns true if this is a name of the server. A host name counts only if it was configured: anyone can let a
+    /// name in their DNS point here (DNS rebinding). An IP address cannot be redirected like that.
     fn is_ours(&self, authority: &str) -> bool {
         let (host, port) = split(authority);
         let usual = if self.scheme == "https" { 443 } else { 80 };
@@ -136,12 +136,12 @@ impl Guard {
         is_our_port && is_our_host
     }
 
-    /// May a request be sent to this name? Behind a proxy it is the one of an allowed origin.
+    /// Returns true if requests may have this host name. Behind a proxy it is the host of an allowed origin.
     fn answers_to(&self, authority: &str) -> bool {
         self.is_ours(authority) || self.origins.iter().any(|origin| names(origin, authority))
     }
 
-    /// The token, wherever it is; more than one that differ are none.
+    /// Checks the token, in the header, cookie or URL. Several different tokens are refused.
     pub(crate) fn check_token(&self, request: &Parts, now: Instant) -> Result<(), StatusCode> {
         let Some(token) = &self.token else {
             return Ok(());
@@ -159,7 +159,7 @@ impl Guard {
         Err(StatusCode::UNAUTHORIZED)
     }
 
-    /// A page of our own, or one that was allowed. Programs send no origin; they must show the token.
+    /// Accepts our own page and allowed origins. Programs send no origin; their token decides.
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
         let mut origins = headers.get_all(header::ORIGIN).iter();
         let (origin, more) = (origins.next(), origins.next());
@@ -221,7 +221,7 @@ fn split(authority: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// Is this the host (and port) of an allowed origin?
+/// Returns true if this is the host (and port) of an allowed origin.
 fn names(origin: &str, authority: &str) -> bool {
     let Some((_, host)) = origin.split_once("://") else {
         return false;

@@ -23,8 +23,8 @@ use crate::limits::{
 };
 use crate::parse::{Inbound, parse_line};
 
-/// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames that are never answered get
-/// 202. A response that says `success: false` is an answer like any other; only what is no command is a bad request.
+/// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames without a response get
+/// 202. A response with `success: false` has status 200; only a body that is no command gets 400.
 pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Response {
     if parts.method != Method::POST {
         return only("POST");
@@ -48,7 +48,7 @@ pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Respo
         Err(_) => return Refused::Late.response(),
     };
     let inbound = parse_line(&line);
-    // Not kept beside what was parsed while it waits.
+    // Frees the text before waiting for the session: the parsed command must not count twice.
     drop(line);
     let status = match &inbound {
         Inbound::Rejected(_) => StatusCode::BAD_REQUEST,
@@ -143,7 +143,7 @@ fn answered(status: StatusCode, frame: Bytes, seat: Seat) -> Response {
     response
 }
 
-/// The first thing that a client is told.
+/// Waits for the first frame for this client.
 async fn first(seat: &Seat) -> Option<Utf8Bytes> {
     let mut frames = Vec::new();
     loop {

@@ -1,8 +1,8 @@
-//! What all clients of a web door are told, once and in one order: a bounded log that each client reads at its own pace. A
-//! client is a place in it, so a thousand of them cost no more memory than their places, and a slow one gets deltas that
-//! follow each other as one. Who falls out of the log has to ask for a snapshot.
+//! A bounded log of events that all clients of a web server share; each reads at its own pace. A client is a position
+//! in the log, so a thousand clients need little more memory than one. A slow client gets consecutive deltas merged. A
+//! client whose position was evicted needs a snapshot.
 //!
-//! Not here: who the clients are and what each wants (`clients`), how events become text (`fan`).
+//! Not here: the clients and their options (`clients`), how events become text (`fan`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use axum::extract::ws::Utf8Bytes;
 
 use crate::limits::WEB_UNREAD_BYTES;
 
-/// A place in the log: the number of the last entry that somebody was given.
+/// A position in the log: the number of the last entry that a client got.
 pub(crate) type Place = u64;
 
 /// A client's place is older than the log.
@@ -34,7 +34,7 @@ pub(crate) struct Entry {
 pub(crate) enum Text {
     /// As it is.
     Line(String),
-    /// A delta, which may be joined with those that follow it.
+    /// A delta, which later deltas may be merged into.
     Delta(Delta),
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Text {
 pub(crate) struct Delta {
     /// Everything up to and with the quote before the text.
     pub(crate) before: String,
-    /// What is new, as it stands between the quotes of JSON.
+    /// The new text, escaped as in a JSON string.
     pub(crate) text: String,
     /// Everything from the quote after the text on.
     pub(crate) after: String,
@@ -91,7 +91,7 @@ pub(crate) struct Log {
     bytes: usize,
     /// Number of the newest entry that is published.
     last: Place,
-    /// Entries that nobody may read yet: what follows may still be joined to them.
+    /// Unpublished entries: later deltas may still be merged into them.
     fresh: Vec<Entry>,
     most_bytes: usize,
     most_entries: usize,
@@ -122,6 +122,7 @@ impl Log {
 
     /// Bytes of the entries after this place, as far as they are here.
     pub(crate) fn bytes_after(&self, place: Place) -> usize {
+        // Numbers have no gaps, so a position gives an index.
         let count = usize::try_from(self.last.saturating_sub(place)).unwrap_or(usize::MAX);
         let newest = self.published.iter().rev().take(count);
         newest.map(|one| one.frame.len() + one.entry.bytes()).sum()
@@ -136,6 +137,7 @@ impl Log {
     /// Takes an entry, to be read once it is published.
     pub(crate) fn push(&mut self, entry: Entry) {
         if let Text::Delta(delta) = &entry.text {
+            // Only the latest entry of the session: merging with an earlier one would move text past another event.
             let before = self
                 .fresh
                 .iter_mut()
@@ -154,8 +156,8 @@ impl Log {
         self.fresh.push(entry);
     }
 
-    /// Lets everything be read that was taken so far. The oldest entries go when there are too many; what is long only goes
-    /// once everybody who is there has read it (`read`), or when there is far too much of it.
+    /// Publishes the collected entries. Evicts the oldest entries above the limit of their number. Above the limit of
+    /// bytes, entries stay until all clients have read them (`read`), or until a second, higher limit.
     pub(crate) fn publish(&mut self, read: impl FnOnce() -> Option<Place>) {
         for entry in std::mem::take(&mut self.fresh) {
             self.last += 1;
@@ -166,9 +168,11 @@ impl Log {
         if self.bytes <= self.most_bytes && self.published.len() <= self.most_entries {
             return;
         }
+        // Called only above the limits: finding the slowest client costs a walk over all.
         let read = read().unwrap_or(self.last);
         while self.published.len() > self.most_entries || self.bytes > self.most_bytes {
             let oldest = self.last - self.published.len() as Place + 1;
+            // Above the lower limit of bytes unread entries stay; above the higher one they are evicted, too.
             let is_unread = oldest > read && self.bytes <= self.most_bytes.max(WEB_UNREAD_BYTES);
             if is_unread && self.published.len() <= self.most_entries {
                 break;
@@ -218,7 +222,7 @@ impl Log {
     }
 }
 
-/// Deltas that follow each other while somebody reads. As long as there is one only, its own frame does.
+/// Consecutive deltas that are merged for one reader. A single delta uses its existing frame.
 #[derive(Default)]
 struct Joined<'a> {
     first: Option<(&'a Entry, &'a Delta, &'a Utf8Bytes)>,

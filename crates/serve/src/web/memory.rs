@@ -124,7 +124,7 @@ impl Account {
     }
 }
 
-/// Of the bytes that a client holds, those that count against the limit of all clients.
+/// Returns the part of a client's bytes that counts against the limit of all clients.
 fn charged(bytes: usize) -> usize {
     bytes.saturating_sub(WEB_FREE_BYTES)
 }

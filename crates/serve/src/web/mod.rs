@@ -1,8 +1,9 @@
-//! The web door: the protocol on a WebSocket for any number of clients, over plain HTTP, and a page on top, on one port
-//! (web.md 1). It has a thread of its own, so that a thousand readers take nothing from the sessions.
+//! The web server: the protocol on a WebSocket for any number of clients, over plain HTTP, and a page, on one port
+//! (web.md 1). It has a thread of its own, so that a thousand readers do not slow down the sessions.
 //!
-//! `server` listens and knows the paths, `guard` who may talk, `socket` (on `frames`) and `http` carry lines, `page` has the files. What is
-//! said goes one way: sessions, [`fan`], [`log`], and from there to each client ([`clients`]) at its own pace.
+//! `server` listens and routes paths, `guard` controls access, `socket` (on `frames`) and `http` carry lines, `page`
+//! has the files. Events flow one way: sessions, [`fan`], [`log`], and from there to each client ([`clients`]) at its
+//! own pace.
 
 mod clients;
 mod door;
@@ -41,7 +42,7 @@ use crate::error::Error;
 use crate::lanes::Lanes;
 use crate::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS, WEB_LAST_WORDS};
 
-/// Where a web door listens, and whom it lets in.
+/// Address, page and access control of a web server.
 #[derive(Debug, Clone, Default)]
 pub struct WebOptions {
     /// Name or address to listen at.
@@ -64,7 +65,7 @@ pub struct WebOptions {
     pub version: String,
 }
 
-/// A door that is open.
+/// A running web server.
 pub struct Web {
     bound: SocketAddr,
     door: Arc<Door>,
@@ -73,10 +74,11 @@ pub struct Web {
 }
 
 impl Web {
-    /// Opens a door: `queue` is what the first session says, `joining` where others come from, `slot` where commands go.
+    /// Starts the server. `queue` is the output of the first session, `joining` brings further sessions, `slot` takes
+    /// commands.
     ///
     /// # Errors
-    /// When it cannot listen there, must not without a token, or page or certificate cannot be read.
+    /// When it cannot listen at the address, when the address needs a token, or when the page or certificate is unreadable.
     pub fn open(
         options: WebOptions,
         queue: Receiver<Outgoing>,
@@ -129,7 +131,7 @@ impl Web {
                     serve(fan.run(lanes), &clients, &stopped).await;
                 });
                 runtime.shutdown_background();
-                // Nobody may wait for it any more.
+                // The receiver may be gone; then no caller waits for the end.
                 let _ = done.send(());
             })
             .map_err(Error::Thread)?;
@@ -147,8 +149,8 @@ impl Web {
         self.bound
     }
 
-    /// Takes no more commands and no more clients, and says so to whoever asks whether it is ready; whoever is there hears on.
-    /// When nobody else posts, this closes the sessions' mailbox.
+    /// Accepts no more commands and clients, and reports that at `/ready`; connected clients still get events. Closes
+    /// the sessions' mailbox unless another transport holds it.
     pub fn drain(&self) {
         self.door.drain();
     }
@@ -165,7 +167,8 @@ impl Web {
     }
 }
 
-/// Tells clients what is said until it ends, or is to end; then sends them away, and waits for that, but not for long.
+/// Broadcasts until the sessions end or the server is stopped; then disconnects the clients and waits for that, up to a
+/// limit.
 async fn serve(speaking: impl Future<Output = ()>, clients: &Clients, stopped: &CancellationToken) {
     let mut speaking = pin!(speaking);
     tokio::select! {

@@ -1,5 +1,5 @@
-//! The page's files: those in this program, or a directory of the user's own (`--serve-ui`). Which file answers which path,
-//! and what a browser is told about it.
+//! The page's files: built into the program, or in a directory (`--serve-ui`). Maps paths to files, and sets the
+//! headers of a response.
 
 mod files;
 
@@ -16,7 +16,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       font-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; \
                       frame-ancestors 'none'";
 
-/// A page that is not ours may load what it likes, but nobody may put it into a frame.
+/// A page of the user may load any resource, but no page may embed it in a frame.
 const FOREIGN_POLICY: &str = "frame-ancestors 'none'";
 
 /// Where the files come from.
@@ -51,7 +51,7 @@ impl Page {
     }
 }
 
-/// A file of this program; what is no file is the page, if it could be one of its addresses.
+/// Returns a built-in file, or the page if the path could be one of its addresses.
 fn own(path: &str, headers: &HeaderMap) -> Response {
     let name = path.trim_start_matches('/');
     let name = if name.is_empty() { "index.html" } else { name };
@@ -100,12 +100,13 @@ fn content(file: &'static File, headers: &HeaderMap) -> Response {
     response
 }
 
-/// Could a page have this address, and not a file?
+/// Returns true if the path can be an address of the page and not a file.
 fn is_address(name: &str) -> bool {
     !name.starts_with("assets/") && !name.rsplit('/').next().unwrap_or_default().contains('.')
 }
 
-/// A file of a directory. What is no file is the page, as the pages of the fork expect (web.md 1.2), except below `assets`.
+/// Returns a file of a directory. Other paths return the page, as the pages of the fork expect (web.md 1.2), except
+/// below `assets`.
 async fn from_directory(dir: &Path, path: &str) -> Response {
     let Some(relative) = decoded(path) else {
         return plain(StatusCode::FORBIDDEN, "Forbidden");

@@ -1,4 +1,4 @@
-//! A web door from the outside: the port, connections and their limit, paths. What a socket does is in `socket`, commands
+//! Connections of a web server: the port, the limit of connections, paths. Sockets are handled in `socket`, commands
 //! over plain HTTP in `http`.
 
 use std::convert::Infallible;
@@ -52,7 +52,7 @@ pub(crate) fn service(door: Arc<Door>) -> Router {
     Router::new().fallback(handle).with_state(door)
 }
 
-/// Takes connections until it is told to stop; those that there are end by themselves when their clients are sent away.
+/// Accepts connections until it is stopped. Open connections end when their clients are disconnected.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -107,7 +107,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Said to those that there is no room for.
+/// The response to connections above the limit.
 const NO_ROOM: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nretry-after: 5\r\nconnection: close\r\n\r\n";
 

@@ -1,5 +1,5 @@
-//! One WebSocket of a web door: frames in become mail, what the client is to be told becomes frames out. A client that does
-//! not answer pings is gone; one that reads too slowly is sent away.
+//! One WebSocket of a web server: received frames become commands, events and responses become frames. A client that
+//! does not answer pings, or reads too slowly, is disconnected.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +44,7 @@ pub(crate) async fn serve(
     if let Some((code, reason)) = fault {
         out.close(code, reason);
     }
-    // What was begun is written to its end first.
+    // A frame that is partly written must be completed before the close frame.
     flush(&mut out).await;
 }
 
@@ -200,7 +200,7 @@ impl Pace {
         }
     }
 
-    /// May one more come now?
+    /// Returns true if one more message is within the rate limit.
     fn allows(&mut self, now: Instant) -> bool {
         let more = now.duration_since(self.at).as_secs_f64() * f64::from(WEB_MESSAGE_RATE);
         (self.left, self.at) = ((self.left + more).min(f64::from(WEB_MESSAGE_BURST)), now);

@@ -1,5 +1,5 @@
-//! The bytes of one connection of a web door, with what the layers above cannot see: that something came, that the other side
-//! takes nothing any more, and an end at which it gets to read what it was told last.
+//! The bytes of one connection of a web server, with facts that the layers above cannot see: received bytes, a stalled
+//! writer, and a close that lets the client read the last bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -25,12 +25,12 @@ impl Pulse {
     }
 }
 
-/// See the module's page.
+/// A connection that records activity, bounds stalled writes and closes gracefully.
 pub(crate) struct Stream<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> {
     /// None once it is dropped.
     inner: Option<S>,
     pulse: Pulse,
-    /// Is there nothing more to read?
+    /// True after the end of the input.
     is_over: bool,
     /// When a write that makes no progress is given up.
     stuck: Option<Pin<Box<Sleep>>>,

@@ -104,7 +104,7 @@ pub(super) fn write_run(run: &BashExecutionMessage, out: &mut impl Write) -> io:
     write_output("sh", &run.command, &run.output, out)
 }
 
-/// What was run, and folded what it printed.
+/// Writes a command, and its output as a folded block.
 pub(super) fn write_output(info: &str, command: &str, output: &str, out: &mut impl Write) -> io::Result<()> {
     fenced(out, info, command)?;
     if output.trim().is_empty() {

@@ -36,14 +36,14 @@ pub fn write_file(path: &Path, format: Format, input: &ExportInput<'_>) -> Resul
             There::Export => fs::rename(&temporary, path).map_err(failed),
         });
     if let Err(error) = done {
-        // The first error is the one that counts.
+        // Report the first error, not that of the clean-up.
         drop(fs::remove_file(&temporary));
         return Err(error);
     }
     Ok(path.to_path_buf())
 }
 
-/// What is at a path before an export is put there.
+/// The file at a path before an export replaces it.
 enum There {
     Nothing,
     Export,

@@ -285,7 +285,7 @@ fn asked(said: &UserContent, out: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// Name and text of a skill at the beginning of a message, and what the user said besides (pi-core.md 6.3).
+/// Returns name and text of a skill at the beginning of a message, and the user's own text (pi-core.md 6.3).
 fn skill_in(text: &str) -> Option<(&str, &str, &str)> {
     let (name, rest) = text
         .strip_prefix("<skill name=\"")?

@@ -115,7 +115,7 @@ impl Format {
         }
     }
 
-    /// What a file of ours has near its beginning, and a file of somebody else does not.
+    /// A text near the beginning of every export, by which a later export recognises it.
     fn marker(self) -> &'static str {
         match self {
             Self::Html => r#"<meta name="generator" content="pinion-export"#,
@@ -133,7 +133,7 @@ impl Format {
     }
 }
 
-/// File name for an export that nobody named: `pi-session-<name of the session file>.html` (pi-core.md 9).
+/// Default file name of an export: `pi-session-<name of the session file>.html` (pi-core.md 9).
 #[must_use]
 pub fn default_name(session_file: &Path, format: Format) -> String {
     let name = session_file.file_name().unwrap_or_default().to_string_lossy();
@@ -141,7 +141,7 @@ pub fn default_name(session_file: &Path, format: Format) -> String {
     format!("pi-session-{base}.{}", format.extension())
 }
 
-/// Can this session be exported now? It must have a file, and something in it (pi-core.md 9).
+/// Checks that this session can be exported: it has a file, and at least one entry (pi-core.md 9).
 ///
 /// # Errors
 /// [`StoreError::InMemory`] or [`StoreError::NothingToExport`].

@@ -1,7 +1,7 @@
 //! The page: head with its security policy, the shell, the data, the script (pi-core.md 9). How it looks is in the assets.
 //!
 //! The page is safe in three ways, each enough by itself: the data is escaped JSON in an element that is not executed; the
-//! script makes elements and text nodes only, which the browser is told to enforce (trusted types); and the policy allows
+//! script only makes elements and text nodes, which the browser enforces (trusted types); and the policy allows
 //! no script but this one, by its hash, and no request at all.
 
 use std::io::{self, Write};

@@ -9,8 +9,8 @@ use crate::error::{Result, StoreError};
 use crate::limits::MAX_FILE;
 use crate::medium::{Medium, Presence, open_regular};
 
-/// Reads a session file as it is now. What is damaged or old is worked around in memory; the file is not changed and not
-/// locked, and appending to the result fails.
+/// Reads a session file without a lock. Works around damage and old versions in memory; the file stays unchanged, and
+/// appending to the result fails.
 ///
 /// # Errors
 /// [`StoreError::NoSuchFile`], [`StoreError::NotAFile`], [`StoreError::NotASession`], [`StoreError::TooLarge`] or

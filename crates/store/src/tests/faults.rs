@@ -25,7 +25,7 @@ struct State {
     fail_truncate: bool,
     fail_sync: bool,
     appends: usize,
-    /// What another writer adds once somebody has looked at the size this many times.
+    /// Bytes that another writer adds after this many size checks.
     arrives: Option<(usize, Vec<u8>)>,
 }
 
@@ -254,7 +254,7 @@ fn short_writes_are_completed() {
     }
 }
 
-/// A directory in which nobody may make files, not even root; none where there is no such thing.
+/// A directory in which even root cannot create files; none if the system has no such directory.
 #[cfg(target_os = "linux")]
 fn forbidden_dir() -> Option<PathBuf> {
     let dir = PathBuf::from("/sys");
@@ -389,7 +389,7 @@ fn disk_durability_keeps_all_acknowledged_entries() {
             acknowledged.push(entry.id.clone());
         }
         if (random >> 40).is_multiple_of(50) {
-            // Power fails: what was not synced is gone.
+            // Power fails: unsynced bytes are lost.
             disk.with(|s| s.bytes.truncate(s.synced));
             drop(log);
             log = open(&disk);

@@ -1,4 +1,5 @@
-//! Ten thousand flipped bits per file: every line that was not hit is read, what is lost is told, and the next append is read.
+//! Ten thousand flipped bits per file: every undamaged line is read, every lost one reported, and the next append is
+//! readable.
 
 use super::faults::Memory;
 use super::fixtures::*;
@@ -31,7 +32,7 @@ fn flip_bits(lines: &[String], seed: u64) -> usize {
         let place = format!("round {round}, byte {at}, flip {flip}");
         let disk = Memory::holding(&content);
         let (mut log, damage) = open(&disk).unwrap_or_else(|e| panic!("{place}: {e}"));
-        // Every line but the one that was hit, the first of which is the header.
+        // Every undamaged line after the header.
         let mut start = lines[0].len() + 1;
         for (line, entry) in lines[1..].iter().zip(&entries) {
             let hit = at >= start && at < start + line.len();

@@ -1,4 +1,4 @@
-//! Power cuts: a disk that forgets what was not synced, cut at every operation, with unsynced writes in any order and torn at
+//! Power cuts: a disk that loses unsynced writes, cut at every operation, with these writes in any order and torn at
 //! sectors (GUARANTEES.md 69). With [`Durability::Disk`] no acknowledged entry may be lost.
 
 use std::io;
@@ -92,7 +92,7 @@ impl Disk {
         })
     }
 
-    /// Power comes back: of what was not synced some sectors are there, in any order.
+    /// Power comes back: some unsynced sectors are on disk, in any order.
     fn restart(&self) {
         self.with(|s| {
             let mut bytes = std::mem::take(&mut s.durable);

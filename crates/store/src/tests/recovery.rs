@@ -1,4 +1,4 @@
-//! Damaged files (pi-core.md 2.7): what is lost, what is reported, and that the next append is readable.
+//! Damaged files (pi-core.md 2.7): lost lines, reported lines, and that the next append is readable.
 
 use std::fs;
 

@@ -33,10 +33,10 @@ pub(crate) enum Stop {
     Aborted,
 }
 
-/// Starts a command; none when it was aborted first.
+/// Starts a command; none if it was aborted first.
 ///
-/// A command can already run and print before its start is reported here. An abort in that moment waits a little for the
-/// report, so that `drive` reads what was printed.
+/// A command can already run and print before its start is reported here. An abort in that moment waits briefly for the
+/// report, so that `drive` reads the output.
 pub(crate) async fn start(
     reaper: &Reaper,
     spec: SpawnSpec,

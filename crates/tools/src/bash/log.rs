@@ -50,7 +50,7 @@ impl Log {
         }
     }
 
-    /// Is there enough to be worth a write?
+    /// Returns true if the buffer is large enough for a write.
     pub(crate) fn is_due(&self) -> bool {
         self.buffer.len() >= limits::LOG_BUFFER
     }

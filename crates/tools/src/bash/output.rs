@@ -11,7 +11,7 @@ use crate::text::truncate::{Totals, Truncation, tail};
 pub(crate) struct Collector {
     tmp_dir: PathBuf,
     tail: Vec<u8>,
-    /// Has the tail lost its beginning?
+    /// True once the tail has lost its beginning.
     trimmed: bool,
     totals: Totals,
     /// Bytes of the last line and of the one before it.
@@ -106,7 +106,7 @@ impl Collector {
             bytes
         };
         let text = String::from_utf8_lossy(if done { bytes } else { whole_to(bytes) });
-        // When all of it is at hand, count what is shown: a broken byte takes three once it is replaced.
+        // If all of it is in memory, count the shown text: an invalid byte takes three bytes once it is replaced.
         let totals = if from == 0 && !self.trimmed {
             Totals::of(&text)
         } else {

@@ -1,4 +1,4 @@
-//! The user's `bash` command (pi-core.md 1.13): cleaned output, in full to whoever listens, its end to the record.
+//! The user's `bash` command (pi-core.md 1.13): clients get all of the cleaned output, the record gets its end.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -37,9 +37,9 @@ pub struct BashRun {
     pub output: String,
     /// None when it was aborted or killed by a signal.
     pub exit_code: Option<i32>,
-    /// Was it aborted?
+    /// True if the command was aborted.
     pub cancelled: bool,
-    /// Is `output` not all of it?
+    /// True if `output` is only a part.
     pub truncated: bool,
     /// Where all of it is, when truncated.
     pub full_output_path: Option<String>,

@@ -64,7 +64,7 @@ impl Printer {
         }
     }
 
-    /// Unchanged lines: what is near a change before or after, and a mark for what is not.
+    /// Writes unchanged lines: lines near a change, and a mark for the others.
     fn context(&mut self, old: &[&str], range: std::ops::Range<usize>, before: bool, after: bool) {
         let head = if before { CONTEXT } else { 0 };
         let tail = if after { CONTEXT } else { 0 };

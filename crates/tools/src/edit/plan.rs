@@ -9,7 +9,7 @@ use crate::config::FuzzyEdit;
 /// One replacement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edit {
-    /// What is there.
+    /// The text to replace.
     pub(crate) old: String,
     /// What shall be there.
     pub(crate) new: String,
@@ -117,7 +117,7 @@ fn onto_lines(text: &str, normal: &str, changes: &[Change]) -> Vec<Change> {
             .partition_point(|line| line.start <= at)
             .saturating_sub(1)
     };
-    // What is replaced, the last line of it, and how far the normal form is used up.
+    // Each change with the last line that it replaces, and the end of the normalised text that it uses.
     let mut out: Vec<(Change, usize, usize)> = Vec::new();
     for change in changes {
         let first = line_of(change.at.start);

@@ -14,7 +14,7 @@ pub use resize::{Resized, resize};
 pub fn sniff(head: &[u8]) -> Option<&'static str> {
     let head = head.get(..limits::SNIFF_BYTES).unwrap_or(head);
     if let Some(rest) = head.strip_prefix(b"\xff\xd8\xff") {
-        // F7 is JPEG-LS, which nobody takes.
+        // F7 is JPEG-LS, which no provider accepts.
         return (rest.first() != Some(&0xf7)).then_some("image/jpeg");
     }
     if head.starts_with(b"\x89PNG\r\n\x1a\n") {

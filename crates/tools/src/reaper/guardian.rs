@@ -1,4 +1,4 @@
-//! The guardian process: starts commands for the agent, reaps them, and kills what is left when the agent is gone.
+//! The guardian process: starts commands for the agent, reaps them, and kills the remaining ones when the agent is gone.
 //!
 //! It is the same program as the agent, started with one word on its command line, and holds nothing but the socket
 //! to the agent and the pipes it hands on. Being a child subreaper, it becomes the parent of every grandchild that
@@ -39,7 +39,7 @@ pub fn main(level: Option<u32>) -> ExitCode {
     let level = level.unwrap_or(limits::SUPERVISORS);
     let mut placeholders = Placeholders::default();
     let done = Ends::take().and_then(|ends| serve(level, ends, &mut placeholders));
-    // Whatever ended it, no process stays behind.
+    // Also after an error: the guarantee that no process survives must not depend on a clean end.
     sweep::end_all();
     placeholders.release();
     if done.is_ok() {
@@ -138,6 +138,8 @@ impl Guardian {
     async fn run(&mut self) -> std::io::Result<()> {
         loop {
             let (commands, out) = (&mut self.commands, &mut self.out);
+            // The system reuses a pid only after it was reaped, and reaping removes it from `commands`. So `commands`
+            // never names a foreign process.
             sweep::reap(&mut |pid, code, signal| report_exit(commands, out, pid, code, signal));
             if !self.out.is_empty() {
                 let out = std::mem::take(&mut self.out);
@@ -166,7 +168,7 @@ impl Guardian {
         Ok(())
     }
 
-    /// Enters a command. Only one that runs alone is known to own what the guardian adopts meanwhile.
+    /// Enters a command. Adopted processes can be attributed to a command only while it runs alone.
     fn add(&mut self, id: u64, pid: i32, before: Vec<i32>) {
         let is_alone = self.commands.is_empty();
         self.commands
@@ -179,6 +181,7 @@ impl Guardian {
     fn serve(&mut self, request: Request) {
         let report = match request {
             Request::Spawn { id, spec, apart } => {
+                // Listed before the start: a child that appears later and has no marker belongs to this command.
                 let before = procfs::children(rustix::process::getpid().as_raw_pid());
                 let streams = Streams::from_fds(apart, &mut self.fds);
                 let held = self.placeholders.hold_for(&spec);
@@ -233,6 +236,7 @@ fn report_exit(
     code: Option<i32>,
     signal: Option<i32>,
 ) {
+    // Other pids are adopted grandchildren. The agent did not start them and gets no report.
     if let Some(Running { id, .. }) = commands.remove(&pid) {
         out.extend_from_slice(&Report::Exited { id, code, signal }.encode());
     }

@@ -1,7 +1,7 @@
-//! The agent's side of the guardian's socket: starting it, asking it, handing its reports to whoever waits.
+//! The agent's side of the guardian's socket: starts the guardian, sends requests, delivers its reports to the callers.
 //!
-//! One task writes (so that frames and descriptors stay in order), one reads. When the guardian goes away, everybody
-//! who waits is told, what it had started is killed, and the next command starts a new one.
+//! One task writes (so that frames and descriptors stay in order), one reads. When the guardian goes away, all callers
+//! get an error, its commands are killed, and the next command starts a new guardian.
 
 use std::collections::HashMap;
 use std::io::{IoSlice, PipeWriter};
@@ -63,7 +63,7 @@ struct Outgoing {
 
 type Table = Arc<Mutex<Book>>;
 
-/// The commands somebody waits for; once closed, nobody can be added.
+/// Commands with a waiting caller; once closed, it accepts no more.
 #[derive(Debug, Default)]
 struct Book {
     slots: HashMap<u64, Slot>,
@@ -120,11 +120,13 @@ impl Guardian {
         };
         let apart = streams.are_apart();
         let frame = Request::Spawn { id, spec, apart }.encode();
+        // Checked here, since the guardian takes an oversized frame for a broken stream and would end every command.
         if frame.len() > limits::FRAME_MAX {
             let source = std::io::Error::from(std::io::ErrorKind::ArgumentListTooLong);
             return Err(ToolsError::Spawn { program, source });
         }
         let (sender, remote) = self.reach(id, slot).await?;
+        // From here on a dropped future must not leave a command behind that still starts.
         let mut forget = Forget {
             id,
             marker,
@@ -161,6 +163,7 @@ impl Guardian {
     /// Enters a command with the guardian that runs, or with a new one.
     async fn reach(&self, id: u64, slot: Slot) -> Result<(mpsc::Sender<Outgoing>, Remote), ToolsError> {
         let mut link = self.link.lock().await;
+        // A closed book means that the guardian is gone, or never came up. Then a new one is started.
         let alive = link.as_ref().filter(|link| !lock(&link.remote.table).closed);
         let current = match alive {
             Some(current) => current,
@@ -170,6 +173,8 @@ impl Guardian {
             return Err(ToolsError::GuardianLost);
         }
         let sender = current.remote.hold.clone().ok_or(ToolsError::GuardianLost)?;
+        // The caller's `Remote` has only a weak sender: a strong one would keep the socket open, and closing it is
+        // the order to end everything.
         Ok((
             sender,
             Remote {
@@ -198,7 +203,7 @@ impl Guardian {
     }
 }
 
-/// Kills a command whose starter gave up waiting, and forgets one that did not start.
+/// Kills a command whose caller was dropped. Removes it if it did not start.
 struct Forget {
     id: u64,
     marker: Vec<u8>,
@@ -218,7 +223,7 @@ impl Drop for Forget {
 }
 
 impl Remote {
-    /// Asks for a kill; `done` is told when nothing is left, or dropped when the guardian is gone.
+    /// Requests a kill. `done` gets a message when no process is left; it is dropped when the guardian is gone.
     pub(super) async fn kill(&self, id: u64, pid: u32, marker: Vec<u8>, done: oneshot::Sender<()>) {
         {
             let mut book = lock(&self.table);
@@ -261,6 +266,7 @@ impl Remote {
             .requests
             .upgrade()
             .is_some_and(|requests| requests.try_send(outgoing).is_ok());
+        // The guardian cannot be asked: its queue is full, or it is gone. Kill at least the process group.
         if !sent && pid != 0 {
             kill_group(pid);
         }
@@ -278,6 +284,8 @@ fn enter(table: &Table, id: u64, slot: Slot) -> bool {
 
 impl Link {
     fn open(launch: &GuardianLaunch, prefix: &[u8]) -> std::io::Result<Self> {
+        // The socket carries requests. The pipe closes when the agent dies. For the outermost supervisor the agent is
+        // also the process above, hence the same pipe twice.
         let (ours, theirs) = StdStream::pair()?;
         let (life, hold_life) = std::io::pipe()?;
         let above = life.try_clone()?;
@@ -323,7 +331,7 @@ struct Chain {
     /// Closed when all is over.
     life: PipeWriter,
     prefix: Vec<u8>,
-    /// Somebody holds the other side while commands may still be started.
+    /// Upgradable while commands may still be started.
     wanted: mpsc::WeakSender<Outgoing>,
     gone: watch::Sender<bool>,
 }
@@ -342,6 +350,8 @@ impl Chain {
 
     /// Waits until all processes of the chain are gone. Ends what they left if they did not end by themselves. Blocks.
     fn end(mut self) {
+        // Senders still exist, so the agent did not order the end: the chain was killed, and processes with its
+        // marker may remain.
         let is_lost = self.wanted.strong_count() > 0;
         drop(self.life);
         let until = Instant::now() + limits::KILL_WAIT;
@@ -366,7 +376,7 @@ impl Chain {
     }
 }
 
-/// Writes frames in order; ends when nobody can ask any more. Dropping the half closes the direction.
+/// Writes frames in order until all senders are dropped. Dropping the half closes the direction.
 async fn write(writer: OwnedWriteHalf, mut requests: mpsc::Receiver<Outgoing>) {
     while let Some(Outgoing { frame, mut fds }) = requests.recv().await {
         let mut rest = frame.as_slice();
@@ -374,6 +384,7 @@ async fn write(writer: OwnedWriteHalf, mut requests: mpsc::Receiver<Outgoing>) {
             let Ok(sent) = send_some(&writer, rest, &fds).await else {
                 return;
             };
+            // The descriptors went with the first byte; sending them again would duplicate them.
             fds.clear();
             rest = rest.get(sent..).unwrap_or_default();
         }
@@ -400,7 +411,7 @@ async fn send_some(writer: &OwnedWriteHalf, bytes: &[u8], fds: &[OwnedFd]) -> st
         .await
 }
 
-/// Hands out reports until the guardian is gone; then tells everybody and ends what is left.
+/// Delivers reports until the guardian is gone; then fails all callers and kills the remaining processes.
 async fn read(
     mut reader: OwnedReadHalf,
     mut children: Signals,
@@ -416,6 +427,8 @@ async fn read(
                 Ok(_) => {}
             },
             _ = children.recv() => {
+                // A command can stop the outermost supervisor again and again. After a limit the chain counts as
+                // lost.
                 stops += u32::from(chain.resume());
                 if stops > limits::STOPS_MAX {
                     break;
@@ -435,6 +448,8 @@ async fn read(
         }
     }
     drop(ready);
+    // Closed and drained under one lock: a command that enters later sees `closed`, and one that entered before gets
+    // `Lost`.
     let left: Vec<Slot> = {
         let mut book = lock(&table);
         book.closed = true;
@@ -446,6 +461,7 @@ async fn read(
         }
         slot.ended.send_replace(Some(Ended::Lost));
     }
+    // `Chain::end` blocks, so it runs on a thread of its own: the runtime has only one.
     let chain = Arc::new(Mutex::new(Some(chain)));
     let end = {
         let chain = Arc::clone(&chain);
@@ -460,7 +476,7 @@ async fn read(
     }
 }
 
-/// There is no guardian: whoever waits for a start learns why.
+/// Fails all waiting starts with the reason why there is no guardian.
 fn refuse(table: &Table, errno: i32) {
     let mut book = lock(table);
     book.closed = true;

@@ -1,12 +1,16 @@
-//! The reaper: every child of the agent belongs to it. Which shell runs what is decided in `bash`.
+//! The reaper owns every child process of the agent. `bash` decides which shell runs which command.
 //!
-//! On Linux a *guardian* process starts the commands (`guardian`), is asked over a socket (`link`) and finds what a
-//! kill has to reach in `/proc` (`procfs`); `sweep` stops and kills it. Between agent and guardian are supervisors
-//! (`supervisor`), so that killing the guardian, or agent and guardian together, leaves nothing either. What holds there: an
-//! abort, a timeout, the agent's end and its death by `kill -9` leave no process behind, detached grandchildren included; a
-//! process that wipes its environment, leaves its session and loses its parent escapes an abort, but not the agent's end. What
-//! is out of reach: programs of another user (`sudo`), services that other processes start on request, and a command that
-//! kills the agent, the guardian and all supervisors with one blow. On other systems (`direct`) the agent starts
+//! On Linux a *guardian* process starts the commands (`guardian`). The agent talks to it over a socket (`link`). It
+//! finds the processes that a kill must reach in `/proc` (`procfs`); `sweep` stops and kills them. Between agent and
+//! guardian are supervisors (`supervisor`), so that killing the guardian, or agent and guardian together, leaves no
+//! process either.
+//!
+//! Guarantee: an abort, a timeout, the agent's end and its death by `kill -9` leave no process behind, detached
+//! grandchildren included. A process that wipes its environment, leaves its session and loses its parent escapes an
+//! abort, but not the agent's end.
+//!
+//! Out of reach: programs of another user (`sudo`), services that other processes start on request, and a command that
+//! kills the agent, the guardian and all supervisors at the same instant. On other systems (`direct`) the agent starts
 //! commands itself: abort, timeout and an orderly end reach the process group; detached grandchildren and `kill -9` of
 //! the agent leave processes behind.
 
@@ -46,7 +50,7 @@ pub enum Ended {
     Code(i32),
     /// A signal killed it.
     Signal(i32),
-    /// Nobody knows: the guardian went away. The command was killed.
+    /// Unknown: the guardian went away. The command was killed.
     Lost,
 }
 
@@ -263,7 +267,7 @@ impl Child {
 }
 
 impl Drop for Child {
-    /// A command nobody waits for any more is killed; one that has ended keeps its background children.
+    /// Kills a command whose caller was dropped. A command that has ended keeps its background children.
     fn drop(&mut self) {
         if self.ended.borrow().is_some() {
             return;

@@ -59,6 +59,7 @@ impl Aim<'_> {
                 {
                     return true;
                 }
+                // Read last: it costs reading a file for each process.
                 let environ = environ(process.pid);
                 let is_new = |adopted: &Adopted<'_>| {
                     process.parent == adopted.by && !adopted.before.contains(&process.pid)
@@ -75,11 +76,13 @@ impl Aim<'_> {
 /// returned for the parent (false for children of `root`). Returns false if a process disappeared on the way whose children
 /// may have been missed.
 pub(crate) fn walk(root: i32, mut visit: impl FnMut(&Process, bool) -> bool) -> bool {
+    // Without lists of children in the kernel (CONFIG_PROC_CHILDREN), one scan of all processes stands in.
     let scan = (!lists_children()).then(processes);
     let children = |pid: i32| match &scan {
         Some(all) => all.iter().filter(|p| p.parent == pid).map(|p| p.pid).collect(),
         None => children(pid),
     };
+    // A process can get another parent during the walk; each is visited once.
     let (mut seen, mut open) = (HashSet::new(), VecDeque::from([(root, false)]));
     let mut is_steady = true;
     while let Some((parent, taken)) = open.pop_front() {
@@ -93,7 +96,8 @@ pub(crate) fn walk(root: i32, mut visit: impl FnMut(&Process, bool) -> bool) -> 
                     let taken = visit(&process, taken);
                     open.push_back((pid, taken));
                 }
-                // Its children are those of somebody else now. Processes that are not ours may come and go.
+                // It ended between the list and the look, so its children have another parent now: walk again, unless
+                // it was never ours.
                 None => is_steady &= !(taken || parent == root),
             }
         }
@@ -110,6 +114,7 @@ fn lists_children() -> bool {
 /// The children of all threads of a process; empty where the kernel does not list them.
 pub(crate) fn children(pid: i32) -> Vec<i32> {
     let mut found = Vec::new();
+    // The kernel lists children by the thread that forked them.
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()

@@ -1,5 +1,5 @@
-//! The standard streams of a child, as descriptors on their way from the agent to whoever starts it. What is said over them
-//! is not known here.
+//! The standard streams of a child, as descriptors that the agent sends to the process that starts it. Their content is not
+//! known here.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -27,7 +27,7 @@ pub(crate) enum Streams {
 /// The agent's ends of the pipes of a child that is spoken with. Dropping `input` tells the child that nothing more will come.
 #[derive(Debug)]
 pub struct Pipes {
-    /// What is written here the child reads from its standard input.
+    /// Writes to the child's standard input.
     pub input: Sender,
     /// The child's standard output.
     pub output: Receiver,
@@ -61,7 +61,7 @@ impl Streams {
         Ok((streams, pipes))
     }
 
-    /// Does each stream have a pipe of its own? The one that receives them has to know.
+    /// Returns true if each stream has a pipe of its own. The receiver needs this to assign the descriptors.
     pub(super) fn are_apart(&self) -> bool {
         matches!(self, Self::Apart { .. })
     }

@@ -36,6 +36,7 @@ impl Ends {
             rustix::stdio::stdout(),
             rustix::stdio::stderr(),
         ]
+        // From 3 on, since the standard streams are replaced below.
         .map(|fd| rustix::io::fcntl_dupfd_cloexec(fd, 3));
         let ends = Self {
             socket: socket?,

@@ -71,7 +71,7 @@ pub(super) fn end_all() {
     }
 }
 
-/// Kills the processes with a marker of this agent wherever they are, for when those that had started them were killed.
+/// Kills all processes with a marker of this agent. Needed after the processes that had started them were killed.
 pub(super) fn end_marked(prefix: &[u8]) {
     let end = Instant::now() + limits::KILL_WAIT;
     let mut stopped = HashSet::new();
@@ -94,7 +94,7 @@ pub(super) fn end_marked(prefix: &[u8]) {
     }
 }
 
-/// Stops what `aim` names until a look finds no process that was not stopped before. Returns what was stopped.
+/// Stops the processes that `aim` takes, until a walk finds no new one. Returns the stopped ones.
 fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i32> {
     let end = Instant::now() + limits::FREEZE_WAIT;
     let mut stopped = HashSet::new();
@@ -105,7 +105,7 @@ fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i3
         }
         let mut is_new = false;
         if matches!(aim, Aim::All) {
-            // The shortest way from the list to the signal, for those that live shorter than a look at their state takes.
+            // A process may live shorter than a look at its state takes. So children get the signal straight from the list.
             for pid in procfs::children(root) {
                 if stopped.insert(pid) {
                     is_new = true;
@@ -128,7 +128,7 @@ fn freeze(root: i32, aim: &Aim<'_>, ended: &mut Option<OnEnd<'_>>) -> HashSet<i3
     }
 }
 
-/// What a look for processes to kill found.
+/// The processes that a look found.
 struct Found {
     /// Processes that can be killed.
     left: usize,
@@ -136,7 +136,7 @@ struct Found {
     has_new: bool,
 }
 
-/// Sends SIGKILL to what `aim` names and to what was stopped.
+/// Sends SIGKILL to the processes that `aim` takes and to the stopped ones.
 fn kill(root: i32, aim: &Aim<'_>, stopped: &HashSet<i32>) -> Found {
     let mut found = Found {
         left: 0,

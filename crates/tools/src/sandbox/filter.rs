@@ -10,7 +10,7 @@ use seccompiler::{
 
 use super::policy::Policy;
 
-/// Calls that are refused whatever their arguments.
+/// System calls that are refused with any arguments.
 const REFUSED: [i64; 53] = [
     // Other processes.
     libc::SYS_ptrace,
@@ -219,7 +219,8 @@ fn compile(rules: BTreeMap<i64, Vec<SeccompRule>>, errno: i32) -> Compiled {
     Ok(program)
 }
 
-/// Which sockets are refused: all but those that the policy names. A rule without conditions means every call.
+/// Returns the rules that refuse sockets, except the kinds that the policy names. A rule without conditions means every
+/// call.
 fn sockets(policy: &Policy) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let mut allowed = Vec::new();
     if policy.network {

@@ -36,7 +36,7 @@ impl Guard {
         }
     }
 
-    /// Does it hold for the user's own commands?
+    /// Returns true if the sandbox covers the user's own commands.
     pub(crate) fn is_for_users(&self) -> bool {
         self.sandbox.user_commands
     }

@@ -1,4 +1,4 @@
-//! What the model is told when the sandbox was in its way: what is allowed, so that it need not try.
+//! Text for the model after the sandbox refused an access: it lists the permitted paths, so that the model need not guess.
 
 use std::path::{Path, PathBuf};
 

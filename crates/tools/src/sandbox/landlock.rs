@@ -1,5 +1,5 @@
-//! Tells the kernel's Landlock what the calling thread, and whatever it starts, may do with files, and that it must leave
-//! processes outside alone. What is allowed is said by `policy`. It cannot be taken back.
+//! Applies Landlock to the calling thread and its later children: their access to files, and no signals to processes
+//! outside. `policy` decides the access. The restriction cannot be undone.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 
 use super::policy::{Access, Policy};
 
-/// The version whose rights are asked for; an older kernel gives those that it knows.
+/// The version whose rights are requested; an older kernel applies the rights that it knows.
 const VERSION: ABI = ABI::V7;
 /// Devices that may be written: they keep nothing.
 const DEVICES: [&str; 5] = [
@@ -25,8 +25,8 @@ const DEVICES: [&str; 5] = [
 
 /// What the calling thread shall be able to reach.
 pub(super) enum Reach<'a> {
-    /// What the policy says. `is_shaped`: is the view of the file system so that closed places are not in it, and places that
-    /// are only read cannot be written?
+    /// Access as in the policy. `is_shaped` is true if `mounts` has already removed closed places and made read-only
+    /// places unwritable.
     All { policy: &'a Policy, is_shaped: bool },
     /// To read what the policy allows to read.
     Reading(&'a Policy),
@@ -136,7 +136,8 @@ fn writing() -> BitFlags<AccessFs> {
     AccessFs::from_all(VERSION) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
-/// What is not there is left out. A path of a policy holds no links: one that has come since is not followed.
+/// Grants rights on places. A missing place is left out. Paths of a policy contain no links: a link that was created
+/// since is not followed.
 fn grant<'a>(
     mut rules: RulesetCreated,
     paths: impl Iterator<Item = &'a Path>,

@@ -25,12 +25,13 @@ const PROBE: &str = "probe";
 pub struct Offered {
     /// The version of Landlock; 0 for none, and without it there is no sandbox.
     pub landlock: u32,
-    /// Are there user namespaces? Without them, nothing can be made directly in a directory that holds a closed place.
+    /// True if user namespaces work. Without them, no file can be created directly in a directory that contains a
+    /// closed place.
     pub namespaces: bool,
 }
 
-/// Runs the launcher; `words` are its arguments without [`super::SANDBOX_ARG`], `cwd` is where it was started, and `say` prints
-/// what was asked for. Call it before anything else in `main`.
+/// Runs the launcher. `words` are its arguments without [`super::SANDBOX_ARG`], `cwd` its working directory; `say`
+/// prints the result of a probe. Call it before anything else in `main`.
 #[must_use]
 pub fn main(words: Vec<OsString>, cwd: std::io::Result<PathBuf>, say: impl FnOnce(&str)) -> ExitCode {
     let mut words = words.into_iter();
@@ -106,7 +107,7 @@ fn give_up_rights() {
     }
 }
 
-/// Closes what was inherited besides the standard streams.
+/// Closes inherited descriptors except the standard streams.
 fn close_files() {
     let open: Vec<i32> = std::fs::read_dir("/proc/self/fd")
         .into_iter()

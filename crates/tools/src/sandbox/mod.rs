@@ -1,9 +1,10 @@
-//! The sandbox of tools: what commands and file tools may reach, whatever they try. Off unless somebody asks for it.
+//! The sandbox of tools: limits the access of commands and file tools. The kernel enforces it. Off by default.
 //!
-//! Here: what is wanted (`Sandbox`). What it comes to for one call is `policy`; how the kernel is told is `landlock` (files,
-//! signals), `filter` (system calls) and `mounts` (a view of the file system of one's own); `launcher` is the program that
-//! confines itself and then becomes the command, `files` does the same for a thread that carries out a file tool; `guard`
-//! puts the tools into it, and `placeholders` keep names free. `hint` tells the model what happened. Which calls may run at all is decided elsewhere (`host::permissions`).
+//! Here: its configuration (`Sandbox`). `policy` resolves it for one call. `landlock` (files, signals), `filter`
+//! (system calls) and `mounts` (a private view of the file system) apply it. `launcher` is the program that confines
+//! itself and then becomes the command; `files` confines a thread that runs a file tool. `guard` runs the tools in it,
+//! and `placeholders` reserve names. `hint` explains a refusal to the model. `host::permissions` decides which calls
+//! may run at all.
 
 mod policy;
 
@@ -40,34 +41,34 @@ pub(crate) use policy::{Access, Policy};
 /// The word on the command line that turns the program into the launcher of a confined command.
 pub const SANDBOX_ARG: &str = "__sandbox";
 
-/// What is wanted of the sandbox. Paths are absolute; they need not exist.
+/// Configuration of the sandbox. Paths are absolute; they need not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
-    /// What may be written.
+    /// Which paths are writable.
     pub mode: SandboxMode,
-    /// May commands use the network?
+    /// Commands may use the network.
     pub network: bool,
-    /// May commands talk over Unix sockets with programs outside? Some of these programs run whatever they are told.
+    /// Commands may use Unix sockets of programs outside. Some of these programs run any command for their clients.
     pub unix_sockets: bool,
-    /// May `.git` be written? Its hooks and its configuration may not even then.
+    /// `.git` is writable, except its hooks and its configuration.
     pub git_writable: bool,
-    /// What may be written besides the working directory.
+    /// Writable paths in addition to the working directory.
     pub writable: Vec<PathBuf>,
-    /// All that may be read besides the system's own directories; none: everything.
+    /// Readable paths in addition to the system's own directories; none: every path.
     pub readable: Option<Vec<PathBuf>>,
-    /// What must not be read, wherever it lies.
+    /// Paths that are never readable.
     pub deny_read: Vec<PathBuf>,
     /// Real paths of programs that rules deny: they can be neither run nor read.
     pub denied_programs: Vec<PathBuf>,
-    /// Settings, keys and sessions of the agent: closed but for what the model is meant to read.
+    /// Settings, keys and sessions of the agent: closed, except files that the model is meant to read.
     pub agent_dir: PathBuf,
-    /// Other directories of the agent's own that are closed.
+    /// Other closed directories of the agent.
     pub closed: Vec<PathBuf>,
-    /// Trusted projects: what they run at a later start is only read, if it lies where may be written.
+    /// Trusted projects: code in them that a later start runs is read-only, if it is in a writable path.
     pub projects: Vec<PathBuf>,
-    /// What runs outside at a later start, besides the usual places: files and directories that are only read.
+    /// Code that a later start runs outside the sandbox, in other than the usual places: read-only files and directories.
     pub code: Vec<PathBuf>,
-    /// Does it hold for the user's own commands, too?
+    /// The sandbox also covers the user's own commands.
     pub user_commands: bool,
     /// The program that confines itself and becomes the command (see `launcher::main`).
     pub launcher: PathBuf,
@@ -95,7 +96,7 @@ impl Sandbox {
         }
     }
 
-    /// The same command, confined. `temp` becomes its directory for temporary files.
+    /// Confines a command. `temp` becomes its directory for temporary files.
     pub(crate) fn confine(&self, spec: SpawnSpec, policy: &Policy, temp: &Path) -> Result<SpawnSpec, String> {
         let policy = serde_json::to_string(policy)
             .map_err(|error| format!("The sandbox cannot be described: {error}"))?;

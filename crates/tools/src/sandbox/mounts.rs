@@ -28,7 +28,7 @@ const KEPT: [(&str, MountFlags); 6] = [
     ("relatime", MountFlags::RELATIME),
 ];
 
-/// May this process have such a view? It has one then, which is still the same as everybody's.
+/// Creates a private view of the file system, at first equal to the shared one. Returns false if the system forbids it.
 pub(super) fn begin() -> bool {
     let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
     let spaces = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWIPC;
@@ -42,7 +42,8 @@ pub(super) fn begin() -> bool {
         && mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).is_ok()
 }
 
-/// Can the policy be had this way? The root itself cannot be mounted upon, nor can a link: where it may be replaced, it would be.
+/// Returns true if mounts can express the policy. They cannot cover the root itself, nor a link: a replaced link would
+/// bypass the mount.
 pub(super) fn fits(policy: &Policy) -> bool {
     let is_link = |zone: &Zone| {
         let found = zone.path.symlink_metadata();
@@ -103,7 +104,7 @@ fn above(policy: &Policy, path: &Path) -> Access {
     path.parent().map_or(Access::None, |parent| policy.access(parent))
 }
 
-/// Makes a place a mount of its own, so that it can be neither moved nor replaced. One that is not there stays so.
+/// Makes a place a mount of its own, so that it can be neither moved nor replaced. Does nothing for a missing place.
 fn on_itself(path: &Path) -> Result<(), String> {
     match mount_bind_recursive(path, path) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -111,7 +112,8 @@ fn on_itself(path: &Path) -> Result<(), String> {
     }
 }
 
-/// The same for the directories between a place and what may be written around it: who moves one of them moves the place.
+/// Applies `on_itself` to the directories between a place and the writable zone around it: moving one of them would
+/// move the place.
 fn fix_way(policy: &Policy, path: &Path) -> Result<(), String> {
     let is_zone = |path: &&Path| policy.zones().iter().any(|zone| zone.path == **path);
     let way: Vec<&Path> = path
@@ -122,7 +124,7 @@ fn fix_way(policy: &Policy, path: &Path) -> Result<(), String> {
     way.into_iter().rev().try_for_each(on_itself)
 }
 
-/// Lays an empty directory, or the empty device, upon a place; what is open below it shows through.
+/// Mounts an empty directory, or the empty device, over a place; open zones below it are mounted again.
 fn cover(policy: &Policy, zone: &Zone) -> Result<(), String> {
     let failed = |error: &dyn std::fmt::Display| format!("{} cannot be closed: {error}", zone.path.display());
     let Ok(found) = zone.path.symlink_metadata() else {

@@ -1,9 +1,11 @@
-//! Placeholders: empty directories where a later start of the agent would look for code that is not there. A name that does not
-//! exist cannot be mounted, so a confined command could create it; a placeholder is mounted read-only like the rest.
+//! Placeholders: empty directories where a later start of the agent would look for code that does not exist yet. A name
+//! that does not exist cannot be mounted, so a confined command could create it; a placeholder is mounted read-only
+//! like the rest.
 //!
-//! Several agents may need the same placeholder. Each guardian holds a shared lock on it as long as its commands may run, and the
-//! one that finds no other lock removes it. A placeholder has the sticky bit, so that one that outlived its agent and its guardian
-//! is recognised and removed at the next start. A mount of it is in the view of the command alone (`mounts`).
+//! Several agents may need the same placeholder. Each guardian holds a shared lock on it as long as its commands may
+//! run; a guardian that finds no other lock removes it. A placeholder has the sticky bit, so that the next start
+//! recognises and removes it if its agent and guardian were killed. Its mount is visible to the command alone
+//! (`mounts`).
 
 use std::collections::HashMap;
 use std::io;
@@ -118,7 +120,7 @@ fn is_at(held: &OwnedFd, path: &Path) -> bool {
     (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)
 }
 
-/// Removes a placeholder unless another guardian holds it. One that is not empty stays: the user has put something there.
+/// Removes a placeholder unless another guardian holds it. A directory with content stays: the user has put a file there.
 fn remove(path: &Path, held: &OwnedFd) {
     let locked = rustix::fs::flock(held, FlockOperation::NonBlockingLockExclusive);
     if locked.is_ok() && is_at(held, path) {

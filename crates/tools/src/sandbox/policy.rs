@@ -25,7 +25,7 @@ pub(crate) struct Zone {
     /// Its real path.
     pub(crate) path: PathBuf,
     pub(crate) access: Access,
-    /// Must it be there, so that it cannot be put there with something in it?
+    /// True if the directory must be created, so that a command cannot create it with content.
     pub(crate) made: bool,
 }
 
@@ -52,7 +52,7 @@ const SYSTEM: [&str; 11] = [
     "/sys",
     "/usr",
 ];
-/// Where devices are. Those that a program cannot do without are open in any case.
+/// The directory of devices. Devices that every program needs are always open.
 pub(crate) const DEVICES: &str = "/dev";
 /// What the model is meant to read in the agent's directory; all else there is closed.
 const OPEN_IN_AGENT_DIR: [&str; 16] = [
@@ -141,7 +141,7 @@ impl Policy {
             } else {
                 &[".git"]
             };
-            // What is not there cannot be shut: an empty directory is made in its place.
+            // Only existing paths can be protected, so a missing directory of hooks is created empty.
             let can_hold = root.is_dir();
             for name in git {
                 self.protect_one(&root.join(name), can_hold && *name == GIT_HOOKS, roots, named);
@@ -172,7 +172,7 @@ impl Policy {
         };
         let made = made && itself == real;
         for path in [real, itself] {
-            // Nothing opens because of it: not what is outside, and not what the user has closed.
+            // A protected path is readable, so adding one must not open a path outside the roots, or a closed one.
             let is_inside = roots.iter().any(|root| path.starts_with(root) && path != *root);
             let is_closed = self
                 .zones
@@ -196,7 +196,7 @@ impl Policy {
         }
     }
 
-    /// The same with another place closed.
+    /// Returns the policy with another closed place.
     pub(crate) fn without(mut self, path: &Path) -> Self {
         self.zones.retain(|zone| zone.path != path);
         self.add(path, Access::None);
@@ -204,7 +204,7 @@ impl Policy {
         self
     }
 
-    /// The same as the kernel must know it where closed places are covered: of these only the devices are left.
+    /// Returns the policy for Landlock where `mounts` covers closed places: of those only the devices remain.
     #[cfg(target_os = "linux")]
     pub(crate) fn uncovered(&self) -> Self {
         let mut policy = self.clone();
@@ -239,16 +239,16 @@ impl Policy {
         &self.zones
     }
 
-    /// Are there zones below a path where less is allowed than `access`?
+    /// Returns true if a zone below a path allows less than `access`.
     pub(crate) fn has_less_below(&self, path: &Path, access: Access) -> bool {
         self.zones
             .iter()
             .any(|zone| zone.access < access && zone.path != path && zone.path.starts_with(path))
     }
 
-    /// Paths with everything below them that together come to where `access` is allowed, for a kernel that cannot take
-    /// anything out again: directories on the way to a place where less is allowed are given child by child. What is made in
-    /// these directories later is not among them. Looks at the disk.
+    /// Returns paths that together with everything below them form the area of `access`, for Landlock, which cannot
+    /// exclude a subpath: directories above a stricter place are granted child by child. Files created in these
+    /// directories later are not included. Reads the disk.
     pub(crate) fn grants(&self, access: Access) -> Vec<PathBuf> {
         let mut out = Vec::new();
         for zone in self.zones.iter().filter(|zone| zone.access >= access) {

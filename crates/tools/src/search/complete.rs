@@ -1,5 +1,5 @@
-//! Files for somebody who is typing a path: what is meant comes first, and looking ends in time. Gitignored files are left out
-//! as by `find`; what is near the top is looked at before what is deep, so that a large tree still shows its upper part.
+//! Completion of file paths: the best match comes first, and the search ends in time. Gitignored files are left out as by
+//! `find`. The search goes level by level, so that a large tree still shows its upper part.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,11 +14,11 @@ use crate::path::relative;
 pub struct Fitting {
     /// Its path from the root on, with `/`.
     pub path: String,
-    /// Is it a directory?
+    /// True for a directory.
     pub is_directory: bool,
 }
 
-/// What was found.
+/// The result of a completion.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Completed {
     /// The best first.
@@ -84,7 +84,7 @@ fn keep(found: &mut Vec<(Place, Fitting)>, limit: usize) -> bool {
     is_too_much
 }
 
-/// What was typed.
+/// The typed text.
 struct Query {
     text: String,
     any_case: bool,

@@ -77,7 +77,7 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
         let added = overrides.add(glob).and_then(|overrides| overrides.build());
         walk.overrides(added.map_err(|error| format!("Invalid glob pattern: {error}"))?);
     }
-    // A file with a null byte is binary: what was found before it does not count as text, but is kept.
+    // A file with a null byte is binary: matches before the byte do not count as text, but are kept.
     let mut searcher = SearcherBuilder::new()
         .line_number(true)
         .before_context(query.context)
@@ -113,7 +113,7 @@ pub(crate) fn grep(root: &Path, query: &Query, cancel: &CancellationToken) -> Re
     Ok(found.result())
 }
 
-/// Opens a file; one that became a pipe since it was listed does not make the search wait.
+/// Opens a file. Non-blocking, since a file may have become a pipe after it was listed.
 fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     OpenOptions::new().read(true).custom_flags(flags).open(path)

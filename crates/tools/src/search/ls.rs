@@ -41,7 +41,7 @@ pub(crate) fn ls(
     names.sort();
     let (mut lines, mut more) = (Vec::new(), false);
     for (_, name) in names {
-        // A link to nowhere is left out.
+        // A broken link is left out.
         let Ok(meta) = path.join(&name).metadata() else {
             continue;
         };

@@ -131,7 +131,7 @@ fn keeps(c: char) -> bool {
     matches!(c, '\n' | '\t') || !(c.is_control() || matches!(c, '\u{fff9}'..='\u{fffb}'))
 }
 
-/// Could these bytes be the beginning of a character?
+/// Returns true if the bytes can be the beginning of a character.
 fn may_continue(bytes: &[u8]) -> bool {
     match std::str::from_utf8(bytes) {
         Ok(_) => false,

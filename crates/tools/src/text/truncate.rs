@@ -18,13 +18,13 @@ pub enum TruncatedBy {
     Bytes,
 }
 
-/// What was cut, as `details.truncation` says it.
+/// Facts about a cut, as in `details.truncation`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Truncation {
-    /// What is left.
+    /// The remaining text.
     pub content: String,
-    /// Is anything missing?
+    /// True if a part is missing.
     pub truncated: bool,
     /// Which limit struck first.
     pub truncated_by: Option<TruncatedBy>,
@@ -36,9 +36,9 @@ pub struct Truncation {
     pub output_lines: u64,
     /// Bytes in `content`.
     pub output_bytes: u64,
-    /// Is the only line shown the end of a longer one?
+    /// True if the only line shown is the end of a longer one.
     pub last_line_partial: bool,
-    /// Is the first line alone over the limit? Then `content` is empty.
+    /// True if the first line alone is over the limit. Then `content` is empty.
     pub first_line_exceeds_limit: bool,
     /// The line limit.
     pub max_lines: u64,
@@ -53,7 +53,7 @@ pub struct Totals {
     pub bytes: u64,
     /// Line feeds.
     pub newlines: u64,
-    /// Does it end in a line feed?
+    /// True if it ends in a line feed.
     pub ends_in_newline: bool,
 }
 
@@ -75,7 +75,7 @@ impl Totals {
         self.newlines + 1
     }
 
-    /// Is it within both limits?
+    /// Returns true if it is within both limits.
     #[must_use]
     pub fn fits(&self, max_lines: usize) -> bool {
         let visible = if self.ends_in_newline {

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 use super::{Budget, Problem, is_reference, is_type, types};
 use crate::limits;
 
-/// Does a schema take a value?
+/// Returns true if a schema accepts a value.
 pub(super) fn accepts(schema: &Value, value: &Value, budget: &mut Budget) -> bool {
     let mut problems = Vec::new();
     check(schema, value, &mut Vec::new(), budget, &mut problems);
     problems.is_empty()
 }
 
-/// Lists what is wrong with a value.
+/// Lists the errors of a value.
 pub(super) fn check(
     schema: &Value,
     value: &Value,
@@ -161,7 +161,7 @@ impl Check<'_> {
             let regex = regex::RegexBuilder::new(pattern)
                 .size_limit(limits::SCHEMA_PATTERN_SIZE)
                 .build();
-            // A pattern in a dialect that cannot be read here refuses nobody.
+            // A pattern that this regex library cannot parse is ignored: it must not block the tool.
             if regex.is_ok_and(|regex| !regex.is_match(text)) {
                 self.fail(format!("must match pattern \"{pattern}\""));
             }

@@ -12,7 +12,7 @@ const SAME_MANY: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// Keywords whose schemas look at members of an array.
 const ITEMS: [&str; 4] = ["items", "additionalItems", "contains", "unevaluatedItems"];
 
-/// Can a value be validated within the bounds of [`Budget`], all references inside the document followed?
+/// Returns true if a value can be validated within the bounds of [`Budget`], with all references inside the document.
 pub(super) fn is_affordable(root: &Value, value: &Value) -> bool {
     let mut walk = Walk {
         root,
@@ -23,7 +23,7 @@ pub(super) fn is_affordable(root: &Value, value: &Value) -> bool {
     !walk.too_much
 }
 
-/// The schema itself, or what it refers to inside the document. None when that is nowhere, or too many steps away.
+/// Follows a reference inside the document. None if the target does not exist or is too many steps away.
 pub(super) fn follow<'a>(root: &'a Value, schema: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..limits::SCHEMA_HOPS {

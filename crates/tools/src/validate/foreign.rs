@@ -47,7 +47,7 @@ impl Validator {
         Some(Self { schemas, root })
     }
 
-    /// Returns what is wrong with a value; none when it fits.
+    /// Returns the error of a value; none if it is valid.
     fn fault<'a>(&'a self, value: &'a Value) -> Option<ValidationError<'a, 'a>> {
         self.schemas.validate(value, self.root).err()
     }
@@ -63,7 +63,7 @@ impl UrlLoader for NoLoader {
 }
 
 impl ForeignSchema {
-    /// Takes any JSON value; one that is no usable schema accepts everything.
+    /// Compiles any JSON value; an unusable schema accepts everything.
     #[must_use]
     pub fn new(schema: Value) -> Self {
         Self {
@@ -188,7 +188,7 @@ fn is_nothing(value: &Value) -> bool {
     value.is_null() || value == "null"
 }
 
-/// Does a field's schema ask for this nothing by name?
+/// Returns true if a field's schema names this empty value.
 fn wants(root: &Value, schema: &Value, value: &Value) -> bool {
     let Some(schema) = cost::follow(root, schema).and_then(Value::as_object) else {
         return false;
@@ -203,7 +203,7 @@ fn wants(root: &Value, schema: &Value, value: &Value) -> bool {
         })
 }
 
-/// The same for one choice, which is not looked into any further.
+/// Returns true if one alternative names this empty value. Does not look into nested alternatives.
 fn names(schema: &Value, value: &Value) -> bool {
     let Some(schema) = schema.as_object() else {
         return false;

@@ -111,7 +111,7 @@ fn is_type(value: &Value, name: &str) -> bool {
         "null" => value.is_null(),
         "array" => value.is_array(),
         "object" => value.is_object(),
-        // A type nobody knows is no reason to refuse a call.
+        // An unknown type must not block the call.
         _ => true,
     }
 }

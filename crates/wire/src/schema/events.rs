@@ -12,7 +12,7 @@ const CUMULATIVE: &str = "MessageUpdateCumulativeEvent";
 pub(super) struct Events {
     /// All of them, those of `assistantMessageEvent` last.
     pub(super) defs: Defs,
-    /// Names of those that are lines.
+    /// Names of the types that are lines of their own.
     pub(super) lines: Vec<String>,
 }
 

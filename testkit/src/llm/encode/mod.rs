@@ -182,7 +182,7 @@ fn named_frame(name: &str, data: &Value) -> String {
     format!("event: {name}\ndata: {data}\n\n")
 }
 
-/// Sends one event for every delta in `parts` and does what is asked for in between.
+/// Sends one event for every delta in `parts`, and performs the actions in between.
 fn each(body: &mut Body<'_>, parts: &[Part], mut frame: impl FnMut(&str) -> String) -> Step {
     for part in parts {
         match part {

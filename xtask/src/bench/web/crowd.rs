@@ -1,5 +1,5 @@
-//! A thousand clients of a web door in one thread: they listen, and each notes how long every delta took to come from the
-//! model. What is made of that is decided in the group's page.
+//! A thousand clients of a web server in one thread. Each records how long every delta took to arrive from the model.
+//! The group's module evaluates the times.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -84,7 +84,7 @@ impl Crowd {
                         Err(_) => lock(&notes).gone += 1,
                     }
                 }
-                // Whoever holds the other end is gone.
+                // The sender is dropped when the crowd ends.
                 let _dropped = stopped.await;
             });
         });

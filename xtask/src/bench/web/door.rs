@@ -19,7 +19,7 @@ use crate::bench::probe::{Probe, provider};
 use crate::bench::runner::{Runner, Stage};
 use crate::bench::subject::Subject;
 
-/// Arguments that choose the door instead of the protocol on stdio.
+/// Arguments that select the web server instead of the protocol on stdio.
 const ARGS: [&str; 4] = ["--mode", "web", "--port", "0"];
 
 /// A server that listens. Dropping it ends it.
@@ -108,7 +108,7 @@ impl Door {
         meter::reset_peaks(self.agent.pid());
     }
 
-    /// Is it there, and how many clients does it have?
+    /// Checks that the server is up, and returns its number of clients.
     pub(super) fn clients(&self) -> Result<u64> {
         let (status, body) = self.request("GET", "/health", "")?;
         ensure!(status == 200, "status {status} of /health");
@@ -118,7 +118,7 @@ impl Door {
             .context("no number of clients")
     }
 
-    /// Waits until nobody is there.
+    /// Waits until all clients have left.
     pub(super) fn wait_until_empty(&self) -> Result<()> {
         let end = Instant::now() + PATIENCE;
         while self.clients().ok() != Some(0) {
@@ -156,7 +156,7 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        // Nobody looks at its stdin; if it has ended already, that is fine.
+        // Closing its stdin does not end a web server, hence the signal. The process may have ended already.
         if let Some(pid) = i32::try_from(self.agent.pid()).ok().and_then(Pid::from_raw) {
             let _ended = kill_process(pid, Signal::TERM);
         }

@@ -1,5 +1,5 @@
-//! What a client of a web door reads: the head of the answer first, then events, as frames of a WebSocket or as server-sent
-//! events. It understands just enough to find them, so that a thousand clients cost the machine little.
+//! A client's input from a web server: the head of the response first, then events, as frames of a WebSocket or as
+//! server-sent events. It parses only enough to find events, so that a thousand clients cost little.
 
 /// How a client gets its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
-//! The web door with many clients of one session: what a client costs that does nothing, how late deltas come to all of them,
-//! and what happens when too many come.
+//! The web server with many clients of one session: the cost of an idle client, the delay of deltas to all of them, and
+//! the effect of too many clients.
 //!
-//! The clients are threads of this program, on the machine of the server: on two cores they take a good part of what is
-//! measured. Delays are from the model's `write` to the client's `read`, with the time in which the server collects deltas.
+//! The clients are threads of this program, on the machine of the server: on two cores they take a good part of the
+//! measured time. Delays are from the model's `write` to the client's `read`, with the time in which the server
+//! collects deltas.
 
 mod crowd;
 mod door;
@@ -69,7 +70,7 @@ impl Kind {
 struct Heard {
     idle_kb: f64,
     peak_mb: f64,
-    /// The most memory while they heard an answer of [`WEB_LONG`] bytes, and what is left of that.
+    /// Peak of the memory while they read an answer of [`WEB_LONG`] bytes, and the memory that stays afterwards.
     long_mb: f64,
     kept_mb: f64,
     after_mb: f64,
@@ -241,7 +242,7 @@ fn storm(subject: &Subject) -> Result<Refused> {
     )
 }
 
-/// Connections on which nothing is ever said: those that are taken stay quiet for a while.
+/// Connections that send nothing: accepted ones stay quiet for a while.
 fn silence(subject: &Subject) -> Result<Refused> {
     too_many(
         subject,
@@ -266,7 +267,7 @@ fn too_many(
     let peak = door.usage().peak_all;
     drop(storm);
     door.wait_until_empty()?;
-    // It fails if nobody is let in any more.
+    // It fails if the server accepts no client any more.
     drop(Crowd::gather(&door.address, Way::Socket, (1, 0), &door.probe)?);
     Ok(Refused {
         outcome,

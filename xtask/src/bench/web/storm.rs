@@ -1,4 +1,4 @@
-//! Attempts to connect to a web door, many at once, and what comes of them.
+//! Attempts to connect to a web server, many at once, and their outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Tests of what the figures of the web door rest on: events are found in what comes, however it is cut.
+//! Tests of the client that measures the web server: it finds events however the stream is split.
 
 use super::intake::{Way, head};
 

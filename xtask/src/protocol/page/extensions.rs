@@ -1,5 +1,6 @@
-//! `docs/reference/extension-protocol.md`: the page about programs that extend the agent. What holds for all of them is in `extensions.md` beside this
-//! file; the lines come from the types of the door, methods and events from its tables.
+//! `docs/reference/extension-protocol.md`: the page about extensions in any language. Its introduction is
+//! `extensions.md` in this folder. The lines come from the types of the extensions crate, methods and events from its
+//! tables.
 
 use std::fmt::Write as _;
 
@@ -40,7 +41,7 @@ pub(in crate::protocol) fn render(document: &Value, minimal: &str, to: &str, fro
     methods(&mut out, OF_AGENT);
     out.push_str("## Methods that a program can call\n\nEach call names a session. A call without an `id` gets no response; its failure is reported as `extension_error`.\n\n");
     methods(&mut out, OF_PROGRAM);
-    out.push_str("## Events\n\nThe members are in `event`, beside `type`. An event with an `id` needs a `result`. Where a value is listed, the `value` of the result has an effect.\n\n");
+    out.push_str("## Events\n\nThe members are in `event`, in addition to `type`. An event with an `id` needs a `result`. Where a value is listed, the `value` of the result has an effect.\n\n");
     for event in EVENTS {
         self::event(&mut out, event);
     }

@@ -1,5 +1,5 @@
 //! The pages below `docs/reference/protocol`: an index, one page for each group of commands, events, types and a recorded
-//! conversation. `intro.md` beside this file holds the text of the index; all the rest comes from the schema, the command table
+//! conversation. `intro.md` in this folder holds the text of the index; the rest comes from the schema, the command table
 //! and the examples.
 
 pub(crate) mod conversation;

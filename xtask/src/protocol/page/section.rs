@@ -1,5 +1,4 @@
-//! One page of the protocol reference and its sections: commands, frames, events, types. Which page holds what is decided in
-//! `mod`.
+//! One page of the protocol reference and its sections: commands, frames, events, types. `mod` assigns them to pages.
 
 use std::fmt::Write as _;
 
@@ -41,7 +40,7 @@ impl<'a> Page<'a> {
         self.out
     }
 
-    /// The same for the page of types itself, whose links stay on the page.
+    /// Finishes the page of types, whose links stay on the page.
     pub(super) fn finish_types(self) -> String {
         let from = format!("]({TYPES}#");
         self.finish().replace(&from, "](#")

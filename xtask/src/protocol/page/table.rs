@@ -9,7 +9,7 @@ use super::super::view::{description, fields, label, type_name};
 /// What a table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
-    /// Parameters: what is needed is said in words.
+    /// Parameters: required ones are marked in words.
     Parameters,
     /// Fields of something the agent writes.
     Fields,

@@ -1,7 +1,7 @@
 //! The Python SDK's generated files: `protocol.py`, the schema's definitions as `TypedDict`s, and `commands.py`, a method per
 //! command for both clients.
 //!
-//! Here: the types. The methods are made in `methods`; what is written by hand lies beside the files in `sdk/python`.
+//! Here: the types. `methods` makes the methods; hand-written files are in `sdk/python`, too.
 
 mod methods;
 

@@ -1,6 +1,5 @@
-//! Whose keys sign a request: the chain that AWS's own tools follow (variables, profile, web identity, container, instance).
-//! Profiles are in `profile` with their files in `files`; servers that give keys are in `servers`. Keeping what was found is
-//! `access::cache`'s work.
+//! Keys that sign a request: the chain of AWS's own tools (variables, profile, web identity, container, instance). Profiles
+//! are in `profile` with their files in `files`; servers that give keys are in `servers`. `access::cache` keeps the result.
 
 pub(crate) mod files;
 mod profile;
@@ -81,8 +80,8 @@ pub(super) async fn load(
 }
 
 impl Search<'_> {
-    /// One source after the other. One that is configured but fails ends the search: other keys than those asked for could
-    /// be somebody else's. Only a profile that nobody set up lets it go on.
+    /// Tries one source after the other. A configured source that fails ends the search: the next source could have the
+    /// keys of another account. The search goes on only past a profile that is not configured.
     async fn chain(self) -> Result<Found, String> {
         let environment = self.environment;
         if environment.is_on("AWS_BEDROCK_SKIP_AUTH") {

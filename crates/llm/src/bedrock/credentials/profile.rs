@@ -127,7 +127,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Does a profile say anything of keys? One that only sets a region leaves the search to go on.
+/// Returns true if a profile names a source of keys. After a profile that only sets a region the search goes on.
 fn names_keys(section: &Section) -> bool {
     let fields = [
         "aws_access_key_id",

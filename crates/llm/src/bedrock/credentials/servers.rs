@@ -36,7 +36,7 @@ pub(super) struct JsonKeys {
 }
 
 impl JsonKeys {
-    /// The same in our form.
+    /// Converts the response to our form.
     pub(super) fn found(self) -> Found {
         let keys = plain(
             &self.access_key_id,

@@ -36,7 +36,7 @@ struct User {
     quota_project_id: Option<String>,
 }
 
-/// Somebody who acts as a service account.
+/// Credentials that impersonate a service account.
 #[derive(Deserialize)]
 struct Impersonated {
     service_account_impersonation_url: String,

@@ -38,7 +38,7 @@ impl Seen {
 
 type Answering = dyn Fn(usize, &Seen) -> (u16, String) + Send + Sync;
 
-/// A server that answers as it is told, each connection in a thread.
+/// A server with scripted answers; each connection has a thread.
 pub(super) struct Fake {
     pub(super) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,

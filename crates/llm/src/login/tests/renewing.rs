@@ -128,7 +128,7 @@ async fn valid_token_is_not_refreshed() {
     assert_eq!(ask(&client, request(&fake, &jwt("acc", "older"))).await, None);
     assert_eq!(fake.at("/token").len(), 0);
     assert_eq!(bearer(&fake.at("/codex/responses")[0]), "good");
-    // Somebody is editing it: what the caller has must do.
+    // The file is being edited and is not valid: the caller's token is used.
     std::fs::write(&home.file, "{").unwrap();
     assert_eq!(ask(&client, request(&fake, &jwt("acc", "good"))).await, None);
 }
@@ -272,7 +272,7 @@ fn renew_in_a_runtime(url: &str, file: &Path) {
     assert_eq!(runtime.block_on(asked), None);
 }
 
-/// Whoever waited may go away; the new refresh token must not be lost.
+/// An abort must not lose the new refresh token.
 #[tokio::test]
 async fn aborted_request_does_not_lose_token_refresh() {
     let (reached, mut is_reached) = tokio::sync::mpsc::channel(1);

@@ -1,4 +1,4 @@
-//! `auth.json`: what is kept, what is refused, who may read it, who has to wait.
+//! `auth.json`: content that is kept or refused, permissions, and the lock.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -98,7 +98,7 @@ async fn linked_auth_file_stays_a_link() {
     assert_eq!(home.entry("xai")["key"], "k");
 }
 
-/// Keys may look like commands or variables; what was given comes back.
+/// Keys may look like commands or variables; they come back unchanged.
 #[tokio::test]
 async fn stored_keys_are_read_back_literally() {
     let home = Home::new("");

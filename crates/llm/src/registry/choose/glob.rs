@@ -3,7 +3,7 @@
 
 use crate::registry::limits::MAX_GLOB_ALTERNATIVES;
 
-/// Does the text have to be treated as a pattern?
+/// Returns true if the text contains characters of a pattern.
 pub(crate) fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
 }
@@ -22,7 +22,7 @@ impl Glob {
         )
     }
 
-    /// Does the whole text match, in any case?
+    /// Returns true if the whole text matches, ignoring case.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.to_lowercase().chars().collect();
         self.0.iter().any(|tokens| run(tokens, &text))

@@ -51,7 +51,7 @@ pub(crate) fn by_pattern<'a>(text: &str, models: &[&'a Model], strictness: Stric
     match ThinkingLevel::parse(suffix) {
         Some(level) => {
             let mut found = by_pattern(rest, models, strictness)?;
-            // A level before an invalid suffix is not what was asked for.
+            // With an invalid suffix the pattern was not understood, so a level before it must not count.
             found.level = found.warning.is_none().then_some(level);
             Some(found)
         }
@@ -87,7 +87,7 @@ fn partial<'a>(text: &str, models: &[&'a Model]) -> Option<&'a Model> {
     best.map(|(_, _, model)| model)
 }
 
-/// Does the id end in `-YYYYMMDD`?
+/// Returns true if the id ends in `-YYYYMMDD`.
 fn is_dated(id: &str) -> bool {
     let date = id.rsplit_once('-').map(|(_, date)| date);
     date.is_some_and(|date| date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit()))

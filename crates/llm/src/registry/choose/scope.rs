@@ -23,7 +23,7 @@ pub struct Cycled {
     pub model: Model,
     /// The level to set, when the scope names one.
     pub level: Option<ThinkingLevel>,
-    /// Was there a scope?
+    /// True if there was a scope.
     pub is_scoped: bool,
 }
 

@@ -24,7 +24,7 @@ pub struct StartRequest {
     pub session_model: Option<(String, String)>,
     /// The level that an opened session used last.
     pub session_thinking: Option<ThinkingLevel>,
-    /// Does the opened session have messages?
+    /// True if the opened session has messages.
     pub has_messages: bool,
     /// `defaultProvider` of the settings.
     pub default_provider: Option<String>,
@@ -261,7 +261,7 @@ fn provider_default(registry: &Registry) -> Option<&Model> {
     let usable = providers
         .into_iter()
         .filter(|provider| registry.has_auth(provider.id()));
-    // Keys of a provider whose API is not spoken here must not stand in the way of those that are.
+    // A provider with a key but an unsupported API must not hide usable providers after it.
     usable
         .filter_map(|provider| registry.find(provider.id(), provider.default_model()))
         .find(|model| crate::supports(&model.api))

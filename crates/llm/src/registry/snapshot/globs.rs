@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Does one of the patterns fit?
+/// Returns true if one of the patterns matches.
 pub(super) fn any(patterns: &[Value], text: &str) -> bool {
     patterns
         .iter()

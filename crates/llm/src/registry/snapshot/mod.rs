@@ -45,7 +45,7 @@ pub(crate) enum Purpose {
     Update,
 }
 
-/// Puts a section together. `rank` is the provider's place among those that are asked for a default model.
+/// Builds the section of a provider. `rank` is its place in the order of default models.
 ///
 /// # Errors
 /// When there are no models although the provider has a default model, or when the default model must exist and does not.
@@ -168,7 +168,7 @@ fn host(url: &str) -> Option<&str> {
     (!host.is_empty() && host.bytes().all(fits)).then_some(host)
 }
 
-/// A price; routers carry negative ones, which count as 0, as does what is no number.
+/// Returns a price. Routers list negative ones, which count as 0, as does anything that is no number.
 pub(crate) fn price(cost: Option<&Value>, key: &str) -> Option<Value> {
     let price = cost?.get(key)?;
     price

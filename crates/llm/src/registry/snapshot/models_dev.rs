@@ -132,7 +132,7 @@ fn convert(provider: &Value, entry: &Value) -> (String, Map<String, Value>) {
     (id.to_owned(), line)
 }
 
-/// Input, output, cache read and cache write in US dollars per million tokens; what is not said is as in `otherwise`.
+/// Input, output, cache read and cache write in US dollars per million tokens; missing prices come from `otherwise`.
 fn rates(cost: Option<&Value>, otherwise: &[Value; 4]) -> [Value; 4] {
     let [input, output, read, write] = otherwise.clone();
     [

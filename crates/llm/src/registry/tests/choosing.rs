@@ -54,7 +54,7 @@ fn model_patterns_select_model_and_level() {
         ),
         (Some("MOCK-openai"), "gpt", "mock-openai/gpt-mock", None),
         (None, "Claude Plain", "mock-anthropic/claude-plain", None),
-        // Nobody with credentials has these: all models are asked, in the order of defaults.
+        // No provider with credentials has these: all models are searched, in the order of defaults.
         (None, "gpt-5.4", "openai/gpt-5.4", None),
         (
             None,
@@ -75,7 +75,7 @@ fn model_patterns_select_model_and_level() {
     }
 }
 
-/// The same id at several providers: the one with credentials, then the order of defaults.
+/// For an id at several providers, a provider with credentials wins, then the order of defaults.
 #[test]
 fn ambiguous_model_ids_prefer_credentials() {
     let table: [(Vars<'_>, &str); 3] = [

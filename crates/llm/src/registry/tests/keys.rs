@@ -290,7 +290,7 @@ fn azure_provider_alias_is_accepted() {
             .unwrap(),
         "v9"
     );
-    // With models of its own it is somebody else's.
+    // With models of its own it is a provider of the user, not the built-in one.
     let own = r#"{"providers": {"azure": {"baseUrl": "u", "api": "openai-completions", "apiKey": "k", "models": [{"id": "m"}]}}}"#;
     let shop = super::shop(own, "", &[]);
     assert_eq!(shop.registry.find("azure", "m").unwrap().provider, "azure");

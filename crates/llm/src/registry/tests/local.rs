@@ -1,4 +1,4 @@
-//! Local servers beside other models: when they are asked, and what becomes of what they say.
+//! Local servers in the registry: when they are probed, and the use of their answers.
 
 use std::sync::{Arc, Mutex};
 
@@ -97,7 +97,7 @@ fn all_local_servers_are_probed_without_other_models() {
     // Just asked: not again so soon.
     registry.look_for_local(None);
     assert_eq!(asked.lock().unwrap().len(), 1);
-    // Nobody there: the stand-in.
+    // No server runs: the stand-in.
     let (registry, _) = with("", &[], Vec::new(), false);
     assert_eq!(begin(&registry, StartRequest::default()).0, "offline/echo");
     // Switched off: only who is named.
@@ -144,7 +144,7 @@ fn only_named_local_servers_are_probed() {
         assert_eq!(begin(&registry, request).0, model);
         assert_eq!(*asked.lock().unwrap(), [[place]], "{model}");
     }
-    // An id that nobody else has: all are asked.
+    // No other provider has this id: all servers are probed.
     let (registry, asked) = with(MOCKS, &[], servers(), false);
     assert_eq!(
         resolve(&registry, None, "qwen3:8b").unwrap().model.provider,

@@ -1,4 +1,4 @@
-//! `models.json`: what is accepted, what is refused, how it is laid over the catalogue.
+//! `models.json`: accepted and refused content, and how it overrides the catalogue.
 
 use std::fs;
 

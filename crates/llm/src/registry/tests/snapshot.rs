@@ -1,4 +1,4 @@
-//! Lists of models from elsewhere: what becomes of them, what is refused, and that no list leads a key to another host.
+//! Lists of models from other sources: their conversion, refused entries, and that no list redirects a key to another host.
 
 use serde_json::{Value, json};
 use wire::Usage;

@@ -1,5 +1,5 @@
-//! Which family can do what: a proof per feature, tried with every family, against what `data/features.json` claims. The page
-//! docs/reference/providers.md is made of that file, so it says what was shown here, no more and no less.
+//! Features of each family: a proof per feature, tried with every family, and compared with `data/features.json`. The page
+//! docs/reference/providers.md is generated from that file, so it claims exactly the features shown here.
 
 use std::collections::BTreeMap;
 
@@ -223,7 +223,7 @@ fn abort(voice: &Voice) -> bool {
     heard.message.stop_reason == wire::StopReason::Aborted && heard.text() == "one two "
 }
 
-/// Nonsense in the stream; the other files beside this one try the rest of the table with every family.
+/// Nonsense in the stream; other files of this folder try the rest of the table with every family.
 fn faults(voice: &Voice) -> bool {
     wait(nonsense::between_two_deltas(voice));
     true
@@ -270,7 +270,7 @@ fn features_file_equals_demonstrated_features() {
     assert_eq!(value["features"].as_array().unwrap().len(), FEATURES.len());
 }
 
-/// Writes what was shown, for somebody who has taught a family something new.
+/// Writes the results, for developers who have added a feature to a family.
 #[test]
 #[ignore = "writes data/features.json"]
 fn record() {

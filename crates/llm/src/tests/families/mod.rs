@@ -67,7 +67,7 @@ pub(super) fn respond(request: &ModelRequest, pieces: Vec<Bytes>, end: End) -> M
     respond_with(request, reqwest::Body::wrap_stream(body))
 }
 
-/// The same for a body of any kind.
+/// Responds with a body of any kind.
 pub(super) fn respond_with(request: &ModelRequest, body: reqwest::Body) -> ModelStream {
     let response = http::Response::new(body);
     let family = Family::of(&request.model.api).unwrap();
@@ -99,7 +99,7 @@ pub(super) async fn hear(voice: &Voice, pieces: Vec<Bytes>, end: End) -> Vec<Mod
     drain(respond(&request, pieces, end)).await
 }
 
-/// The same for a body in one piece that ends as it should.
+/// Responds with a body in one piece that ends properly.
 pub(super) async fn hear_whole(voice: &Voice, body: Vec<u8>) -> Vec<ModelEvent> {
     hear(voice, vec![body.into()], End::Close).await
 }
@@ -136,9 +136,9 @@ impl Outcome {
     }
 }
 
-/// What must hold of every stream, however it went: one last event and nothing after it, a start before anything is told,
-/// and everything that was told is in the message. (A provider that says everything twice may correct itself; then the
-/// block's end tells what counts.)
+/// Checks properties of every stream, complete or not: one last event and nothing after it, a start before every other
+/// event, and a message with everything that the events contained. (A provider that repeats itself may correct itself;
+/// then the block's end decides.)
 pub(super) fn judge(events: &[ModelEvent], what: &str) -> Outcome {
     let ends = events.iter().filter(|event| event.is_last()).count();
     assert_eq!(ends, 1, "{what}: {ends} last events");

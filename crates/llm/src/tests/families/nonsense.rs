@@ -91,7 +91,7 @@ const BETWEEN: [Row; 13] = [
 
 /// The table, tried with a family.
 pub(super) async fn between_two_deltas(voice: &Voice) {
-    // What is between frames means something only where frames are lines, and what is inside of one that nobody knows.
+    // Text between frames matters only in formats of lines; inside a frame it is an unknown event.
     let lines = voice.content_type == "text/event-stream";
     for (name, middle, must) in BETWEEN {
         let must = if lines { must } else { End };

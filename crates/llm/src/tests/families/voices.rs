@@ -1,5 +1,5 @@
-//! How each API family says the same things: one row per family. Here is only what a provider would send; what is tried with
-//! it is in the files beside this one. A new family is one more row of [`VOICES`].
+//! One answer, as each API family sends it: one row per family. Only the output of a provider is here; the other files
+//! of this folder test with it. A new family is one more row of [`VOICES`].
 
 use serde_json::{Value, json};
 
@@ -35,11 +35,11 @@ pub(crate) struct Voice {
     pub(crate) api: &'static str,
     /// The frames of a whole answer.
     pub(crate) say: fn(&[Block]) -> Vec<Vec<u8>>,
-    /// A frame with this payload, whatever it is; for garbage and for events that nobody knows.
+    /// Makes a frame of any payload, for garbage and unknown events.
     pub(crate) frame: fn(&[u8]) -> Vec<u8>,
     /// The frame of an error inside the stream.
     pub(crate) trouble: fn(&str) -> Vec<u8>,
-    /// Do arguments of calls come in pieces?
+    /// True if arguments of calls arrive in pieces.
     pub(crate) argument_deltas: bool,
     /// The type of the body.
     pub(crate) content_type: &'static str,
@@ -47,7 +47,7 @@ pub(crate) struct Voice {
 
 const SSE: &str = "text/event-stream";
 
-/// Every family. Those that share a stream differ in their requests, credentials and error texts.
+/// Every family. Families with the same stream format differ in requests, credentials and error texts.
 pub(crate) const VOICES: [Voice; 9] = [
     sse("anthropic-messages", anthropic, anthropic_trouble, true),
     sse("openai-completions", completions, error_object, true),

@@ -48,7 +48,7 @@ pub(in crate::modes) fn lines() -> mpsc::Receiver<String> {
     receiver
 }
 
-/// While it lives, the terminal does not show what is typed.
+/// Turns off the echo of the terminal until it is dropped.
 struct Hidden(Termios);
 
 impl Hidden {

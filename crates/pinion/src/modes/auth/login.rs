@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args, env: &Environment, provider: &str) -> anyhow::Res
     } else {
         runtime.block_on(log_in(args, env, provider, &registry))
     };
-    // A thread may still wait for a line; nobody waits for it.
+    // A blocked read of stdin cannot be cancelled, so its thread is not joined.
     runtime.shutdown_background();
     match done {
         Err(LoginError::Cancelled) => {
@@ -94,7 +94,7 @@ async fn log_in(
         .collect();
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
-    // Listened for before anybody is told to wait: until then it would end the process without a word.
+    // Registered before the prompt to wait is printed: without a handler SIGINT would end the process without a message.
     let mut interrupted = signal(SignalKind::interrupt()).ok();
     let watch = tokio::spawn(async move {
         if let Some(interrupted) = &mut interrupted
@@ -122,7 +122,7 @@ async fn log_in(
     ))
 }
 
-/// Says what is to be done.
+/// Prints the next step for the user.
 pub(in crate::modes) fn show(step: Step<'_>, open: bool) {
     match step {
         Step::Visit(address) => {

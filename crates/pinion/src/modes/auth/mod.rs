@@ -1,5 +1,5 @@
-//! `pinion auth login|logout|status`: logins and stored keys. How tokens are got and kept is `llm::login`'s business; here
-//! are the words for the person, and what is read from the terminal.
+//! `pinion auth login|logout|status`: logins and stored keys. `llm::login` gets and stores tokens; here are the texts for
+//! the user and the input from the terminal.
 
 pub(super) mod input;
 pub(super) mod login;
@@ -26,7 +26,7 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
     let words: Vec<&str> = args.messages.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["login", provider] => login::run(args, env, provider),
-        // Whatever follows may be a key: it is not repeated.
+        // The next word may be a key, so the error does not repeat it.
         ["login", _, ..] if args.key_from_stdin => {
             bail!(
                 "--api-key takes no key here, others could see it in the process list. Give the key on stdin"

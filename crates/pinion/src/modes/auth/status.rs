@@ -20,7 +20,7 @@ struct Line {
     from: String,
     /// When the token of a login ends, in ms since 1970.
     expires: Option<i64>,
-    /// Is there something to renew it with?
+    /// True if a refresh token is stored.
     renews: bool,
 }
 

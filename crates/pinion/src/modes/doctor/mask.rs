@@ -21,8 +21,8 @@ pub(super) fn mask(secret: &str) -> String {
     format!("{head}…{tail}")
 }
 
-/// An address as far as it cannot hold a secret: scheme, host and port. Whatever stands before the last `@` is a login;
-/// paths and queries may be tokens.
+/// Returns the parts of an address that cannot hold a secret: scheme, host and port. Text before the last `@` is a
+/// login; paths and queries may be tokens.
 pub(super) fn origin(address: &str) -> String {
     let (scheme, rest) = match address.split_once("://") {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),

@@ -1,7 +1,6 @@
-//! `pinion doctor`: what was found where, whether a model can be used, and what to do if not. Each section is in its file;
-//! how they look is `paint`'s business. The doctor asks no model (a local
-//! server at most which models it has), runs no command of the configuration, opens no session and
-//! writes nothing but its report.
+//! `pinion doctor`: reports the configuration it found, whether a model can be used, and how to fix problems. Each
+//! section is in its own file; `paint` formats them. The doctor sends no model request (it asks a local server at most
+//! for its models), runs no command of the configuration, opens no session and writes only its report.
 
 mod extensions;
 pub(super) mod keys;
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &Args, env: &Environment) -> ExitCode {
 fn examine(args: &Args, env: &Environment) -> Report {
     let trust = Trust::new(&env.agent_dir, args.approve);
     let (settings, notes) = setup::load_settings(args, env, &trust);
-    // Commands that give keys may ask people or cost time: here nobody runs them.
+    // Commands that give keys may ask the user or take long, so the doctor does not run them.
     let local = setup::local_sources(args, env, &settings);
     let mut registry = setup::load_registry(env, Arc::new(|_| None), local);
     let start = setup::start_request(args, &settings);

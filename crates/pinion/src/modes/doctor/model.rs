@@ -1,4 +1,4 @@
-//! Section: the model a new session would start with, why this one, and whether it can be asked. Asks nobody.
+//! Section: the model that a new session would start with, the reason, and whether it is usable. Sends no request.
 
 use host::settings::SettingsFile;
 use llm::registry::{AuthEntry, KeySource, Start, start};
@@ -18,7 +18,7 @@ enum Chooser {
     FirstUsable,
     /// The first model of the first local server that answered.
     FirstFound,
-    /// Nobody could: the offline model stands in.
+    /// No chooser found a usable model; the offline model stands in.
     Nobody,
 }
 
@@ -174,12 +174,12 @@ fn why(patient: &Patient<'_>, chooser: Chooser) -> String {
         }
         Chooser::Scope => "--models".to_owned(),
         Chooser::Settings => format!("defaultProvider and defaultModel in {}", file("defaultModel")),
-        Chooser::ProviderDefault => "nobody: it is the default of the first provider with a key".to_owned(),
+        Chooser::ProviderDefault => "default: it is the default model of the first provider with a key".to_owned(),
         Chooser::FirstFound => {
-            "nobody: no provider has a key, and a server of your own has this model".to_owned()
+            "default: no provider has a key, and a server of your own has this model".to_owned()
         }
-        Chooser::FirstUsable => "nobody: it is the first model with a key".to_owned(),
-        Chooser::Nobody => "nobody: no provider has a key, so the built-in stand-in answers".to_owned(),
+        Chooser::FirstUsable => "default: it is the first model with a key".to_owned(),
+        Chooser::Nobody => "default: no provider has a key, so the built-in offline model answers".to_owned(),
     }
 }
 
@@ -238,7 +238,7 @@ fn forgotten_default(section: &mut Section, patient: &Patient<'_>) {
     section.warn(message);
 }
 
-/// Where the key comes from; or what is in the way, and what to do about it.
+/// Returns the source of the key, or the problem and its solution.
 fn usable(patient: &Patient<'_>, model: &Model, chooser: Chooser) -> Result<String, (String, String)> {
     let registry = &patient.registry;
     let provider = model.provider.as_str();
@@ -303,7 +303,7 @@ fn another(patient: &Patient<'_>) -> Option<String> {
     ))
 }
 
-/// For somebody who has just installed the program.
+/// Returns the first steps after an installation.
 fn first_steps(patient: &Patient<'_>) -> String {
     let dir = patient.short(&patient.env.agent_dir);
     let mut lines = Vec::new();

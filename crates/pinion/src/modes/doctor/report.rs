@@ -29,7 +29,7 @@ pub(super) struct Row {
 /// Something to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// Does it keep the model from answering?
+    /// True if the problem keeps the model from answering.
     pub(super) is_error: bool,
     /// A sentence that names file, variable or key.
     pub(super) message: String,
@@ -94,7 +94,7 @@ impl Section {
     }
 }
 
-/// Can a model be used?
+/// The result of the check: whether a model can be used.
 #[derive(Debug)]
 pub(super) struct Verdict {
     pub(super) ready: bool,

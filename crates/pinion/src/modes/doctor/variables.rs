@@ -82,7 +82,7 @@ fn names(patient: &Patient<'_>) -> Vec<(String, Shown)> {
     let key_names = patient.registry.key_variables();
     let known = KNOWN
         .into_iter()
-        // A name that somebody reads a key from is a secret, whatever it is called.
+        // A variable that a provider reads its key from is secret under any name.
         .filter(|(name, _)| !key_names.iter().any(|key| key == name))
         .map(|(name, shown)| (name.to_owned(), shown));
     let rest = secret

@@ -29,11 +29,11 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
     let runtime = runtime()?;
     let done = runtime.block_on(async {
         tokio::select! {
-            done = tokio::time::timeout(WAIT, log_in(setup, &config, args.open)) => done.context("Nobody logged in")?,
+            done = tokio::time::timeout(WAIT, log_in(setup, &config, args.open)) => done.context("The login timed out")?,
             _ = tokio::signal::ctrl_c() => Ok(false),
         }
     });
-    // A thread may still wait for a line; nobody waits for it.
+    // A blocked read of stdin cannot be cancelled, so its thread is not joined.
     runtime.shutdown_background();
     if !done? {
         complain("Cancelled");
@@ -49,7 +49,7 @@ pub(super) fn run(args: &Args, setup: &Setup, name: &str) -> anyhow::Result<Exit
 
 async fn log_in(setup: &Setup, config: &ServerConfig, open: bool) -> anyhow::Result<bool> {
     let Reach::Http(http) = &config.reach else {
-        bail!("{} is a program: nobody logs in there", config.name);
+        bail!("{} is a local program and needs no login", config.name);
     };
     let callback = Callback::bind("127.0.0.1", http.oauth.callback_port.unwrap_or(0)).await;
     let callback = callback.context("Cannot listen for the browser")?;

@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, env: &Environment) -> anyhow::Result<ExitCode> {
 fn logout(setup: &Setup, name: &str) -> anyhow::Result<ExitCode> {
     let config = find(&setup.agent, name)?;
     let Reach::Http(http) = &config.reach else {
-        bail!("{name} is a program: nobody logs in there");
+        bail!("{name} is a local program and needs no login");
     };
     let logins = host::mcp::logins(&setup.agent.agent_dir);
     let path = logins.path().display().to_string();
@@ -61,7 +61,7 @@ fn find(agent: &Agent, name: &str) -> anyhow::Result<ServerConfig> {
     Ok(config)
 }
 
-/// Nobody is asked in a shell.
+/// Cancels every question of a server: in a shell no client can answer.
 struct Nobody;
 
 impl AskUser for Nobody {

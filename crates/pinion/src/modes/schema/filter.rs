@@ -43,7 +43,7 @@ pub(super) fn only(document: &Value, dialect: Dialect) -> Value {
     out
 }
 
-/// Does a dialect have this line?
+/// Returns true if the dialect has this line.
 fn is_of(name: &str, schema: &Value, dialect: Dialect) -> bool {
     let has = |rows: &[Belongs], pointer: &str| {
         let name = schema.pointer(pointer).and_then(Value::as_str);

@@ -19,7 +19,7 @@ use crate::environment::say;
 const SCHEMA: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/schema.json.gz"));
 const TYPES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/types.d.ts.gz"));
 
-/// Prints what was asked for.
+/// Prints the schema or the types of one dialect, or of all.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     say(text(args.schema_dialect, args.typescript)?.trim_end());
     Ok(ExitCode::SUCCESS)

@@ -30,7 +30,7 @@ fn defined(block: &str) -> Option<&str> {
     line.split(' ').nth(1)
 }
 
-/// A line of the protocol that is not there any more. Names of other types are left alone: what is needed is kept.
+/// Returns true if the type is a line that the filter removed. Types of other kinds stay if a kept line needs them.
 fn is_gone(name: &str, kept: &BTreeSet<&str>) -> bool {
     let is_line = ["Command", "Response", "Event"]
         .iter()

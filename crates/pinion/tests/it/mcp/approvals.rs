@@ -49,7 +49,7 @@ fn server_tool_consent_covers_same_arguments_and_definition() {
     );
     choose(&pi, &grow, "Allow once");
     pi.settled();
-    // The server says that its tools have changed: what was allowed is not there any more.
+    // The server announces changed tools: the definition that the user allowed is gone.
     until("the list of tools", || of_method(log, "tools/list").len() > 1);
     until("the new tool", || {
         let tools = &pi.get("get_mcp_servers")["servers"][0]["tools"];

@@ -345,7 +345,7 @@ fn mcp_servers_run_outside_sandbox_and_ignore_placeholder() {
         "{}",
         quiet.out
     );
-    // One with something in it is a mistake of somebody's.
+    // A directory with content is a mistake of the user.
     fs::write(place.join("a"), "").unwrap();
     assert!(listed().out.contains(".mcp.json: "));
 }

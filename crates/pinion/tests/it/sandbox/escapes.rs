@@ -206,7 +206,7 @@ fn python() -> OsString {
     String::from_utf8(found.unwrap().stdout).unwrap().trim().into()
 }
 
-/// Every file below a directory, with what is in it.
+/// Every file below a directory, with its content.
 fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = files_below(dir).into_iter();
     files
@@ -262,7 +262,7 @@ fn escapes_without_namespaces_fail_except_namespace_ones() {
         skipped("the test needs namespaces to take them away");
         return;
     }
-    // Whoever is root of a user namespace may say that there are none in it.
+    // The root user of a user namespace can disable further namespaces in it.
     let before = "test -n \"$AGAIN\" || { export AGAIN=1; exec unshare -Ur /bin/sh -c \
         'echo 0 > /proc/sys/user/max_user_namespaces; exec 7<\"$OPENED\"; exec \"$0\" \"$@\"' \"$0\" \"$@\"; }";
     assert_eq!(escaped("plain", before, false), Vec::<&str>::new());

@@ -1,4 +1,4 @@
-//! What works in the sandbox, what is said about it, and who decides.
+//! Permitted work in the sandbox, its texts, and which setting decides.
 
 use std::fs;
 

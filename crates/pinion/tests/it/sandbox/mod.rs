@@ -1,4 +1,4 @@
-//! The sandbox of tools, through the whole program: what gets out of it (nothing), what still works in it, and what is said.
+//! The sandbox of tools, tested with the whole program: escapes (there are none), permitted work, and texts.
 
 mod denied_programs;
 mod escapes;

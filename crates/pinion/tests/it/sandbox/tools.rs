@@ -155,8 +155,8 @@ fn search_from_above_skips_forbidden_paths() {
     pi.finish();
 }
 
-/// What was written outside of the workspace, or where it is only read, while a process left behind turned a name into a link
-/// and back, over and over, and the agent wrote to that name.
+/// Returns files that were written outside of the workspace, or in read-only places. Meanwhile a process that was left
+/// behind replaces a name by a link and back, again and again, and the agent writes to that name.
 fn written_through_links(mode: &str) -> Vec<String> {
     let exchange = "import ctypes, time
 call = ctypes.CDLL(None).syscall

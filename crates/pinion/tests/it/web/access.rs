@@ -27,7 +27,7 @@ fn asking(target: &str, headers: &[(&str, &str)]) -> String {
     text + "\r\n"
 }
 
-/// Origins that are none of ours, whatever they look like.
+/// Origins that are not ours, however similar they look.
 fn foreign(port: u16) -> [String; 15] {
     [
         "http://evil.example".to_owned(),
@@ -166,7 +166,7 @@ fn foreign_host_header_is_refused() {
 fn proxy_headers_are_ignored() {
     let world = World::new([]);
     let web = Web::start(&world, &["--web-token", "t0ken"]);
-    // proxy-headers: nobody becomes local, or ours, or known, by saying so.
+    // proxy-headers: no header makes a client local, allowed or authenticated.
     let port = web.port();
     let host = format!("evil.example:{port}");
     let good = web.address.clone();
@@ -348,7 +348,7 @@ fn token_appears_in_no_output() {
                 .iter()
                 .all(|line| !line.to_string().contains("s3cret"))
         );
-        // page-headers: no address of ours is told to anybody else.
+        // page-headers: other servers never get our addresses.
         let (_, head, _) = web.get("/", &[]);
         for header in [
             "referrer-policy: no-referrer",

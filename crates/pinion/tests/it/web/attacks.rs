@@ -1,4 +1,4 @@
-//! What people try on a server in somebody's browser's reach (web.md 3): each is refused, and the server lives on.
+//! Attacks on a server that a user's browser can reach (web.md 3): each is refused, and the server goes on.
 
 use std::io::{Read, Write};
 

@@ -1,5 +1,5 @@
-//! What a page needs besides the conversation: directories and files to choose from, what other clients did, whether the
-//! server is still the one it was.
+//! Needs of a page other than the conversation: directories and files to choose from, work of other clients, and
+//! whether the server is still the same process.
 
 use std::fs;
 
@@ -83,7 +83,8 @@ fn find_files_matches_typed_path() {
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
     let find = |tab: &mut super::Tab, query: &str| tab.data(json!({"type": "find_files", "query": query}));
-    // A name that begins so, then one that has it, then a path that has it; ignored files and git's own are left out.
+    // A name with this prefix, then a name that contains it, then a path that contains it; ignored files and git's own
+    // are left out.
     let found = find(&mut tab, "main");
     assert_eq!(
         names(&found),
@@ -138,7 +139,7 @@ fn find_files_ends_by_timeout_or_next_query() {
     let web = Web::start(&world, &[]);
     let mut tab = web.tab();
     let first = tab.send(json!({"type": "find_files", "query": "file"}));
-    // Whether or not all of it was seen, what is near was, unless the machine had no time at all for it.
+    // The search covers upper levels first, even if its time ends; under load it may need a second attempt.
     until("what is near", || {
         names(&tab.data(json!({"type": "find_files", "query": "wanted"}))) == ["wanted.txt"]
     });
@@ -184,7 +185,7 @@ fn shell_commands_are_visible_to_other_clients() {
     let after = begun["seq"].as_u64().unwrap() - 1;
     let mut back = web.tab_at(&format!("/ws?after={after}"));
     assert_eq!(back.wait_type("bash_execution_end")["seq"], end["seq"]);
-    // Two at once are told apart.
+    // Events distinguish two commands that run at the same time.
     let slow = one.send(json!({"type": "bash", "command": "sleep 30"}));
     let begun = two.wait_type("bash_execution_start");
     two.data(json!({"type": "bash", "command": "echo quick"}));
@@ -228,7 +229,7 @@ fn reconnecting_client_learns_whether_events_were_missed() {
     let last = one.say("Hi").last().unwrap()["seq"].as_u64().unwrap();
     one.say("Again");
     let newest = one.data(json!({"type": "hello"}))["lastSeq"].clone();
-    // Nobody who does not ask is told.
+    // A client that does not ask to resume gets no `connected`.
     let mut plain = web.tab();
     plain.data(json!({"type": "get_state"}));
     assert_eq!(plain.seen.borrow().len(), 1);
@@ -239,7 +240,7 @@ fn reconnecting_client_learns_whether_events_were_missed() {
         json!({"type": "connected", "instanceId": instance, "isComplete": true, "lastSeq": last})
     );
     assert_eq!(fine.line().unwrap()["seq"], last + 1);
-    // What another process counted says nothing here, whatever the number.
+    // Positions of another process mean nothing, with any number.
     for query in [
         format!("after={last}&instance=another"),
         format!("after=99999&instance={instance}"),

@@ -1,4 +1,4 @@
-//! Many sessions in one server: those that nobody uses are put away and come back when somebody does; sessions that are deleted.
+//! Many sessions in one server: idle ones are evicted and come back on demand; sessions are deleted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn least_recently_used_session_is_evicted_and_restored() {
     );
     assert_eq!(evicted(&mut tab), ["a"]);
     assert!(refusal(&mut tab, json!({"type": "open_session", "session": "a"})).contains("open already"));
-    // Its file is complete; somebody says something to it, and it is there with all that was chosen.
+    // Its file is complete. The next command reopens it with all its choices.
     let messages = tab.data(json!({"type": "get_messages", "session": "a"}));
     assert_eq!(messages["messages"].as_array().unwrap().len(), 2);
     let after = tab.data(json!({"type": "get_state", "session": "a"}));
@@ -105,7 +105,7 @@ fn busy_session_is_not_evicted() {
     tab.wait(|line| line["assistantMessageEvent"]["type"] == "text_delta");
     let error = refusal(&mut tab, json!({"type": "open_session", "session": "more"}));
     assert!(error.contains("none of them is at rest"), "{error}");
-    // The first session is none of those that count, and never put away.
+    // The first session does not count towards the limit, and is never evicted.
     assert_eq!(tab.data(json!({"type": "get_state"}))["isStreaming"], false);
     world.server.release("go");
     tab.wait(|line| line["type"] == "agent_settled" && line["session"] == "busy");
@@ -234,7 +234,7 @@ fn deleted_session_moves_to_trash() {
     let side = open(&mut tab, "side")["sessionFile"].as_str().unwrap().to_owned();
     say(&mut tab, "side", "Hi");
     assert!(refusal(&mut tab, delete(Path::new(&side))).contains("is open"));
-    // One that was put away is open, too: its handle is.
+    // An evicted session counts as open: its handle is.
     open(&mut tab, "more");
     assert_eq!(evicted(&mut tab), ["side"]);
     assert!(refusal(&mut tab, delete(Path::new(&side))).contains("is open"));

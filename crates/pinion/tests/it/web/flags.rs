@@ -1,4 +1,4 @@
-//! The command line of `--mode web` (web.md 1.1): names of flags, what is said at the start, and what is refused.
+//! The command line of `--mode web` (web.md 1.1): names of flags, output at the start, and refused values.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! Row 12 of the attack list (`attacks.txt`): more of everything than anybody needs. The server answers in bounds, and serves
-//! whoever comes afterwards.
+//! Row 12 of the attack list (`attacks.txt`): floods of every kind. The server answers within bounds, and serves later
+//! clients.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -30,7 +30,7 @@ fn files() -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// What a connection that asks for /health is told; 0 when it is closed without a word.
+/// The status of a connection that requests /health; 0 if it is closed without a response.
 fn asks(stream: &mut TcpStream, address: &str) -> u16 {
     let _closed = write!(stream, "GET /health HTTP/1.1\r\nhost: {address}\r\n\r\n");
     let mut head = [0; 12];
@@ -72,7 +72,7 @@ fn ten_thousand_connections_are_limited_then_others_served() {
     } else {
         skipped("the limit is beyond the files that this process may open");
     }
-    // Whoever was there before notices nothing.
+    // Clients that were connected before notice nothing.
     before.data(json!({"type": "get_state"}));
     drop(held);
     until("room for others", || {
@@ -134,7 +134,7 @@ fn low_file_limit_reduces_connection_limit() {
     web.finish();
 }
 
-/// Reads the answers to so many commands, whatever else is said meanwhile; gives how many were refused.
+/// Reads the answers to so many commands among other lines; returns the number of refusals.
 fn refusals(flood: &mut Tab, sent: usize) -> usize {
     let (mut answered, mut refused) = (0, 0);
     while answered < sent {

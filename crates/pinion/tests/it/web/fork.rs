@@ -1,5 +1,5 @@
-//! What the fork that the web protocol comes from offers besides the seed's examples: every command that its socket takes, a
-//! session in another directory, the tree, the tools, reading everything again; and what its pages are told.
+//! Features of the fork that the web protocol comes from, other than the seed's examples: every command that its socket
+//! takes, a session in another directory, the tree, the tools, reading everything again; and the events for its pages.
 
 use std::fs;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ fn fork_events_have_no_command_ids() {
     tab.data(json!({"type": "set_session_name", "name": "Gears"}));
     tab.data(json!({"type": "new_session"}));
     for tab in [&mut tab, &mut other] {
-        // Whatever this one has not read yet.
+        // Events that this client has not read yet.
         tab.data(json!({"type": "get_state"}));
         let seen = tab.seen.borrow();
         let events = seen.iter().filter(|line| line["type"] != "response");
@@ -210,7 +210,7 @@ fn new_session_accepts_other_directory() {
             real.parent().unwrap().to_str().unwrap()
         );
     }
-    // Back: what was the settings' is the settings' again.
+    // Back: the value of the settings applies again.
     tab.data(json!({"type": "new_session", "cwd": world.dir.cwd()}));
     assert_eq!(
         tab.data(json!({"type": "get_state"}))["autoCompactionEnabled"],
@@ -346,7 +346,7 @@ fn tree_of_hundred_thousand_levels_is_sent() {
     let mut tab = web.tab();
     tab.data(json!({"type": "switch_session", "sessionPath": path}));
     tab.send_text(r#"{"id":"deep","type":"get_session_tree"}"#);
-    // No parser of ours reads what is nested so deeply.
+    // Our parsers refuse such depth.
     let text = loop {
         let text = tab.socket().read().unwrap().into_text().unwrap();
         if text.contains("\"get_session_tree\"") {
@@ -388,7 +388,7 @@ fn get_tools_lists_all_and_active_tools() {
         has(&tools["activeToolNames"], "bash") && !has(&tools["activeToolNames"], "grep"),
         "{tools}"
     );
-    // What nobody has is passed over; what the command line forbids stays so.
+    // Unknown tools are ignored; tools that the command line forbids stay off.
     let chosen =
         tab.data(json!({"type": "set_active_tools", "toolNames": ["grep", "read", "write", "teleport"]}));
     assert_eq!(chosen, json!({"activeToolNames": ["read", "grep"]}));
@@ -454,7 +454,7 @@ fn reload_resources_rereads_everything() {
         (&json!(false), &json!("all"), &json!("all")),
         "what somebody chose stays so"
     );
-    // Nobody's command was killed for it.
+    // No command was killed for it.
     assert!(tab.seen.borrow().iter().all(|line| line["id"] != *shell));
     tab.data(json!({"type": "abort_bash"}));
     tab.data(json!({"type": "prompt", "message": "Go"}));
@@ -516,7 +516,7 @@ fn session_with_missing_directory_opens_elsewhere() {
     tab.say("Still there?");
     assert!(fs::read_to_string(&path).unwrap().contains("Still there?"));
     tab.data(json!({"type": "new_session"}));
-    // The same beside others.
+    // A second session opens in the same way.
     let opened = tab.data(json!({"type": "open_session", "session": "old", "sessionPath": path}));
     assert_eq!(opened["cwd"], json!(world.dir.cwd()));
     tab.wait(|line| line["type"] == "notice" && line["session"] == "old");
@@ -537,7 +537,7 @@ fn failed_run_is_reported_as_extension_error() {
         .iter()
         .filter(|line| line["type"] == "extension_error")
         .collect();
-    // Once: not for what is tried again.
+    // Once: a failure that is retried causes none.
     let [error] = errors[..] else { panic!("{errors:?}") };
     let answer = lines.iter().rfind(|line| line["type"] == "message_end").unwrap();
     assert_eq!(answer["message"]["stopReason"], "error");

@@ -1,5 +1,5 @@
-//! Rows 10 and 11 of the attack list (`attacks.txt`): frames that break the rules, messages without end, JSON that is none or
-//! means nothing. One connection ends at most, and it is told why.
+//! Rows 10 and 11 of the attack list (`attacks.txt`): invalid frames, messages without end, JSON that is broken or
+//! meaningless. At most one connection ends, and its client gets the reason.
 
 use std::io::{Read, Write};
 
@@ -15,7 +15,7 @@ const MESSAGE: usize = 64 << 20;
 
 /// Sends bytes as they are; gives the code that the connection is then closed with, 0 when it just ends.
 fn close_code(tab: &mut Tab, bytes: &[u8]) -> u16 {
-    // Whoever is sent away in the middle of it cannot write the rest.
+    // The server may disconnect in the middle of the write.
     let _refused = tab.socket().get_mut().write_all(bytes);
     frames_to_the_end(tab)
 }
@@ -81,7 +81,7 @@ fn invalid_frames_close_only_their_connection() {
         assert_eq!(close_code(&mut tab, &bytes), code, "{name}");
         assert!(web.is_alive(), "{name}");
     }
-    // frame-close-bad: codes that nobody may send, and half a code.
+    // frame-close-bad: codes that are forbidden on the wire, and half a code.
     for body in [&b"\x03"[..], b"\x00\x00", b"\x03\xed", b"\x03\xe8\xff\xff"] {
         let mut tab = web.tab();
         close_code(&mut tab, &frame(0x88, body.len(), body));
@@ -118,8 +118,8 @@ fn disconnect_inside_frame_affects_no_other_client() {
 fn message_size_is_limited() {
     let world = World::new([Reply::text(["Seen."]).gate("read")]);
     let web = Web::start(&world, &[]);
-    // message-28MB-accepted: as long as a picture of 20 MB, in one frame. It comes back to all in two events, which is more
-    // than is kept for who comes back, and nobody falls out.
+    // message-28MB-accepted: as long as a picture of 20 MB, in one frame. All clients get it in two events. That
+    // exceeds the log's size, but no client is disconnected.
     let (mut tab, mut other) = (web.tab(), web.tab());
     let long = "x".repeat(28 << 20);
     let read = |tab: &mut Tab| {
@@ -256,7 +256,7 @@ fn each_line_gets_one_response() {
         .filter(|line| line["type"] == "response")
         .count();
     assert_eq!(answers, lines.len() + 2, "each line has an answer");
-    // And over plain HTTP, where what is no command is a bad request.
+    // And over plain HTTP, where a body that is no command gets status 400.
     let own = web.origin();
     let headers = [("origin", own.as_str()), ("content-type", "application/json")];
     for line in &lines {

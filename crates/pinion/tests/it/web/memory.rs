@@ -13,7 +13,7 @@ use crate::kit::World;
 
 /// Length of an unfinished body or message.
 const LONG: usize = 50 << 20;
-/// What all clients may hold (`serve::limits::WEB_MEMORY_BYTES`), and what the program may take beside it, in kB.
+/// Memory that all clients may hold (`serve::limits::WEB_MEMORY_BYTES`), and memory of the program itself, in kB.
 const MOST: u64 = (192 + 64) << 10;
 /// What one stalled reader may cost, in kB.
 const STALLED: u64 = 64 << 10;
@@ -83,7 +83,7 @@ fn unfinished_bodies_share_memory_budget() {
     };
     assert_eq!(small(&web), 200);
     web.tab().data(json!({"type": "get_state"}));
-    // What was held is there again: the claim alone is refused as long as it is not.
+    // The memory is free again: a large body is refused as long as it is not.
     drop(held);
     crate::kit::until("memory for a long body", || {
         let mut stream = web.connect();

@@ -57,7 +57,7 @@ impl Web {
         Self::listening(world, Self::try_start(world, args))
     }
 
-    /// The same for a program that may have so many files open.
+    /// Starts a server with this limit of open files.
     pub(crate) fn start_limited(world: &World, files: usize) -> Self {
         let mut shell = Command::new("sh");
         let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
@@ -65,7 +65,7 @@ impl Web {
         Self::listening(world, Self::run(world, shell, &[]))
     }
 
-    /// The same where programs are looked for in this folder only.
+    /// Starts a server that looks for programs only in this folder.
     pub(crate) fn start_with_path(world: &World, args: &[&str], path: &std::path::Path) -> Self {
         let mut shell = Command::new("/bin/sh");
         let script = format!("PATH={} && exec \"$0\" \"$@\"", path.display());
@@ -151,7 +151,7 @@ impl Web {
     /// Sends bytes as they are; gives status, head and body of the answer. Status 0: the connection was closed.
     pub(crate) fn raw(&self, request: &[u8]) -> (u16, String, Vec<u8>) {
         let mut stream = self.connect();
-        // What is refused at once may be closed while we still write.
+        // The server may refuse and close before all is written.
         let _closed = stream.write_all(request);
         let mut answer = Vec::new();
         let _closed = stream.read_to_end(&mut answer);
@@ -164,7 +164,7 @@ impl Web {
         (status, head, answer[split + 4..].to_vec())
     }
 
-    /// The head of an answer, in small letters, which may be one that ends nothing.
+    /// Returns the head of a response, in lower case; its body may have no end.
     pub(crate) fn head(&self, request: &str) -> String {
         let mut stream = self.connect();
         let _closed = stream.write_all(request.as_bytes());

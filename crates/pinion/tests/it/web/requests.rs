@@ -188,7 +188,7 @@ fn paths_cannot_escape_page_directory() {
             );
         }
     }
-    // What is there is there.
+    // Existing files win over the page.
     assert_eq!(theirs.get("/dir/", &[]).2, b"below");
     assert_eq!(theirs.get("/dir/up/index.html", &[]).2, b"<h1>Mine</h1>");
     theirs.finish();

@@ -144,7 +144,7 @@ fn r3_response_reaches_only_its_sender_once() {
     // Fails before it begins: one answer, of failure.
     let answer = one.ask(json!({"type": "prompt", "message": 7}));
     assert_eq!(answer["success"], false);
-    // Fails later: the answer was that it began; what is wrong is in the message, for all.
+    // A failure during the run: the response reports the start, and the message contains the error, for all clients.
     let id = one.send(json!({"type": "prompt", "message": "Hi"}));
     for tab in [&mut one, &mut two] {
         let end = tab.wait(|line| line["type"] == "message_end" && line["message"]["role"] == "assistant");
@@ -336,7 +336,7 @@ fn r11_dialog_reaches_all_and_is_answered_once() {
         assert!(count > 0, "{told}");
         told.push_str(&String::from_utf8_lossy(&some[..count]));
     }
-    // Both answer: the first one counts, and everybody is told to close it.
+    // Both answer: the first answer counts, and all clients are asked to close the dialog.
     let answer = |tab: &mut Tab, option: usize| {
         let value = question["options"][option].clone();
         let frame = json!({"type": "extension_ui_response", "id": question["id"], "value": value});

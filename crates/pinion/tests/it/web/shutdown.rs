@@ -22,7 +22,7 @@ fn drain_is_announced_and_refuses_new_clients() {
     assert_eq!(web.get("/ready", &[]).0, 200);
     terminate(web.pid());
     let mut statuses = Vec::new();
-    // Who asks meanwhile is told so: not ready, but alive. It may be gone soon.
+    // Probes meanwhile report: alive, but not ready. The server may end between two probes.
     while let Ok(mut stream) = std::net::TcpStream::connect(&web.address) {
         let ask = |path: &str| format!("GET {path} HTTP/1.1\r\nhost: {}\r\n\r\n", web.address);
         let mut status = |path: &str| {
@@ -56,7 +56,7 @@ fn drain_is_announced_and_refuses_new_clients() {
     );
     assert_eq!(statuses.len(), 1, "it was never seen to be alive and not ready");
     assert_eq!(web.wait().code(), Some(0), "{}", web.errors());
-    // What was said is on disk.
+    // The answer so far is on disk.
     let files = world.session_files();
     let text = std::fs::read_to_string(&files[0]).unwrap();
     assert!(text.contains("aborted") || text.contains("toolResult"), "{text}");

@@ -1,4 +1,4 @@
-//! What a client that comes late is told of what stands: tools and commands that run, what waits, what is shown.
+//! The snapshot for a late client: running tools and commands, pending dialogs, status and widgets.
 
 use std::fs;
 

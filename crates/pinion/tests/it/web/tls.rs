@@ -23,7 +23,7 @@ fn fixture(name: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Trusts one certificate and no other, whatever the date.
+/// Trusts one certificate and no other, at any date.
 #[derive(Debug)]
 struct Only(CertificateDer<'static>, Arc<CryptoProvider>);
 
@@ -139,7 +139,7 @@ fn tls_serves_page_and_socket() {
             Err(error) => assert!(!fits, "{origin}: {error}"),
         }
     }
-    // Whoever speaks plainly, or says nothing, is no trouble.
+    // Clients without TLS, or without any bytes, do no harm.
     let (status, ..) = web.raw(format!("GET / HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes());
     assert_eq!(status, 0);
     let silent: Vec<TcpStream> = (0..100).map(|_| web.connect()).collect();

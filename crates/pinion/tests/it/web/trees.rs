@@ -1,4 +1,4 @@
-//! What a tree costs: time in proportion to its entries, whatever its shape. Shares of CPU time are compared, not seconds.
+//! The cost of a tree: time in proportion to its entries, in any shape. Shares of CPU time are compared, not seconds.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The files of our page, in this program. A file that is missing stops the build; one that is not in this list fails a test.
+//! The files of the built-in page. A missing file stops the build; a file that is not in this list fails a test.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -12,9 +12,9 @@ use sha2::{Digest as _, Sha256};
 pub(crate) struct File {
     /// Its path below the page's address.
     pub(crate) name: &'static str,
-    /// What is in it.
+    /// The content.
     pub(crate) bytes: &'static [u8],
-    /// The same with gzip, if that is smaller.
+    /// The content with gzip, if that is smaller.
     pub(crate) packed: Option<Vec<u8>>,
     /// The beginning of its SHA-256, in hexadecimal digits.
     pub(crate) hash: String,

@@ -28,7 +28,7 @@ fn door(token: Option<&str>) -> (Arc<Door>, host::Mailbox) {
     (Arc::new(door), mailbox)
 }
 
-/// The other end of a connection to this door.
+/// The client's end of a connection to this server.
 fn connect(door: &Arc<Door>) -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let stream = Stream::new(theirs, None);

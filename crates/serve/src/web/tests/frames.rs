@@ -54,7 +54,7 @@ fn understood(bytes: Vec<u8>) -> Vec<Message> {
     messages
 }
 
-/// Reads; what is written goes nowhere.
+/// Reads from a buffer and discards written bytes.
 struct Duplex(io::Cursor<Vec<u8>>);
 
 impl io::Read for Duplex {

@@ -1,4 +1,4 @@
-//! What is told to many: one order, deltas that are joined, readers at their own pace.
+//! The log of all clients: one order, merged deltas, readers at their own pace.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The budget of all clients: what is reserved comes back, and no client takes all of it.
+//! The memory budget of all clients: reservations are returned, and no client takes all of it.
 
 use axum::extract::ws::Utf8Bytes;
 

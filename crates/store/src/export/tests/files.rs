@@ -131,7 +131,7 @@ fn export_to_link_fifo_or_device_is_refused() {
     );
 }
 
-/// Somebody swaps the target for a link to a file of the user again and again: that file never changes.
+/// Another thread replaces the target by a link to a file of the user again and again: that file never changes.
 #[cfg(unix)]
 #[test]
 fn export_race_for_target_is_safe() {

@@ -61,7 +61,7 @@ fn page(session: &Session, payload: &str) -> String {
     export(&input, Format::Html)
 }
 
-/// The page cut into what is before the data, the data, and what is after it.
+/// Cuts the page into the parts before, of and after the data.
 fn cut(page: &str) -> (&str, &str, &str) {
     let (before, rest) = page.split_once(DATA).unwrap();
     let (data, after) = rest.split_once("</script>").unwrap();
@@ -74,7 +74,8 @@ fn without_title(head: &str) -> (String, String) {
     (format!("{start}{end}"), title.to_owned())
 }
 
-/// Whatever a session says, the page around it is the same to the byte, and the data has nothing in it that HTML minds.
+/// For every text in a session, the page around the data is the same to the byte, and the data contains no character
+/// with a meaning in HTML.
 #[test]
 fn hostile_payloads_do_not_change_exported_page() {
     let harmless = page(&hostile("harmless"), "harmless");

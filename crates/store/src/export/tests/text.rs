@@ -192,7 +192,7 @@ fn exported_markdown_shows_changes_once() {
     );
 }
 
-/// What other agents and versions write is told where it can be; entries that show nothing do not cut an answer in two.
+/// Entries of other agents and versions are exported where possible; invisible entries do not split an answer.
 #[test]
 fn exported_markdown_covers_other_dialects() {
     let role = |message: Value| json!({ "type": "message", "message": message });
