@@ -19,15 +19,15 @@ use crate::outbox::{Origin, Outbox};
 use crate::strings;
 
 use super::Session;
-use super::calls::Calls;
+use super::client_tools::ClientTools;
 use super::dialogs::Dialogs;
 use super::extensions::{Agenda, Extended};
-use super::hosted::Hosted;
 use super::looking::Looking;
 use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
 use super::storage::Storage;
+use super::tool_calls::{TodoWrites, ToolCalls, ToolRegistry};
 
 /// Which session to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,6 +81,7 @@ impl Session {
         let (permitting, notes) = Permitting::new(&agent, &cwd, None);
         let mut warnings = start.warnings;
         warnings.extend(notes.iter().map(ToString::to_string));
+        let todo_writes = TodoWrites::default();
         let mut session = Self {
             resources: agent.load_resources(&cwd),
             dialogs: Dialogs::new(agent.settings.dialog_wait()),
@@ -108,8 +109,10 @@ impl Session {
             asked_to_compact: None,
             run_model: None,
             prompt_history: PromptHistory::default(),
-            calls: Calls::new(),
-            hosted: Hosted::default(),
+            calls: ToolCalls::new(),
+            tools: ToolRegistry::new(todo_writes.clone()),
+            todo_writes,
+            client_tools: ClientTools::default(),
             retry_timer: None,
             shells: Shells::new(),
             looking: Looking::default(),

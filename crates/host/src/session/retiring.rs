@@ -56,7 +56,7 @@ impl Session {
             // What is only in memory would be lost.
             && self.log.waiting() == 0
             && !self.log.has_left();
-        let is_lent = self.hosted.lends() || self.mcp.has_set();
+        let is_lent = self.client_tools.are_in_use() || self.mcp.has_set();
         // Going to another place of the tree is no entry: the file would lead back to its end.
         let newest = self.log.entries().last().map(|entry| entry.id.as_str());
         let is_at_end = self.log.leaf_id() == newest;

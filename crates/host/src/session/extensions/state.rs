@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use tools::Toolbox;
 
 use super::super::Session;
+use super::super::tool_calls::Layer;
 use super::members;
 
 /// What the process knows of the session.
@@ -58,7 +59,7 @@ impl Session {
     }
 
     /// Sends what changed since the last time.
-    pub(super) fn sync_state(&mut self) {
+    pub(in crate::session) fn sync_state(&mut self) {
         if self.extensions.door.is_none() {
             return;
         }
@@ -145,14 +146,13 @@ impl Session {
         let tools = tools
             .iter()
             .filter(|info| self.active_tools.contains(&info.spec.name));
-        let theirs = self.extensions.tools.hints(&self.active_tools);
         let mut snippets: Map<String, Value> = tools
             .map(|info| (info.spec.name.clone(), json!(info.snippet)))
             .collect();
-        let theirs = theirs
-            .into_iter()
-            .filter_map(|(name, line, _)| Some((name, json!(line?))));
-        snippets.extend(theirs);
+        let theirs = self.tools.layer(Layer::Extension).iter();
+        let theirs = theirs.map(|tool| tool.definition());
+        let theirs = theirs.filter(|tool| self.active_tools.contains(&tool.spec.name));
+        snippets.extend(theirs.filter_map(|tool| Some((tool.spec.name, json!(tool.snippet?)))));
         let files = self.resources.context_files().iter();
         let files = files.map(|file| json!({"path": file.path, "content": file.content}));
         let skills = self.resources.skills().iter().map(|skill| {

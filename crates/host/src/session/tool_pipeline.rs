@@ -1,50 +1,51 @@
-//! Tool calls under the eyes of extensions: before they run (`tool_call`: blocked or changed), and when they have ended
-//! (`tool_result`: patched). When nobody answers who was asked to check, the call does not run.
+//! What a session wraps around every tool call, whatever tool it is: the owner of the tool rewrites the arguments, `tool_call`
+//! hooks block or change the call, permissions allow it, it runs, `tool_result` hooks change the result. If a hook that
+//! should check a call fails, the call does not run.
 
 use std::collections::VecDeque;
 
 use door::DoorError;
 use pinion_core::{Input, Prepared, ToolInput};
 use serde_json::{Map, Value, json};
-use wire::{ToolCall, ToolResult};
+use wire::{Model, ToolCall, ToolResult};
 
+use crate::agent::Agent;
 use crate::strings;
 
-use super::super::Session;
-use super::super::hosted::block;
-use super::{Then, members, put};
+use super::Session;
+use super::extensions::{Then, members, put};
+use super::tool_calls::{CallNews, CallReport, Environment, block};
 
 impl Session {
-    /// Looks a call up, checks it and asks whoever has to be asked; none: the outcome comes later.
-    pub(in crate::session) fn prepare(&mut self, slot: usize, call: ToolCall) -> Option<Prepared> {
+    /// Prepares a call. `None` if the outcome comes later, as an input.
+    pub(super) fn prepare(&mut self, slot: usize, call: &ToolCall) -> Option<Prepared> {
+        self.calls.note(slot, call);
         let may_run = self.active_tools.contains(&call.name) || Self::is_nested(slot);
-        let asking = may_run.then(|| self.extensions.ask_to_prepare(&call));
-        if let Some(asking) = asking.flatten() {
-            self.extensions.wait_for(Then::Prepare(slot, call), asking);
+        if !may_run {
+            let error = strings::tool_not_found(&call.name);
+            return Some(Prepared::Refused(ToolResult::error(error)));
+        }
+        if self.calls.rewrite(&self.tools, slot, call) {
             return None;
         }
-        let prepared = self.prepare_call(slot, &call);
-        self.look_at(slot, &call, prepared)
+        let prepared = self.calls.prepare(&self.tools, slot, call);
+        self.look_at(slot, call, prepared)
     }
 
-    /// The extension that has the tool has looked at the arguments before they are checked (pi-core.md 1.5).
-    pub(super) async fn on_prepared(
-        &mut self,
-        slot: usize,
-        call: ToolCall,
-        answer: Result<Value, DoorError>,
-    ) {
-        let args = answer.map(|mut answer| answer.get_mut("args").map(Value::take));
-        let prepared = match args {
-            Ok(Some(Value::Object(arguments))) => {
-                let changed = ToolCall {
+    /// The owner of the tool has rewritten the arguments of a call (pi-core.md 1.5).
+    async fn on_rewritten(&mut self, slot: usize, arguments: Result<Map<String, Value>, String>) {
+        let Some(call) = self.calls.call(slot).cloned() else {
+            return;
+        };
+        let prepared = match arguments {
+            Ok(arguments) => {
+                let rewritten = ToolCall {
                     arguments,
                     ..call.clone()
                 };
-                self.prepare_call(slot, &changed)
+                self.calls.prepare(&self.tools, slot, &rewritten)
             }
-            Ok(_) => Prepared::Refused(ToolResult::error(strings::ODD_ARGUMENTS)),
-            Err(error) => Prepared::Refused(ToolResult::error(error.to_string())),
+            Err(error) => Prepared::Refused(ToolResult::error(error)),
         };
         if let Some(prepared) = self.look_at(slot, &call, prepared) {
             self.drive(Input::Tool(slot, ToolInput::Prepared(prepared))).await;
@@ -58,7 +59,6 @@ impl Session {
 
     /// Asks whether a call that has been prepared may run; gives it back when nobody wants to know.
     fn check(&mut self, slot: usize, call: &ToolCall, prepared: Prepared) -> Option<Prepared> {
-        self.extensions.tools.remember(slot, call);
         if matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
         }
@@ -68,7 +68,7 @@ impl Session {
         if !self.extensions.hear("tool_call") {
             return Some(prepared);
         }
-        let input = self.prepared_args(slot).unwrap_or_else(|| call.arguments.clone());
+        let input = self.calls.args(slot).unwrap_or(&call.arguments);
         let mut event =
             json!({"type": "tool_call", "toolCallId": call.id, "toolName": call.name, "input": input});
         self.with_parent(slot, &mut event);
@@ -95,31 +95,66 @@ impl Session {
             return Prepared::Refused(result);
         }
         if let Some(Value::Object(args)) = answer.remove("input") {
-            self.change_args(slot, args);
+            self.calls.change_args(slot, args);
         }
         Prepared::Run
     }
 
-    /// The arguments that a prepared call would run with.
-    fn prepared_args(&self, slot: usize) -> Option<Map<String, Value>> {
-        self.extensions
-            .tools
-            .args(slot)
-            .or_else(|| self.calls.prepared(slot).map(|request| &request.args))
-            .or_else(|| self.hosted.args(slot))
-            .or_else(|| self.mcp.tools().at(slot).map(|(_, args)| args))
-            .cloned()
+    /// Starts a call whose turn has come. What it wants of the session, or of the client, follows at once, so that it keeps its
+    /// place among the events.
+    pub(super) async fn run_call(&mut self, slot: usize, inputs: &mut VecDeque<Input>) {
+        // A tool of an extension may look at the session while it runs.
+        self.sync_state();
+        let environment = self.environment();
+        self.calls.run(slot, environment);
+        self.answer_todo_writes(inputs).await;
+        self.send_client_requests().await;
     }
 
-    fn change_args(&mut self, slot: usize, args: Map<String, Value>) {
-        self.extensions.tools.change_args(slot, &args);
-        self.calls.change_args(slot, &args);
-        self.hosted.change_args(slot, &args);
-        self.mcp.tools_mut().change_args(slot, &args);
+    /// What calls may use of the session now.
+    fn environment(&self) -> Environment {
+        let file = self.file_text();
+        let model = self.run_model.as_ref().map(|(model, _)| model);
+        Environment {
+            toolbox: self.agent.toolbox.clone(),
+            cwd: self.cwd.clone(),
+            env: Agent::tool_env(&self.log.header().id, file.as_deref(), model),
+            sees_images: model.is_some_and(Model::sees_images),
+            shrinks_images: self.agent.settings.images.auto_resize,
+            tmp_dir: self.agent.mcp.tmp_dir.clone(),
+        }
+    }
+
+    /// A call has reported something.
+    pub(super) async fn on_call(&mut self, report: CallReport) {
+        // What an extension said while its tool ran comes first.
+        self.hear_out().await;
+        match self.calls.accept(report) {
+            Some((slot, CallNews::Input(input))) => self.drive(Input::Tool(slot, input)).await,
+            Some((slot, CallNews::Rewritten(arguments))) => self.on_rewritten(slot, arguments).await,
+            None => {}
+        }
+    }
+
+    /// Waits for the report of a call that has just got what it waited for.
+    pub(super) async fn settle_call(&mut self, slot: usize, inputs: &mut VecDeque<Input>) {
+        let report = self.calls.settle(slot).await;
+        if let Some((slot, CallNews::Input(input))) = report.and_then(|report| self.calls.accept(report)) {
+            inputs.push_back(Input::Tool(slot, input));
+        }
+    }
+
+    /// Stops all calls, wherever they are on their way.
+    pub(super) async fn cancel_calls(&mut self, inputs: &mut VecDeque<Input>) {
+        self.outbox.trace().kills("tool calls");
+        self.calls.cancel();
+        self.withdraw_permission(inputs);
+        self.stop_checking(inputs);
+        self.withdraw_client_requests(inputs).await;
     }
 
     /// Asks whether a result stays as it is; gives it back when nobody wants to know.
-    pub(in crate::session) fn review(&mut self, input: Input) -> Option<Input> {
+    pub(super) fn review(&mut self, input: Input) -> Option<Input> {
         let Input::Tool(slot, ToolInput::Done { result, is_error, .. }) = &input else {
             return self.review_answer(input);
         };
@@ -127,7 +162,7 @@ impl Session {
             return Some(input);
         }
         let slot = *slot;
-        let Some(call) = self.extensions.tools.call(slot) else {
+        let Some(call) = self.calls.call(slot) else {
             return Some(input);
         };
         let mut event = json!({
@@ -167,16 +202,18 @@ impl Session {
     }
 
     /// The run is aborted: calls are not checked any more and do not run; results stay as they are.
-    pub(in crate::session) fn stop_checking(&mut self, inputs: &mut VecDeque<Input>) {
+    pub(super) fn stop_checking(&mut self, inputs: &mut VecDeque<Input>) {
+        let refused = |slot| {
+            let refused = Prepared::Refused(ToolResult::error(strings::ABORTED));
+            Input::Tool(slot, ToolInput::Prepared(refused))
+        };
+        inputs.extend(self.calls.stop_rewriting().into_iter().map(refused));
         let stopped = self
             .extensions
-            .give_up(|then| matches!(then, Then::Prepare(..) | Then::Check(_) | Then::Review(_)));
+            .give_up(|then| matches!(then, Then::Check(_) | Then::Review(_)));
         for then in stopped {
             match then {
-                Then::Prepare(slot, _) | Then::Check(slot) => {
-                    let refused = Prepared::Refused(ToolResult::error(strings::ABORTED));
-                    inputs.push_back(Input::Tool(slot, ToolInput::Prepared(refused)));
-                }
+                Then::Check(slot) => inputs.push_back(refused(slot)),
                 Then::Review(input) => self.step(input),
                 _ => {}
             }
