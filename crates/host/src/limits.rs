@@ -20,9 +20,6 @@ pub const SINGLE_END: Duration = Duration::from_secs(5);
 /// Time for a cancelled tool to end. Its result is ignored afterwards.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
-/// Time for a call to report after the session has given it what it waited for. Only local work lies between.
-pub const SETTLE_WAIT: Duration = Duration::from_secs(5);
-
 /// Partial results of a client tool that its call has not taken yet.
 pub const CLIENT_UPDATES: usize = 16;
 

@@ -6,6 +6,8 @@
 
 mod definitions;
 mod requests;
+#[cfg(test)]
+mod tests;
 mod tool;
 mod uris;
 

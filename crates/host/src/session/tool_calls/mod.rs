@@ -6,6 +6,8 @@
 mod built_in;
 mod parse;
 mod registry;
+#[cfg(test)]
+mod tests;
 mod todo;
 mod tool;
 
@@ -65,11 +67,17 @@ pub(super) struct ToolCalls {
     /// Calls that wait for their turn.
     prepared: HashMap<usize, PreparedCall>,
     batch: u64,
+    /// How long a call may take to end once it is cancelled, and to report once it has what it waited for.
+    grace: Duration,
 }
 
 impl ToolCalls {
     /// No calls yet.
     pub(super) fn new() -> Self {
+        Self::with_grace(limits::CANCEL_GRACE)
+    }
+
+    fn with_grace(grace: Duration) -> Self {
         let (sender, reports) = mpsc::channel(limits::REPORTS);
         Self {
             reports,
@@ -81,6 +89,7 @@ impl ToolCalls {
             rewriting: HashMap::new(),
             prepared: HashMap::new(),
             batch: 0,
+            grace,
         }
     }
 
@@ -184,7 +193,7 @@ impl ToolCalls {
             cancel: cancel.clone(),
             progress: progress.clone(),
         });
-        tokio::spawn(watch(running, cancel, progress));
+        tokio::spawn(watch(running, cancel, self.grace, progress));
     }
 
     /// Stops all calls of the batch. Their reports still come.
@@ -248,10 +257,7 @@ impl ToolCalls {
                 self.early.push_back(report);
             }
         };
-        tokio::time::timeout(limits::SETTLE_WAIT, wait)
-            .await
-            .ok()
-            .flatten()
+        tokio::time::timeout(self.grace, wait).await.ok().flatten()
     }
 
     /// What a report says, and about which call. `None` if it does not count any more.
@@ -291,11 +297,11 @@ impl ProgressSender {
 }
 
 /// Waits for the end of a call and reports it. A tool that does not end in time after it was cancelled is given up.
-async fn watch(running: Running, cancel: CancellationToken, reporter: ProgressSender) {
+async fn watch(running: Running, cancel: CancellationToken, grace: Duration, reporter: ProgressSender) {
     let started = Instant::now();
     let given_up = async {
         cancel.cancelled().await;
-        tokio::time::sleep(limits::CANCEL_GRACE).await;
+        tokio::time::sleep(grace).await;
     };
     let outcome = tokio::select! {
         biased;
