@@ -16,7 +16,7 @@ pub(super) const CHOSEN_BY_EXTENSIONS: [Layer; 3] = [Layer::BuiltIn, Layer::Exte
 impl Session {
     /// The definitions of the active tools, in the order in which the model sees them.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
-        let tools = self.tools.active(&self.active_tools);
+        let tools = self.tools.active();
         tools.map(|tool| tool.definition().spec).collect()
     }
 
@@ -40,7 +40,8 @@ impl Session {
     pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
         let layers = [&CHOSEN_BY_EXTENSIONS[..], &[Layer::Client]].concat();
         let is_there = |name: &String| layers.iter().any(|layer| self.tools.has(*layer, name));
-        self.active_tools = names.filter(is_there).collect();
+        let names = names.filter(is_there).collect();
+        self.tools.activate(names);
         self.system_prompt = None;
         self.extensions.tools_changed();
     }
@@ -70,7 +71,7 @@ impl Session {
         }
         let rules = self.client_tools.uri_rules();
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-        let active = self.tools.active(&self.active_tools);
+        let active = self.tools.active();
         let active: Vec<Definition> = active.map(|tool| tool.definition()).collect();
         let advice: Vec<Vec<&str>> = active
             .iter()
@@ -82,7 +83,7 @@ impl Session {
             guidelines,
         });
         let mut hints: Vec<ToolHint<'_>> = hints.collect();
-        if !rules.is_empty() && self.active_tools.iter().any(|name| name == "read") {
+        if !rules.is_empty() && self.tools.is_active("read") {
             hints.push(ToolHint {
                 name: "",
                 snippet: None,

@@ -99,10 +99,8 @@ pub struct Session {
     scope: Vec<Scoped>,
     /// Odd things noticed at the start, until somebody takes them.
     warnings: Vec<String>,
-    /// All tools, active or not.
+    /// All tools, and which of them the model may call.
     tools: ToolRegistry,
-    /// Names of the tools the model may call.
-    active_tools: Vec<String>,
     auto_compaction: bool,
     /// How many messages the newest compaction left at the front of the conversation; 0 without one.
     kept: usize,

@@ -33,7 +33,7 @@ impl Session {
 
     /// Returns true if the model may call the tool.
     pub(super) fn has_todo_tool(&self) -> bool {
-        self.active_tools.iter().any(|name| name == todo::TOOL)
+        self.tools.is_active(todo::TOOL)
     }
 
     /// A client's list. It is written down before it counts.

@@ -20,7 +20,7 @@ impl Session {
     /// Prepares a call. `None` if the outcome comes later, as an input.
     pub(super) fn prepare(&mut self, slot: usize, call: &ToolCall) -> Option<Prepared> {
         self.calls.note(slot, call);
-        let may_run = self.active_tools.contains(&call.name) || Self::is_nested(slot);
+        let may_run = self.tools.is_active(&call.name) || Self::is_nested(slot);
         if !may_run {
             let error = strings::tool_not_found(&call.name);
             return Some(Prepared::Refused(ToolResult::error(error)));

@@ -91,19 +91,18 @@ impl Session {
             return Err(strings::host_tool_conflicts(&tool.name));
         }
         let new: Vec<Arc<ClientDefinition>> = tools.into_iter().map(Arc::new).collect();
-        let old = std::mem::replace(&mut self.client_tools.lock().tools, new.clone());
-        self.tools.set(Layer::Client, self.client_tools.tools());
-        let among = |tools: &[Arc<ClientDefinition>], name: &str| tools.iter().any(|tool| tool.name == name);
-        // Tools that stay are as active as they were.
-        self.active_tools
-            .retain(|name| !among(&old, name) || among(&new, name));
+        self.client_tools.lock().tools.clone_from(&new);
         let options = &self.agent.options;
-        for tool in new.iter().filter(|tool| !among(&old, &tool.name)) {
-            let named = |list: &[String]| list.iter().any(|item| fits(item, &tool.name));
-            if (!tool.hidden || named(&options.named_tools)) && !named(&options.excluded_tools) {
-                self.active_tools.push(tool.name.clone());
-            }
-        }
+        let hidden = |name: &str| new.iter().any(|tool| tool.name == name && tool.hidden);
+        self.tools.replace(
+            Layer::Client,
+            self.client_tools.tools(),
+            |_| false,
+            |name| {
+                let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+                (!hidden(name) || named(&options.named_tools)) && !named(&options.excluded_tools)
+            },
+        );
         self.system_prompt = None;
         let tool_names = new.iter().map(|tool| tool.name.clone()).collect();
         Ok(Reply::HostTools(HostToolNames { tool_names }))

@@ -27,7 +27,7 @@ impl Stage {
         let client = ClientTools::default();
         let mut stage = Self {
             calls: ToolCalls::new(),
-            tools: ToolRegistry::new(TodoWrites::default()),
+            tools: ToolRegistry::new(Vec::new(), TodoWrites::default()),
             client: client.clone(),
         };
         stage.define(&["lookup"]);

@@ -105,7 +105,7 @@ impl Session {
     fn may_nest(&self, name: &str) -> bool {
         let options = &self.agent.options;
         let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-        self.active_tools.iter().any(|active| active == name)
+        self.tools.is_active(name)
             || (!named(&options.excluded_tools) && options.only_tools.as_ref().is_none_or(|only| named(only)))
     }
 

@@ -119,7 +119,6 @@ impl Tool for ExtensionTool {
 impl Session {
     /// What extensions registered has changed.
     pub(super) fn take_registrations(&mut self) {
-        let old = self.tools.names(Layer::Extension);
         let extended = &mut self.extensions;
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for extension in &extended.registered {
@@ -137,22 +136,20 @@ impl Session {
                 }
             }
         }
-        self.tools.set(Layer::Extension, tools);
         extended.state.mark_stale();
         self.system_prompt = None;
         let options = &self.agent.options;
-        let tools = &self.tools;
-        self.active_tools.retain(|name| {
-            !old.contains(name) || tools.has(Layer::Extension, name) || options.tools.contains(name)
-        });
-        for name in self.tools.names(Layer::Extension) {
-            let named = |list: &[String]| list.iter().any(|item| fits(item, &name));
-            let may = options.only_tools.as_ref().is_none_or(|only| named(only));
-            let is_new = !old.contains(&name) && !self.active_tools.contains(&name);
-            if may && is_new && !named(&options.excluded_tools) {
-                self.active_tools.push(name);
-            }
-        }
+        self.tools.replace(
+            Layer::Extension,
+            tools,
+            // The command line may name a tool before its extension is loaded again.
+            |name| options.tools.iter().any(|named| named == name),
+            |name| {
+                let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+                let may = options.only_tools.as_ref().is_none_or(|only| named(only));
+                may && !named(&options.excluded_tools)
+            },
+        );
     }
 
     /// All tools, active or not, as extensions see them.

@@ -289,26 +289,20 @@ impl Session {
 
     /// What servers offer has changed: the model is told with the next request.
     fn take_tools(&mut self) {
-        let old = self.tools.names(Layer::Mcp);
-        self.tools.set(Layer::Mcp, tools::tools(&self.mcp.servers));
-        let new = self.tools.names(Layer::Mcp);
-        if old == new {
-            return;
-        }
-        self.active_tools
-            .retain(|name| !old.contains(name) || new.contains(name));
         let options = &self.agent.options;
-        let named = |list: &[String], name: &str| list.iter().any(|item| fits(item, name));
         // A list of tools means servers, too, only if it names some (pi 1.x); an empty one means all.
         let limit = options.only_tools.as_ref();
         let limit =
             limit.filter(|only| only.is_empty() || only.iter().any(|name| name.starts_with(::mcp::PREFIX)));
-        for name in new {
-            let may = limit.is_none_or(|only| named(only, &name)) && !named(&options.excluded_tools, &name);
-            if may && !old.contains(&name) && !self.active_tools.contains(&name) {
-                self.active_tools.push(name);
-            }
-        }
+        self.tools.replace(
+            Layer::Mcp,
+            tools::tools(&self.mcp.servers),
+            |_| false,
+            |name| {
+                let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+                limit.is_none_or(|only| named(only)) && !named(&options.excluded_tools)
+            },
+        );
     }
 
     pub(super) async fn get_mcp_servers(&mut self) -> Reply {

@@ -39,22 +39,48 @@ impl Layer {
     }
 }
 
-/// All tools that a session has, active or not.
+/// All tools that a session has, and which of them the model may call.
 #[derive(Default)]
 pub(in crate::session) struct ToolRegistry {
     layers: BTreeMap<Layer, Vec<Arc<dyn Tool>>>,
+    /// Names of the active tools. A name may have no tool yet: the command line names tools before an extension brings them.
+    active: Vec<String>,
 }
 
 impl ToolRegistry {
-    /// The tools that every session has. Writes to the todo list go to `todo`.
-    pub(in crate::session) fn new(todo: TodoWrites) -> Self {
-        let mut registry = Self::default();
+    /// The tools that every session has, of which those named by `active` are active. Writes to the todo list go to `todo`.
+    pub(in crate::session) fn new(active: Vec<String>, todo: TodoWrites) -> Self {
+        let mut registry = Self {
+            active,
+            ..Self::default()
+        };
         registry.set(Layer::BuiltIn, built_in_tools());
         registry.set(Layer::Todo, vec![Arc::new(TodoTool::new(todo))]);
         registry
     }
 
-    /// Replaces the tools of a layer.
+    /// Replaces the tools of a layer; tools that are there before and after stay as active as they were. Of the others, a name
+    /// that goes stays active if `keeps` says so, and a new tool becomes active if `activates` does.
+    pub(in crate::session) fn replace(
+        &mut self,
+        layer: Layer,
+        tools: Vec<Arc<dyn Tool>>,
+        keeps: impl Fn(&str) -> bool,
+        activates: impl Fn(&str) -> bool,
+    ) {
+        let old = self.names(layer);
+        self.set(layer, tools);
+        let new = self.names(layer);
+        self.active
+            .retain(|name| !old.contains(name) || new.contains(name) || keeps(name));
+        for name in new {
+            if !old.contains(&name) && !self.is_active(&name) && activates(&name) {
+                self.active.push(name);
+            }
+        }
+    }
+
+    /// Replaces the tools of a layer. What is active stays so by name.
     pub(in crate::session) fn set(&mut self, layer: Layer, tools: Vec<Arc<dyn Tool>>) {
         self.layers.insert(layer, tools);
     }
@@ -90,8 +116,23 @@ impl ToolRegistry {
         })
     }
 
-    /// The tools among `active`, in the order in which the model sees them.
-    pub(in crate::session) fn active(&self, active: &[String]) -> impl Iterator<Item = &Arc<dyn Tool>> {
+    /// Names of the active tools, in the order in which they became active.
+    pub(in crate::session) fn active_names(&self) -> &[String] {
+        &self.active
+    }
+
+    /// Returns true if the model may call a tool of this name.
+    pub(in crate::session) fn is_active(&self, name: &str) -> bool {
+        self.active.iter().any(|active| active == name)
+    }
+
+    /// Makes these names the active ones.
+    pub(in crate::session) fn activate(&mut self, names: Vec<String>) {
+        self.active = names;
+    }
+
+    /// The active tools, in the order in which the model sees them.
+    pub(in crate::session) fn active(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         const ALL: [Layer; 5] = [
             Layer::BuiltIn,
             Layer::Todo,
@@ -99,7 +140,6 @@ impl ToolRegistry {
             Layer::Mcp,
             Layer::Client,
         ];
-        self.listed(&ALL)
-            .filter(|tool| active.iter().any(|name| name == tool.name()))
+        self.listed(&ALL).filter(|tool| self.is_active(tool.name()))
     }
 }

@@ -217,7 +217,7 @@ async fn prepared_call_keeps_replaced_tool() {
 
 #[test]
 fn subject_names_source_and_access() {
-    let mut tools = ToolRegistry::new(TodoWrites::default());
+    let mut tools = ToolRegistry::new(Vec::new(), TodoWrites::default());
     let extension = Fake {
         source: Source::Extension("/e.ts".to_owned()),
         ..Fake::new("edit", Ending::Echo)
@@ -417,7 +417,7 @@ fn rewrite_without_wish_reports_nothing() {
 #[tokio::test]
 async fn todo_call_waits_for_the_session() {
     let writes = TodoWrites::default();
-    let (mut calls, tools) = (ToolCalls::new(), ToolRegistry::new(writes.clone()));
+    let (mut calls, tools) = (ToolCalls::new(), ToolRegistry::new(Vec::new(), writes.clone()));
     let name = pinion_core::todo::TOOL;
     let bad = calls.prepare(&tools, 0, &call(name, json!({"ops": 1})));
     assert!(matches!(bad, Prepared::Refused(_)));
@@ -444,7 +444,7 @@ fn of(source: Source, name: &'static str) -> Fake {
 
 #[test]
 fn lookup_prefers_extension_over_other_layers() {
-    let mut tools = ToolRegistry::new(TodoWrites::default());
+    let mut tools = ToolRegistry::new(Vec::new(), TodoWrites::default());
     assert_eq!(found(&tools, "read"), Source::BuiltIn);
     let client = || of(Source::Client, "read");
     set(&mut tools, Layer::Client, [client()]);
@@ -467,7 +467,7 @@ fn lookup_prefers_extension_over_other_layers() {
 
 #[test]
 fn lists_keep_order_of_layers() {
-    let mut tools = ToolRegistry::new(TodoWrites::default());
+    let mut tools = ToolRegistry::new(Vec::new(), TodoWrites::default());
     let todo = pinion_core::todo::TOOL;
     // Set in another order than they are listed in.
     set(
@@ -486,8 +486,9 @@ fn lists_keep_order_of_layers() {
         [of(Source::Extension("e".to_owned()), "write")],
     );
     let active = ["c", "m", todo, "write", "read", "bash"].map(str::to_owned);
+    tools.activate(active.to_vec());
     let names = |tools: &ToolRegistry| -> Vec<String> {
-        let active = tools.active(&active);
+        let active = tools.active();
         active.map(|tool| tool.name().to_owned()).collect()
     };
     // The built-in `write` is replaced; two tools of one name in other layers are both listed.
@@ -499,4 +500,37 @@ fn lists_keep_order_of_layers() {
     );
     assert_eq!(names(&tools), ["read", "bash", "write", todo, "m", "c", "m"]);
     assert!(tools.has(Layer::Todo, todo));
+}
+
+/// Replaces the client tools by others, of which those that begin with `h` are hidden.
+fn replace(registry: &mut ToolRegistry, names: &[&'static str]) {
+    let tools = names.iter();
+    let tools = tools.map(|name| -> Arc<dyn Tool> { Arc::new(Fake::new(name, Ending::Echo)) });
+    registry.replace(
+        Layer::Client,
+        tools.collect(),
+        |name| name == "kept",
+        |name| !name.starts_with('h'),
+    );
+}
+
+#[test]
+fn replaced_tools_stay_as_active_as_before() {
+    let mut tools = ToolRegistry::new(vec!["read".to_owned()], TodoWrites::default());
+    replace(&mut tools, &["a", "b", "hidden", "kept"]);
+    assert_eq!(tools.active_names(), ["read", "a", "b", "kept"]);
+    tools.activate(["read", "b", "hidden", "kept"].map(str::to_owned).to_vec());
+    // `a` was switched off and `hidden` on; `b` and `kept` go, but the name of one of them stays.
+    replace(&mut tools, &["hidden", "a", "new"]);
+    assert_eq!(tools.active_names(), ["read", "hidden", "kept", "new"]);
+    assert!(tools.is_active("new") && !tools.is_active("a"));
+    replace(&mut tools, &[]);
+    assert_eq!(tools.active_names(), ["read", "kept"]);
+}
+
+#[test]
+fn active_name_of_other_layer_is_not_doubled() {
+    let mut tools = ToolRegistry::new(vec!["read".to_owned()], TodoWrites::default());
+    replace(&mut tools, &["read"]);
+    assert_eq!(tools.active_names(), ["read"]);
 }
