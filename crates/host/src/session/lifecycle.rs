@@ -27,7 +27,7 @@ use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
 use super::storage::Storage;
-use super::tool_calls::{TodoWrites, ToolCalls, ToolRegistry};
+use super::tool_calls::{ToolCalls, ToolRegistry};
 
 /// Which session to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +81,6 @@ impl Session {
         let (permitting, notes) = Permitting::new(&agent, &cwd, None);
         let mut warnings = start.warnings;
         warnings.extend(notes.iter().map(ToString::to_string));
-        let todo_writes = TodoWrites::default();
         let mut session = Self {
             resources: agent.load_resources(&cwd),
             dialogs: Dialogs::new(agent.settings.dialog_wait()),
@@ -93,7 +92,7 @@ impl Session {
             system_prompt: None,
             scope: start.scope,
             warnings,
-            tools: ToolRegistry::new(agent.options.tools.clone(), todo_writes.clone()),
+            tools: ToolRegistry::new(agent.options.tools.clone()),
             auto_compaction: agent.settings.compaction.enabled,
             agent,
             outbox: outbox.traced(&log.header().id),
@@ -110,7 +109,6 @@ impl Session {
             run_model: None,
             prompt_history: PromptHistory::default(),
             calls: ToolCalls::new(),
-            todo_writes,
             client_tools: ClientTools::default(),
             retry_timer: None,
             shells: Shells::new(),

@@ -77,7 +77,7 @@ use self::prompting::Later;
 use self::shell::Shells;
 use self::storage::Storage;
 use self::summarising::Summarising;
-use self::tool_calls::{TodoWrites, ToolCalls, ToolRegistry};
+use self::tool_calls::{ToolCalls, ToolRegistry};
 
 /// A session. Made by [`Session::start`], runs until its mailbox is closed.
 pub struct Session {
@@ -117,8 +117,6 @@ pub struct Session {
     /// What the requests of this session asked for.
     prompt_history: PromptHistory,
     calls: ToolCalls,
-    /// Writes to the todo list that calls have made.
-    todo_writes: TodoWrites,
     /// Tools that the client carries out and URIs that it serves.
     client_tools: ClientTools,
     /// Questions to the user.

@@ -57,7 +57,7 @@ impl Session {
 
     /// Carries out the writes that calls of the tool have made.
     pub(super) async fn answer_todo_writes(&mut self, inputs: &mut VecDeque<Input>) {
-        for write in self.todo_writes.take() {
+        for write in self.tools.take_todo_writes() {
             let stored = self.log.path().is_some();
             let result = self.machine.todos.write(write.ops, stored, now_ms());
             // The call waits for it in any case: a write is made when the call starts.

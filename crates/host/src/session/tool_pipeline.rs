@@ -52,16 +52,18 @@ impl Session {
         }
     }
 
+    /// Asks hooks, then permissions. `None` if the outcome comes later.
     fn look_at(&mut self, slot: usize, call: &ToolCall, prepared: Prepared) -> Option<Prepared> {
         let prepared = self.check(slot, call, prepared)?;
         self.permit(slot, prepared)
     }
 
-    /// Asks whether a call that has been prepared may run; gives it back when nobody wants to know.
+    /// Asks `tool_call` hooks about a prepared call. Returns the outcome at once if there are none.
     fn check(&mut self, slot: usize, call: &ToolCall, prepared: Prepared) -> Option<Prepared> {
         if matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
         }
+        // Permissions fail closed: a hook that has died might have blocked the call.
         if self.extensions.misses_a_guard() {
             return Some(Prepared::Refused(ToolResult::error(strings::GUARD_GONE)));
         }
@@ -76,6 +78,7 @@ impl Session {
         None
     }
 
+    /// The `tool_call` hooks have answered. Permissions come after them, since they judge the call as it will run.
     pub(super) async fn on_checked(&mut self, slot: usize, answer: Result<Value, DoorError>) {
         let prepared = match answer {
             Ok(answer) => self.checked(slot, answer),
@@ -86,6 +89,7 @@ impl Session {
         }
     }
 
+    /// What the hooks decided.
     fn checked(&mut self, slot: usize, answer: Value) -> Prepared {
         let mut answer = members(answer);
         if answer.get("block") == Some(&json!(true)) {
@@ -153,7 +157,7 @@ impl Session {
         self.withdraw_client_requests(inputs).await;
     }
 
-    /// Asks whether a result stays as it is; gives it back when nobody wants to know.
+    /// Asks `tool_result` hooks about the result of a call. Returns the input at once if there are none.
     pub(super) fn review(&mut self, input: Input) -> Option<Input> {
         let Input::Tool(slot, ToolInput::Done { result, is_error, .. }) = &input else {
             return self.review_answer(input);
@@ -181,6 +185,7 @@ impl Session {
         None
     }
 
+    /// The `tool_result` hooks have answered: each field that they give replaces one of the result.
     pub(super) async fn on_reviewed(&mut self, mut input: Input, answer: Value) {
         if let Input::Tool(_, ToolInput::Done { result, is_error, .. }) = &mut input {
             let mut patch = members(answer);
@@ -201,7 +206,7 @@ impl Session {
         self.carry_on().await;
     }
 
-    /// The run is aborted: calls are not checked any more and do not run; results stay as they are.
+    /// Stops waiting for hooks and rewritten arguments: the calls do not run, and results stay as they are.
     pub(super) fn stop_checking(&mut self, inputs: &mut VecDeque<Input>) {
         let refused = |slot| {
             let refused = Prepared::Refused(ToolResult::error(strings::ABORTED));

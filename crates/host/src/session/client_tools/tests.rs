@@ -6,7 +6,7 @@ use tools::{Reaper, Toolbox, ToolsConfig};
 use wire::hosted::Frame;
 use wire::{Event, ToolCall};
 
-use super::super::tool_calls::{CallNews, Environment, Place, TodoWrites, ToolCalls, ToolRegistry};
+use super::super::tool_calls::{CallNews, Environment, Place, ToolCalls, ToolRegistry};
 use super::*;
 use crate::permissions::Source;
 
@@ -27,7 +27,7 @@ impl Stage {
         let client = ClientTools::default();
         let mut stage = Self {
             calls: ToolCalls::new(),
-            tools: ToolRegistry::new(Vec::new(), TodoWrites::default()),
+            tools: ToolRegistry::new(Vec::new()),
             client: client.clone(),
         };
         stage.define(&["lookup"]);
@@ -78,7 +78,7 @@ impl Stage {
     fn run(&mut self, slot: usize) {
         let environment = Environment {
             toolbox: toolbox(),
-            cwd: "/work".into(),
+            cwd: "/project".into(),
             env: Vec::new(),
             sees_images: false,
             shrinks_images: false,
@@ -222,7 +222,7 @@ fn hook_cannot_lead_client_uri_elsewhere() {
     let toolbox = toolbox();
     let place = Place {
         toolbox: &toolbox,
-        cwd: "/work".as_ref(),
+        cwd: "/project".as_ref(),
     };
     let subject = stage.calls.subject(0, place).unwrap();
     assert_eq!(subject.proposal().source, Source::ClientUri);
@@ -253,7 +253,7 @@ fn path_without_client_scheme_stays_a_file() {
     let toolbox = toolbox();
     let place = Place {
         toolbox: &toolbox,
-        cwd: "/work".as_ref(),
+        cwd: "/project".as_ref(),
     };
     let subject = stage.calls.subject(0, place).unwrap();
     assert_eq!(subject.proposal().source, Source::BuiltIn);

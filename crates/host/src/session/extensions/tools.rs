@@ -258,3 +258,108 @@ async fn execute(
         Err(error) => ToolOutcome::error(error.to_string()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tools::{Reaper, Toolbox, ToolsConfig};
+
+    use super::super::super::tool_calls::{CallNews, Environment, ToolCalls, ToolRegistry};
+    use super::*;
+
+    /// A tool whose process has ended.
+    fn tool(name: &str) -> Arc<dyn Tool> {
+        Arc::new(ExtensionTool {
+            extension: "/e.ts".to_owned(),
+            tool: RegisteredTool {
+                name: name.to_owned(),
+                description: "greets".to_owned(),
+                prompt_snippet: Some(" greets\n people ".to_owned()),
+                prompt_guidelines: vec!["Greet once.".to_owned()],
+                prepares: true,
+                ..RegisteredTool::default()
+            },
+            schema: ForeignSchema::new(json!({"type": "object", "required": ["who"]})),
+            processes: None,
+            handle: String::new(),
+        })
+    }
+
+    fn call(name: &str, arguments: Value) -> ToolCall {
+        ToolCall {
+            name: name.to_owned(),
+            arguments: arguments.as_object().unwrap().clone(),
+            ..ToolCall::default()
+        }
+    }
+
+    #[test]
+    fn definition_has_snippet_in_one_line() {
+        let definition = tool("greet").definition();
+        assert_eq!(definition.snippet.as_deref(), Some("greets people"));
+        assert_eq!(definition.guidelines, Some(vec!["Greet once.".to_owned()]));
+        assert_eq!(
+            described(tool("greet").as_ref()),
+            json!({
+                "name": "greet",
+                "description": "greets",
+                "parameters": {"type": "object", "required": ["who"]},
+                "promptGuidelines": ["Greet once."],
+                "source": {"path": "/e.ts", "source": "extension", "scope": "user", "origin": "top-level"},
+            })
+        );
+    }
+
+    #[test]
+    fn replaced_bash_is_judged_as_command() {
+        let toolbox = Toolbox::new(ToolsConfig::default(), Reaper::direct());
+        let place = Place {
+            toolbox: &toolbox,
+            cwd: Path::new("/project"),
+        };
+        let args = call("bash", json!({"command": "ls"})).arguments;
+        assert_eq!(
+            tool("bash").access(&args, place),
+            Access::Command("ls".to_owned())
+        );
+        assert_eq!(tool("greet").access(&args, place), Access::Unknown);
+    }
+
+    #[tokio::test]
+    async fn call_without_process_fails() {
+        let (mut calls, mut tools) = (ToolCalls::new(), ToolRegistry::new(Vec::new()));
+        tools.set(Layer::Extension, vec![tool("greet")]);
+        assert!(matches!(
+            calls.prepare(&tools, 0, &call("greet", json!({}))),
+            pinion_core::Prepared::Refused(_)
+        ));
+        let greet = call("greet", json!({"who": "Ann"}));
+        // The process that would rewrite the arguments is gone.
+        assert!(!calls.rewrite(&tools, 0, &greet));
+        assert!(matches!(
+            calls.prepare(&tools, 0, &greet),
+            pinion_core::Prepared::Run
+        ));
+        let environment = Environment {
+            toolbox: Toolbox::new(ToolsConfig::default(), Reaper::direct()),
+            cwd: "/project".into(),
+            env: Vec::new(),
+            sees_images: false,
+            shrinks_images: false,
+            tmp_dir: "/tmp".into(),
+        };
+        calls.run(0, environment);
+        let report = calls.next().await;
+        match calls.accept(report) {
+            Some((0, CallNews::Input(pinion_core::ToolInput::Done { result, is_error, .. }))) => {
+                assert!(is_error);
+                assert_eq!(
+                    result.joined_text(),
+                    "The extension process is gone: it has just ended"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -27,7 +27,6 @@ use crate::{limits, strings};
 pub(super) use self::built_in::{built_in_access, built_in_tools};
 pub(super) use self::parse::{block, result};
 pub(super) use self::registry::{Layer, ToolRegistry};
-pub(super) use self::todo::{TodoTool, TodoWrites};
 pub(super) use self::tool::{
     Access, Definition, Environment, Invocation, Place, PreparedCall, Rewriting, Running, Subject, Tool,
 };

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{TodoTool, TodoWrites, Tool, built_in_tools};
+use super::todo::{TodoTool, TodoWrite, TodoWrites};
+use super::{Tool, built_in_tools};
 
 /// Who brought a tool. The order is that of the lists that the model sees; providers cache the beginning of a request, so it
 /// must not change from one request to the next.
@@ -45,18 +46,26 @@ pub(in crate::session) struct ToolRegistry {
     layers: BTreeMap<Layer, Vec<Arc<dyn Tool>>>,
     /// Names of the active tools. A name may have no tool yet: the command line names tools before an extension brings them.
     active: Vec<String>,
+    /// Writes to the todo list that calls of its tool have made.
+    todo: TodoWrites,
 }
 
 impl ToolRegistry {
-    /// The tools that every session has, of which those named by `active` are active. Writes to the todo list go to `todo`.
-    pub(in crate::session) fn new(active: Vec<String>, todo: TodoWrites) -> Self {
+    /// The tools that every session has, of which those named by `active` are active.
+    pub(in crate::session) fn new(active: Vec<String>) -> Self {
         let mut registry = Self {
             active,
             ..Self::default()
         };
         registry.set(Layer::BuiltIn, built_in_tools());
-        registry.set(Layer::Todo, vec![Arc::new(TodoTool::new(todo))]);
+        let todo = TodoTool::new(registry.todo.clone());
+        registry.set(Layer::Todo, vec![Arc::new(todo)]);
         registry
+    }
+
+    /// Takes the writes to the todo list that calls have made, in order.
+    pub(in crate::session) fn take_todo_writes(&self) -> Vec<TodoWrite> {
+        self.todo.take()
     }
 
     /// Replaces the tools of a layer; tools that are there before and after stay as active as they were. Of the others, a name

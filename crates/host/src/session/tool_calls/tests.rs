@@ -119,7 +119,7 @@ fn toolbox() -> Toolbox {
 fn environment() -> Environment {
     Environment {
         toolbox: toolbox(),
-        cwd: PathBuf::from("/work"),
+        cwd: PathBuf::from("/project"),
         env: Vec::new(),
         sees_images: false,
         shrinks_images: false,
@@ -217,7 +217,7 @@ async fn prepared_call_keeps_replaced_tool() {
 
 #[test]
 fn subject_names_source_and_access() {
-    let mut tools = ToolRegistry::new(Vec::new(), TodoWrites::default());
+    let mut tools = ToolRegistry::new(Vec::new());
     let extension = Fake {
         source: Source::Extension("/e.ts".to_owned()),
         ..Fake::new("edit", Ending::Echo)
@@ -227,7 +227,7 @@ fn subject_names_source_and_access() {
     let toolbox = toolbox();
     let place = Place {
         toolbox: &toolbox,
-        cwd: "/work".as_ref(),
+        cwd: "/project".as_ref(),
     };
     let subject = |name: &str, arguments: Value| {
         let mut calls = ToolCalls::new();
@@ -248,12 +248,16 @@ fn subject_names_source_and_access() {
     );
     assert_eq!(
         subject("read", json!({"path": "a"})),
-        (Source::BuiltIn, false, "/work/a".to_owned())
+        (Source::BuiltIn, false, "/project/a".to_owned())
     );
     // The extension took the place of a built-in tool, so rules for files hold for it.
     assert_eq!(
         subject("edit", json!({"path": "b"})),
-        (Source::Extension("/e.ts".to_owned()), true, "/work/b".to_owned())
+        (
+            Source::Extension("/e.ts".to_owned()),
+            true,
+            "/project/b".to_owned()
+        )
     );
     assert_eq!(
         subject("lookup", json!({"path": "b"})),
@@ -416,16 +420,15 @@ fn rewrite_without_wish_reports_nothing() {
 
 #[tokio::test]
 async fn todo_call_waits_for_the_session() {
-    let writes = TodoWrites::default();
-    let (mut calls, tools) = (ToolCalls::new(), ToolRegistry::new(Vec::new(), writes.clone()));
+    let (mut calls, tools) = (ToolCalls::new(), ToolRegistry::new(Vec::new()));
     let name = pinion_core::todo::TOOL;
     let bad = calls.prepare(&tools, 0, &call(name, json!({"ops": 1})));
     assert!(matches!(bad, Prepared::Refused(_)));
     let ops = json!({"ops": [{"op": "add_phase", "name": "One"}]});
     start(&mut calls, &tools, 4, &call(name, ops));
-    let [write] = <[_; 1]>::try_from(writes.take()).ok().unwrap();
+    let [write] = <[_; 1]>::try_from(tools.take_todo_writes()).ok().unwrap();
     assert_eq!((write.slot, write.ops.len()), (4, 1));
-    assert!(writes.take().is_empty());
+    assert!(tools.take_todo_writes().is_empty());
     write.done.send(ToolResult::text("written")).unwrap();
     assert_eq!(next(&mut calls).await, (4, "written".to_owned(), Some(false)));
 }
@@ -444,7 +447,7 @@ fn of(source: Source, name: &'static str) -> Fake {
 
 #[test]
 fn lookup_prefers_extension_over_other_layers() {
-    let mut tools = ToolRegistry::new(Vec::new(), TodoWrites::default());
+    let mut tools = ToolRegistry::new(Vec::new());
     assert_eq!(found(&tools, "read"), Source::BuiltIn);
     let client = || of(Source::Client, "read");
     set(&mut tools, Layer::Client, [client()]);
@@ -467,7 +470,7 @@ fn lookup_prefers_extension_over_other_layers() {
 
 #[test]
 fn lists_keep_order_of_layers() {
-    let mut tools = ToolRegistry::new(Vec::new(), TodoWrites::default());
+    let mut tools = ToolRegistry::new(Vec::new());
     let todo = pinion_core::todo::TOOL;
     // Set in another order than they are listed in.
     set(
@@ -516,7 +519,7 @@ fn replace(registry: &mut ToolRegistry, names: &[&'static str]) {
 
 #[test]
 fn replaced_tools_stay_as_active_as_before() {
-    let mut tools = ToolRegistry::new(vec!["read".to_owned()], TodoWrites::default());
+    let mut tools = ToolRegistry::new(vec!["read".to_owned()]);
     replace(&mut tools, &["a", "b", "hidden", "kept"]);
     assert_eq!(tools.active_names(), ["read", "a", "b", "kept"]);
     tools.activate(["read", "b", "hidden", "kept"].map(str::to_owned).to_vec());
@@ -530,7 +533,7 @@ fn replaced_tools_stay_as_active_as_before() {
 
 #[test]
 fn active_name_of_other_layer_is_not_doubled() {
-    let mut tools = ToolRegistry::new(vec!["read".to_owned()], TodoWrites::default());
+    let mut tools = ToolRegistry::new(vec!["read".to_owned()]);
     replace(&mut tools, &["read"]);
     assert_eq!(tools.active_names(), ["read"]);
 }

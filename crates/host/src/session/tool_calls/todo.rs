@@ -24,13 +24,13 @@ pub(in crate::session) struct TodoWrite {
 
 /// Writes that wait for the session. Clones share them.
 #[derive(Clone, Default)]
-pub(in crate::session) struct TodoWrites {
+pub(super) struct TodoWrites {
     waiting: Arc<Mutex<Vec<TodoWrite>>>,
 }
 
 impl TodoWrites {
     /// Takes what waits, in order.
-    pub(in crate::session) fn take(&self) -> Vec<TodoWrite> {
+    pub(super) fn take(&self) -> Vec<TodoWrite> {
         std::mem::take(&mut *self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -41,13 +41,13 @@ impl TodoWrites {
 }
 
 /// The tool.
-pub(in crate::session) struct TodoTool {
+pub(super) struct TodoTool {
     writes: TodoWrites,
 }
 
 impl TodoTool {
     /// A tool whose writes go to `writes`.
-    pub(in crate::session) fn new(writes: TodoWrites) -> Self {
+    pub(super) fn new(writes: TodoWrites) -> Self {
         Self { writes }
     }
 }
