@@ -20,6 +20,9 @@ pub const SINGLE_END: Duration = Duration::from_secs(5);
 /// Time for a cancelled tool to end. Its result is ignored afterwards.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
+/// Partial results of a client tool that its call has not taken yet.
+pub const CLIENT_UPDATES: usize = 16;
+
 /// Open sessions, not counting the first. Pinion refuses further ones.
 pub const OPEN_SESSIONS: usize = 4_096;
 

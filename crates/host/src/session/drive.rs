@@ -86,27 +86,14 @@ impl Session {
             }
             Effect::PrepareTool(slot, call) => {
                 if slot == 0 {
-                    self.begin_batch();
+                    self.calls.reset();
                 }
-                if let Some(outcome) = self.prepare(slot, call) {
+                if let Some(outcome) = self.prepare(slot, &call) {
                     inputs.push_back(Input::Tool(slot, ToolInput::Prepared(outcome)));
                 }
             }
-            Effect::RunTool(slot) => {
-                if let Some(input) = self.run_own(slot) {
-                    inputs.push_back(Input::Tool(slot, input));
-                } else if !self.run_theirs(slot) && !self.run_mcp(slot) && !self.ask_host(slot, inputs).await
-                {
-                    self.run_call(slot);
-                }
-            }
-            Effect::CancelTools => {
-                self.outbox.trace().kills("tool calls");
-                self.calls.cancel();
-                self.withdraw_permission(inputs);
-                self.stop_checking(inputs);
-                self.give_up_host(inputs).await;
-            }
+            Effect::RunTool(slot) => self.run_call(slot, inputs).await,
+            Effect::CancelTools => self.cancel_calls(inputs).await,
             Effect::StartRetryTimer(ms) => {
                 self.retry_timer = Some(Box::pin(tokio::time::sleep(Duration::from_millis(ms))));
             }

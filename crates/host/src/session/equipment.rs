@@ -2,45 +2,48 @@
 
 use jiff::Zoned;
 use tools::pattern::fits;
-use tools::{ToolInfo, Toolbox};
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
 use wire::{Reply, ToolSpec};
 
 use crate::resources::ToolHint;
 
 use super::Session;
+use super::tool_calls::{Definition, Layer};
+
+/// The layers whose tools extensions see and switch on and off.
+pub(super) const CHOSEN_BY_EXTENSIONS: [Layer; 3] = [Layer::BuiltIn, Layer::Extension, Layer::Mcp];
 
 impl Session {
-    /// The active tools of our own, in their fixed order.
-    fn active(&self) -> impl Iterator<Item = ToolInfo> {
-        Toolbox::infos()
-            .iter()
-            .filter(|info| self.active_tools.contains(&info.spec.name))
-            .cloned()
-            .chain(self.todo_tool())
-            .filter(|info| !self.extensions.tools().has(&info.spec.name))
-    }
-
-    /// What the model is told of its tools: ours, then those of the host.
+    /// The definitions of the active tools, in the order in which the model sees them.
     pub(super) fn tool_specs(&self) -> Vec<ToolSpec> {
-        let own = self.active().map(|info| info.spec);
-        own.chain(self.extensions.tools().specs(&self.active_tools))
-            .chain(self.mcp.tools().specs(&self.active_tools))
-            .chain(self.hosted.specs(&self.active_tools))
-            .collect()
+        let tools = self.tools.active();
+        tools.map(|tool| tool.definition().spec).collect()
     }
 
     pub(super) fn get_tools(&self) -> Reply {
-        let own = self.all_tools().into_iter();
-        // Everything there has a name, a description and a schema.
-        let own = own.filter_map(|tool| serde_json::from_value(tool).ok());
-        let todo = self.todo_tool().map(|info| info.spec);
-        let names = self.hosted.names();
-        let lent = self.hosted.specs(&names);
+        let listed = |layers| self.tools.listed(layers).map(|tool| tool.definition().spec);
+        // The todo list is not a choice of the client: it is listed where it is active.
+        let todo = self.tools.layer(Layer::Todo).iter();
+        let todo = todo
+            .filter(|_| self.has_todo_tool())
+            .map(|tool| tool.definition().spec);
         Reply::Tools(Tools {
             active_tool_names: self.active_tool_names(),
-            all_tools: own.chain(todo).chain(lent).collect(),
+            all_tools: listed(&CHOSEN_BY_EXTENSIONS)
+                .chain(todo)
+                .chain(listed(&[Layer::Client]))
+                .collect(),
         })
+    }
+
+    /// Makes these tools the active ones; names that no tool has are passed over.
+    pub(super) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
+        let layers = [&CHOSEN_BY_EXTENSIONS[..], &[Layer::Client]].concat();
+        let is_there = |name: &String| layers.iter().any(|layer| self.tools.has(*layer, name));
+        let names = names.filter(is_there).collect();
+        self.tools.activate(names);
+        self.system_prompt = None;
+        self.extensions.tools_changed();
     }
 
     /// A client chooses the tools. What the command line forbids stays forbidden.
@@ -66,40 +69,21 @@ impl Session {
         if let Some(prompt) = &self.system_prompt {
             return prompt.clone();
         }
-        let rules = self.hosted.uri_rules();
+        let rules = self.client_tools.uri_rules();
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
-        let active: Vec<ToolInfo> = self.active().collect();
-        let own = active.iter().map(|info| ToolHint {
-            name: &info.spec.name,
-            snippet: Some(info.snippet),
-            guidelines: info.guidelines,
-        });
-        let lent = self
-            .hosted
-            .hints(&self.active_tools)
-            .map(|(name, line)| ToolHint {
-                name,
-                snippet: Some(line),
-                guidelines: &[],
-            });
-        let theirs = self.extensions.tools().hints(&self.active_tools);
-        let theirs: Vec<(&str, Option<&str>, Vec<&str>)> = theirs
+        let active = self.tools.active();
+        let active: Vec<Definition> = active.map(|tool| tool.definition()).collect();
+        let advice: Vec<Vec<&str>> = active
             .iter()
-            .map(|(name, line, rules)| {
-                (
-                    name.as_str(),
-                    line.as_deref(),
-                    rules.iter().map(String::as_str).collect(),
-                )
-            })
+            .map(|tool| tool.guidelines.iter().flatten().map(String::as_str).collect())
             .collect();
-        let theirs = theirs.iter().map(|(name, snippet, guidelines)| ToolHint {
-            name,
-            snippet: *snippet,
+        let hints = active.iter().zip(&advice).map(|(tool, guidelines)| ToolHint {
+            name: &tool.spec.name,
+            snippet: tool.snippet.as_deref(),
             guidelines,
         });
-        let mut hints: Vec<ToolHint<'_>> = own.chain(theirs).chain(lent).collect();
-        if !rules.is_empty() && self.active_tools.iter().any(|name| name == "read") {
+        let mut hints: Vec<ToolHint<'_>> = hints.collect();
+        if !rules.is_empty() && self.tools.is_active("read") {
             hints.push(ToolHint {
                 name: "",
                 snippet: None,

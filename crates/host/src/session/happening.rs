@@ -8,7 +8,6 @@ use crate::mail::{Mail, Mailbox};
 
 use super::Session;
 use super::answering::Answering;
-use super::calls::CallReport;
 use super::dialogs::{Answer, News};
 use super::drive::now_ms;
 use super::extensions;
@@ -16,6 +15,7 @@ use super::mcp;
 use super::permitting::Asking;
 use super::shell::ShellReport;
 use super::summarising::{Summarised, Summarising};
+use super::tool_calls::CallReport;
 
 /// A thing to deal with.
 pub(super) enum Happening {
@@ -47,7 +47,7 @@ impl Session {
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {
             mail = next_mail(mailbox, urgent_only) => mail.map_or(Happening::Closed, Happening::Mail),
-            Some(report) = self.calls.reports.recv() => Happening::Call(report),
+            report = self.calls.next() => Happening::Call(report),
             Some(report) = self.shells.reports.recv() => Happening::Shell(report),
             events = next_events(answering) => Happening::Model(events),
             summarised = summaries(summarising) => Happening::Summarised(summarised),

@@ -19,15 +19,15 @@ use crate::outbox::{Origin, Outbox};
 use crate::strings;
 
 use super::Session;
-use super::calls::Calls;
+use super::client_tools::ClientTools;
 use super::dialogs::Dialogs;
 use super::extensions::{Agenda, Extended};
-use super::hosted::Hosted;
 use super::looking::Looking;
 use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
 use super::storage::Storage;
+use super::tool_calls::{ToolCalls, ToolRegistry};
 
 /// Which session to begin with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -92,7 +92,7 @@ impl Session {
             system_prompt: None,
             scope: start.scope,
             warnings,
-            active_tools: agent.options.tools.clone(),
+            tools: ToolRegistry::new(agent.options.tools.clone()),
             auto_compaction: agent.settings.compaction.enabled,
             agent,
             outbox: outbox.traced(&log.header().id),
@@ -108,8 +108,8 @@ impl Session {
             asked_to_compact: None,
             run_model: None,
             prompt_history: PromptHistory::default(),
-            calls: Calls::new(),
-            hosted: Hosted::default(),
+            calls: ToolCalls::new(),
+            client_tools: ClientTools::default(),
             retry_timer: None,
             shells: Shells::new(),
             looking: Looking::default(),

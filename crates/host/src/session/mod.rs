@@ -5,7 +5,7 @@
 mod access;
 mod answering;
 mod browsing;
-mod calls;
+mod client_tools;
 mod commands;
 mod compacting;
 mod dialogs;
@@ -14,8 +14,8 @@ mod enclosing;
 mod equipment;
 mod exporting;
 mod extensions;
+mod frames;
 mod happening;
-mod hosted;
 mod lifecycle;
 mod looking;
 mod mcp;
@@ -35,6 +35,8 @@ mod storage;
 mod summarising;
 mod switching;
 mod todos;
+mod tool_calls;
+mod tool_pipeline;
 mod trusting;
 
 use std::collections::VecDeque;
@@ -62,12 +64,11 @@ pub use self::lifecycle::Opening;
 pub(crate) use self::retiring::Retired;
 
 use self::answering::Answering;
-use self::calls::Calls;
+use self::client_tools::ClientTools;
 use self::compacting::Asked;
 use self::dialogs::Dialogs;
 use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
-use self::hosted::Hosted;
 use self::looking::Looking;
 use self::mcp::Mcp;
 use self::navigating::Moving;
@@ -76,6 +77,7 @@ use self::prompting::Later;
 use self::shell::Shells;
 use self::storage::Storage;
 use self::summarising::Summarising;
+use self::tool_calls::{ToolCalls, ToolRegistry};
 
 /// A session. Made by [`Session::start`], runs until its mailbox is closed.
 pub struct Session {
@@ -97,8 +99,8 @@ pub struct Session {
     scope: Vec<Scoped>,
     /// Odd things noticed at the start, until somebody takes them.
     warnings: Vec<String>,
-    /// Names of the tools the model may call.
-    active_tools: Vec<String>,
+    /// All tools, and which of them the model may call.
+    tools: ToolRegistry,
     auto_compaction: bool,
     /// How many messages the newest compaction left at the front of the conversation; 0 without one.
     kept: usize,
@@ -114,9 +116,9 @@ pub struct Session {
     run_model: Option<(Model, ThinkingLevel)>,
     /// What the requests of this session asked for.
     prompt_history: PromptHistory,
-    calls: Calls,
-    /// Tools and URIs that the client lends.
-    hosted: Hosted,
+    calls: ToolCalls,
+    /// Tools that the client carries out and URIs that it serves.
+    client_tools: ClientTools,
     /// Questions to the user.
     dialogs: Dialogs,
     /// Which calls may run.
@@ -183,10 +185,10 @@ impl Session {
             }
             // The client is gone: nothing more is told (behaviour.md 11), except how calls end that waited for it.
             None => {
-                if !self.hosted.is_asked() && !self.outbox.is_heard_to_the_end() {
+                if !self.client_tools.are_asked() && !self.outbox.is_heard_to_the_end() {
                     self.outbox = self.outbox.without_events();
                 }
-                self.lose_host().await;
+                self.lose_client().await;
                 self.wind_up().await;
                 self.end_extensions().await;
                 self.finish_storage().await;

@@ -14,12 +14,13 @@ use wire::state::PermissionMode;
 use wire::{Reply, ToolResult};
 
 use crate::agent::Agent;
-use crate::permissions::{Call, Policy, Proposal, Question, Source, Verdict};
+use crate::permissions::{Call, Policy, Question, Verdict};
 use crate::resources::Diagnostic;
 use crate::{limits, strings};
 
 use super::Session;
 use super::dialogs::{Answer, Dialog, NoAnswer};
+use super::tool_calls::Place;
 
 /// What the user can choose.
 const ONCE: &str = "Allow once";
@@ -102,56 +103,23 @@ impl Session {
         if self.permitting.mode().is_off() || matches!(prepared, Prepared::Refused(_)) {
             return Some(prepared);
         }
-        let Some(proposal) = self.proposal_at(slot) else {
+        let place = Place {
+            toolbox: &self.agent.toolbox,
+            cwd: &self.cwd,
+        };
+        let Some(subject) = self.calls.subject(slot, place) else {
             return Some(prepared);
         };
-        let call = self.call_of(slot, &proposal);
+        let call = subject.call();
         match self.permitting.policy.judge(&call) {
             Verdict::Run => Some(prepared),
             Verdict::Refuse(why) => Some(Prepared::Refused(ToolResult::error(why))),
             Verdict::Ask => {
-                let question = proposal.question(call.shown(), call.real_file());
+                let question = subject.proposal().question(call.shown(), call.real_file());
                 self.ask_permission(slot, call, question);
                 None
             }
         }
-    }
-
-    /// A prepared call with the definition of its tool.
-    fn proposal_at(&self, slot: usize) -> Option<Proposal<'_>> {
-        let foreign = self.hosted.proposal_at(slot);
-        let foreign = foreign.or_else(|| self.mcp.tools().proposal_at(slot));
-        // A tool of an extension may take the place of one of ours.
-        let foreign = foreign.or_else(|| self.extensions.tools().proposal_at(slot));
-        foreign.or_else(|| {
-            let request = self.calls.prepared(slot)?;
-            Some(Proposal {
-                tool: &request.name,
-                source: Source::BuiltIn,
-                description: "",
-                schema: None,
-                args: &request.args,
-            })
-        })
-    }
-
-    /// A proposed call as rules look at it.
-    fn call_of(&self, slot: usize, proposal: &Proposal<'_>) -> Call {
-        let Proposal { tool, args, .. } = *proposal;
-        let call = match proposal.source {
-            Source::ClientUri => Call::uri(tool, self.hosted.uri_at(slot).unwrap_or_default()),
-            // One in the place of ours does the same kind of thing.
-            Source::BuiltIn | Source::Extension(_) if tool == "bash" => {
-                let command = args.get("command").and_then(serde_json::Value::as_str);
-                Call::command(tool, command.unwrap_or_default())
-            }
-            Source::BuiltIn | Source::Extension(_) => {
-                let target = self.agent.toolbox.target(tool, args, &self.cwd);
-                target.map_or_else(|| Call::other(tool), |path| Call::file(tool, path))
-            }
-            Source::Client | Source::McpServer { .. } | Source::McpResources(_) => Call::other(tool),
-        };
-        call.bound_to(proposal.identity())
     }
 
     fn ask_permission(&mut self, slot: usize, call: Call, question: Question) {

@@ -56,13 +56,13 @@ impl Session {
             // What is only in memory would be lost.
             && self.log.waiting() == 0
             && !self.log.has_left();
-        let is_lent = self.hosted.lends() || self.mcp.has_set();
+        let is_equipped = self.client_tools.are_in_use() || self.mcp.has_set();
         // Going to another place of the tree is no entry: the file would lead back to its end.
         let newest = self.log.entries().last().map(|entry| entry.id.as_str());
         let is_at_end = self.log.leaf_id() == newest;
         let is_on_disk = self.log.is_on_disk();
         let is_empty = self.machine.messages().is_empty() && self.log.entries().len() <= NOTED_AT_START;
-        if !is_at_rest || is_lent || !is_at_end || !(is_on_disk || is_empty) {
+        if !is_at_rest || is_equipped || !is_at_end || !(is_on_disk || is_empty) {
             return None;
         }
         let path = self.log.path().filter(|_| is_on_disk);

@@ -1,13 +1,14 @@
 //! The session's todo list: set by a client, written by the model, kept in the session file, cleared when time has come
 //! (dialects.md 8). What a list is and does lives in `core`; here are the file, the clock and the clients.
 
-use pinion_core::todo::{self, Op, TodoSettings, Todos};
-use pinion_core::{Prepared, ToolInput};
+use std::collections::VecDeque;
+
+use pinion_core::Input;
+use pinion_core::todo::{self, TodoSettings, Todos};
 use serde_json::{Value, json};
-use tools::{ToolInfo, ToolRequest};
 use wire::command::TodosParams;
 use wire::entry::CustomEntry;
-use wire::{EntryBody, Event, Reply, ToolCall, ToolResult};
+use wire::{EntryBody, Event, Reply};
 
 use super::Session;
 use super::drive::now_ms;
@@ -30,18 +31,9 @@ impl Session {
         }
     }
 
-    fn has_todo_tool(&self) -> bool {
-        self.active_tools.iter().any(|name| name == todo::TOOL)
-    }
-
-    /// What the model is told of the tool, if it has it.
-    pub(super) fn todo_tool(&self) -> Option<ToolInfo> {
-        self.has_todo_tool().then(|| ToolInfo {
-            spec: todo::tool_spec(),
-            snippet: todo::TOOL_SNIPPET,
-            guidelines: todo::TOOL_GUIDELINES,
-            active_by_default: false,
-        })
+    /// Returns true if the model may call the tool.
+    pub(super) fn has_todo_tool(&self) -> bool {
+        self.tools.is_active(todo::TOOL)
     }
 
     /// A client's list. It is written down before it counts.
@@ -63,28 +55,16 @@ impl Session {
         })
     }
 
-    /// Checks a call of the tool; it is carried out by the session itself, since the list is its own.
-    pub(super) fn prepare_todo(&mut self, slot: usize, call: ToolCall) -> Prepared {
-        match Op::parse(&call.arguments) {
-            Ok(_) => {
-                let (name, args) = (call.name, call.arguments);
-                self.calls.keep(slot, ToolRequest { name, args });
-                Prepared::Run
+    /// Carries out the writes that calls of the tool have made.
+    pub(super) async fn answer_todo_writes(&mut self, inputs: &mut VecDeque<Input>) {
+        for write in self.tools.take_todo_writes() {
+            let stored = self.log.path().is_some();
+            let result = self.machine.todos.write(write.ops, stored, now_ms());
+            // The call waits for it in any case: a write is made when the call starts.
+            if write.done.send(result).is_ok() {
+                self.settle_call(write.slot, inputs).await;
             }
-            Err(error) => Prepared::Refused(ToolResult::error(error)),
         }
-    }
-
-    /// Carries out a call of a tool that the session has itself. None: it is not one of those.
-    pub(super) fn run_own(&mut self, slot: usize) -> Option<ToolInput> {
-        let request = self.calls.take_if(slot, todo::TOOL)?;
-        let ops = Op::parse(&request.args).unwrap_or_default();
-        let stored = self.log.path().is_some();
-        Some(ToolInput::Done {
-            result: self.machine.todos.write(ops, stored, now_ms()),
-            is_error: false,
-            duration_ms: 0,
-        })
     }
 
     /// Items that were done long enough leave the list.

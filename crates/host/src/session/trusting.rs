@@ -89,7 +89,9 @@ impl Session {
             now.compaction.enabled,
         );
         let tools = self.agent.options.tools.clone();
-        follow(&mut self.active_tools, &old.options.tools, tools);
+        if self.tools.active_names() == old.options.tools {
+            self.tools.activate(tools);
+        }
     }
 
     /// Everything that files say about this session, read again.

@@ -15,7 +15,7 @@ use super::{Then, failure};
 impl Session {
     /// Shows extensions an answer that is complete; gives it back when nobody wants to see it, or when it never began: such
     /// a one is shown when it is written down.
-    pub(super) fn review_answer(&mut self, input: Input) -> Option<Input> {
+    pub(in crate::session) fn review_answer(&mut self, input: Input) -> Option<Input> {
         let Input::Model(ModelInput::Finished(answer, _)) = &input else {
             return Some(input);
         };

@@ -181,7 +181,7 @@ impl Extended {
     }
 
     /// Must calls be checked by somebody who is not there?
-    pub(super) fn misses_a_guard(&self) -> bool {
+    pub(in crate::session) fn misses_a_guard(&self) -> bool {
         let hears = |place| {
             let doors = self.door.as_ref();
             doors.is_some_and(|doors| doors.hears(place, "tool_call"))
@@ -489,9 +489,8 @@ impl Session {
     }
 
     fn registrations_changed(&mut self) {
-        let old: Vec<String> = self.extensions.tools.names();
         self.extensions.take_registered();
-        self.take_registrations(&old);
+        self.take_registrations();
     }
 
     /// A process is gone, and with it all that its extensions had registered. It is started again, within limits.

@@ -2,8 +2,8 @@
 //! is asked answers later, as a happening, and what is to be done then travels with the question ([`Then`]).
 //!
 //! What the session's own concerns make of an answer lives beside them in this folder: `opening` (loading and leaving), `links`
-//! (the processes), `listening` (who is asked), `events` (what they hear), `saying` (prompts and slash commands), `checking` (tool calls),
-//! `tools` (theirs), `changing` (what they may refuse), `trusting` (what they say of the project), `subordinate` (sessions of
+//! (the processes), `listening` (who is asked), `events` (what they hear), `saying` (prompts and slash commands), `tools`
+//! (theirs), `changing` (what they may refuse), `trusting` (what they say of the project), `subordinate` (sessions of
 //! their own), `wishes` (what they want), `asking` (models, for them), `providers` (models of theirs), `login`, `state` (what
 //! they can look at). The processes are `crate::extensions`' business.
 
@@ -11,7 +11,6 @@ mod asking;
 mod boundaries;
 mod builtin;
 mod changing;
-mod checking;
 mod discovering;
 mod ending;
 mod events;
@@ -49,7 +48,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
 use wire::command::{BashParams, NavigateParams};
 use wire::event::CompactionReason;
-use wire::{Event, Message, ToolCall};
+use wire::{Event, Message};
 
 use crate::extensions::Found;
 use crate::hooks::Hooks;
@@ -63,7 +62,6 @@ use super::switching::Change;
 pub(super) use self::changing::word;
 pub(super) use self::events::Agenda;
 pub(super) use self::saying::{Saying, Turn, Who};
-pub(super) use self::tools::Theirs;
 
 /// The extensions of a session.
 pub(super) struct Extended {
@@ -89,7 +87,6 @@ pub(super) struct Extended {
     late: Option<Pin<Box<Sleep>>>,
     /// What the process knows of the session.
     state: state::Sent,
-    tools: Theirs,
     /// Number of the turn that is under way.
     turn: u64,
     /// What is done for calls of theirs: questions to the user, tools; by the id of the call.
@@ -176,8 +173,6 @@ pub(super) enum Then {
     Persist(Arc<Message>),
     /// Everything would be quiet.
     Settle(Event),
-    /// The arguments of a call may be changed before they are checked.
-    Prepare(usize, ToolCall),
     /// A prepared call may be blocked or changed.
     Check(usize),
     /// The result of a call may be changed.
@@ -255,7 +250,6 @@ impl Extended {
             answers: JoinSet::new(),
             late: None,
             state: state::Sent::default(),
-            tools: Theirs::default(),
             turn: 0,
             dialogs: HashMap::new(),
             failures: mpsc::channel(limits::FAILURES),
@@ -388,11 +382,6 @@ impl Extended {
         self.shutdown && !self.owes()
     }
 
-    /// Checks a call and keeps it, if it is one for a tool of theirs.
-    pub(super) fn prepare(&mut self, slot: usize, call: &wire::ToolCall) -> Option<pinion_core::Prepared> {
-        self.tools.prepare(slot, call)
-    }
-
     /// The run is over.
     pub(super) fn rest(&mut self) {
         self.patience = events::Patience::default();
@@ -409,14 +398,9 @@ impl Extended {
         self.dialogs.insert(id, task);
     }
 
-    /// Another batch of calls begins.
-    pub(super) fn forget_calls(&mut self) {
-        self.tools.reset();
-    }
-
-    /// Their tools.
-    pub(super) fn tools(&self) -> &Theirs {
-        &self.tools
+    /// Tools were switched on or off: extensions see it with the next message.
+    pub(super) fn tools_changed(&mut self) {
+        self.state.mark_stale();
     }
 
     /// Waits for an answer beside the session.
@@ -442,7 +426,7 @@ impl Extended {
     }
 
     /// Waits no longer for some answers; gives out what was to be done.
-    fn give_up(&mut self, which: impl Fn(&Then) -> bool) -> Vec<Then> {
+    pub(super) fn give_up(&mut self, which: impl Fn(&Then) -> bool) -> Vec<Then> {
         let mut tickets: Vec<u64> = self
             .waits
             .iter()
@@ -518,7 +502,6 @@ impl Session {
             Then::Answer(input) => self.on_answer_seen(input, answer.unwrap_or_default()).await,
             Then::Persist(message) => self.on_ending_seen(message, answer.unwrap_or_default()).await,
             Then::Settle(event) => self.on_settle(event, answer.unwrap_or_default()).await,
-            Then::Prepare(slot, call) => self.on_prepared(slot, call, answer).await,
             Then::Complete(origin) => self.on_completed(origin, answer).await,
             Then::Shortcut(origin, keys) => self.on_shortcut_end(origin, &keys, answer).await,
             Then::Check(slot) => self.on_checked(slot, answer).await,
@@ -577,14 +560,14 @@ fn failure(path: &str, event: &str, error: impl ToString) -> Failure {
 }
 
 /// Gives an event another member.
-fn put(event: &mut Value, name: &str, member: Value) {
+pub(super) fn put(event: &mut Value, name: &str, member: Value) {
     if let Value::Object(members) = event {
         members.insert(name.to_owned(), member);
     }
 }
 
 /// Members of an object; none of anything else.
-fn members(value: Value) -> Map<String, Value> {
+pub(super) fn members(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(map) => map,
         _ => Map::new(),

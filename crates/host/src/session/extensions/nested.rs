@@ -67,9 +67,7 @@ impl Session {
         };
         let (name, parent) = (text("name"), text("callerId"));
         let nested = &self.extensions.nested;
-        if !self.extensions.tools.is_under_way(&parent)
-            && nested.calls.values().all(|inner| inner.call.id != parent)
-        {
+        if !self.calls.has_call(&parent) && nested.calls.values().all(|inner| inner.call.id != parent) {
             return Err("executeTool is only there while the tool runs that calls it".to_owned());
         }
         if nested.calls.len() >= limits::NESTED_CALLS {
@@ -107,7 +105,7 @@ impl Session {
     fn may_nest(&self, name: &str) -> bool {
         let options = &self.agent.options;
         let named = |list: &[String]| list.iter().any(|item| fits(item, name));
-        self.active_tools.iter().any(|active| active == name)
+        self.tools.is_active(name)
             || (!named(&options.excluded_tools) && options.only_tools.as_ref().is_none_or(|only| named(only)))
     }
 
@@ -136,7 +134,7 @@ impl Session {
             parent_tool_call_id: Some(parent.clone()),
         };
         let prepare = Effect::PrepareTool(slot, call.clone());
-        self.calls.own_token(slot);
+        self.calls.isolate(slot);
         self.agenda.effects.extend([Effect::Emit(start), prepare]);
     }
 
@@ -149,7 +147,7 @@ impl Session {
             ToolInput::Prepared(prepared) => {
                 self.extensions.nested.preparing = None;
                 match prepared {
-                    Prepared::Run if self.calls.token(slot).is_cancelled() => {
+                    Prepared::Run if self.calls.is_cancelled(slot) => {
                         self.finish_nested(slot, ToolOutcome::error(strings::ABORTED), None);
                     }
                     Prepared::Run => self.agenda.effects.push_back(Effect::RunTool(slot)),
@@ -212,9 +210,19 @@ impl Session {
     /// Who made such a call does not want to know any more.
     pub(super) async fn withdraw_nested(&mut self, id: u64) {
         if let Some(slot) = self.extensions.nested.withdraw(id) {
-            self.calls.token(slot).cancel();
+            self.cancel_nested(slot).await;
             self.stop_waiting_nested(|waiting| waiting == slot);
             self.carry_on().await;
+        }
+    }
+
+    /// Stops one of them. A client that carries it out learns it, as with the model's calls.
+    async fn cancel_nested(&mut self, slot: usize) {
+        self.calls.cancel_one(slot);
+        for withdrawn in self.client_tools.withdraw(|open| open == slot) {
+            if let Some(event) = withdrawn.event {
+                self.outbox.tell(event).await;
+            }
         }
     }
 
@@ -244,7 +252,7 @@ impl Session {
         let mut slots: Vec<usize> = self.extensions.nested.calls.keys().copied().collect();
         slots.sort_unstable();
         for slot in slots {
-            self.calls.token(slot).cancel();
+            self.cancel_nested(slot).await;
             if let Some(end) = self.answer_nested(slot, ToolOutcome::error(strings::ABORTED), None) {
                 self.emit(end).await;
             }
@@ -255,11 +263,11 @@ impl Session {
             made: self.extensions.nested.made,
             ..Nested::default()
         };
-        self.extensions.forget_calls();
+        self.calls.forget();
     }
 
     /// The call that is checked, with the one that made it.
-    pub(super) fn with_parent(&self, slot: usize, event: &mut Value) {
+    pub(in crate::session) fn with_parent(&self, slot: usize, event: &mut Value) {
         if let Some(parent) = self.extensions.nested.parent(slot) {
             super::put(event, "parentToolCallId", parent.into());
         }

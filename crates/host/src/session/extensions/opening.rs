@@ -11,6 +11,7 @@ use crate::hooks::{self, Hooks};
 use crate::limits;
 
 use super::super::Session;
+use super::super::tool_calls::Layer;
 use super::{Extended, Stage, Then, failure, members};
 
 impl Extended {
@@ -132,7 +133,6 @@ impl Session {
 
     /// Tells extensions that the session goes on in another file; what they hold belongs to the old one.
     pub(in crate::session) fn leave_extensions(&mut self, reason: &str) {
-        let old = self.extensions.tools.names();
         let extended = &mut self.extensions;
         extended.subordinates.dispose();
         if let Some(door) = extended.door.take() {
@@ -155,7 +155,7 @@ impl Session {
                     | Then::Refreshed(_)
             )
         });
-        self.take_registrations(&old);
+        self.take_registrations();
     }
 
     /// The same extensions for the session that took the place of the old one.
@@ -190,6 +190,8 @@ impl Session {
         self.agent.extensions.forget_models(&self.extensions.models_file);
         let extended = &mut self.extensions;
         extended.subordinates.dispose();
+        // A tool keeps the processes of its extension.
+        self.tools.set(Layer::Extension, Vec::new());
         let _in_time = tokio::time::timeout(limits::FAREWELL, extended.hooks.finish()).await;
         if let Some(door) = extended.door.take() {
             let closed = door.close_session(&extended.handle, "quit");

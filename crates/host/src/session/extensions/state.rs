@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use tools::Toolbox;
 
 use super::super::Session;
+use super::super::tool_calls::Layer;
 use super::members;
 
 /// What the process knows of the session.
@@ -58,7 +59,7 @@ impl Session {
     }
 
     /// Sends what changed since the last time.
-    pub(super) fn sync_state(&mut self) {
+    pub(in crate::session) fn sync_state(&mut self) {
         if self.extensions.door.is_none() {
             return;
         }
@@ -113,7 +114,7 @@ impl Session {
             "isTrusted": agent.settings.project == crate::settings::ProjectAccess::Full,
             "hasUI": agent.options.extensions.has_ui,
             "mode": "rpc",
-            "activeTools": self.active_tools,
+            "activeTools": self.tools.active_names(),
             "contextUsage": self.context_usage(),
             "leafId": self.log.leaf_id(),
             "entryCount": self.log.entries().len(),
@@ -142,17 +143,14 @@ impl Session {
     pub(super) fn prompt_options(&self) -> Value {
         let texts = self.resources.prompt_texts();
         let tools = Toolbox::infos();
-        let tools = tools
-            .iter()
-            .filter(|info| self.active_tools.contains(&info.spec.name));
-        let theirs = self.extensions.tools.hints(&self.active_tools);
+        let tools = tools.iter().filter(|info| self.tools.is_active(&info.spec.name));
         let mut snippets: Map<String, Value> = tools
             .map(|info| (info.spec.name.clone(), json!(info.snippet)))
             .collect();
-        let theirs = theirs
-            .into_iter()
-            .filter_map(|(name, line, _)| Some((name, json!(line?))));
-        snippets.extend(theirs);
+        let theirs = self.tools.layer(Layer::Extension).iter();
+        let theirs = theirs.map(|tool| tool.definition());
+        let theirs = theirs.filter(|tool| self.tools.is_active(&tool.spec.name));
+        snippets.extend(theirs.filter_map(|tool| Some((tool.spec.name, json!(tool.snippet?)))));
         let files = self.resources.context_files().iter();
         let files = files.map(|file| json!({"path": file.path, "content": file.content}));
         let skills = self.resources.skills().iter().map(|skill| {
@@ -161,7 +159,7 @@ impl Session {
         json!({
             "customPrompt": texts.custom,
             "appendSystemPrompt": texts.append,
-            "selectedTools": self.active_tools,
+            "selectedTools": self.tools.active_names(),
             "toolSnippets": snippets,
             "cwd": self.cwd.to_string_lossy(),
             "contextFiles": files.collect::<Value>(),

@@ -145,7 +145,7 @@ impl Session {
             "state": state,
             "cwd": session.cwd.to_string_lossy(),
             "messages": session.machine.messages(),
-            "activeTools": session.active_tools,
+            "activeTools": session.tools.active_names(),
         });
         let (slot, mailbox) = mailbox();
         self.extensions.subordinates.open.insert(key, slot);

@@ -1,223 +1,161 @@
-//! Tools of extensions: what the model is told of them, and how they are run.
+//! Tools of extensions: their definitions, and how they run.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use door::line::Tool;
-use door::{Asking, DoorError};
-use pinion_core::Prepared;
+use door::line::Tool as RegisteredTool;
+use door::{Asking, DoorError, Doors};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 use tools::pattern::fits;
-use tools::{ForeignSchema, Toolbox};
+use tools::{ForeignSchema, ToolOutcome};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
-use crate::limits;
-use crate::permissions::{Proposal, Source};
+use crate::permissions::Source;
 use crate::resources::CommandInfo;
+use crate::{limits, strings};
 
 use super::super::Session;
-use super::super::calls::Reporter;
-use super::super::hosted::result;
+use super::super::equipment::CHOSEN_BY_EXTENSIONS;
+use super::super::tool_calls::{
+    Access, Definition, Invocation, Layer, Place, PreparedCall, ProgressSender, Rewriting, Running, Tool,
+    built_in_access, result,
+};
+use super::put;
 
 /// A tool of an extension.
-struct Their {
+struct ExtensionTool {
+    /// The path of the extension.
     extension: String,
-    tool: Tool,
+    tool: RegisteredTool,
     schema: ForeignSchema,
+    /// The processes of the session's extensions.
+    processes: Option<Doors>,
+    /// What the processes call the session.
+    handle: String,
 }
 
-/// The tools of a session's extensions, and the calls of the current batch.
-#[derive(Default)]
-pub(in crate::session) struct Theirs {
-    tools: Vec<Arc<Their>>,
-    prepared: HashMap<usize, Call>,
-    /// All calls of the batch, whoever runs them.
-    calls: HashMap<usize, ToolCall>,
+impl ExtensionTool {
+    /// Asks the extension. The request is on its way when this returns.
+    fn ask(
+        &self,
+        method: &str,
+        params: &Value,
+        updates: Option<mpsc::Sender<Value>>,
+    ) -> Result<Asking, DoorError> {
+        match &self.processes {
+            Some(processes) => processes.call(&self.handle, method, params, updates),
+            None => Err(DoorError::Gone("it has just ended".to_owned())),
+        }
+    }
 }
 
-/// A call that waits for its turn to run.
-struct Call {
-    tool: Arc<Their>,
-    id: String,
-    args: Map<String, Value>,
-}
-
-impl Theirs {
-    pub(super) fn names(&self) -> Vec<String> {
-        self.tools.iter().map(|their| their.tool.name.clone()).collect()
+impl Tool for ExtensionTool {
+    fn name(&self) -> &str {
+        &self.tool.name
     }
 
-    /// Is it a tool of an extension?
-    pub(in crate::session) fn has(&self, name: &str) -> bool {
-        self.find(name).is_some()
-    }
-
-    fn find(&self, name: &str) -> Option<&Arc<Their>> {
-        self.tools.iter().find(|their| their.tool.name == name)
-    }
-
-    /// The extension that wants to see the arguments of calls of a tool before they are checked.
-    fn preparer(&self, name: &str) -> Option<&str> {
-        let their = self.find(name).filter(|their| their.tool.prepares)?;
-        Some(&their.extension)
-    }
-
-    /// Is a call with this id one of the batch?
-    pub(super) fn is_under_way(&self, id: &str) -> bool {
-        self.calls.values().any(|call| call.id == id)
-    }
-
-    pub(super) fn remember(&mut self, slot: usize, call: &ToolCall) {
-        self.calls.insert(slot, call.clone());
-    }
-
-    pub(super) fn call(&self, slot: usize) -> Option<&ToolCall> {
-        self.calls.get(&slot)
-    }
-
-    pub(super) fn args(&self, slot: usize) -> Option<&Map<String, Value>> {
-        self.prepared.get(&slot).map(|call| &call.args)
-    }
-
-    pub(super) fn change_args(&mut self, slot: usize, args: &Map<String, Value>) {
-        if let Some(call) = self.prepared.get_mut(&slot) {
-            call.args.clone_from(args);
+    fn definition(&self) -> Definition {
+        let tool = &self.tool;
+        let line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Definition {
+            spec: ToolSpec {
+                name: tool.name.clone(),
+                description: tool.description.clone(),
+                parameters: self.schema.schema().clone(),
+                prefers_strict: false,
+            },
+            snippet: tool.prompt_snippet.as_ref().map(line),
+            guidelines: Some(tool.prompt_guidelines.clone()),
         }
     }
 
-    /// Forgets what was prepared for a batch.
-    pub(in crate::session) fn reset(&mut self) {
-        self.prepared.clear();
-        self.calls.clear();
+    fn source(&self) -> Source {
+        Source::Extension(self.extension.clone())
     }
 
-    /// Checks a call and keeps it, if it is one of theirs.
-    pub(in crate::session) fn prepare(&mut self, slot: usize, call: &ToolCall) -> Option<Prepared> {
-        let tool = Arc::clone(self.find(&call.name)?);
-        Some(match tool.schema.prepare(&call.name, &call.arguments) {
-            Ok(args) => {
-                let id = call.id.clone();
-                self.prepared.insert(slot, Call { tool, id, args });
-                Prepared::Run
+    /// One in the place of a built-in tool does the same kind of thing.
+    fn access(&self, args: &Map<String, Value>, place: Place<'_>) -> Access {
+        built_in_access(self.name(), args, place)
+    }
+
+    fn rewrite(&self, call: &ToolCall) -> Option<Rewriting> {
+        if !self.tool.prepares || self.processes.is_none() {
+            return None;
+        }
+        let params = json!({"extension": self.extension, "name": call.name, "args": call.arguments});
+        let asking = self.ask("tool.prepare", &params, None);
+        Some(Box::pin(async move {
+            let answer = match asking {
+                Ok(asking) => asking.await,
+                Err(error) => Err(error),
+            };
+            let mut answer = answer.map_err(|error| error.to_string())?;
+            match answer.value.get_mut("args").map(Value::take) {
+                Some(Value::Object(args)) => Ok(args),
+                _ => Err(strings::ODD_ARGUMENTS.to_owned()),
             }
-            Err(error) => Prepared::Refused(ToolResult::error(error)),
-        })
+        }))
     }
 
-    /// A prepared call as it is to be permitted.
-    pub(in crate::session) fn proposal_at(&self, slot: usize) -> Option<Proposal<'_>> {
-        let Call { tool, args, .. } = self.prepared.get(&slot)?;
-        Some(Proposal {
-            tool: &tool.tool.name,
-            source: Source::Extension(tool.extension.clone()),
-            description: &tool.tool.description,
-            schema: Some(tool.schema.schema()),
-            args,
-        })
+    fn prepare(self: Arc<Self>, call: &ToolCall) -> Result<PreparedCall, String> {
+        let args = self.schema.prepare(&call.name, &call.arguments)?;
+        Ok(PreparedCall::new(self, call, args))
     }
 
-    /// What the model is told of those among `active`.
-    pub(in crate::session) fn specs(&self, active: &[String]) -> impl Iterator<Item = ToolSpec> {
-        let tools = self
-            .tools
-            .iter()
-            .filter(|their| active.contains(&their.tool.name));
-        tools.map(|their| ToolSpec {
-            name: their.tool.name.clone(),
-            description: their.tool.description.clone(),
-            parameters: their.schema.schema().clone(),
-            prefers_strict: false,
-        })
-    }
-
-    /// Name, line and rules for the system prompt of those among `active`.
-    pub(in crate::session) fn hints(&self, active: &[String]) -> Vec<(String, Option<String>, Vec<String>)> {
-        let tools = self
-            .tools
-            .iter()
-            .filter(|their| active.contains(&their.tool.name));
-        let line = |text: &String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let hint = |their: &Arc<Their>| {
-            let tool = &their.tool;
-            (
-                tool.name.clone(),
-                tool.prompt_snippet.as_ref().map(line),
-                tool.prompt_guidelines.clone(),
-            )
-        };
-        tools.map(hint).collect()
-    }
-}
-
-impl super::Extended {
-    /// Has the extension of a tool look at the arguments of a call, if it wants to.
-    pub(super) fn ask_to_prepare(&self, call: &ToolCall) -> Option<Result<Asking, DoorError>> {
-        let extension = self.tools.preparer(&call.name)?;
-        let params = json!({"extension": extension, "name": call.name, "args": call.arguments});
-        let door = self.door.as_ref()?;
-        Some(door.call(&self.handle, "tool.prepare", &params, None))
+    fn run(&self, call: Invocation) -> Running {
+        let (updates, news) = mpsc::channel(door::limits::UPDATES);
+        let params = json!({
+            "extension": self.extension,
+            "name": self.tool.name,
+            "toolCallId": call.id,
+            "args": call.args,
+        });
+        let asking = self.ask("tool.execute", &params, Some(updates));
+        Box::pin(execute(asking, news, call.cancel, call.progress))
     }
 }
 
 impl Session {
-    /// What extensions registered has changed; `old` are the names of the tools they had before.
-    pub(super) fn take_registrations(&mut self, old: &[String]) {
+    /// What extensions registered has changed.
+    pub(super) fn take_registrations(&mut self) {
         let extended = &mut self.extensions;
-        let mut tools: Vec<Arc<Their>> = Vec::new();
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for extension in &extended.registered {
             for tool in extension.tools.iter().take(limits::REGISTRATIONS) {
                 // The first one of a name counts, as with commands.
-                if tools.iter().all(|known| known.tool.name != tool.name) {
-                    tools.push(Arc::new(Their {
+                if tools.iter().all(|known| known.name() != tool.name) {
+                    let mut tool = tool.clone();
+                    tools.push(Arc::new(ExtensionTool {
                         extension: extension.path.clone(),
-                        schema: ForeignSchema::new(tool.parameters.clone()),
-                        tool: tool.clone(),
+                        schema: ForeignSchema::new(tool.parameters.take()),
+                        tool,
+                        processes: extended.door.clone(),
+                        handle: extended.handle.clone(),
                     }));
                 }
             }
         }
-        extended.tools.tools = tools;
         extended.state.mark_stale();
         self.system_prompt = None;
         let options = &self.agent.options;
-        let theirs = &self.extensions.tools;
-        self.active_tools
-            .retain(|name| !old.contains(name) || theirs.has(name) || options.tools.contains(name));
-        for name in theirs.names() {
-            let named = |list: &[String]| list.iter().any(|item| fits(item, &name));
-            let may = options.only_tools.as_ref().is_none_or(|only| named(only));
-            let is_new = !old.contains(&name) && !self.active_tools.contains(&name);
-            if may && is_new && !named(&options.excluded_tools) {
-                self.active_tools.push(name);
-            }
-        }
+        self.tools.replace(
+            Layer::Extension,
+            tools,
+            // The command line may name a tool before its extension is loaded again.
+            |name| options.tools.iter().any(|named| named == name),
+            |name| {
+                let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+                let may = options.only_tools.as_ref().is_none_or(|only| named(only));
+                may && !named(&options.excluded_tools)
+            },
+        );
     }
 
     /// All tools, active or not, as extensions see them.
     pub(in crate::session) fn all_tools(&self) -> Vec<Value> {
-        let theirs = &self.extensions.tools;
-        let infos = Toolbox::infos();
-        let own = infos.iter().filter(|info| !theirs.has(&info.spec.name));
-        let own = own.map(|info| {
-            json!({
-                "name": info.spec.name,
-                "description": info.spec.description,
-                "parameters": info.spec.parameters,
-                "promptGuidelines": info.guidelines,
-                "source": {"path": format!("<builtin:{}>", info.spec.name), "source": "builtin", "scope": "temporary", "origin": "top-level"},
-            })
-        });
-        let theirs = theirs.tools.iter().map(|their| {
-            json!({
-                "name": their.tool.name,
-                "description": their.tool.description,
-                "parameters": their.tool.parameters,
-                "promptGuidelines": their.tool.prompt_guidelines,
-                "source": {"path": their.extension, "source": "extension", "scope": "user", "origin": "top-level"},
-            })
-        });
-        own.chain(theirs).chain(self.mcp.tools().described()).collect()
+        let tools = self.tools.listed(&CHOSEN_BY_EXTENSIONS);
+        tools.map(|tool| described(tool.as_ref())).collect()
     }
 
     /// What can be called with a slash: commands of extensions, then templates and skills.
@@ -248,47 +186,49 @@ impl Session {
             .filter_map(|command| serde_json::to_value(command).ok())
             .collect()
     }
-    /// Runs a prepared call of theirs beside the session. False: it is none.
-    pub(in crate::session) fn run_theirs(&mut self, slot: usize) -> bool {
-        let Some(call) = self.extensions.tools.prepared.remove(&slot) else {
-            return false;
-        };
-        self.sync_state();
-        let reporter = self.calls.reporter(slot);
-        let (updates, news) = mpsc::channel(door::limits::UPDATES);
-        let params = json!({
-            "extension": call.tool.extension,
-            "name": call.tool.tool.name,
-            "toolCallId": call.id,
-            "args": call.args,
-        });
-        let extended = &self.extensions;
-        let asking = match &extended.door {
-            Some(door) => door.call(&extended.handle, "tool.execute", &params, Some(updates)),
-            None => Err(DoorError::Gone("it has just ended".to_owned())),
-        };
-        tokio::spawn(execute(reporter, asking, news));
-        true
-    }
 }
 
-/// Waits for the end of a call and reports each step. A call that was cancelled and does not end in time is given up.
-async fn execute(reporter: Reporter, asking: Result<Asking, DoorError>, mut news: mpsc::Receiver<Value>) {
-    let cancel = reporter.cancel.clone();
+/// A tool as extensions see it.
+fn described(tool: &dyn Tool) -> Value {
+    let definition = tool.definition();
+    let spec = definition.spec;
+    let (path, source, scope) = match tool.source() {
+        Source::Extension(path) => (path, "extension", "user"),
+        Source::McpServer { server, .. } => (format!("<mcp:{server}>"), "mcp", "temporary"),
+        Source::McpResources(_) => ("<mcp:*>".to_owned(), "mcp", "temporary"),
+        Source::BuiltIn | Source::Client | Source::ClientUri => {
+            (format!("<builtin:{}>", spec.name), "builtin", "temporary")
+        }
+    };
+    let mut described = json!({
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": spec.parameters,
+        "source": {"path": path, "source": source, "scope": scope, "origin": "top-level"},
+    });
+    if let Some(guidelines) = definition.guidelines {
+        put(&mut described, "promptGuidelines", json!(guidelines));
+    }
+    described
+}
+
+/// Waits for the end of a call and reports each step. The extension learns when the call is to end; it may still answer.
+async fn execute(
+    asking: Result<Asking, DoorError>,
+    mut news: mpsc::Receiver<Value>,
+    cancel: CancellationToken,
+    progress: ProgressSender,
+) -> ToolOutcome {
     let answer = match asking {
         Err(error) => Err(error),
         Ok(mut asking) => {
-            let mut given_up = std::pin::pin!(async {
-                cancel.cancelled().await;
-                tokio::time::sleep(limits::CANCEL_GRACE).await;
-            });
             let mut withdrawn = false;
             loop {
                 tokio::select! {
                     biased;
                     Some(value) = news.recv() => {
                         if let Some(partial) = result(value) {
-                            reporter.progress(partial).await;
+                            progress.send(partial).await;
                         }
                     }
                     answer = &mut asking => break answer.map(|answer| answer.value),
@@ -296,24 +236,130 @@ async fn execute(reporter: Reporter, asking: Result<Asking, DoorError>, mut news
                         asking.cancel();
                         withdrawn = true;
                     }
-                    () = &mut given_up => break Err(DoorError::Failed(crate::strings::ABORTED.to_owned())),
                 }
             }
         }
     };
     while let Ok(value) = news.try_recv() {
         if let Some(partial) = result(value) {
-            reporter.progress(partial).await;
+            progress.send(partial).await;
         }
     }
-    let (done, is_error) = match answer {
+    match answer {
         Ok(value) => {
             let is_error = value.get("isError") == Some(&Value::Bool(true));
             let terminate = value.get("terminate").and_then(Value::as_bool);
             let done = result(value).unwrap_or_else(|| ToolResult::text(""));
-            (ToolResult { terminate, ..done }, is_error)
+            ToolOutcome {
+                result: ToolResult { terminate, ..done },
+                is_error,
+            }
         }
-        Err(error) => (ToolResult::error(error.to_string()), true),
-    };
-    reporter.done(done, is_error).await;
+        Err(error) => ToolOutcome::error(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tools::{Reaper, Toolbox, ToolsConfig};
+
+    use super::super::super::tool_calls::{CallNews, Environment, ToolCalls, ToolRegistry};
+    use super::*;
+
+    /// A tool whose process has ended.
+    fn tool(name: &str) -> Arc<dyn Tool> {
+        Arc::new(ExtensionTool {
+            extension: "/e.ts".to_owned(),
+            tool: RegisteredTool {
+                name: name.to_owned(),
+                description: "greets".to_owned(),
+                prompt_snippet: Some(" greets\n people ".to_owned()),
+                prompt_guidelines: vec!["Greet once.".to_owned()],
+                prepares: true,
+                ..RegisteredTool::default()
+            },
+            schema: ForeignSchema::new(json!({"type": "object", "required": ["who"]})),
+            processes: None,
+            handle: String::new(),
+        })
+    }
+
+    fn call(name: &str, arguments: Value) -> ToolCall {
+        ToolCall {
+            name: name.to_owned(),
+            arguments: arguments.as_object().unwrap().clone(),
+            ..ToolCall::default()
+        }
+    }
+
+    #[test]
+    fn definition_has_snippet_in_one_line() {
+        let definition = tool("greet").definition();
+        assert_eq!(definition.snippet.as_deref(), Some("greets people"));
+        assert_eq!(definition.guidelines, Some(vec!["Greet once.".to_owned()]));
+        assert_eq!(
+            described(tool("greet").as_ref()),
+            json!({
+                "name": "greet",
+                "description": "greets",
+                "parameters": {"type": "object", "required": ["who"]},
+                "promptGuidelines": ["Greet once."],
+                "source": {"path": "/e.ts", "source": "extension", "scope": "user", "origin": "top-level"},
+            })
+        );
+    }
+
+    #[test]
+    fn replaced_bash_is_judged_as_command() {
+        let toolbox = Toolbox::new(ToolsConfig::default(), Reaper::direct());
+        let place = Place {
+            toolbox: &toolbox,
+            cwd: Path::new("/project"),
+        };
+        let args = call("bash", json!({"command": "ls"})).arguments;
+        assert_eq!(
+            tool("bash").access(&args, place),
+            Access::Command("ls".to_owned())
+        );
+        assert_eq!(tool("greet").access(&args, place), Access::Unknown);
+    }
+
+    #[tokio::test]
+    async fn call_without_process_fails() {
+        let (mut calls, mut tools) = (ToolCalls::new(), ToolRegistry::new(Vec::new()));
+        tools.set(Layer::Extension, vec![tool("greet")]);
+        assert!(matches!(
+            calls.prepare(&tools, 0, &call("greet", json!({}))),
+            pinion_core::Prepared::Refused(_)
+        ));
+        let greet = call("greet", json!({"who": "Ann"}));
+        // The process that would rewrite the arguments is gone.
+        assert!(!calls.rewrite(&tools, 0, &greet));
+        assert!(matches!(
+            calls.prepare(&tools, 0, &greet),
+            pinion_core::Prepared::Run
+        ));
+        let environment = Environment {
+            toolbox: Toolbox::new(ToolsConfig::default(), Reaper::direct()),
+            cwd: "/project".into(),
+            env: Vec::new(),
+            sees_images: false,
+            shrinks_images: false,
+            tmp_dir: "/tmp".into(),
+        };
+        calls.run(0, environment);
+        let report = calls.next().await;
+        match calls.accept(report) {
+            Some((0, CallNews::Input(pinion_core::ToolInput::Done { result, is_error, .. }))) => {
+                assert!(is_error);
+                assert_eq!(
+                    result.joined_text(),
+                    "The extension process is gone: it has just ended"
+                );
+            }
+            other => panic!("{other:?}"),
+        }
+    }
 }

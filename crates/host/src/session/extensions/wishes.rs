@@ -269,19 +269,6 @@ impl Session {
         self.choose_tools(names.filter_map(Value::as_str).map(str::to_owned));
     }
 
-    /// These tools may be called from now on; names that nobody has are passed over.
-    pub(in crate::session) fn choose_tools(&mut self, names: impl Iterator<Item = String>) {
-        let known: Vec<String> = self
-            .all_tools()
-            .iter()
-            .filter_map(|tool| text(tool, "name"))
-            .collect();
-        let is_there = |name: &String| known.contains(name) || self.hosted.has(name);
-        self.active_tools = names.filter(is_there).collect();
-        self.system_prompt = None;
-        self.extensions.state.mark_stale();
-    }
-
     /// A message of an extension waits in a queue. It is not shown there (behaviour.md 2).
     pub(super) async fn enqueue_message(
         &mut self,

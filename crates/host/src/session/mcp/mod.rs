@@ -1,23 +1,23 @@
 //! MCP servers of a session: started on first need, listed, asked. Nothing here waits: connections are made beside the
 //! session, which hears of them as a happening. What is configured is `crate::mcp`'s business.
 //!
-//! What the session's own concerns make of a server lives beside this: `calls` (its tools), `results` (what is shown of what
+//! What the session's own concerns make of a server lives beside this: `tools`, `results` (what is shown of what
 //! it gives), `prompts` (its slash commands), `questions` (what it asks the user).
 
-mod calls;
 mod prompts;
 mod questions;
 mod resources;
 mod results;
+mod tools;
 
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use ::mcp::{Server, Snapshot, Status};
+use ::tools::pattern::fits;
 use tokio::sync::Notify;
 use tokio::time::Sleep;
-use tools::pattern::fits;
 use wire::mcp::{McpReconnectParams, McpServer, McpServers, McpServersParams, McpStatus};
 use wire::{Command, Event, Reply};
 
@@ -25,8 +25,8 @@ use crate::limits;
 use crate::mcp::{self, Configured, Origin};
 
 use super::Session;
+use super::tool_calls::Layer;
 
-pub(super) use self::calls::Offered;
 use self::prompts::{Asked, Prompted};
 use self::questions::Asks;
 
@@ -41,8 +41,6 @@ pub(super) struct Mcp {
     news: Arc<Notify>,
     /// When prompts stop waiting for servers that are being connected.
     late: Option<Pin<Box<Sleep>>>,
-    /// Their tools.
-    offered: Offered,
     /// A prompt of a server that is being got.
     asked: Option<Asked>,
     /// Does the client want to hear of changes?
@@ -98,16 +96,6 @@ impl Mcp {
             && self
                 .snapshots()
                 .any(|(_, seen)| seen.status == Status::Connecting)
-    }
-
-    /// Their tools.
-    pub(super) fn tools(&self) -> &Offered {
-        &self.offered
-    }
-
-    /// Their tools.
-    pub(super) fn tools_mut(&mut self) -> &mut Offered {
-        &mut self.offered
     }
 
     fn snapshots(&self) -> impl Iterator<Item = (&Running, Arc<Snapshot>)> {
@@ -301,26 +289,20 @@ impl Session {
 
     /// What servers offer has changed: the model is told with the next request.
     fn take_tools(&mut self) {
-        let old = self.mcp.offered.names();
-        self.mcp.offered.take(&self.mcp.servers);
-        let new = self.mcp.offered.names();
-        if old == new {
-            return;
-        }
-        self.active_tools
-            .retain(|name| !old.contains(name) || new.contains(name));
         let options = &self.agent.options;
-        let named = |list: &[String], name: &str| list.iter().any(|item| fits(item, name));
         // A list of tools means servers, too, only if it names some (pi 1.x); an empty one means all.
         let limit = options.only_tools.as_ref();
         let limit =
             limit.filter(|only| only.is_empty() || only.iter().any(|name| name.starts_with(::mcp::PREFIX)));
-        for name in new {
-            let may = limit.is_none_or(|only| named(only, &name)) && !named(&options.excluded_tools, &name);
-            if may && !old.contains(&name) && !self.active_tools.contains(&name) {
-                self.active_tools.push(name);
-            }
-        }
+        self.tools.replace(
+            Layer::Mcp,
+            tools::tools(&self.mcp.servers),
+            |_| false,
+            |name| {
+                let named = |list: &[String]| list.iter().any(|item| fits(item, name));
+                limit.is_none_or(|only| named(only)) && !named(&options.excluded_tools)
+            },
+        );
     }
 
     pub(super) async fn get_mcp_servers(&mut self) -> Reply {

@@ -1,4 +1,4 @@
-//! What definitions of the host must look like; the words in which they are refused are part of the protocol (dialects.md 7).
+//! What definitions of the client must look like; the words in which they are refused are part of the protocol (dialects.md 7).
 
 use std::collections::HashSet;
 
@@ -8,10 +8,17 @@ use wire::hosted::HostUriScheme;
 
 use crate::{limits, strings};
 
-use super::Lent;
+/// A tool that the client carries out, as it was set.
+pub(super) struct ClientDefinition {
+    pub(super) name: String,
+    pub(super) description: String,
+    /// It is off unless the command line names it.
+    pub(super) hidden: bool,
+    pub(super) schema: ForeignSchema,
+}
 
 /// Reads the tools of `set_host_tools`.
-pub(super) fn tools(values: &[Value]) -> Result<Vec<Lent>, String> {
+pub(super) fn tools(values: &[Value]) -> Result<Vec<ClientDefinition>, String> {
     if values.len() > limits::HOST_TOOLS {
         return Err(strings::too_many_host_tools(values.len(), limits::HOST_TOOLS));
     }
@@ -31,7 +38,7 @@ pub(super) fn tools(values: &[Value]) -> Result<Vec<Lent>, String> {
     Ok(tools)
 }
 
-fn tool(index: usize, value: &Value) -> Result<Lent, String> {
+fn tool(index: usize, value: &Value) -> Result<ClientDefinition, String> {
     let name = text(value, "name").ok_or_else(|| strings::nameless_host_tool(index))?;
     let description = text(value, "description").ok_or_else(|| strings::undescribed_host_tool(&name))?;
     let schema = value.get("parameters").filter(|schema| schema.is_object());
@@ -39,7 +46,7 @@ fn tool(index: usize, value: &Value) -> Result<Lent, String> {
     if size(value) > limits::HOST_TOOL_BYTES {
         return Err(strings::host_tool_too_large(&name, limits::HOST_TOOL_BYTES));
     }
-    Ok(Lent {
+    Ok(ClientDefinition {
         name,
         description,
         hidden: value.get("hidden") == Some(&Value::Bool(true)),
