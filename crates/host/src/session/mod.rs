@@ -18,6 +18,7 @@ mod happening;
 mod hosted;
 mod lifecycle;
 mod looking;
+mod machine;
 mod mcp;
 mod modelling;
 mod navigating;
@@ -44,7 +45,6 @@ use std::sync::Arc;
 
 use llm::PromptHistory;
 use llm::registry::Scoped;
-use pinion_core::Machine;
 use tokio::time::Sleep;
 use wire::event::CloseReason;
 use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
@@ -69,6 +69,7 @@ use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
 use self::hosted::Hosted;
 use self::looking::Looking;
+use self::machine::RecordedMachine;
 use self::mcp::Mcp;
 use self::navigating::Moving;
 use self::permitting::Permitting;
@@ -81,7 +82,7 @@ use self::summarising::Summarising;
 pub struct Session {
     agent: Arc<Agent>,
     outbox: Outbox,
-    machine: Machine,
+    machine: RecordedMachine,
     log: Storage,
     /// The directory that tools work in.
     cwd: PathBuf,

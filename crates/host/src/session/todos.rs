@@ -1,24 +1,23 @@
 //! The session's todo list: set by a client, written by the model, kept in the session file, cleared when time has come
 //! (dialects.md 8). What a list is and does lives in `core`; here are the file, the clock and the clients.
 
-use pinion_core::todo::{self, Op, TodoSettings, Todos};
-use pinion_core::{Prepared, ToolInput};
+use pinion_core::todo::{self, Op, TodoSettings};
+use pinion_core::{Change, Prepared, ToolInput};
 use serde_json::{Value, json};
 use tools::{ToolInfo, ToolRequest};
 use wire::command::TodosParams;
 use wire::entry::CustomEntry;
-use wire::{EntryBody, Event, Reply, ToolCall, ToolResult};
+use wire::{EntryBody, Reply, ToolCall, ToolResult};
 
 use super::Session;
-use super::drive::now_ms;
 
 impl Session {
     /// The list that the session file holds at its leaf: after opening, changing and moving. Rules are looked up anew with the
     /// next request, since what the model was told of them depends on the branch, too.
     pub(super) fn load_todos(&mut self) {
         let branch = self.log.branch(self.log.leaf_id());
-        self.machine.todos = Todos::new(self.todo_settings(), todo::rebuild(&branch));
-        self.machine.ttsr = None;
+        let (todos, phases) = (self.todo_settings(), todo::rebuild(&branch));
+        self.step(Change::Branch { todos, phases }.into());
     }
 
     /// A model without the tool cannot do anything about a reminder.
@@ -53,13 +52,13 @@ impl Session {
             extra: wire::Extra::default(),
         });
         self.append(entry).await.map_err(|error| error.to_string())?;
-        self.machine.todos.replace(phases, now_ms());
+        self.step(Change::Todos(phases).into());
         Ok(self.todos_reply())
     }
 
     fn todos_reply(&self) -> Reply {
         Reply::Todos(wire::reply::Todos {
-            todo_phases: self.machine.todos.phases().to_vec(),
+            todo_phases: self.machine.todos().phases().to_vec(),
         })
     }
 
@@ -80,8 +79,10 @@ impl Session {
         let request = self.calls.take_if(slot, todo::TOOL)?;
         let ops = Op::parse(&request.args).unwrap_or_default();
         let stored = self.log.path().is_some();
+        let (phases, result) = self.machine.todos().written(ops, stored);
+        self.step(Change::Todos(phases).into());
         Some(ToolInput::Done {
-            result: self.machine.todos.write(ops, stored, now_ms()),
+            result,
             is_error: false,
             duration_ms: 0,
         })
@@ -89,8 +90,6 @@ impl Session {
 
     /// Items that were done long enough leave the list.
     pub(super) async fn clear_todos(&mut self) {
-        for _ in 0..self.machine.todos.clear_due(now_ms()) {
-            self.outbox.tell(Event::TodoAutoClear).await;
-        }
+        self.drive(Change::TodosDue.into()).await;
     }
 }

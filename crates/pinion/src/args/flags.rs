@@ -433,6 +433,12 @@ const TESTING: &[Flag] = &[
         "Record provider requests and responses, without keys",
     ),
     value(
+        &["--record-inputs"],
+        "FILE",
+        set!(record_inputs),
+        "Record every input of the sessions in a new file, for bug reports. It holds all messages; known keys are removed",
+    ),
+    value(
         &["--replay"],
         "FILE",
         set!(replay),
