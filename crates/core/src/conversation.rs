@@ -94,7 +94,7 @@ impl Machine {
         }
     }
 
-    /// While tools run, their answer stays the newest message: the file has no results yet, so whoever read it has closed
+    /// While tools run, their answer stays the newest message: the file has no results yet, so the caller has closed
     /// the calls with made-up results, and the real ones are still to come.
     fn set_messages(&mut self, mut messages: Vec<Arc<Message>>) {
         if let Phase::Tools(_, batch) = &self.phase {

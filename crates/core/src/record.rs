@@ -146,7 +146,7 @@ pub enum ReplayError {
     Line {
         /// Its number in the file, from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault.
         reason: String,
     },
     /// Steps are missing: the queue or the file was full when they came.

@@ -156,3 +156,56 @@ impl Drop for InputWriter {
         let _late = ended.recv_timeout(deadline.saturating_duration_since(Instant::now()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    fn steps(session: &mut SessionRecord, count: usize, bytes: usize) -> Vec<Effect> {
+        let mut machine = Machine::default();
+        let mut out = Vec::new();
+        for now in (0..).take(count) {
+            let text = "x".repeat(bytes);
+            let message = Arc::new(wire::Message::user(text.clone(), now));
+            let item = pinion_core::Queued {
+                text,
+                message,
+                interrupts: false,
+            };
+            let input = Input::Enqueue(pinion_core::QueueKind::Steering, item);
+            session.step(&mut machine, input, now, &mut out);
+            machine.step(Input::ClearQueue, now, &mut Vec::new());
+        }
+        out
+    }
+
+    #[test]
+    fn stuck_file_drops_lines_without_delay() -> io::Result<()> {
+        let (reader, writer) = io::pipe()?;
+        let (record, end) = InputRecord::start(File::from(OwnedFd::from(writer)), Secrets::default())?;
+        // The pipe has no reader, so the thread is stuck in its first line.
+        let count = 2 + limits::INPUT_RECORD_QUEUE_BYTES / (1 << 20);
+        let effects = steps(&mut record.session(), 2 * count, 1 << 20);
+        assert_eq!(effects.len(), 2 * count);
+        let queued = record.shared.queued.load(Ordering::Relaxed);
+        assert!(queued <= limits::INPUT_RECORD_QUEUE_BYTES, "{queued}");
+        drop(reader);
+        drop(end);
+        assert!(record.shared.stopped.load(Ordering::Relaxed));
+        Ok(())
+    }
+
+    #[test]
+    fn full_disk_ends_record_but_not_session() -> io::Result<()> {
+        let file = File::options().write(true).open("/dev/full")?;
+        let (record, end) = InputRecord::start(file, Secrets::default())?;
+        let mut session = record.session();
+        assert_eq!(steps(&mut session, 1, 10).len(), 1);
+        drop(end);
+        assert!(record.shared.stopped.load(Ordering::Relaxed));
+        assert_eq!(steps(&mut session, 1, 10).len(), 1);
+        Ok(())
+    }
+}

@@ -101,7 +101,7 @@ fn message_added_while_tools_run_follows_results() {
 #[test]
 fn conversation_read_while_tools_run_ends_with_answer() {
     let mut world = calling();
-    // The file has no results yet: whoever reads it closes the calls.
+    // The file has no results yet: reading it closes the calls.
     let read = close_dangling_calls(world.machine.messages().to_vec());
     assert_eq!(read.len(), 3);
     world.step(Change::Conversation(read).into());

@@ -33,7 +33,7 @@ impl RecordedMachine {
         machine
     }
 
-    /// Gives the machine an input, now, and appends what is to be done.
+    /// Gives the machine an input, now, and appends its effects.
     pub(super) fn step(&mut self, input: Input, out: &mut Vec<Effect>) {
         let now = now_ms();
         match &mut self.record {

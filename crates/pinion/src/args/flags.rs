@@ -436,7 +436,7 @@ const TESTING: &[Flag] = &[
         &["--record-inputs"],
         "FILE",
         set!(record_inputs),
-        "Record every input of the sessions in a new file, for bug reports. It holds all messages; known keys are removed",
+        "Record inputs in a new file for a bug report: all messages, without known keys",
     ),
     value(
         &["--replay"],

@@ -39,6 +39,7 @@ mod hooks_older;
 mod host_tools;
 mod host_uris;
 mod input;
+mod input_records;
 mod kit;
 mod leaks;
 mod links;

@@ -342,7 +342,7 @@ impl World {
         }
         let settings = self.machine.settings();
         if self.record.is_some() || self.rng.once_in(2) {
-            // What was going on must leave no trace in a machine that goes on with another session.
+            // An unfinished run must leave no trace in a machine that goes on with another session.
             self.check.seen.push("session opened in a used machine");
             let messages = messages.clone();
             self.advance(Change::Open { settings, messages }.into());
