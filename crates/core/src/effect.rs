@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
 use wire::event::CompactionReason;
-use wire::{EntryBody, Event, Message, ToolCall};
+use wire::{Entry, EntryBody, Event, Message, ToolCall};
 
 /// Something to be done by the caller, in the order given.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// Append the message to the session file. Comes before the event that announces it as complete.
     Persist(Arc<Message>),
     /// Append an entry that is no message to the session file.
-    Record(EntryBody),
+    Record(#[serde(serialize_with = "entry_without_id")] EntryBody),
     /// Tell the clients.
     Emit(Event),
     /// Ask the model, with the conversation as it is now.
@@ -37,4 +39,15 @@ pub enum Effect {
     CancelCompaction,
     /// The session is idle now.
     Idle,
+}
+
+/// The caller gives an entry its id and time, so none are known here.
+fn entry_without_id<S: Serializer>(body: &EntryBody, serializer: S) -> Result<S::Ok, S::Error> {
+    let entry = Entry {
+        id: String::new(),
+        parent_id: None,
+        timestamp: String::new(),
+        body: body.clone(),
+    };
+    entry.serialize(serializer)
 }

@@ -1,14 +1,19 @@
-//! What can happen to a session.
+//! Everything that can happen to a session. Inputs can be written as JSON and read again, see `record`.
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use wire::event::CompactionResult;
-use wire::{AssistantMessage, Message, StreamEvent, ToolResult, Usage};
+use wire::{AssistantMessage, Message, StreamEvent, TodoPhase, ToolResult, Usage};
 
+use crate::machine::LoopSettings;
 use crate::queue::{QueueKind, Queued};
+use crate::todo::TodoSettings;
+use crate::ttsr::{Rules, TtsrSettings};
 
 /// Something that happened.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Input {
     /// Somebody said something while the session is idle. Ignored while it is busy: the caller queues or refuses then.
     Prompt {
@@ -52,14 +57,72 @@ pub enum Input {
     AbortRetry,
     /// The wait before a retry is over.
     RetryDue,
+    /// The caller changed something that no run changes.
+    Change(Change),
     /// News from the model.
     Model(ModelInput),
     /// News from a tool call, by its position in the answer's calls.
     Tool(usize, ToolInput),
 }
 
+/// A change that no run makes. All are allowed at any time.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// The machine works for another session from now on; whatever was going on is forgotten. The caller has ended it.
+    Open {
+        /// Its settings.
+        settings: LoopSettings,
+        /// Its conversation.
+        messages: Vec<Arc<Message>>,
+    },
+    /// The session stands at another place of its tree: its todo list is another one, and rules have to be given again.
+    Branch {
+        /// How the list behaves.
+        todos: TodoSettings,
+        /// The list.
+        phases: Vec<TodoPhase>,
+    },
+    /// Settings of the loop. A run that is under way keeps its interrupt mode.
+    Settings(LoopSettings),
+    /// A message that no run produced (a user's shell command, an extension's note) joins the conversation: at once, or
+    /// after the results of the tools that run. The caller writes it to the session file.
+    Add(Arc<Message>),
+    /// The conversation was read again from the session file, after something was appended that changes what the model sees.
+    /// While tools run, their answer stays the newest message.
+    Conversation(Vec<Arc<Message>>),
+    /// Another message takes the place of one that has just ended. Ignored if there is none at this position. An answer that
+    /// calls tools has to be changed before the machine gets it: its calls have begun by now.
+    Replace {
+        /// Position in the conversation, see [`Machine::position`](crate::Machine::position).
+        at: usize,
+        /// The new message.
+        message: Arc<Message>,
+    },
+    /// Another todo list takes the place of the current one.
+    Todos(Vec<TodoPhase>),
+    /// Items that were done long enough leave the todo list.
+    TodosDue,
+    /// Rules watch answers from now on.
+    Rules {
+        /// The rules.
+        rules: Arc<Rules>,
+        /// How they behave.
+        settings: TtsrSettings,
+        /// Names of the rules that the model was told on this branch.
+        told: Vec<String>,
+    },
+}
+
+impl From<Change> for Input {
+    fn from(change: Change) -> Self {
+        Self::Change(change)
+    }
+}
+
 /// News from the model.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ModelInput {
     /// The provider began to answer; the message is still empty.
     Started(AssistantMessage),
@@ -70,7 +133,8 @@ pub enum ModelInput {
 }
 
 /// What a failed answer means. The caller reads it off the provider's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// It did not fail, or asking again is no use.
     Final,
@@ -81,7 +145,8 @@ pub enum Verdict {
 }
 
 /// How a compaction ended.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[expect(
     clippy::large_enum_variant,
     reason = "comes once in a compaction and is moved once"
@@ -101,7 +166,8 @@ pub enum CompactOutcome {
 }
 
 /// News from a tool call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolInput {
     /// It was looked up and its arguments were checked.
     Prepared(Prepared),
@@ -119,7 +185,8 @@ pub enum ToolInput {
 }
 
 /// Outcome of preparing a tool call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Prepared {
     /// It can run.
     Run,

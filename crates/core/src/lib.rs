@@ -2,12 +2,13 @@
 //!
 //! [`Machine::step`] takes an [`Input`] (something happened) and appends [`Effect`]s (something must be done). It never
 //! waits, reads no clock, draws no ids and does no IO: time arrives with each input, the caller carries out the effects in
-//! order. Same inputs, same effects. What lives here: the turn loop, tool batches, queues, steering, retries, the conversion
+//! order. Same inputs, same effects: inputs are all that changes a machine, `record` writes them down and replays them. What lives here: the turn loop, tool batches, queues, steering, retries, the conversion
 //! of a conversation into what a model gets, and counts over a conversation. What does not: providers, tools, files, the
 //! wire's dialects.
 
 mod batch;
 pub mod compaction;
+mod conversation;
 pub mod convert;
 mod effect;
 mod ending;
@@ -18,7 +19,7 @@ mod machine;
 mod nudge;
 mod pressure;
 mod queue;
-mod replace;
+pub mod record;
 mod resume;
 mod retry;
 pub mod spending;
@@ -27,7 +28,7 @@ pub mod todo;
 pub mod ttsr;
 
 pub use effect::Effect;
-pub use input::{CompactOutcome, Input, ModelInput, Prepared, ToolInput, Verdict};
+pub use input::{Change, CompactOutcome, Input, ModelInput, Prepared, ToolInput, Verdict};
 pub use machine::{LoopSettings, Machine};
 pub use queue::{QueueKind, Queued};
 pub use retry::RetrySettings;

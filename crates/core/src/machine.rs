@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use wire::event::CompactionReason;
 use wire::state::{InterruptMode, QueueMode};
 use wire::{AssistantMessage, Event, Message, Rule, StopReason};
@@ -17,8 +18,8 @@ use crate::ttsr::Watch;
 /// Why there is no retry after an abort in the wait before it.
 pub(crate) const RETRY_CANCELLED: &str = "Retry cancelled";
 
-/// Settings of the loop; they may change at any time.
-#[derive(Debug, Clone, Copy, Default)]
+/// Settings of the loop. [`Change::Settings`](crate::Change::Settings) changes them at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LoopSettings {
     /// How steering messages are taken.
     pub steering_mode: QueueMode,
@@ -49,8 +50,9 @@ impl Run {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) enum Phase {
+    #[default]
     Idle,
     /// A request is out; `true` once its `message_start` was sent.
     Asking(Run, bool),
@@ -81,20 +83,20 @@ pub(crate) enum Next {
     Remind,
 }
 
-/// The machine. See the crate's page.
-#[derive(Debug, Clone)]
+/// The state of one session. Only [`Machine::step`] changes it, so the inputs of a session are all there is to know of it.
+#[derive(Debug, Clone, Default)]
 pub struct Machine {
-    /// Settings; the caller may change them between steps.
-    pub settings: LoopSettings,
+    pub(crate) settings: LoopSettings,
     pub(crate) messages: Vec<Arc<Message>>,
     pub(crate) queues: Queues,
     pub(crate) phase: Phase,
     /// Retries made since the last success.
     pub(crate) attempt: u32,
-    /// The todo list; the caller may change it between steps.
-    pub todos: Todos,
-    /// Rules that watch answers; the caller sets them before the first request.
-    pub ttsr: Option<Watch>,
+    pub(crate) todos: Todos,
+    /// Rules that watch answers; none until the caller gives them.
+    pub(crate) ttsr: Option<Watch>,
+    /// Messages from outside that wait until the calls of the newest answer have their results.
+    pub(crate) added: Vec<Arc<Message>>,
     /// Rules that stopped the request that is out.
     pub(crate) stopped_by: Vec<Arc<Rule>>,
     /// Has this prompt overflowed before? One compaction per prompt must do.
@@ -112,27 +114,32 @@ impl Machine {
         Self {
             settings,
             messages,
-            queues: Queues::default(),
-            phase: Phase::Idle,
-            attempt: 0,
-            todos: Todos::default(),
-            ttsr: None,
-            stopped_by: Vec::new(),
-            overflowed: false,
-            has_run: false,
-            aborted: false,
+            ..Self::default()
         }
+    }
+
+    /// The settings of the loop.
+    #[must_use]
+    pub fn settings(&self) -> LoopSettings {
+        self.settings
+    }
+
+    /// The todo list.
+    #[must_use]
+    pub fn todos(&self) -> &Todos {
+        &self.todos
+    }
+
+    /// Returns true once the caller has given the rules of this branch.
+    #[must_use]
+    pub fn has_rules(&self) -> bool {
+        self.ttsr.is_some()
     }
 
     /// The conversation: finished messages only.
     #[must_use]
     pub fn messages(&self) -> &[Arc<Message>] {
         &self.messages
-    }
-
-    /// Adds a message that no run produced (a user's shell command, an extension's note). The caller persists it.
-    pub fn add_message(&mut self, message: Arc<Message>) {
-        self.messages.push(message);
     }
 
     /// Is nothing going on?
@@ -238,6 +245,7 @@ impl Machine {
                     self.start_run(Vec::new(), out);
                 }
             }
+            Input::Change(change) => self.change(change, now, out),
             Input::Model(input) => self.on_model(input, now, out),
             Input::Tool(slot, input) => self.on_tool(slot, input, now, out),
         }
@@ -446,6 +454,7 @@ impl Machine {
         for result in &tool_results {
             self.say(&mut run, Arc::clone(result), out);
         }
+        self.join_added();
         out.push(Effect::Emit(Event::TurnEnd {
             message: Arc::clone(&message),
             tool_results,

@@ -4,11 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use wire::state::QueueMode;
 use wire::{Event, Message};
 
 /// Which queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum QueueKind {
     /// Taken after each turn.
     Steering,
@@ -17,7 +19,7 @@ pub enum QueueKind {
 }
 
 /// A message that waits.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Queued {
     /// What `queue_update` shows of it.
     pub text: String,

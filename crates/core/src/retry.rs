@@ -1,10 +1,12 @@
 //! How often and when a failed run is tried again (pi-core.md 4.1, pi-1.5-delta.md 5). Which failures deserve it is told
 //! by the caller's [`Verdict`](crate::Verdict).
 
+use serde::{Deserialize, Serialize};
+
 use crate::limits::MAX_RETRY_DELAY_MS;
 
 /// Settings `retry.*`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetrySettings {
     /// Is a failed run tried again at all?
     pub enabled: bool,

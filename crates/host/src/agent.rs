@@ -15,6 +15,7 @@ use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
 use crate::extensions::{Choice, Extensions, Lender};
+use crate::input_record::InputRecord;
 use crate::mcp::McpSetup;
 use crate::resources::{ExtraPath, ResourceOptions, Resources};
 use crate::settings::Settings;
@@ -91,6 +92,8 @@ pub struct Agent {
     pub lender: Option<Lender>,
     /// Who decided about which project.
     pub trust: Arc<Trust>,
+    /// The record of inputs, if there is one (`--record-inputs`).
+    pub inputs: Option<InputRecord>,
     /// Puts agents together anew.
     pub maker: Arc<dyn Maker>,
 }

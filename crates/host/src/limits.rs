@@ -227,3 +227,14 @@ pub const HOOKS: usize = 256;
 
 /// Characters (UTF-16 units) of the preview of an entry in `get_session_tree`.
 pub const PREVIEW: usize = 140;
+
+/// Queued lines of the record of inputs (`--record-inputs`), and bytes of them. Further lines are dropped.
+pub const INPUT_RECORD_LINES: usize = 4_096;
+/// See [`INPUT_RECORD_LINES`].
+pub const INPUT_RECORD_QUEUE_BYTES: usize = 16 << 20;
+
+/// Bytes of the record of inputs. It ends there.
+pub const INPUT_RECORD_FILE_BYTES: usize = 256 << 20;
+
+/// Time for the last lines of the record of inputs to be written at the end of the process.
+pub const INPUT_RECORD_END: Duration = Duration::from_secs(2);

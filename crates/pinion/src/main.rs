@@ -5,6 +5,7 @@ mod args;
 mod environment;
 mod exit;
 mod generate;
+mod input_record;
 mod limits;
 mod logs;
 mod modes;

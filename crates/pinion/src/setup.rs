@@ -11,7 +11,7 @@ use host::mcp::McpSetup;
 use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptions, Scope};
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::trust::Trust;
-use host::{Agent, AgentFor, Maker, Options, SessionHome};
+use host::{Agent, AgentFor, InputRecord, InputWriter, Maker, Options, SessionHome};
 use llm::local::LocalSources;
 use llm::registry::{Registry, RegistryError, RunCommand, Secret, Sources, StartRequest};
 use llm::tape::{Player, Recorder, Replaying, Tape};
@@ -27,7 +27,7 @@ use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
 use crate::logs::Logs;
 use crate::modes::dialect;
-use crate::{run_command, sandbox, sessions, version};
+use crate::{input_record, run_command, sandbox, sessions, version};
 
 /// The agent, and warnings about its configuration.
 pub(crate) struct Setup {
@@ -38,6 +38,8 @@ pub(crate) struct Setup {
     pub(crate) warnings: Vec<String>,
     /// Ends with everything else.
     _logs: Logs,
+    /// Writes the last inputs when everything ends.
+    _inputs: Option<InputWriter>,
 }
 
 /// What the agents of all working directories share.
@@ -49,6 +51,7 @@ struct Shared {
     reaper: Reaper,
     extensions: Arc<Extensions>,
     trust: Arc<Trust>,
+    inputs: Option<InputRecord>,
 }
 
 /// What every agent of this process is made from.
@@ -93,6 +96,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
     let tape = tape(args, env, &mut registry)?;
     use_api_key(args, &start_request(args, &settings), &mut registry)?;
     let secrets = registry.secrets().clone();
+    let (inputs, writer) = input_record::start(args, env, &secrets)?.unzip();
     let config = ClientConfig {
         auth_file: Some(env.auth_file()),
         tape,
@@ -111,6 +115,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         extensions: Arc::new(Extensions::new(extension_launch(&settings, env), reaper.clone())),
         reaper,
         trust,
+        inputs,
     };
     let (_, own_session_dir) = sessions::session_dir(args, env, settings.session_dir.as_deref());
     let workshop = Workshop {
@@ -123,6 +128,7 @@ pub(crate) fn build(args: &Args, env: &Environment) -> anyhow::Result<Setup> {
         own_session_dir,
         warnings: warnings.into_iter().map(|text| secrets.redact(text)).collect(),
         _logs: logs,
+        _inputs: writer,
     })
 }
 
@@ -214,6 +220,7 @@ impl Workshop {
             reaper: shared.reaper,
             extensions: shared.extensions,
             trust: shared.trust,
+            inputs: shared.inputs,
             lender: None,
             maker: Arc::new(self),
         }

@@ -172,3 +172,12 @@ pub(crate) fn serialize_tool_call<S: serde::Serializer>(
     }
     .serialize(serializer)
 }
+
+/// Reads a tool call with the `type` that it has as a block, which is no unknown member of it.
+pub(crate) fn deserialize_tool_call<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ToolCall, D::Error> {
+    let mut call = ToolCall::deserialize(deserializer)?;
+    call.extra.drop_known(&["type"]);
+    Ok(call)
+}

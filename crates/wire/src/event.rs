@@ -83,7 +83,10 @@ pub enum StreamEvent {
         /// Position in the message's content.
         content_index: usize,
         /// The whole call as a content block (`type` is `toolCall`).
-        #[serde(serialize_with = "crate::content::serialize_tool_call")]
+        #[serde(
+            serialize_with = "crate::content::serialize_tool_call",
+            deserialize_with = "crate::content::deserialize_tool_call"
+        )]
         tool_call: ToolCall,
     },
 }

@@ -34,7 +34,7 @@ impl RuleInterrupt {
 }
 
 /// Source of a rule, in the format of xcsh.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RuleSource {
@@ -49,7 +49,7 @@ pub struct RuleSource {
 }
 
 /// A rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Rule {
@@ -60,23 +60,23 @@ pub struct Rule {
     /// Text for the model when the rule matches.
     pub content: String,
     /// Globs of files. If present, only calls about matching files are watched.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub globs: Vec<String>,
     /// Whether it applies to every conversation. Only reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub always_apply: Option<bool>,
     /// Description for users.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Regular expressions. One match is sufficient.
     pub condition: Vec<String>,
     /// Where the rule applies: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with `(glob)`.
     /// Default:
     /// text and all tools.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scope: Vec<String>,
     /// Replaces the setting `ttsr.interruptMode`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupt_mode: Option<RuleInterrupt>,
     /// Its source.
     #[serde(rename = "_source")]

@@ -9,6 +9,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wire::todo::OpenTodo;
 use wire::{Event, TodoItem, TodoPhase, ToolResult};
@@ -26,7 +27,7 @@ pub const EDIT_ENTRY: &str = "user_todo_edit";
 pub const REMINDER_MESSAGE: &str = "todo-reminder";
 
 /// How a list behaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TodoSettings {
     /// Is the model reminded when it stops while items are open? Needs a model that has the tool.
     pub reminders: bool,
@@ -100,16 +101,18 @@ impl Todos {
         }
     }
 
-    /// Carries out a call of [`TOOL`]. `stored` says whether the session has a file.
-    pub fn write(&mut self, ops: Vec<Op>, stored: bool, now: i64) -> ToolResult {
+    /// The list after a call of [`TOOL`], and the result of the call. `stored` says whether the session has a file. The list
+    /// counts once [`Change::Todos`](crate::Change::Todos) gives it to the machine.
+    #[must_use]
+    pub fn written(&self, ops: Vec<Op>, stored: bool) -> (Vec<TodoPhase>, ToolResult) {
         let (phases, errors) = ops::apply(self.phases.clone(), ops);
-        self.replace(phases, now);
         let storage = if stored { "session" } else { "memory" };
-        let details: Value = json!({ "phases": self.phases, "storage": storage });
-        ToolResult {
+        let details: Value = json!({ "phases": phases, "storage": storage });
+        let result = ToolResult {
             details: Some(details),
-            ..ToolResult::text(text::summary(&self.phases, &errors))
-        }
+            ..ToolResult::text(text::summary(&phases, &errors))
+        };
+        (phases, result)
     }
 
     /// When the next done item leaves the list, in Unix milliseconds.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use globset::{GlobBuilder, GlobMatcher};
 use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use wire::Rule;
 
 use crate::limits;
@@ -101,6 +102,30 @@ impl Rules {
 
     pub(super) fn get(&self, at: usize) -> Option<&Compiled> {
         self.rules.get(at)
+    }
+}
+
+/// The sources that [`Rules::new`] takes.
+#[derive(Serialize, Deserialize)]
+struct Sources<T> {
+    rules: Vec<T>,
+    cwd: String,
+}
+
+/// Written as sources: automata are not portable.
+impl Serialize for Rules {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let rules = self.rules.iter().map(|rule| Arc::clone(&rule.rule)).collect();
+        let cwd = self.cwd.clone();
+        Sources::<Arc<Rule>> { rules, cwd }.serialize(serializer)
+    }
+}
+
+/// Compiled anew. What could not be used then cannot be used now either, so both match alike.
+impl<'de> Deserialize<'de> for Rules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Sources::<Rule> { rules, cwd } = Sources::deserialize(deserializer)?;
+        Ok(Self::new(rules, &cwd).0)
     }
 }
 

@@ -12,6 +12,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wire::message::UserContent;
 use wire::rule::RuleInterrupt;
@@ -27,7 +28,8 @@ use self::stream::{Buffer, Kind};
 pub const INJECTION_MESSAGE: &str = "ttsr-injection";
 
 /// When a rule that the model was told is watched again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Repeat {
     /// Never in this session.
     #[default]
@@ -37,7 +39,7 @@ pub enum Repeat {
 }
 
 /// How rules behave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TtsrSettings {
     /// Which matches stop the answer; a rule may say otherwise.
     pub interrupt_mode: RuleInterrupt,
@@ -49,7 +51,7 @@ pub struct TtsrSettings {
 
 /// The rules and what they have seen of the current turn.
 #[derive(Debug, Clone)]
-pub struct Watch {
+pub(crate) struct Watch {
     rules: Arc<Rules>,
     settings: TtsrSettings,
     /// Turns so far.
@@ -63,7 +65,11 @@ pub struct Watch {
 
 impl Watch {
     /// Watches for rules. The model was told those named before, in this session.
-    pub fn new(rules: Arc<Rules>, settings: TtsrSettings, told: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn new(
+        rules: Arc<Rules>,
+        settings: TtsrSettings,
+        told: impl IntoIterator<Item = String>,
+    ) -> Self {
         Self {
             rules,
             settings,

@@ -1,7 +1,7 @@
 //! Reminders of open todos: when they come and what follows.
 
-use pinion_core::todo::{TodoSettings, Todos, normalise};
-use pinion_core::{CompactOutcome, Effect, Input, LoopSettings, QueueKind, Verdict};
+use pinion_core::todo::{TodoSettings, normalise};
+use pinion_core::{Change, CompactOutcome, Effect, Input, LoopSettings, QueueKind, Verdict};
 use serde_json::json;
 use wire::{Event, Message, StopReason};
 
@@ -15,9 +15,11 @@ fn world(max_reminders: u32) -> World {
         max_reminders,
         ..TodoSettings::default()
     };
-    let mut todos = Todos::new(settings, Vec::new());
-    todos.replace(list("pending"), 0);
-    world.machine.todos = todos;
+    let branch = Change::Branch {
+        todos: settings,
+        phases: list("pending"),
+    };
+    world.step(branch.into());
     world
 }
 
@@ -109,7 +111,7 @@ fn queued_message_precedes_reminder_and_resets_count() {
 #[test]
 fn reminder_needs_open_items_and_setting() {
     let mut done = world(3);
-    done.machine.todos.replace(list("completed"), 0);
+    done.step(Change::Todos(list("completed")).into());
     let off = world(0);
     for mut world in [done, off] {
         world.prompt("Go");
@@ -168,11 +170,11 @@ fn compaction_precedes_reminder() {
     // The list changed meanwhile: then there is nothing to say.
     world.full = true;
     world.answer(&[], StopReason::Stop);
-    world.machine.todos.replace(list("abandoned"), 0);
+    world.step(Change::Todos(list("abandoned")).into());
     world.step(Input::Compacted(CompactOutcome::Failed("no".to_owned())));
     assert_eq!(reminded(&mut world), (vec![], true));
     // Somebody aborted it: then the user wants quiet.
-    world.machine.todos.replace(list("pending"), 0);
+    world.step(Change::Todos(list("pending")).into());
     world.prompt("Go");
     world.full = true;
     world.answer(&[], StopReason::Stop);
@@ -187,8 +189,8 @@ fn completed_list_resets_reminder_count() {
     world.prompt("Go");
     world.answer(&[], StopReason::Stop);
     assert_eq!(reminded(&mut world).0.len(), 1);
-    world.machine.todos.replace(list("completed"), 0);
-    world.machine.todos.replace(list("pending"), 0);
+    world.step(Change::Todos(list("completed")).into());
+    world.step(Change::Todos(list("pending")).into());
     world.answer(&[], StopReason::Stop);
     assert_eq!(reminded(&mut world).0, [(1, 1, 2)]);
 }

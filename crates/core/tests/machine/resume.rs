@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::World;
-use pinion_core::{CompactOutcome, Input, LoopSettings, QueueKind, Queued, Verdict};
+use pinion_core::{Change, CompactOutcome, Input, LoopSettings, QueueKind, Queued, Verdict};
 use wire::{Message, StopReason};
 
 fn world() -> World {
@@ -81,7 +81,7 @@ fn failed_answer_without_request_cannot_continue() {
     world.answer(&[], StopReason::Stop);
     let mut failed = crate::common::answer(&[], StopReason::Error);
     failed.error_message = Some("broken".to_owned());
-    world.machine.add_message(Arc::new(Message::Assistant(failed)));
+    world.step(Change::Add(Arc::new(Message::Assistant(failed))).into());
     assert!(!world.machine.can_continue());
 }
 

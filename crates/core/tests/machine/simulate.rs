@@ -11,7 +11,7 @@ const KEPT: &str = include_str!("seeds.txt");
 const SEEDS: u64 = 5_000;
 
 /// What a simulation that proves something has to come across.
-const SITUATIONS: [&str; 32] = [
+const SITUATIONS: [&str; 38] = [
     "abort while asking",
     "abort while checking",
     "abort while compacting",
@@ -44,6 +44,12 @@ const SITUATIONS: [&str; 32] = [
     "dangling calls closed",
     "failed answers in the file only",
     "commands heard later",
+    "message added while tools run",
+    "conversation replaced while tools run",
+    "message replaced",
+    "todos cleared",
+    "session opened in a used machine",
+    "replayed",
 ];
 
 #[test]

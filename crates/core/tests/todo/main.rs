@@ -26,7 +26,9 @@ fn with(phases: &Value) -> Todos {
 fn write(todos: &mut Todos, ops: &Value) -> String {
     let arguments = serde_json::json!({ "ops": ops });
     let ops = Op::parse(arguments.as_object().unwrap()).unwrap();
-    todos.write(ops, true, 0).joined_text()
+    let (phases, result) = todos.written(ops, true);
+    todos.replace(phases, 0);
+    result.joined_text()
 }
 
 /// `id status content` of every item.

@@ -144,7 +144,9 @@ fn todo_result_carries_the_list() {
     let ops = Op::parse(ops.as_object().unwrap()).unwrap();
     for (stored, storage) in [(true, "session"), (false, "memory")] {
         let mut todos = empty();
-        let details = todos.write(ops.clone(), stored, 0).details.unwrap();
+        let (phases, result) = todos.written(ops.clone(), stored);
+        todos.replace(phases, 0);
+        let details = result.details.unwrap();
         assert_eq!(details["storage"], storage);
         assert_eq!(details["phases"], json!(todos.phases()));
     }

@@ -9,8 +9,8 @@ mod repeats;
 
 use std::sync::Arc;
 
-use pinion_core::ttsr::{Rules, TtsrSettings, Watch};
-use pinion_core::{Effect, Input, LoopSettings, Machine, ModelInput, Verdict};
+use pinion_core::ttsr::{Rules, TtsrSettings};
+use pinion_core::{Change, Effect, Input, LoopSettings, Machine, ModelInput, Verdict};
 use wire::rule::{RuleInterrupt, RuleSource};
 use wire::{AssistantMessage, Event, Message, Rule, StopReason, StreamEvent, ToolCall, Usage};
 
@@ -58,8 +58,12 @@ impl World {
         let (rules, problems) = Rules::new(rules, "/project");
         assert!(problems.is_empty(), "{problems:?}");
         let mut machine = Machine::new(LoopSettings::default(), Vec::new());
-        let told = told.iter().map(ToString::to_string);
-        machine.ttsr = Some(Watch::new(Arc::new(rules), settings, told));
+        let change = Change::Rules {
+            rules: Arc::new(rules),
+            settings,
+            told: told.iter().map(ToString::to_string).collect(),
+        };
+        machine.step(change.into(), 0, &mut Vec::new());
         let mut world = Self {
             machine,
             now: 0,

@@ -1,6 +1,6 @@
 //! Mail: each command goes to the file that knows its concern.
 
-use pinion_core::QueueKind;
+use pinion_core::{Change, QueueKind};
 use wire::command::NegotiateParams;
 use wire::reply::Negotiated;
 use wire::{Command, Reply};
@@ -152,7 +152,9 @@ impl Session {
     }
 
     fn set_mode(&mut self, change: impl FnOnce(&mut pinion_core::LoopSettings)) -> Result<Reply, String> {
-        change(&mut self.machine.settings);
+        let mut settings = self.machine.settings();
+        change(&mut settings);
+        self.step(Change::Settings(settings).into());
         Ok(Reply::Nothing)
     }
 }

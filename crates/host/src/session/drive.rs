@@ -36,7 +36,7 @@ impl Session {
             input => input,
         };
         let mut effects = Vec::new();
-        self.machine.step(input, now_ms(), &mut effects);
+        self.machine.step(input, &mut effects);
         self.agenda.effects.extend(effects);
     }
 

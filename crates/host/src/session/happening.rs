@@ -42,7 +42,7 @@ impl Session {
         let (answering, timer) = (&mut self.answering, &mut self.retry_timer);
         let summarising = &mut self.summarising;
         let asking = &mut self.permitting.asking;
-        let todo = self.machine.todos.next_due();
+        let todo = self.machine.todos().next_due();
         let storage = self.log.retry_due();
         // In turns (not biased), so that neither a flood of commands nor one of deltas keeps the others waiting.
         tokio::select! {

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use llm::PromptHistory;
-use pinion_core::Machine;
 use pinion_core::convert::{close_dangling_calls, without_retried};
 use store::{Context, Damage, ForkScope, SessionLog, export};
 use wire::command::SessionNameParams;
@@ -23,6 +22,7 @@ use super::client_tools::ClientTools;
 use super::dialogs::Dialogs;
 use super::extensions::{Agenda, Extended};
 use super::looking::Looking;
+use super::machine::RecordedMachine;
 use super::mcp::Mcp;
 use super::permitting::Permitting;
 use super::shell::Shells;
@@ -77,7 +77,7 @@ impl Session {
         };
         let has_level = context.thinking_level.is_some();
         let (messages, kept) = conversation(context);
-        let machine = Machine::new(agent.loop_settings(), messages);
+        let machine = RecordedMachine::open(agent.inputs.as_ref(), agent.loop_settings(), messages);
         let (permitting, notes) = Permitting::new(&agent, &cwd, None);
         let mut warnings = start.warnings;
         warnings.extend(notes.iter().map(ToString::to_string));

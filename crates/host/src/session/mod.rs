@@ -18,6 +18,7 @@ mod frames;
 mod happening;
 mod lifecycle;
 mod looking;
+mod machine;
 mod mcp;
 mod modelling;
 mod navigating;
@@ -46,7 +47,6 @@ use std::sync::Arc;
 
 use llm::PromptHistory;
 use llm::registry::Scoped;
-use pinion_core::Machine;
 use tokio::time::Sleep;
 use wire::event::CloseReason;
 use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
@@ -70,6 +70,7 @@ use self::dialogs::Dialogs;
 use self::extensions::{Agenda, Extended};
 use self::happening::Happening;
 use self::looking::Looking;
+use self::machine::RecordedMachine;
 use self::mcp::Mcp;
 use self::navigating::Moving;
 use self::permitting::Permitting;
@@ -83,7 +84,7 @@ use self::tool_calls::{ToolCalls, ToolRegistry};
 pub struct Session {
     agent: Arc<Agent>,
     outbox: Outbox,
-    machine: Machine,
+    machine: RecordedMachine,
     log: Storage,
     /// The directory that tools work in.
     cwd: PathBuf,

@@ -39,7 +39,7 @@ impl Session {
     }
 
     fn session_state(&self) -> SessionState {
-        let settings = &self.machine.settings;
+        let settings = self.machine.settings();
         let queued = self.machine.queued();
         SessionState {
             model: Some(self.model.clone()),
@@ -58,7 +58,7 @@ impl Session {
             message_count: self.machine.messages().len(),
             pending_message_count: queued,
             queued_message_count: queued,
-            todo_phases: self.machine.todos.phases().to_vec(),
+            todo_phases: self.machine.todos().phases().to_vec(),
             context_usage: self.context_usage(),
             permission_mode: self.permitting.mode(),
             project_trust: self.trust_state(),

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use pinion_core::LoopSettings;
+use pinion_core::{Change, LoopSettings};
 use wire::event::CloseReason;
 use wire::reply::OpenSession;
 use wire::state::{Durability, PermissionMode};
@@ -71,7 +71,7 @@ impl Session {
             file: path.map(PathBuf::from),
             cwd: self.cwd.clone(),
             habits: Habits {
-                settings: self.machine.settings,
+                settings: self.machine.settings(),
                 auto_compaction: self.auto_compaction,
                 permission_mode: self.permitting.chosen(),
                 durability: self.log.durability(),
@@ -85,7 +85,7 @@ impl Session {
     /// Goes on as the client had chosen before the session was put away.
     pub(crate) fn resume_habits(&mut self, retired: Retired) {
         let habits = retired.habits;
-        self.machine.settings = habits.settings;
+        self.step(Change::Settings(habits.settings).into());
         self.auto_compaction = habits.auto_compaction;
         self.chosen = habits.chosen;
         self.set_durability(habits.durability);

@@ -1,7 +1,7 @@
 //! Rules that watch answers: given to the machine before the first request of a branch (dialects.md 8). Finding them is
 //! `resources`' business, matching them `core`'s.
 
-use pinion_core::ttsr::Watch;
+use pinion_core::Change;
 use wire::EntryBody;
 
 use super::Session;
@@ -17,7 +17,7 @@ impl Session {
     /// Makes sure that the machine watches for the rules there are. What is wrong with them is told once.
     pub(super) async fn watch_rules(&mut self) {
         let settings = self.agent.settings.ttsr;
-        if self.machine.ttsr.is_some() || !settings.enabled {
+        if self.machine.has_rules() || !settings.enabled {
             return;
         }
         let is_new = !self.resources.has_read_rules();
@@ -27,7 +27,12 @@ impl Session {
             EntryBody::TtsrInjection(body) => body.injected_rules.clone(),
             _ => Vec::new(),
         });
-        self.machine.ttsr = Some(Watch::new(rules, settings.rules, told));
+        let change = Change::Rules {
+            rules,
+            settings: settings.rules,
+            told: told.collect(),
+        };
+        self.step(change.into());
         if is_new {
             for problem in self.resources.rule_problems() {
                 self.notice("warning", problem.to_string()).await;

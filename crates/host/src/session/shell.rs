@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pinion_core::Change;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tools::{BashRun, UserBash};
@@ -190,7 +191,7 @@ impl Session {
     /// Commands that ended during a run become part of the conversation with the next prompt (behaviour.md 10).
     pub(super) fn hear(&mut self) {
         for message in std::mem::take(&mut self.unheard) {
-            self.machine.add_message(message);
+            self.step(Change::Add(message).into());
         }
     }
 }

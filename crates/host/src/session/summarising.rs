@@ -89,7 +89,7 @@ impl Session {
             } else {
                 ThinkingLevel::Off
             },
-            retry: self.machine.settings.retry,
+            retry: self.machine.settings().retry,
             source,
             reason,
             cancel,

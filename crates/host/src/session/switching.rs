@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use llm::registry::Start;
-use pinion_core::{Input, Machine};
+use pinion_core::Input;
 use store::{Context, ForkScope, SessionLog, StoreError};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, NoParams, SwitchParams};
 use wire::event::ChangeReason;
@@ -314,7 +314,7 @@ impl Session {
             }
         }
         if let Some((messages, kept)) = old {
-            self.machine = Machine::new(self.machine.settings, messages);
+            self.open_machine(messages);
             self.kept = kept;
         }
         Ok(())
@@ -406,13 +406,19 @@ impl Session {
         Ok(())
     }
 
+    /// The machine begins another session. Queue modes and retries stay as they are.
+    fn open_machine(&mut self, messages: Vec<Arc<Message>>) {
+        let settings = self.machine.settings();
+        self.step(pinion_core::Change::Open { settings, messages }.into());
+    }
+
     /// What the log says now takes the place of everything that the session was about.
     async fn take_up(&mut self, context: Context, start: Start) {
         let has_level = context.thinking_level.is_some();
         let has_messages = !context.messages.is_empty();
         let (messages, kept) = conversation(context);
         self.kept = kept;
-        self.machine = Machine::new(self.machine.settings, messages);
+        self.open_machine(messages);
         self.load_todos();
         self.model = start.model;
         self.thinking = start.thinking;

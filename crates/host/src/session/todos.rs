@@ -3,23 +3,22 @@
 
 use std::collections::VecDeque;
 
-use pinion_core::Input;
-use pinion_core::todo::{self, TodoSettings, Todos};
+use pinion_core::todo::{self, TodoSettings};
+use pinion_core::{Change, Input};
 use serde_json::{Value, json};
 use wire::command::TodosParams;
 use wire::entry::CustomEntry;
-use wire::{EntryBody, Event, Reply};
+use wire::{EntryBody, Reply};
 
 use super::Session;
-use super::drive::now_ms;
 
 impl Session {
     /// The list that the session file holds at its leaf: after opening, changing and moving. Rules are looked up anew with the
     /// next request, since what the model was told of them depends on the branch, too.
     pub(super) fn load_todos(&mut self) {
         let branch = self.log.branch(self.log.leaf_id());
-        self.machine.todos = Todos::new(self.todo_settings(), todo::rebuild(&branch));
-        self.machine.ttsr = None;
+        let (todos, phases) = (self.todo_settings(), todo::rebuild(&branch));
+        self.step(Change::Branch { todos, phases }.into());
     }
 
     /// A model without the tool cannot do anything about a reminder.
@@ -45,13 +44,13 @@ impl Session {
             extra: wire::Extra::default(),
         });
         self.append(entry).await.map_err(|error| error.to_string())?;
-        self.machine.todos.replace(phases, now_ms());
+        self.step(Change::Todos(phases).into());
         Ok(self.todos_reply())
     }
 
     fn todos_reply(&self) -> Reply {
         Reply::Todos(wire::reply::Todos {
-            todo_phases: self.machine.todos.phases().to_vec(),
+            todo_phases: self.machine.todos().phases().to_vec(),
         })
     }
 
@@ -59,7 +58,8 @@ impl Session {
     pub(super) async fn answer_todo_writes(&mut self, inputs: &mut VecDeque<Input>) {
         for write in self.tools.take_todo_writes() {
             let stored = self.log.path().is_some();
-            let result = self.machine.todos.write(write.ops, stored, now_ms());
+            let (phases, result) = self.machine.todos().written(write.ops, stored);
+            self.step(Change::Todos(phases).into());
             // The call waits for it in any case: a write is made when the call starts.
             if write.done.send(result).is_ok() {
                 self.settle_call(write.slot, inputs).await;
@@ -69,8 +69,6 @@ impl Session {
 
     /// Items that were done long enough leave the list.
     pub(super) async fn clear_todos(&mut self) {
-        for _ in 0..self.machine.todos.clear_due(now_ms()) {
-            self.outbox.tell(Event::TodoAutoClear).await;
-        }
+        self.drive(Change::TodosDue.into()).await;
     }
 }

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use pinion_core::Change;
 use wire::Reply;
 use wire::command::ProjectTrustParams;
 use wire::reply::ProjectTrust;
@@ -77,11 +78,12 @@ impl Session {
         }
         let old = std::mem::replace(&mut self.agent, agent);
         let (was, now) = (old.loop_settings(), self.agent.loop_settings());
-        let kept = &mut self.machine.settings;
+        let mut kept = self.machine.settings();
         follow(&mut kept.steering_mode, &was.steering_mode, now.steering_mode);
         follow(&mut kept.follow_up_mode, &was.follow_up_mode, now.follow_up_mode);
         follow(&mut kept.interrupt_mode, &was.interrupt_mode, now.interrupt_mode);
         follow(&mut kept.retry, &was.retry, now.retry);
+        self.step(Change::Settings(kept).into());
         let (was, now) = (&old.settings, &self.agent.settings);
         follow(
             &mut self.auto_compaction,

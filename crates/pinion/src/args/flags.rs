@@ -433,6 +433,12 @@ const TESTING: &[Flag] = &[
         "Record provider requests and responses, without keys",
     ),
     value(
+        &["--record-inputs"],
+        "FILE",
+        set!(record_inputs),
+        "Record inputs in a new file for a bug report: all messages, without known keys",
+    ),
+    value(
         &["--replay"],
         "FILE",
         set!(replay),

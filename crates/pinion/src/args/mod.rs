@@ -280,6 +280,8 @@ pub(crate) struct Args {
     pub(crate) script: Option<String>,
     /// `--record`.
     pub(crate) record: Option<String>,
+    /// `--record-inputs`.
+    pub(crate) record_inputs: Option<String>,
     /// `--replay`.
     pub(crate) replay: Option<String>,
     /// `--replay-speed`, above 0; none plays at once.

@@ -39,6 +39,7 @@ mod hooks;
 mod host_tools;
 mod host_uris;
 mod input;
+mod input_records;
 mod kit;
 mod leaks;
 mod legacy_hooks;

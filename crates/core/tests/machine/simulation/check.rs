@@ -9,7 +9,7 @@ mod told;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pinion_core::{Effect, Input, LoopSettings, Machine, ModelInput};
+use pinion_core::{Change, Effect, Input, LoopSettings, Machine, ModelInput};
 use wire::event::CompactionReason;
 use wire::{AssistantMessage, Event, Message};
 
@@ -97,6 +97,8 @@ pub(crate) struct Checker {
     /// The last run ended well, or there was none: what is queued now must start one.
     rest: bool,
     fresh: usize,
+    /// Done todos that have to leave the list.
+    pub(crate) cleared: usize,
     /// Situations that came up, for the test that they do.
     pub(crate) seen: Vec<&'static str>,
 }
@@ -135,6 +137,7 @@ impl Checker {
             aborted: false,
             rest: false,
             fresh: 0,
+            cleared: 0,
             seen: Vec::new(),
         }
     }
@@ -193,9 +196,25 @@ impl Checker {
                     turn.calls.given(*slot, news, steered);
                 }
             }
+            Input::Change(change) => self.silent = !matches!(change, Change::TodosDue),
             Input::RetryDue | Input::Compacted(_) | Input::Context(_) | Input::Model(_) => {}
             // Not among the moves of the simulation; see `resume`.
             Input::EditQueued(..) | Input::RemoveQueued(_) | Input::Continue { .. } => {}
+        }
+    }
+
+    /// Do calls of the newest answer wait for results?
+    pub(crate) fn has_open_calls(&self) -> bool {
+        self.turn.as_ref().is_some_and(|turn| turn.calls.len() > 0)
+    }
+
+    /// Another message took the place of one.
+    pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>) {
+        let run = self.run.iter_mut().flat_map(|run| &mut run.added);
+        for message in self.expected.iter_mut().chain(run) {
+            if Arc::ptr_eq(message, old) {
+                *message = Arc::clone(new);
+            }
         }
     }
 

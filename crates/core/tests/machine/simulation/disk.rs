@@ -76,6 +76,20 @@ impl Disk {
         self.append(EntryBody::message(Arc::clone(message)));
     }
 
+    /// Puts another message in the place of one. False: the file does not have it.
+    pub(crate) fn replace(&mut self, old: &Arc<Message>, new: &Arc<Message>) -> bool {
+        let mut entries = self.entries.iter_mut().rev();
+        let found = entries
+            .find(|entry| matches!(&entry.body, EntryBody::Message(body) if Arc::ptr_eq(&body.message, old)));
+        let Some(entry) = found else {
+            return false;
+        };
+        let mut changed = (**entry).clone();
+        changed.body = EntryBody::message(Arc::clone(new));
+        *entry = Arc::new(changed);
+        true
+    }
+
     /// Compacts by the real plan, with a summary made up here.
     pub(crate) fn compact(&mut self, settings: Settings) -> Result<CompactionResult, String> {
         let plan = plan(&self.branch(), settings).map_err(|refusal| refusal.to_string())?;

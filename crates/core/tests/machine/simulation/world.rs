@@ -1,10 +1,15 @@
 //! The fake world: clients, model, tools, clock and disk around a machine, all by chance.
 
+mod changes;
+
 use std::sync::Arc;
 
 use pinion_core::compaction::Settings;
+use pinion_core::record::{Recorder, replay, sessions};
+use pinion_core::todo::{TodoSettings, Todos};
 use pinion_core::{
-    CompactOutcome, Effect, Input, LoopSettings, Machine, ModelInput, Prepared, QueueKind, Queued, ToolInput,
+    Change, CompactOutcome, Effect, Input, LoopSettings, Machine, ModelInput, Prepared, QueueKind, Queued,
+    ToolInput,
 };
 use wire::event::CompactionReason;
 use wire::state::{InterruptMode, QueueMode};
@@ -18,6 +23,9 @@ use super::rng::Rng;
 
 /// Steps after which a session that nobody disturbs must have come to rest.
 const PATIENCE: usize = 20_000;
+
+/// One of so many seeds is recorded and replayed; writing JSON takes longer than playing.
+const RECORDED: u64 = 16;
 
 /// Something that may happen.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +42,18 @@ enum Move {
     /// To another place of the session's tree.
     Elsewhere,
     Settings,
+    /// A message from outside.
+    Add,
+    /// The conversation is read again.
+    ReadAgain,
+    Replace,
+    Todos,
     Bash,
     Kill,
     Noise,
 }
 
-const MOVES: [Move; 13] = [
+const MOVES: [Move; 17] = [
     Move::Go,
     Move::Prompt,
     Move::Steer,
@@ -50,6 +64,10 @@ const MOVES: [Move; 13] = [
     Move::Compact,
     Move::Elsewhere,
     Move::Settings,
+    Move::Add,
+    Move::ReadAgain,
+    Move::Replace,
+    Move::Todos,
     Move::Bash,
     Move::Kill,
     Move::Noise,
@@ -83,6 +101,12 @@ pub(crate) struct World {
     /// The user's commands that ended during a run, and those that are written down but not heard yet.
     parked: Vec<Arc<Message>>,
     unheard: Vec<Arc<Message>>,
+    /// Messages that came while tools ran.
+    added: Vec<Arc<Message>>,
+    /// The list as it must be.
+    todos: Todos,
+    /// The record of the inputs, with some seeds.
+    record: Option<(Recorder, Vec<String>)>,
     serial: usize,
     now: i64,
     /// The process dies after so many effects of the next input.
@@ -110,9 +134,9 @@ impl World {
         let [go, prompt, ..] = &mut weights;
         *go = 10 + rng.below(60);
         *prompt += 2;
-        Self {
+        let mut world = Self {
             rng,
-            machine: Machine::new(settings, Vec::new()),
+            machine: Machine::default(),
             check: Checker::new(settings, Vec::new()),
             disk: Disk::default(),
             owed: Owed::default(),
@@ -121,13 +145,21 @@ impl World {
             weights,
             parked: Vec::new(),
             unheard: Vec::new(),
+            added: Vec::new(),
+            todos: Todos::default(),
+            record: seed
+                .is_multiple_of(RECORDED)
+                .then(|| (Recorder::new(seed), Vec::new())),
             serial: 0,
             now: 1,
             cut: None,
             tracing,
             trace: Vec::new(),
             played: Played::default(),
-        }
+        };
+        let messages = Vec::new();
+        world.advance(Change::Open { settings, messages }.into());
+        world
     }
 
     /// Plays the session: moves by chance, then calm until it rests, then once more from the file.
@@ -143,6 +175,7 @@ impl World {
         self.calm_down()?;
         must(self.machine.queued() == 0, "what was queued was never said")?;
         self.rebuild()?;
+        self.replay()?;
         self.played.seen.extend(self.check.seen.drain(..));
         Ok(())
     }
@@ -189,26 +222,23 @@ impl World {
             Move::AbortRetry => self.step(Input::AbortRetry),
             Move::Compact => {
                 if self.machine.is_idle() {
-                    self.hear();
+                    self.hear()?;
                 }
                 self.step(Input::Compact)
             }
             Move::Elsewhere => {
                 if self.machine.is_idle() {
-                    self.hear();
+                    self.hear()?;
                     self.owed.moving = true;
                 }
                 self.step(Input::Move)
             }
-            Move::Settings => {
-                change(&mut self.rng, &mut self.machine.settings);
-                self.check.settings = self.machine.settings;
-                Ok(())
-            }
-            Move::Bash => {
-                self.bash();
-                Ok(())
-            }
+            Move::Settings => self.change_settings(),
+            Move::Add => self.add(),
+            Move::ReadAgain => self.read_again(),
+            Move::Replace => self.replace(),
+            Move::Todos => self.change_todos(),
+            Move::Bash => self.bash(),
             Move::Kill => self.kill(),
             Move::Noise => self.noise(),
         }
@@ -221,7 +251,7 @@ impl World {
 
     fn prompt(&mut self) -> Checked {
         if self.machine.is_idle() {
-            self.hear();
+            self.hear()?;
         }
         let count = if self.rng.once_in(8) { 2 } else { 1 };
         let messages = (0..count).map(|_| Arc::new(Message::user(self.text("prompt "), self.now)));
@@ -245,7 +275,7 @@ impl World {
     }
 
     /// A command of the user's ends; what happens then is the host's rule (`shell` there).
-    fn bash(&mut self) {
+    fn bash(&mut self) -> Checked {
         let command = self.text("command ");
         self.parked
             .push(Arc::new(Message::BashExecution(BashExecutionMessage {
@@ -261,8 +291,9 @@ impl World {
             })));
         if self.machine.is_idle() {
             self.unpark();
-            self.hear();
+            self.hear()?;
         }
+        Ok(())
     }
 
     fn unpark(&mut self) {
@@ -275,11 +306,12 @@ impl World {
         }
     }
 
-    fn hear(&mut self) {
+    fn hear(&mut self) -> Checked {
         for message in std::mem::take(&mut self.unheard) {
             self.check.expected.push(Arc::clone(&message));
-            self.machine.add_message(message);
+            self.tell(Change::Add(message))?;
         }
+        Ok(())
     }
 
     /// The process dies, perhaps in the middle of what follows from an input, and a new one opens the file.
@@ -308,15 +340,52 @@ impl World {
         if self.disk.has_dangling_calls() {
             self.check.seen.push("dangling calls closed");
         }
-        let settings = self.machine.settings;
-        self.machine = Machine::new(settings, messages.clone());
+        let settings = self.machine.settings();
+        if self.record.is_some() || self.rng.once_in(2) {
+            // An unfinished run must leave no trace in a machine that goes on with another session.
+            self.check.seen.push("session opened in a used machine");
+            let messages = messages.clone();
+            self.advance(Change::Open { settings, messages }.into());
+        } else {
+            self.machine = Machine::new(settings, messages.clone());
+        }
+        self.todos = Todos::new(TodoSettings::default(), Vec::new());
         let seen = std::mem::take(&mut self.check.seen);
         self.check = Checker::new(settings, messages);
         self.check.seen = seen;
         self.owed = Owed::default();
         self.parked.clear();
         self.unheard.clear();
-        Ok(())
+        self.added.clear();
+        self.check.end(&self.machine)
+    }
+
+    /// Gives the machine an input and writes it down, if this seed is recorded.
+    fn advance(&mut self, input: Input) -> Vec<Effect> {
+        let mut out = Vec::new();
+        let pending = match &mut self.record {
+            Some((recorder, _)) => recorder.begin(&input, self.now).ok(),
+            None => None,
+        };
+        self.machine.step(input, self.now, &mut out);
+        if let (Some((_, lines)), Some(pending)) = (&mut self.record, pending) {
+            lines.extend(pending.finish(&out, |text| text));
+        }
+        out
+    }
+
+    /// The same inputs have the same effects, after a journey through JSON.
+    fn replay(&mut self) -> Checked {
+        let Some((_, lines)) = &self.record else {
+            return Ok(());
+        };
+        let mut steps = 0;
+        let session = lines.first().and_then(|line| sessions([line.as_str()]).pop());
+        let session = session.ok_or("nothing was recorded")?;
+        replay(lines.iter().map(String::as_str), session, |_| steps += 1)
+            .map_err(|error| error.to_string())?;
+        self.check.seen.push("replayed");
+        must(steps == lines.len(), "a step was not replayed")
     }
 
     /// News that nobody asked for must change nothing.
@@ -448,14 +517,18 @@ impl World {
         {
             self.check.reload(messages.clone());
         }
-        let mut out = Vec::new();
-        self.machine.step(input, self.now, &mut out);
-        let dies = self.cut.take();
+        // Nothing follows from a change that a kill could cut short.
+        let dies = match &input {
+            Input::Change(_) => None,
+            _ => self.cut.take(),
+        };
+        let out = self.advance(input);
         let count = dies.unwrap_or(out.len());
         for effect in out.into_iter().take(count) {
             if self.tracing {
                 self.note(format!("    {effect:?}"));
             }
+            self.join_added(&effect);
             self.check.effect(&effect)?;
             self.perform(effect)?;
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pinion_core::Input;
+use pinion_core::{Change, Input};
 use serde_json::{Map, Value, json};
 use wire::entry::{Compaction, CustomEntry};
 use wire::{EntryBody, Event, Message, StopReason};
@@ -113,7 +113,7 @@ impl Session {
         }
         if is_new {
             let messages = self.conversation_at_leaf();
-            self.machine.set_messages(messages);
+            self.step(Change::Conversation(messages).into());
         }
     }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use door::line::Failure;
-use pinion_core::{Input, ModelInput};
+use pinion_core::{Change, Input, ModelInput};
 use serde_json::{Value, json};
 use wire::Message;
 
@@ -63,7 +63,10 @@ impl Session {
         match replacement(&message, answer) {
             Ok(Some(new)) => {
                 let new = Arc::new(new);
-                self.machine.replace(&message, &new);
+                if let Some(at) = self.machine.position(&message) {
+                    let message = Arc::clone(&new);
+                    self.step(Change::Replace { at, message }.into());
+                }
                 for effect in &mut self.agenda.effects {
                     effect.replace(&message, &new);
                 }

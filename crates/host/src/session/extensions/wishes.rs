@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use door::Said;
-use pinion_core::{Input, QueueKind, Queued};
+use pinion_core::{Change, Input, QueueKind, Queued};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -218,7 +218,7 @@ impl Session {
 
     /// A message that no run produced joins the conversation.
     pub(super) async fn add_message(&mut self, message: Arc<Message>) {
-        self.machine.add_message(Arc::clone(&message));
+        self.step(Change::Add(Arc::clone(&message)).into());
         self.emit(Event::MessageStart {
             message: Arc::clone(&message),
         })

@@ -58,6 +58,13 @@ impl Checker {
                 attempt, delay_ms, ..
             } => self.on_retry_start(*attempt, *delay_ms),
             Event::AutoRetryEnd { success, attempt, .. } => self.on_retry_end(*success, *attempt),
+            Event::TodoAutoClear => {
+                self.cleared = self
+                    .cleared
+                    .checked_sub(1)
+                    .ok_or("a todo left that was not done")?;
+                Ok(())
+            }
             other => Err(format!("{other:?} is not the machine's to tell")),
         }
     }
