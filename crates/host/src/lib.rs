@@ -11,7 +11,6 @@ pub mod limits;
 mod mail;
 pub mod mcp;
 mod outbox;
-pub mod permissions;
 mod rendered;
 pub mod resources;
 mod session;

@@ -110,32 +110,11 @@ pub const EDITOR_FACTOR: u32 = 6;
 /// Queued dialogs and notifications.
 pub const UI_WISHES: usize = 16;
 
-/// Characters of the command, the content, the diff or the arguments that a permission dialog shows.
-pub const ASKED_LETTERS: usize = 16_000;
-
-/// Lines of them that a permission dialog shows.
-pub const ASKED_LINES: usize = 100;
-
-/// Characters of one line that a permission dialog shows.
-pub const ASKED_LINE: usize = 6_000;
-
-/// Characters of the name of a tool or a server that a permission dialog shows.
-pub const ASKED_NAME: usize = 200;
-
-/// Characters of a path or a URI that a permission dialog shows.
-pub const ASKED_PATH: usize = 1_000;
-
-/// Bytes at each end of a text that are prepared for a permission dialog.
-pub const ASKED_RAW: usize = 256 << 10;
-
 /// Time for a permission dialog to read the file of an edit. Without it, the dialog shows the replacements.
 pub const ASKED_WAIT: Duration = Duration::from_secs(5);
 
 /// Characters of the user's reason for a denial that the model receives.
 pub const DENIAL_REASON: usize = 2_000;
-
-/// Calls that the user allowed for the session. The oldest ones are dropped.
-pub const GRANTS: usize = 1_000;
 
 /// Restarts of an extension process within [`RESTART_WINDOW`].
 pub const RESTARTS: usize = 3;

@@ -8,12 +8,13 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 16] = [
+const FILES: [(&str, &str); 17] = [
     ("Settings files", "crates/host/src/settings/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
         "crates/host/src/limits.rs",
     ),
+    ("Permission dialogs", "crates/permissions/src/limits.rs"),
     (
         "Context files, skills, templates, rules",
         "crates/host/src/resources/limits.rs",

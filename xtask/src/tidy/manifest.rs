@@ -3,9 +3,8 @@
 use super::files::package;
 use super::{Finding, finding};
 
-/// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
-/// those of the program the client.
-const ARROWS: [(&str, &[&str]); 14] = [
+/// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
+const ARROWS: [(&str, &[&str]); 15] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
@@ -14,11 +13,13 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("store", &["wire"]),
     ("extensions", &["files"]),
     ("mcp", &[]),
+    ("permissions", &["wire"]),
     (
         "host",
         &[
             "wire",
             "files",
+            "permissions",
             "core",
             "llm",
             "tools",
@@ -52,6 +53,13 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ),
 ];
 
+/// What only tests may use: those of the program the client, those of permissions the names of the tools and their paths.
+const TESTS: [(&str, &str); 3] = [
+    ("pinion", "client"),
+    ("permissions", "core"),
+    ("permissions", "tools"),
+];
+
 /// Checks one manifest; those of packages that are not ours pass.
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let owner = package(path);
@@ -64,7 +72,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         if ARROWS.iter().any(|(known, _)| *known == ours) {
             let tests_only = section.contains("dev-dependencies");
             if !(allowed.contains(&ours)
-                || tests_only && (ours == "testkit" || (owner, ours) == ("pinion", "client")))
+                || tests_only && (ours == "testkit" || TESTS.contains(&(owner, ours))))
             {
                 found.push(finding(path, line, &format!("{owner} must not depend on {ours}")));
             }

@@ -25,6 +25,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use ::permissions::PermissionSettings;
 use files::{Boundaries, Root};
 use serde_json::{Map, Value};
 use wire::ThinkingLevel;
@@ -36,7 +37,6 @@ pub use hooks::HookCommand;
 pub use keys::{KeyUse, classify, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
-pub use permissions::{PermissionLayer, PermissionSettings};
 use reader::Reader;
 pub use sandbox::SandboxSettings;
 pub use trust::TRUSTED_ONLY;

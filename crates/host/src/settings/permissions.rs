@@ -1,49 +1,15 @@
 //! `permissions`: modes and rules, of the user and of the project. They are kept apart: only the user's own file can loosen
-//! anything. What they mean is in the crate's `permissions`.
+//! anything. What they mean is in the crate `permissions`.
 //!
 //! In case of doubt the stricter reading counts: a mode that nobody knows becomes `ask`.
 
+use permissions::{PermissionLayer, PermissionSettings};
 use serde_json::Value;
 use wire::state::PermissionMode;
 
 use crate::resources::{Diagnostic, Scope};
 use crate::settings::layers::Layer;
 use crate::settings::reader::Reader;
-
-/// What one file says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PermissionLayer {
-    /// `mode`.
-    pub mode: Option<PermissionMode>,
-    /// `allow`: rules; always empty for a project.
-    pub allow: Vec<String>,
-    /// `ask`.
-    pub ask: Vec<String>,
-    /// `deny`.
-    pub deny: Vec<String>,
-}
-
-impl PermissionLayer {
-    /// The mode it asks for. Rules without a mode are meant to hold.
-    #[must_use]
-    pub fn mode(&self) -> PermissionMode {
-        let has_rules = !self.ask.is_empty() || !self.deny.is_empty();
-        self.mode.unwrap_or(if has_rules {
-            PermissionMode::Auto
-        } else {
-            PermissionMode::Off
-        })
-    }
-}
-
-/// What both files say.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PermissionSettings {
-    /// The user's.
-    pub user: PermissionLayer,
-    /// The project's, which can only make things stricter, whether it is trusted or not.
-    pub project: PermissionLayer,
-}
 
 pub(super) fn permissions(reader: &mut Reader<'_>) -> PermissionSettings {
     let mut found = PermissionSettings::default();

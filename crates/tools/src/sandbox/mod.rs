@@ -3,7 +3,7 @@
 //! Here: what is wanted (`Sandbox`). What it comes to for one call is `policy`; how the kernel is told is `landlock` (files,
 //! signals), `filter` (system calls) and `mounts` (a view of the file system of one's own); `launcher` is the program that
 //! confines itself and then becomes the command, `files` does the same for a thread that carries out a file tool; `guard`
-//! puts the tools into it, and `placeholders` keep names free. `hint` tells the model what happened. Which calls may run at all is decided elsewhere (`host::permissions`).
+//! puts the tools into it, and `placeholders` keep names free. `hint` tells the model what happened. Which calls may run at all is decided elsewhere (`permissions`).
 
 mod policy;
 

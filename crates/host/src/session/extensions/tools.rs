@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use door::line::Tool;
 use door::{Asking, DoorError};
+use permissions::{Proposal, Source};
 use pinion_core::Prepared;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -13,7 +14,6 @@ use tools::{ForeignSchema, Toolbox};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
 use crate::limits;
-use crate::permissions::{Proposal, Source};
 use crate::resources::CommandInfo;
 
 use super::super::Session;

@@ -11,6 +11,7 @@ mod uris;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use permissions::{Proposal, Source};
 use pinion_core::Prepared;
 use serde_json::{Map, Value};
 use tools::pattern::fits;
@@ -20,7 +21,6 @@ use wire::hosted::{
 };
 use wire::{Reply, ToolResult, ToolSpec};
 
-use crate::permissions::{Proposal, Source};
 use crate::strings;
 
 use super::Session;

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use ::mcp::{McpError, Outcome, Progress, Server};
+use permissions::{Proposal, Source};
 use pinion_core::Prepared;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tools::ForeignSchema;
 use wire::{ToolCall, ToolResult, ToolSpec};
-
-use crate::permissions::{Proposal, Source};
 
 use super::super::Session;
 use super::super::calls::Reporter;

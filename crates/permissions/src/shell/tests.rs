@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use wire::state::PermissionMode;
 
-use super::super::{Call, Policy, Verdict};
 use super::Script;
-use crate::settings::{PermissionLayer, PermissionSettings};
+use crate::{Bases, Call, PermissionLayer, PermissionSettings, Policy, Verdict};
 
 const PROGRAM: &str = "forbidden-program";
 const ATTACKS: &str = include_str!("corpus/attacks.txt");
@@ -52,7 +51,12 @@ fn policy(mode: &str, allow: &[String], ask: &[String], deny: &[String]) -> Poli
         user,
         project: PermissionLayer::default(),
     };
-    Policy::new(&settings, None, Path::new("/nowhere"), None).0
+    let bases = Bases {
+        cwd: Path::new("/nowhere"),
+        home: None,
+        real_path: Path::to_path_buf,
+    };
+    Policy::new(&settings, None, bases).0
 }
 
 fn rule() -> Vec<String> {

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use wire::state::PermissionMode;
 
 use super::shell::Script;
-use super::{Call, Policy, Verdict};
-use crate::settings::{PermissionLayer, PermissionSettings};
+use super::{Bases, Call, PermissionLayer, PermissionSettings, Policy, Verdict};
 
 const CWD: &str = "/nowhere/project";
 
@@ -21,13 +20,16 @@ fn layer(mode: &str, allow: &[&str], ask: &[&str], deny: &[&str]) -> PermissionL
     }
 }
 
-fn policy_in(cwd: &Path, user: PermissionLayer, project: PermissionLayer) -> Policy {
-    let (policy, notes) = Policy::new(
-        &PermissionSettings { user, project },
-        None,
+fn bases(cwd: &Path) -> Bases<'_> {
+    Bases {
         cwd,
-        Some(Path::new("/nowhere/home")),
-    );
+        home: Some(Path::new("/nowhere/home")),
+        real_path: tools::real_path,
+    }
+}
+
+fn policy_in(cwd: &Path, user: PermissionLayer, project: PermissionLayer) -> Policy {
+    let (policy, notes) = Policy::new(&PermissionSettings { user, project }, None, bases(cwd));
     assert!(notes.is_empty(), "{notes:?}");
     policy
 }
@@ -49,20 +51,25 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
+fn file_call(tool: &str, named: PathBuf) -> Call {
+    let real = tools::real_path(&named);
+    Call::file(tool, named, real)
+}
+
 fn bash(policy: &Policy, command: &str) -> &'static str {
     word(policy.judge(&Call::command("bash", command)))
 }
 
 fn file(policy: &Policy, tool: &str, path: &str) -> &'static str {
-    word(policy.judge(&Call::file(tool, PathBuf::from(path))))
+    word(policy.judge(&file_call(tool, PathBuf::from(path))))
 }
 
 #[test]
 fn modes_without_rules() {
     let calls = [
-        Call::file("read", PathBuf::from("/etc/passwd")),
-        Call::other("todo_write"),
-        Call::file("edit", PathBuf::from("/nowhere/project/a")),
+        file_call("read", PathBuf::from("/etc/passwd")),
+        Call::other(pinion_core::todo::TOOL),
+        file_call("edit", PathBuf::from("/nowhere/project/a")),
         Call::command("bash", "ls"),
         Call::other("host_tool"),
         Call::uri("write", "notes://a"),
@@ -104,7 +111,7 @@ fn deny_comes_before_ask_before_allow() {
     assert_eq!(word(policy.judge(&Call::other("lookup"))), "run");
     assert_eq!(word(policy.judge(&Call::other("other"))), "ask");
     assert!(matches!(
-        policy.judge(&Call::file("read", PathBuf::from("/x/.env"))),
+        policy.judge(&file_call("read", PathBuf::from("/x/.env"))),
         Verdict::Refuse(why) if why.contains("*(.env)")
     ));
 }
@@ -154,7 +161,7 @@ fn what_was_allowed_for_the_session_is_the_same_call_only() {
     let mut policy = policy("ask", &[], &["read(secret)"], &["bash(rm *)"]);
     let call = Call::command("bash", "make test");
     policy.grant(&call);
-    policy.grant(&Call::file("read", PathBuf::from("/nowhere/project/secret/a")));
+    policy.grant(&file_call("read", PathBuf::from("/nowhere/project/secret/a")));
     policy.grant(&Call::command("bash", "rm x"));
     assert_eq!(bash(&policy, "make test"), "run");
     assert_eq!(bash(&policy, "make test install"), "ask");
@@ -185,7 +192,7 @@ fn links_and_dots_loosen_nothing() {
             layer("ask", &["write(src/**)"], &[], &["*(secret/**)"]),
             PermissionLayer::default(),
         );
-        let write = |path: &str| word(policy.judge(&Call::file("write", cwd.join(path))));
+        let write = |path: &str| word(policy.judge(&file_call("write", cwd.join(path))));
         assert_eq!(write("src/a"), "run");
         assert_eq!(write("src/deep/new/a"), "run");
         assert_eq!(write("src/out/a"), "ask");
@@ -194,7 +201,7 @@ fn links_and_dots_loosen_nothing() {
         assert_eq!(write("secret/key"), "refuse");
         assert_eq!(write("a"), "ask");
         assert_eq!(write("srcs/a"), "ask");
-        let read = |path: &Path| word(policy.judge(&Call::file("read", path.to_path_buf())));
+        let read = |path: &Path| word(policy.judge(&file_call("read", path.to_path_buf())));
         assert_eq!(read(&root.join("alias/secret/key")), "refuse");
         assert_eq!(read(&root.join("project/src/in/key")), "refuse");
         assert_eq!(read(&root.join("project/src/a")), "run");
@@ -206,17 +213,14 @@ fn links_and_dots_loosen_nothing() {
         layer("ask", &["write(link/**)"], &[], &[]),
         PermissionLayer::default(),
     );
-    assert_eq!(
-        word(policy.judge(&Call::file("write", cwd.join("link/a")))),
-        "ask"
-    );
+    assert_eq!(word(policy.judge(&file_call("write", cwd.join("link/a")))), "ask");
     let policy = policy_in(
         &cwd,
         layer("auto", &[], &[], &["write(link)"]),
         PermissionLayer::default(),
     );
     assert_eq!(
-        word(policy.judge(&Call::file("write", root.join("outside/a")))),
+        word(policy.judge(&file_call("write", root.join("outside/a")))),
         "refuse"
     );
 }
@@ -265,7 +269,7 @@ fn rules_that_cannot_be_read_are_said_and_never_loosen() {
         ),
         project: PermissionLayer::default(),
     };
-    let (mut policy, notes) = Policy::new(&settings, None, Path::new(CWD), None);
+    let (mut policy, notes) = Policy::new(&settings, None, bases(Path::new(CWD)));
     assert_eq!(notes.len(), 5, "{notes:?}");
     assert!(notes[0].to_string().contains("\"write(a\" cannot be read"));
     assert_eq!(file(&policy, "edit", "/x"), "refuse");
@@ -462,7 +466,7 @@ fn a_line_is_taken_apart_into_its_commands() {
 
 #[test]
 fn name_that_claims_a_target_is_shown_with_its_own() {
-    let shown = |name: &str| Call::file("write", Path::new("/nowhere").join(name)).shown();
+    let shown = |name: &str| file_call("write", Path::new("/nowhere").join(name)).shown();
     assert_eq!(shown("plain.txt"), "/nowhere/plain.txt");
     assert_eq!(
         shown("x (which is y)"),

@@ -5,15 +5,16 @@
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use tools::real_path;
 
-/// Where patterns begin.
+/// Where path patterns begin, and how their links are followed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bases<'a> {
+pub struct Bases<'a> {
     /// The session's working directory, for patterns that do not say where they begin.
-    pub(super) cwd: &'a Path,
-    /// What `~` stands for.
-    pub(super) home: Option<&'a Path>,
+    pub cwd: &'a Path,
+    /// The user's home directory, for `~`.
+    pub home: Option<&'a Path>,
+    /// Returns a path with every link followed, also where the path does not exist. It reads the disk.
+    pub real_path: fn(&Path) -> PathBuf,
 }
 
 /// Both names of a file.
@@ -23,16 +24,6 @@ pub(super) struct Place {
     pub(super) named: PathBuf,
     /// The name with every link followed.
     pub(super) real: PathBuf,
-}
-
-impl Place {
-    /// Looks at the disk.
-    pub(super) fn new(named: PathBuf) -> Self {
-        Self {
-            real: real_path(&named),
-            named,
-        }
-    }
 }
 
 /// A pattern, ready to be compared.
@@ -48,6 +39,7 @@ impl PathPattern {
     /// # Errors
     /// A sentence that says what is wrong with it.
     pub(super) fn new(text: &str, bases: Bases<'_>) -> Result<Self, String> {
+        let real_path = bases.real_path;
         let (base, rest) = split(text, bases);
         let rest = rest.trim_end_matches('/');
         if rest.split('/').any(|part| part == "..") {

@@ -1,14 +1,12 @@
 //! The table of calls and what becomes of them (`table.txt`), as the user would meet them: paths as a model writes them.
 
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use serde_json::json;
-use tools::{Reaper, Toolbox, ToolsConfig};
+use tools::{Reaper, Toolbox, ToolsConfig, real_path};
 use wire::state::PermissionMode;
 
-use super::{Call, Policy, Verdict};
-use crate::settings::PermissionSettings;
+use super::{Bases, Call, PermissionSettings, Policy, Verdict};
 
 /// What a block of the table says before its calls.
 #[derive(Default)]
@@ -74,14 +72,21 @@ impl Table {
                 let path = if argument == "-" { "" } else { argument };
                 let args = json!({ "path": path });
                 let target = self.toolbox.target(tool, args.as_object().unwrap(), &self.cwd());
-                Call::file(tool, target.unwrap())
+                let target = target.unwrap();
+                let real = real_path(&target);
+                Call::file(tool, target, real)
             }
         }
     }
 
     fn policy(&self, block: &Block) -> Policy {
-        let home = self.root.path().join("home");
-        let (mut policy, notes) = Policy::new(&block.settings, None, &self.cwd(), Some(Path::new(&home)));
+        let (cwd, home) = (self.cwd(), self.root.path().join("home"));
+        let bases = Bases {
+            cwd: &cwd,
+            home: Some(&home),
+            real_path,
+        };
+        let (mut policy, notes) = Policy::new(&block.settings, None, bases);
         assert!(notes.is_empty(), "{}: {notes:?}", block.name);
         for (tool, argument) in &block.granted {
             policy.grant(&self.call(tool, argument));

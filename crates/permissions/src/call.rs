@@ -35,10 +35,10 @@ impl Call {
         Self::new(tool, Subject::Command(Box::new(Script::parse(command))))
     }
 
-    /// A file, by its absolute path without `..`. Looks at the disk.
+    /// A file: `named` is the path in the call, absolute and without `..`; `real` is the same with every link followed.
     #[must_use]
-    pub fn file(tool: &str, path: PathBuf) -> Self {
-        Self::new(tool, Subject::File(Place::new(path)))
+    pub fn file(tool: &str, named: PathBuf, real: PathBuf) -> Self {
+        Self::new(tool, Subject::File(Place { named, real }))
     }
 
     /// A URI of the host.

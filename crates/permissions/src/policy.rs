@@ -1,39 +1,22 @@
-//! Which tool calls may run: modes and rules (issue 6, "Permissions"). Off unless somebody asks for it. Here: what the rules say
-//! of a call. Not here: who is asked and how (`session`), where the rules come from (`settings`).
+//! The decision about a call: modes, rules, and what the user allowed for the session. Permissions are off by default.
 //!
 //! Of two rules the stricter counts: deny before ask before allow. What the project says can only make things stricter. Rules
 //! look at what a call says it does; they are no sandbox for what a program does that was allowed to run.
 
-mod call;
-mod paths;
-mod question;
-mod rule;
-mod shell;
-#[cfg(test)]
-mod table;
-#[cfg(test)]
-mod tests;
-pub(crate) mod visible;
-mod wild;
-
 use std::collections::VecDeque;
-use std::path::Path;
 
 use wire::state::PermissionMode;
 
-use crate::limits;
-use crate::resources::Diagnostic;
-use crate::settings::PermissionSettings;
-use crate::strings;
-
-pub use self::call::Call;
-use self::call::Subject;
-use self::paths::Bases;
-pub use self::question::{Proposal, Question, Source};
-use self::rule::Rule;
+use super::call::{Call, Subject};
+use super::limits;
+use super::paths::Bases;
+use super::rule::Rule;
+use super::settings::PermissionSettings;
+use super::strings;
+use super::visible;
 
 /// Tools that change nothing but what is shown.
-const READING: [&str; 5] = ["read", "grep", "find", "ls", pinion_core::todo::TOOL];
+const READING: [&str; 5] = ["read", "grep", "find", "ls", "todo_write"];
 /// Tools that write, whatever a rule says.
 const WRITING: [&str; 2] = ["edit", "write"];
 
@@ -63,16 +46,14 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// What the settings say of a session that works in `cwd`, and what is wrong with them. `chosen` is the user's own choice
-    /// of a mode, which comes before the user's settings.
+    /// The policy of a session, and one sentence for each rule that cannot be read. `chosen` is the user's own choice of a
+    /// mode, which comes before the user's settings. Follows the links of the paths in the rules.
     #[must_use]
     pub fn new(
         settings: &PermissionSettings,
         chosen: Option<PermissionMode>,
-        cwd: &Path,
-        home: Option<&Path>,
-    ) -> (Self, Vec<Diagnostic>) {
-        let bases = Bases { cwd, home };
+        bases: Bases<'_>,
+    ) -> (Self, Vec<String>) {
         let mut notes = Vec::new();
         let policy = Self {
             chosen: chosen.unwrap_or_else(|| settings.user.mode()),
@@ -159,13 +140,12 @@ impl Policy {
 }
 
 /// Reads rules. One that cannot be read allows nothing; among those that forbid it forbids all calls of its tool.
-fn rules(texts: &[String], bases: Bases<'_>, forbids: bool, notes: &mut Vec<Diagnostic>) -> Vec<Rule> {
+fn rules(texts: &[String], bases: Bases<'_>, forbids: bool, notes: &mut Vec<String>) -> Vec<Rule> {
     let read = texts.iter().filter_map(|text| match Rule::parse(text, bases) {
         Ok(rule) => Some(rule),
         Err((error, whole)) => {
             let text = visible::line(text, limits::ASKED_PATH);
-            let message = format!("The permission rule \"{text}\" cannot be read: {error}");
-            notes.push(Diagnostic::new(Path::new("settings.json"), message));
+            notes.push(format!("The permission rule \"{text}\" cannot be read: {error}"));
             forbids.then_some(whole)
         }
     });

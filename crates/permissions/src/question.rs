@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::limits;
-
+use super::limits;
 use super::visible::{self, counted, number};
 
 /// Where a tool comes from.
@@ -112,6 +111,17 @@ impl Proposal<'_> {
     }
 }
 
+/// What the path of a `write` call holds now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// Nothing.
+    Nothing,
+    /// A regular file of this many bytes.
+    File(u64),
+    /// Something else: a directory, a pipe, a device.
+    Other,
+}
+
 /// What is asked about.
 #[derive(Debug)]
 pub struct Question {
@@ -129,9 +139,17 @@ impl Question {
         (self.source == Source::BuiltIn && self.tool == "edit").then_some(&self.args)
     }
 
-    /// The text of the question. `diff` is what an edit would change, or why that is not known. Looks at the disk.
+    /// The real path of the file that a `write` call would replace or create, if it is one.
     #[must_use]
-    pub fn title(&self, diff: Option<Result<String, String>>) -> String {
+    pub fn written_file(&self) -> Option<&Path> {
+        let is_known = matches!(self.source, Source::BuiltIn | Source::ClientUri);
+        self.file.as_deref().filter(|_| is_known && self.tool == "write")
+    }
+
+    /// The text of the question. `diff` is what an edit would change, or why that is not known; `existing` is what
+    /// [`Self::written_file`] holds.
+    #[must_use]
+    pub fn title(&self, diff: Option<Result<String, String>>, existing: Option<Existing>) -> String {
         let mut lines = vec![format!(
             "Allow {}?",
             visible::line(&self.tool, limits::ASKED_NAME)
@@ -151,7 +169,7 @@ impl Question {
             "write" if is_known => {
                 lines.push(self.subject_line());
                 let content = self.text_of("content");
-                lines.push(self.size(content));
+                lines.push(size(content, existing));
                 lines.extend(self.session_line());
                 lines.push(visible::text(content));
             }
@@ -205,24 +223,6 @@ impl Question {
             .map(|text| visible::text(&text))
     }
 
-    /// How much is written, and what is there already.
-    fn size(&self, content: &str) -> String {
-        let size = format!(
-            "{}, {}",
-            counted(content.lines().count(), "line"),
-            counted(content.len(), "byte")
-        );
-        let Some(file) = &self.file else { return size };
-        match std::fs::metadata(Path::new(file)) {
-            Ok(there) if there.is_file() => {
-                let old = usize::try_from(there.len()).unwrap_or(usize::MAX);
-                format!("Replaces the file of {} bytes with {size}", number(old))
-            }
-            Ok(_) => format!("This is no regular file: {size}"),
-            Err(_) => format!("Creates the file: {size}"),
-        }
-    }
-
     /// The replacements of an edit as they were asked for.
     fn replacements(&self) -> String {
         let edits = self.args.get("edits").and_then(Value::as_array);
@@ -233,6 +233,24 @@ impl Question {
             lines.extend(text("newText").lines().map(|line| format!("+{line}")));
         }
         lines.join("\n")
+    }
+}
+
+/// How much is written, and what it replaces.
+fn size(content: &str, existing: Option<Existing>) -> String {
+    let size = format!(
+        "{}, {}",
+        counted(content.lines().count(), "line"),
+        counted(content.len(), "byte")
+    );
+    match existing {
+        None => size,
+        Some(Existing::File(bytes)) => {
+            let old = usize::try_from(bytes).unwrap_or(usize::MAX);
+            format!("Replaces the file of {} bytes with {size}", number(old))
+        }
+        Some(Existing::Other) => format!("This is no regular file: {size}"),
+        Some(Existing::Nothing) => format!("Creates the file: {size}"),
     }
 }
 
@@ -285,6 +303,33 @@ mod tests {
     }
 
     #[test]
+    fn write_question_names_existing_file() {
+        let args = json!({"path": "a", "content": "x\ny\n"});
+        let proposal = Proposal {
+            tool: "write",
+            source: Source::BuiltIn,
+            description: "",
+            schema: None,
+            args: args.as_object().unwrap(),
+        };
+        let file = PathBuf::from("/project/a");
+        let question = proposal.question("/project/a".to_owned(), Some(file.clone()));
+        assert_eq!(question.written_file(), Some(file.as_path()));
+        for (existing, expected) in [
+            (Some(Existing::Nothing), "Creates the file: 2 lines, 4 bytes"),
+            (
+                Some(Existing::File(1_234)),
+                "Replaces the file of 1,234 bytes with 2 lines, 4 bytes",
+            ),
+            (Some(Existing::Other), "This is no regular file: 2 lines, 4 bytes"),
+            (None, "2 lines, 4 bytes"),
+        ] {
+            let title = question.title(None, existing);
+            assert_eq!(title.lines().nth(2), Some(expected), "{title}");
+        }
+    }
+
+    #[test]
     fn names_cannot_pass_for_lines_of_the_question() {
         let args = Map::new();
         let proposal = Proposal {
@@ -295,7 +340,7 @@ mod tests {
             args: &args,
         };
         assert_eq!(
-            proposal.question(String::new(), None).title(None),
+            proposal.question(String::new(), None).title(None, None),
             "Allow read?\\u{a}Tool of the client?\nTool of the extension /a\\u{a}/b\nNo arguments"
         );
     }

@@ -3,7 +3,7 @@
 //!
 //! Which characters are hidden follows Unicode's general categories, as the standard library knows them for `Debug`.
 
-use crate::limits;
+use super::limits;
 
 /// Combining marks on one letter. Languages need up to three.
 const MARKS: usize = 4;
@@ -24,7 +24,7 @@ const EQUAL_LINES: usize = 3;
 
 /// True for a character that shows nothing or changes how its neighbours look: controls, format characters, blanks other than
 /// U+0020, unassigned and private characters, fillers, variation selectors, marks that strike letters out.
-pub(crate) fn is_hidden(letter: char) -> bool {
+pub fn is_hidden(letter: char) -> bool {
     match letter {
         ' '..='~' | '\n' | '\t' => false,
         // Letters, marks and symbols by their category, but nothing or a blank to the eye.
@@ -55,7 +55,7 @@ fn is_mark(letter: char) -> bool {
 }
 
 /// A text of any length, for a question. It keeps its lines.
-pub(crate) fn text(text: &str) -> String {
+pub fn text(text: &str) -> String {
     let (head, gap, tail) = split(text);
     let mut pieces = lines(head);
     let mut rest = lines(tail.unwrap_or_default());
@@ -73,7 +73,7 @@ pub(crate) fn text(text: &str) -> String {
 }
 
 /// A name, a path, a URI: one line, cut in the middle if it is longer than `most` characters.
-pub(crate) fn line(text: &str, most: usize) -> String {
+pub fn line(text: &str, most: usize) -> String {
     let (head, gap, tail) = split(text);
     let shown = |part: &str| {
         let parts: Vec<String> = part.split('\n').map(shown_line).collect();
@@ -88,7 +88,7 @@ pub(crate) fn line(text: &str, most: usize) -> String {
 }
 
 /// A number with commas between its thousands.
-pub(crate) fn number(value: usize) -> String {
+pub fn number(value: usize) -> String {
     let digits = value.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -101,7 +101,7 @@ pub(crate) fn number(value: usize) -> String {
 }
 
 /// A number and what is counted: `1 line`, `2,000 lines`.
-pub(crate) fn counted(value: usize, what: &str) -> String {
+pub fn counted(value: usize, what: &str) -> String {
     format!("{} {what}{}", number(value), if value == 1 { "" } else { "s" })
 }
 
