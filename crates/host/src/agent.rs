@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::ExtraPath;
+use config::resources::{ResourceOptions, Resources};
+use config::settings::Settings;
+use config::trust::{Decision, Project, Trust};
 use llm::registry::{Registry, Start, StartRequest};
 use llm::{Budgets, CacheRetention, Client};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
@@ -16,9 +20,6 @@ use wire::{Model, ThinkingLevel};
 use crate::error::HostError;
 use crate::extensions::{Choice, Extensions, Lender};
 use crate::mcp::McpSetup;
-use crate::resources::{ExtraPath, ResourceOptions, Resources};
-use crate::settings::Settings;
-use crate::trust::{Decision, Project, Trust};
 
 /// What the command line asked for, as far as it outlives the start.
 #[derive(Debug, Clone)]

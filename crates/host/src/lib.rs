@@ -12,13 +12,10 @@ mod mail;
 pub mod mcp;
 mod outbox;
 mod rendered;
-pub mod resources;
 mod session;
-pub mod settings;
 mod standing;
 mod strings;
 mod trace;
-pub mod trust;
 
 pub use agent::{Agent, Maker, Options, SessionHome};
 pub use error::HostError;

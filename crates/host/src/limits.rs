@@ -101,9 +101,6 @@ pub const HOST_SCHEME_BYTES: usize = 4 << 10;
 /// Open dialogs of a session. Further ones return their default.
 pub const OPEN_DIALOGS: usize = 64;
 
-/// Default timeout of a dialog.
-pub const DIALOG_WAIT: Duration = Duration::from_secs(300);
-
 /// Factor for the timeout of a dialog with an editor.
 pub const EDITOR_FACTOR: u32 = 6;
 

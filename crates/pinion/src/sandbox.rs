@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use config::resources::Kind;
+use config::settings::Settings;
+use config::trust::Trust;
 use host::mcp::McpSetup;
-use host::resources::packages::Kind;
-use host::settings::Settings;
-use host::trust::Trust;
 use tools::Sandbox;
 use wire::state::{SandboxMode, SandboxState};
 

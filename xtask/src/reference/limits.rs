@@ -9,7 +9,7 @@ use super::{cell, head, read, scan};
 
 /// The files and their headings.
 const FILES: [(&str, &str); 17] = [
-    ("Settings files", "crates/host/src/settings/limits.rs"),
+    ("Settings files", "crates/config/src/settings/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
         "crates/host/src/limits.rs",
@@ -17,9 +17,9 @@ const FILES: [(&str, &str); 17] = [
     ("Permission dialogs", "crates/permissions/src/limits.rs"),
     (
         "Context files, skills, templates, rules",
-        "crates/host/src/resources/limits.rs",
+        "crates/config/src/resources/limits.rs",
     ),
-    ("Trust decisions", "crates/host/src/trust/limits.rs"),
+    ("Trust decisions", "crates/config/src/trust/limits.rs"),
     ("Runs, todos, rules", "crates/core/src/limits.rs"),
     ("Compaction", "crates/core/src/compaction/limits.rs"),
     ("Providers", "crates/llm/src/limits.rs"),

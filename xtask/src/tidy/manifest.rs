@@ -4,7 +4,7 @@ use super::files::package;
 use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
@@ -14,12 +14,14 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("extensions", &["files"]),
     ("mcp", &[]),
     ("permissions", &["wire"]),
+    ("config", &["wire", "files", "core", "permissions", "extensions"]),
     (
         "host",
         &[
             "wire",
             "files",
             "permissions",
+            "config",
             "core",
             "llm",
             "tools",
@@ -28,11 +30,11 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "mcp",
         ],
     ),
-    ("serve", &["wire", "host"]),
+    ("serve", &["wire", "config", "host"]),
     (
         "pinion",
         &[
-            "wire", "files", "core", "llm", "tools", "store", "host", "serve", "mcp",
+            "wire", "files", "config", "core", "llm", "tools", "store", "host", "serve", "mcp",
         ],
     ),
     ("client", &["wire"]),
@@ -46,6 +48,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
             "tools",
             "store",
             "extensions",
+            "config",
             "host",
             "serve",
             "testkit",

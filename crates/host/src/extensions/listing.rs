@@ -4,12 +4,12 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use config::Scope;
+use config::trust::ProjectAccess;
 use door::line::{Kind, Scope as ChildScope};
 use door::runtime::Runtime;
 
 use crate::hooks::{self, Hook};
-use crate::resources::Scope;
-use crate::settings::ProjectAccess;
 
 use super::Key;
 use super::sources::{Places, find_at};

@@ -6,6 +6,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use config::resources::{Changes, Kind as ResourceKind, Package, counts};
+use config::settings::Settings;
+use config::trust::ProjectAccess;
+use config::{ExtraPath, Origin as SourceOrigin, Scope, SourceInfo};
 use door::line::{Era, Generation, Kind, Scope as ChildScope, Source};
 use door::program::Program;
 use files::{Boundaries, Kind as FileKind, Root};
@@ -14,10 +18,6 @@ use serde_json::{Map, Value};
 use crate::agent::Agent;
 use crate::hooks::is_script;
 use crate::limits;
-use crate::resources::{
-    Changes, ExtraPath, Origin as SourceOrigin, Package, Scope, SourceInfo, counts, packages,
-};
-use crate::settings::{ProjectAccess, Settings};
 
 use super::Key;
 
@@ -256,7 +256,7 @@ impl Finder {
 
     fn package(&mut self, package: &Package) {
         let before = self.found.len();
-        for path in package.paths(packages::Kind::Extensions) {
+        for path in package.paths(ResourceKind::Extensions) {
             self.add(
                 &package.files,
                 Kind::Extension,
@@ -283,7 +283,7 @@ impl Finder {
     ) {
         // Of hooks, what is no script runs by itself.
         let is_out = match kind {
-            Kind::Extension => !counts(&self.changes, packages::Kind::Extensions, scope, &path),
+            Kind::Extension => !counts(&self.changes, ResourceKind::Extensions, scope, &path),
             Kind::Hook => !is_script(root, &path),
             // Older agents kept programs of their own in that folder.
             Kind::Tool => !matches!(Program::at(root, &path), Ok(None)),

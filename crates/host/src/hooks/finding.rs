@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use crate::extensions::Places;
 use crate::limits;
-use crate::resources::Scope;
-use crate::settings::HookCommand;
+use config::Scope;
+use config::settings::HookCommand;
 use door::combining::names;
 use files::Root;
 

@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::Scope;
 use door::Answer;
 use door::line::Failure;
 use serde_json::{Value, json};
@@ -25,7 +26,6 @@ use tools::Reaper;
 use tools::pattern::fits;
 
 use crate::limits;
-use crate::resources::Scope;
 use door::combining::{Combining, Flow, Rule, rule};
 
 pub(crate) use self::finding::{Finding, find, is_script};

@@ -6,6 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use config::Scope;
+use config::settings::{Settings, SettingsSource};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tools::Reaper;
@@ -14,8 +16,6 @@ use tools::reaper::Ended;
 use super::running::Exit;
 use super::{Answer, Facts, Hook, Hooks, answering, find};
 use crate::extensions::{Choice, Generation, Places};
-use crate::resources::Scope;
-use crate::settings::{Settings, SettingsSource};
 
 /// A user and a project, with files of these names, texts and modes below them.
 struct Home(TempDir);
@@ -44,7 +44,7 @@ impl Home {
             agent_dir: &agent_dir,
             cwd: &cwd,
             home: None,
-            trust: &crate::trust::Trust::new(&agent_dir, approved),
+            trust: &config::trust::Trust::new(&agent_dir, approved),
         });
         let finding = find(&Places {
             choice,

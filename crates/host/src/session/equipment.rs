@@ -1,12 +1,11 @@
 //! What the model is given besides the conversation: the active tools and the system prompt.
 
+use config::resources::ToolHint;
 use jiff::Zoned;
 use tools::pattern::fits;
 use tools::{ToolInfo, Toolbox};
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
 use wire::{Reply, ToolSpec};
-
-use crate::resources::ToolHint;
 
 use super::Session;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use config::Diagnostic;
 use permissions::{Bases, Call, Existing, Policy, Proposal, Question, Source, Verdict};
 use pinion_core::{Input, Prepared, ToolInput};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,6 @@ use wire::state::PermissionMode;
 use wire::{Reply, ToolResult};
 
 use crate::agent::Agent;
-use crate::resources::Diagnostic;
 use crate::{limits, strings};
 
 use super::Session;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use config::resources::CommandInfo;
 use door::line::Tool;
 use door::{Asking, DoorError};
 use permissions::{Proposal, Source};
@@ -14,7 +15,6 @@ use tools::{ForeignSchema, Toolbox};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
 use crate::limits;
-use crate::resources::CommandInfo;
 
 use super::super::Session;
 use super::super::calls::Reporter;

@@ -1,11 +1,11 @@
 //! Extensions of the user may decide whether a project is trusted (`project_trust`, pi 1.5). Until they have, those of the
 //! project are not loaded, and the session has not begun for the others.
 
+use config::trust::DecidedBy;
 use door::line::Scope as ChildScope;
 use serde_json::{Value, json};
 
 use crate::extensions::{Found, find};
-use crate::trust::DecidedBy;
 
 use super::super::Session;
 use super::{Extended, Then, failure};

@@ -1,6 +1,6 @@
 //! Section: the model a new session would start with, why this one, and whether it can be asked. Asks nobody.
 
-use host::settings::SettingsFile;
+use config::settings::SettingsFile;
 use llm::registry::{AuthEntry, KeySource, Start, start};
 use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
