@@ -165,9 +165,6 @@ pub const BASH_RUNNING: usize = 64;
 
 /// Subordinate sessions of the extensions of one session.
 pub(crate) const SUBORDINATES: usize = 16;
-/// Default timeout of a hook.
-pub const HOOK_WAIT: Duration = Duration::from_secs(30);
-
 /// Bytes of the output of a hook.
 pub const HOOK_OUTPUT: usize = 16 << 20;
 
@@ -188,15 +185,6 @@ pub const HOOKS_AT_ONCE: usize = 4;
 
 /// Queued runs of one hook. Further ones are skipped.
 pub const HOOK_LANE: usize = 256;
-
-/// Bytes of a file that are searched for its `#!` line.
-pub const SHEBANG: usize = 512;
-
-/// Directory entries looked at in one directory of hooks.
-pub const HOOK_ENTRIES: usize = 2_000;
-
-/// Hooks of one session. Further ones are refused.
-pub const HOOKS: usize = 256;
 
 /// Characters (UTF-16 units) of the preview of an entry in `get_session_tree`.
 pub const PREVIEW: usize = 140;

@@ -8,8 +8,9 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 17] = [
+const FILES: [(&str, &str); 18] = [
     ("Settings files", "crates/config/src/settings/limits.rs"),
+    ("Discovery of hooks", "crates/config/src/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
         "crates/host/src/limits.rs",

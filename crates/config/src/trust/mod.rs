@@ -118,12 +118,7 @@ impl Trust {
     }
 
     /// What holds for a project. `default` is the user's setting, if there is one; a broken file of decisions decides nothing.
-    pub fn decide(
-        &self,
-        cwd: &Path,
-        default: Option<ProjectTrust>,
-        notes: &mut Vec<Diagnostic>,
-    ) -> Decision {
+    pub fn decide(&self, cwd: &Path, default: Option<ProjectTrust>, notes: &mut Vec<Diagnostic>) -> Decision {
         let plain = |trusted: bool, by: DecidedBy| Decision {
             access: if trusted {
                 ProjectAccess::Full

@@ -4,15 +4,15 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use config::Scope;
-use config::trust::ProjectAccess;
 use door::line::{Kind, Scope as ChildScope};
 use door::runtime::Runtime;
 
+use crate::extensions::{self, Key};
 use crate::hooks::{self, Hook};
-
-use super::Key;
-use super::sources::{Places, find_at};
+use crate::limits;
+use crate::places::Places;
+use crate::source::Scope;
+use crate::trust::ProjectAccess;
 
 /// Something that can be loaded, or cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Listed {
 /// What a session in these places would load.
 #[must_use]
 pub fn list(places: &Places<'_>) -> Vec<Listed> {
-    let mut listed: Vec<Listed> = find_at(places)
+    let mut listed: Vec<Listed> = extensions::find(places)
         .into_iter()
         .map(|found| Listed {
             kind: match found.source.kind {
@@ -97,7 +97,7 @@ fn untrusted(places: &Places<'_>) -> Vec<Listed> {
     let mut listed = Vec::new();
     for (folder, kind) in kinds {
         let root = places.boundaries.project(places.cwd);
-        let paths = root.list(&places.cwd.join(".pi").join(folder), crate::limits::HOOK_ENTRIES);
+        let paths = root.list(&places.cwd.join(".pi").join(folder), limits::HOOK_ENTRIES);
         listed.extend(paths.unwrap_or_default().0.into_iter().map(|path| Listed {
             kind,
             path,

@@ -2,142 +2,42 @@
 //! user (pi-core.md 6.3 has the order, which is that of skills). After them the hooks and custom tools of the older generations,
 //! in the order of those: user, project, settings, command line (dialects.md 10.3). Hook executables are found in `hooks`.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use config::resources::{Changes, Kind as ResourceKind, Package, counts};
-use config::settings::Settings;
-use config::trust::ProjectAccess;
-use config::{ExtraPath, Origin as SourceOrigin, Scope, SourceInfo};
-use door::line::{Era, Generation, Kind, Scope as ChildScope, Source};
+use door::line::{Kind, Scope as ChildScope, Source};
 use door::program::Program;
-use files::{Boundaries, Kind as FileKind, Root};
-use serde_json::{Map, Value};
+use files::{Kind as FileKind, Root};
 
-use crate::agent::Agent;
 use crate::hooks::is_script;
-use crate::limits;
+use crate::places::Places;
+use crate::resources::{Changes, Kind as ResourceKind, Package, counts};
+use crate::source::{ExtraPath, Origin as SourceOrigin, Scope, SourceInfo};
 
-use super::Key;
-
-/// What the command line says about extensions.
-#[derive(Debug, Clone)]
-pub struct Choice {
-    /// `--extension`: files and directories, absolute.
-    pub paths: Vec<PathBuf>,
-    /// `--hook`, likewise: hooks of the older generations, and hook executables.
-    pub hooks: Vec<PathBuf>,
-    /// `--tool`, likewise: tool files of the older generations.
-    pub tools: Vec<PathBuf>,
-    /// Only those (`--no-extensions`).
-    pub only_named: bool,
-    /// Of hooks only those (`--no-hooks`).
-    pub no_hooks: bool,
-    /// The generation that the client belongs to.
-    pub generation: Generation,
-    /// Are extensions told that there is somebody to ask? Not in the days of hooks (dialects.md 10.3).
-    pub has_ui: bool,
-    /// Options that only an extension can know, by name; no value means it was only named.
-    pub flags: BTreeMap<String, Option<String>>,
-}
-
-impl Default for Choice {
-    fn default() -> Self {
-        Self {
-            paths: Vec::new(),
-            hooks: Vec::new(),
-            tools: Vec::new(),
-            only_named: false,
-            no_hooks: false,
-            generation: Generation::Pi,
-            has_ui: true,
-            flags: BTreeMap::new(),
-        }
-    }
-}
-
-impl Choice {
-    /// The options as extensions read them.
-    pub(crate) fn flags(&self) -> Map<String, Value> {
-        let value = |value: &Option<String>| value.clone().map_or(Value::Bool(true), Value::String);
-        let flags = self.flags.iter();
-        flags.map(|(name, given)| (name.clone(), value(given))).collect()
-    }
+/// What a process runs.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// All TypeScript extensions.
+    TypeScript,
+    /// One extension in another language.
+    Program(Arc<Program>),
 }
 
 /// An extension, and where it was found.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
-    pub(crate) source: Source,
-    pub(crate) info: SourceInfo,
+pub struct Found {
+    /// Its file, as its process gets it.
+    pub source: Source,
+    /// Its file, as clients see it.
+    pub info: SourceInfo,
     /// What runs it; or why that cannot be known.
-    pub(crate) runs: Result<Key, String>,
+    pub runs: Result<Key, String>,
 }
 
-/// Where is looked.
-#[derive(Debug, Clone, Copy)]
-pub struct Places<'a> {
-    /// The command line.
-    pub choice: &'a Choice,
-    /// The settings of the agent's own directory.
-    pub settings: &'a Settings,
-    /// Packages that bring extensions.
-    pub packages: &'a [Package],
-    /// Directory of settings, keys and sessions.
-    pub agent_dir: &'a Path,
-    /// The agent's own working directory.
-    pub home: &'a Path,
-    /// The session's.
-    pub cwd: &'a Path,
-    /// How far the links of a project lead.
-    pub boundaries: &'a Boundaries,
-}
-
-impl<'a> Places<'a> {
-    pub(crate) fn of(agent: &'a Agent, cwd: &'a Path) -> Self {
-        Self {
-            choice: &agent.options.extensions,
-            settings: &agent.settings,
-            packages: &agent.options.resources.packages,
-            agent_dir: &agent.agent_dir,
-            home: &agent.cwd,
-            cwd,
-            boundaries: &agent.options.resources.boundaries,
-        }
-    }
-
-    /// Whose files those of a scope are; `path` is what the scope's settings name.
-    pub(crate) fn root(&self, scope: Scope, path: &Path) -> Root {
-        match scope {
-            Scope::Project => self.boundaries.named(self.cwd, path),
-            Scope::User | Scope::Temporary => Root::user(),
-        }
-    }
-
-    /// May the project bring code? That was decided for the agent's own directory.
-    pub(crate) fn is_trusted(&self) -> bool {
-        self.settings.project == ProjectAccess::Full && self.cwd == self.home
-    }
-
-    /// The project's directories of configuration that hold code; none when it may bring none.
-    pub(crate) fn project_dirs(&self) -> Vec<PathBuf> {
-        let names: &[&str] = match self.choice.generation {
-            _ if !self.is_trusted() => &[],
-            Generation::Omp => &[".pi", ".omp", ".xcsh"],
-            _ => &[".pi"],
-        };
-        names.iter().map(|name| self.cwd.join(name)).collect()
-    }
-}
-
-/// The extensions of a session that works in `cwd`, in the order in which their handlers run.
-pub(crate) fn find(agent: &Agent, cwd: &Path) -> Vec<Found> {
-    find_at(&Places::of(agent, cwd))
-}
-
-/// The same, in these places.
-pub(super) fn find_at(places: &Places<'_>) -> Vec<Found> {
+/// The extensions of a session in these places, in the order in which their handlers run.
+#[must_use]
+pub fn find(places: &Places<'_>) -> Vec<Found> {
     let mut finder = Finder {
         changes: places.settings.changes.clone(),
         ..Finder::default()
@@ -330,16 +230,5 @@ fn readable(root: &Root, path: &Path) -> Result<(), String> {
         Ok(found) if found.kind == FileKind::Other => Err("It is not a regular file".to_owned()),
         Err(error) if !files::is_absent(&error) => Err(error.to_string()),
         _ => Ok(()),
-    }
-}
-
-/// How older extensions are treated. Only the first hooks had a time limit by themselves (dialects.md 10.3).
-pub(crate) fn era(agent: &Agent) -> Era {
-    let generation = agent.options.extensions.generation;
-    let wait = u64::try_from(limits::HOOK_WAIT.as_millis()).ok();
-    let by_default = wait.filter(|_| generation == Generation::Hooks);
-    Era {
-        generation,
-        hook_timeout: agent.settings.hook_timeout_ms.or(by_default),
     }
 }

@@ -1,19 +1,21 @@
 //! Which hook executables a session has: files whose names begin with an event's name, and commands in settings. Whether a
-//! project may bring any is decided by [`Places`].
+//! project may bring any is decided by [`Places`]. Running them is the caller's business.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::extensions::Places;
-use crate::limits;
-use config::Scope;
-use config::settings::HookCommand;
 use door::combining::names;
 use files::Root;
 
-use super::{Hook, Refused};
+use crate::limits;
+use crate::places::Places;
+use crate::settings::HookCommand;
+use crate::source::Scope;
 
 /// Events that come with every piece of an answer or of an output.
 const DELTAS: [&str; 2] = ["message_update", "tool_execution_update"];
@@ -21,18 +23,57 @@ const DELTAS: [&str; 2] = ["message_update", "tool_execution_update"];
 /// Endings of names that make a file something else than a hook.
 const LEFT_ALONE: [&str; 4] = ["~", ".bak", ".disabled", ".sample"];
 
+/// A hook executable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The event that it is run for.
+    pub event: &'static str,
+    /// What people know it by: its file, or the program of a setting.
+    pub path: PathBuf,
+    /// What is started.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Patterns of the tools that it wants to know about; none: all.
+    pub tools: Vec<String>,
+    /// How long it may run.
+    pub timeout: Duration,
+    /// Whose it is.
+    pub scope: Scope,
+}
+
+/// A file or a setting that was to be a hook and is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// The file, or the program of a setting.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub scope: Scope,
+    /// Why.
+    pub why: String,
+}
+
+impl Hook {
+    /// What failures call it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.path.to_string_lossy().into_owned()
+    }
+}
+
 /// What was found.
 #[derive(Debug, Default)]
-pub(crate) struct Finding {
+pub struct Finding {
     /// In the order in which they are asked.
-    pub(crate) hooks: Vec<Hook>,
+    pub hooks: Vec<Hook>,
     /// What was to be a hook and is none.
-    pub(crate) refused: Vec<Refused>,
+    pub refused: Vec<Refused>,
 }
 
 /// The hook executables of a session: the user's, the project's where it is trusted, those of settings, those named on the
 /// command line; files of a folder by name.
-pub(crate) fn find(places: &Places<'_>) -> Finding {
+#[must_use]
+pub fn find(places: &Places<'_>) -> Finding {
     let settings = places.settings;
     let wait = settings
         .hook_timeout_ms
