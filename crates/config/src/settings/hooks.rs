@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
-use crate::settings::SettingsSource;
 use crate::settings::layers::Layer;
 use crate::settings::reader::{Reader, whole};
+use crate::settings::types::SettingsSource;
 use crate::source::{ExtraPath, Scope, resolve_path};
 
 /// A command that is run for an event.

@@ -3,28 +3,9 @@
 
 use serde_json::{Map, Value};
 
-use crate::settings::FoundKey;
 use crate::settings::foreign::{IGNORED, RENAMED};
 use crate::settings::table::keys;
-
-/// What a key of a settings file comes to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyUse {
-    /// It has an effect.
-    Used,
-    /// It is understood and checked, but nothing depends on it in this version.
-    NotYet,
-    /// It belongs to a terminal or to a part of other agents that does not exist here.
-    NoMeaning,
-    /// An old name; the value counts under the name given.
-    Renamed(&'static str),
-    /// Nobody knows it. The name of a known key that looks alike.
-    Unknown(Option<&'static str>),
-    /// Left out: the project is not trusted.
-    Untrusted,
-    /// Left out: only the user's own file may say this.
-    GlobalOnly,
-}
+use crate::settings::types::{FoundKey, KeyUse};
 
 /// What the members of an object in a settings file are.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use files::Root;
 use serde_json::{Map, Value};
 
 use crate::diagnostic::Diagnostic;
-use crate::settings::keys::{self, KeyUse};
-use crate::settings::types::{FileState, SettingsFile};
+use crate::settings::keys;
+use crate::settings::types::{FileState, KeyUse, SettingsFile};
 use crate::settings::{jsonc, limits};
 use crate::source::Scope;
 

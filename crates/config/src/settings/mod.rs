@@ -22,7 +22,6 @@ mod typed;
 mod types;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use ::permissions::PermissionSettings;
@@ -31,34 +30,21 @@ use serde_json::{Map, Value};
 use wire::ThinkingLevel;
 use wire::state::{Durability, InterruptMode, PermissionMode, QueueMode, SandboxMode};
 
-pub use self::trust::TRUSTED_ONLY;
 use crate::diagnostic::Diagnostic;
 use crate::resources::{Changes, PackageSpec};
 use crate::source::{ExtraPath, Scope};
-use crate::trust::{DecidedBy, ProjectAccess, ProjectTrust, Trust};
+use crate::trust::{DecidedBy, ProjectAccess, ProjectTrust};
 pub use hooks::HookCommand;
-pub use keys::{KeyUse, classify, meaning};
+pub use keys::{classify, meaning};
 use layers::Layer;
 pub use nudges::{TodoOptions, TtsrOptions};
 use reader::Reader;
 pub use sandbox::SandboxSettings;
+pub use trust::TRUSTED_ONLY;
 pub use types::{
     BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
-    LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile,
+    KeyUse, LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile, SettingsSource,
 };
-
-/// Where settings come from.
-#[derive(Debug, Clone, Copy)]
-pub struct SettingsSource<'a> {
-    /// The user's configuration directory.
-    pub agent_dir: &'a Path,
-    /// The session's working directory.
-    pub cwd: &'a Path,
-    /// For `~` in paths.
-    pub home: Option<&'a Path>,
-    /// Who was asked whether the project is trusted.
-    pub trust: &'a Trust,
-}
 
 /// The settings in force.
 #[derive(Debug, Clone)]

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use crate::diagnostic::Diagnostic;
-use crate::settings::SettingsSource;
-use crate::settings::keys::KeyUse;
 use crate::settings::layers::Layer;
+use crate::settings::types::KeyUse;
+use crate::settings::types::SettingsSource;
 use crate::source::resolve_path;
 
 /// Keys that only a trusted project can set: they run code, enable tools, or send or write data elsewhere.

@@ -1,11 +1,24 @@
-//! The typed parts of the settings with their defaults. Reading them lives in `mod`.
+//! Where settings come from, the files as they were found, and the typed parts with their defaults. Reading them lives in `mod`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::settings::keys::KeyUse;
 use crate::settings::limits;
 use crate::source::Scope;
+use crate::trust::Trust;
+
+/// Where settings come from.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingsSource<'a> {
+    /// The user's configuration directory.
+    pub agent_dir: &'a Path,
+    /// The session's working directory.
+    pub cwd: &'a Path,
+    /// For `~` in paths.
+    pub home: Option<&'a Path>,
+    /// Who was asked whether the project is trusted.
+    pub trust: &'a Trust,
+}
 
 /// A settings file as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +53,25 @@ pub struct FoundKey {
     pub key: String,
     /// What it comes to.
     pub usage: KeyUse,
+}
+
+/// What a key of a settings file comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyUse {
+    /// It has an effect.
+    Used,
+    /// It is understood and checked, but nothing depends on it in this version.
+    NotYet,
+    /// It belongs to a terminal or to a part of other agents that does not exist here.
+    NoMeaning,
+    /// An old name; the value counts under the name given.
+    Renamed(&'static str),
+    /// Nobody knows it. The name of a known key that looks alike.
+    Unknown(Option<&'static str>),
+    /// Left out: the project is not trusted.
+    Untrusted,
+    /// Left out: only the user's own file may say this.
+    GlobalOnly,
 }
 
 impl SettingsFile {

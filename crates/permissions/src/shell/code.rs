@@ -2,7 +2,7 @@
 //! not known to be harmless is opaque. Scripts in files are beyond rules.
 
 use super::ast::Word;
-use super::judge::{Input, Judge, Language};
+use super::steps::{Input, Language, Steps};
 
 /// Modules of Python that run no program with names that are not listed in [`PYTHON_RUNS`].
 const PYTHON_MODULES: &str = " argparse base64 collections configparser copy csv dataclasses datetime decimal difflib enum fractions \
@@ -103,164 +103,167 @@ impl Coding {
     }
 }
 
-impl Judge {
-    /// Code in an option, or in the input.
-    pub(super) fn interpreter(&mut self, options: &[&str], arguments: &[Word], input: &Input) {
-        let gives_code = |word: &Word| {
-            let text = word.text();
-            options.iter().any(|option| {
-                text == *option
-                    || text.starts_with(&format!("{option}="))
-                    || option.len() <= 2 && text.len() > 2 && text.starts_with(option)
-            })
-        };
-        if arguments.iter().any(gives_code) {
-            arguments.iter().for_each(|word| self.guess(&word.text()));
-            return self.hide();
-        }
-        let script = arguments
-            .iter()
-            .find(|word| !word.text().starts_with('-') || word.is_dynamic());
-        self.file_or_input(script, input, Language::Other, |_| false);
+/// Code in an option, or in the input.
+pub(super) fn interpreter<'w>(
+    steps: &mut Steps<'w>,
+    options: &[&str],
+    arguments: &'w [Word],
+    input: &'w Input,
+) {
+    let gives_code = |word: &Word| {
+        let text = word.text();
+        options.iter().any(|option| {
+            text == *option
+                || text.starts_with(&format!("{option}="))
+                || option.len() <= 2 && text.len() > 2 && text.starts_with(option)
+        })
+    };
+    if arguments.iter().any(gives_code) {
+        arguments.iter().for_each(|word| steps.guess(&word.text()));
+        return steps.hide();
     }
+    let script = arguments
+        .iter()
+        .find(|word| !word.text().starts_with('-') || word.is_dynamic());
+    file_or_input(steps, script, input, Language::Other, |_| false);
+}
 
-    /// A script in a file, or code in the input.
-    fn file_or_input(
-        &mut self,
-        script: Option<&Word>,
-        input: &Input,
-        language: Language,
-        is_quiet: fn(&str) -> bool,
-    ) {
-        if let Some(script) = script {
-            self.form(std::slice::from_ref(script));
-            let text = script.text();
-            if text != "-" && !text.starts_with("/dev/") && !text.starts_with("/proc/") {
-                self.runs(&text, language);
-                let is_process = |part: &super::ast::Part| matches!(part, super::ast::Part::Process(_));
-                if script.parts.iter().any(is_process) {
-                    self.hide();
-                }
-                return;
+/// A script in a file, or code in the input.
+fn file_or_input<'w>(
+    steps: &mut Steps<'w>,
+    script: Option<&'w Word>,
+    input: &'w Input,
+    language: Language,
+    is_quiet: fn(&str) -> bool,
+) {
+    if let Some(script) = script {
+        steps.form(std::slice::from_ref(script));
+        let text = script.text();
+        if text != "-" && !text.starts_with("/dev/") && !text.starts_with("/proc/") {
+            steps.runs(&text, language);
+            let is_process = |part: &super::ast::Part| matches!(part, super::ast::Part::Process(_));
+            if script.parts.iter().any(is_process) {
+                steps.hide();
             }
-        }
-        let is_known = match input {
-            Input::Session => true,
-            Input::Text(text) => text.literal().is_some_and(|text| is_quiet(&text)),
-            Input::Unknown => false,
-        };
-        if !is_known {
-            self.hide();
+            return;
         }
     }
+    let is_known = match input {
+        Input::Session => true,
+        Input::Text(text) => text.literal().is_some_and(|text| is_quiet(&text)),
+        Input::Unknown => false,
+    };
+    if !is_known {
+        steps.hide();
+    }
+}
 
-    /// Interpreters whose short options may be grouped, such as `python3 -Ic code`. Options are looked for behind the script
-    /// too: which options take a value is not known.
-    pub(super) fn coded(&mut self, arguments: &[Word], input: &Input, coding: Coding) {
-        let mut script = None;
-        let mut has_code = false;
-        for (at, word) in arguments.iter().enumerate() {
-            let text = word.text();
-            let next = arguments.get(at + 1);
-            if !text.starts_with('-') || text == "-" {
-                script = script.or(Some(word));
-                continue;
+/// Interpreters whose short options may be grouped, such as `python3 -Ic code`. Options are looked for behind the script
+/// too: which options take a value is not known.
+pub(super) fn coded<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input, coding: Coding) {
+    let mut script = None;
+    let mut has_code = false;
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.text();
+        let next = arguments.get(at + 1);
+        if !text.starts_with('-') || text == "-" {
+            script = script.or(Some(word));
+            continue;
+        }
+        if coding.language == Language::Python && text == "-m" {
+            let module = next.map(Word::text).unwrap_or_default();
+            if PYTHON_MAINS.contains(&module.as_str()) {
+                steps.hide();
             }
-            if coding.language == Language::Python && text == "-m" {
-                let module = next.map(Word::text).unwrap_or_default();
-                if PYTHON_MAINS.contains(&module.as_str()) {
-                    self.hide();
-                }
-                has_code = true;
-                continue;
-            }
-            let code = match coding.option(&text) {
-                CodeOption::None => continue,
-                CodeOption::Loads => {
-                    self.hide();
-                    continue;
-                }
-                CodeOption::Code(code) => Some(Word::literal_of(&code)),
-                CodeOption::CodeFollows => next.cloned(),
-            };
             has_code = true;
-            let is_known = code
-                .and_then(|code| code.literal())
-                .is_some_and(|code| (coding.is_quiet)(&code));
-            if !is_known || word.changes() {
-                self.hide();
-            }
+            continue;
         }
-        if !has_code {
-            self.file_or_input(script, input, coding.language, coding.is_quiet);
-        }
-    }
-
-    /// `awk` and `sed`: the first argument is code unless options give it.
-    pub(super) fn script_in(
-        &mut self,
-        arguments: &[Word],
-        input: &Input,
-        is_quiet: fn(&str) -> bool,
-        files: &[&str],
-        valued: &[&str],
-    ) {
-        let mut has_script = false;
-        let mut at = 0;
-        let judge = |word: Option<&Word>| word.and_then(Word::literal).is_some_and(|code| is_quiet(&code));
-        while let Some(word) = arguments.get(at) {
-            let text = word.text();
-            at += 1;
-            let (name, value) = text.split_once('=').unwrap_or((&text, ""));
-            if word.is_dynamic() && text.is_empty() {
-                // Code that is not known, if none was given.
-                if !std::mem::replace(&mut has_script, true) {
-                    self.hide();
-                }
+        let code = match coding.option(&text) {
+            CodeOption::None => continue,
+            CodeOption::Loads => {
+                steps.hide();
                 continue;
             }
-            if files.contains(&name) || text.starts_with(files.first().copied().unwrap_or("-f")) {
-                let file = if value.is_empty() { arguments.get(at) } else { None };
-                at += usize::from(value.is_empty());
-                has_script = true;
-                if let Some(file) = file {
-                    self.file_or_input(Some(file), input, Language::Other, is_quiet);
-                }
-            } else if ["-e", "--expression", "--source"].contains(&name) {
-                let is_known = if value.is_empty() || name == "-e" {
-                    at += 1;
-                    judge(arguments.get(at - 1))
-                } else {
-                    !word.changes() && is_quiet(value)
-                };
-                has_script = true;
-                if !is_known {
-                    self.hide();
-                }
-            } else if let Some(glued) = text.strip_prefix("-e").filter(|glued| !glued.is_empty()) {
-                has_script = true;
-                if word.changes() || !is_quiet(glued) {
-                    self.hide();
-                }
-            } else if valued.contains(&text.as_str()) {
-                at += 1;
-            } else if ["-i", "-l", "--load", "--include"].contains(&name)
-                && files.contains(&"-f")
-                && valued.contains(&"-v")
-            {
-                self.hide();
-            } else if !text.starts_with('-') {
-                // Options may stand behind it, too.
-                if !std::mem::replace(&mut has_script, true) && !judge(Some(word)) {
-                    self.hide();
-                }
-            } else if is_grouped(&text) && valued.contains(&"-l") {
-                has_script = true;
-                if !judge(arguments.get(at)) {
-                    self.hide();
-                }
-                at += 1;
+            CodeOption::Code(code) => Some(Word::literal_of(&code)),
+            CodeOption::CodeFollows => next.cloned(),
+        };
+        has_code = true;
+        let is_known = code
+            .and_then(|code| code.literal())
+            .is_some_and(|code| (coding.is_quiet)(&code));
+        if !is_known || word.changes() {
+            steps.hide();
+        }
+    }
+    if !has_code {
+        file_or_input(steps, script, input, coding.language, coding.is_quiet);
+    }
+}
+
+/// `awk` and `sed`: the first argument is code unless options give it.
+pub(super) fn script_in<'w>(
+    steps: &mut Steps<'w>,
+    arguments: &'w [Word],
+    input: &'w Input,
+    is_quiet: fn(&str) -> bool,
+    files: &[&str],
+    valued: &[&str],
+) {
+    let mut has_script = false;
+    let mut at = 0;
+    let judge = |word: Option<&Word>| word.and_then(Word::literal).is_some_and(|code| is_quiet(&code));
+    while let Some(word) = arguments.get(at) {
+        let text = word.text();
+        at += 1;
+        let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+        if word.is_dynamic() && text.is_empty() {
+            // Code that is not known, if none was given.
+            if !std::mem::replace(&mut has_script, true) {
+                steps.hide();
             }
+            continue;
+        }
+        if files.contains(&name) || text.starts_with(files.first().copied().unwrap_or("-f")) {
+            let file = if value.is_empty() { arguments.get(at) } else { None };
+            at += usize::from(value.is_empty());
+            has_script = true;
+            if let Some(file) = file {
+                file_or_input(steps, Some(file), input, Language::Other, is_quiet);
+            }
+        } else if ["-e", "--expression", "--source"].contains(&name) {
+            let is_known = if value.is_empty() || name == "-e" {
+                at += 1;
+                judge(arguments.get(at - 1))
+            } else {
+                !word.changes() && is_quiet(value)
+            };
+            has_script = true;
+            if !is_known {
+                steps.hide();
+            }
+        } else if let Some(glued) = text.strip_prefix("-e").filter(|glued| !glued.is_empty()) {
+            has_script = true;
+            if word.changes() || !is_quiet(glued) {
+                steps.hide();
+            }
+        } else if valued.contains(&text.as_str()) {
+            at += 1;
+        } else if ["-i", "-l", "--load", "--include"].contains(&name)
+            && files.contains(&"-f")
+            && valued.contains(&"-v")
+        {
+            steps.hide();
+        } else if !text.starts_with('-') {
+            // Options may stand behind it, too.
+            if !std::mem::replace(&mut has_script, true) && !judge(Some(word)) {
+                steps.hide();
+            }
+        } else if is_grouped(&text) && valued.contains(&"-l") {
+            has_script = true;
+            if !judge(arguments.get(at)) {
+                steps.hide();
+            }
+            at += 1;
         }
     }
 }

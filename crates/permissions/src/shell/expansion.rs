@@ -168,16 +168,24 @@ impl Parser<'_> {
         if self.looks_at("\\\n") {
             return Err(Unclear);
         }
+        Ok(match self.double_parentheses()? {
+            Some(inner) => Part::Arithmetic(inner),
+            None => Part::Commands(self.until_parenthesis()?),
+        })
+    }
+
+    /// Behind a parenthesis: the arithmetic of `((...))`. None, and nothing consumed, if the two do not close together.
+    pub(super) fn double_parentheses(&mut self) -> Parse<Option<Word>> {
         let start = self.position();
         if self.eat("(")? {
             let inner = self.arithmetic(")")?;
             self.expect(")")?;
             if self.eat(")")? {
-                return Ok(Part::Arithmetic(inner));
+                return Ok(Some(inner));
             }
             self.go_back(start);
         }
-        Ok(Part::Commands(self.until_parenthesis()?))
+        Ok(None)
     }
 
     /// Commands up to the parenthesis that ends them.

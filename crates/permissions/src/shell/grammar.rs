@@ -265,19 +265,13 @@ impl Parser<'_> {
             // Bash joins the lines first: the next letter may make it another construct.
             return Err(Unclear);
         }
-        let start = self.position();
-        if self.eat("(")? {
-            let inner = self.arithmetic(")")?;
-            self.expect(")")?;
-            if self.eat(")")? {
-                return Ok(Compound {
-                    arithmetic: vec![inner],
-                    ..Compound::default()
-                });
-            }
-            self.go_back(start);
-        }
-        Ok(groups(vec![self.until_parenthesis()?]))
+        Ok(match self.double_parentheses()? {
+            Some(inner) => Compound {
+                arithmetic: vec![inner],
+                ..Compound::default()
+            },
+            None => groups(vec![self.until_parenthesis()?]),
+        })
     }
 
     fn condition(&mut self) -> Parse<Compound> {

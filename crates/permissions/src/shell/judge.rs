@@ -1,5 +1,5 @@
 //! Walks over the tree of a line and collects what it runs. What each program does with its arguments is in `runs`,
-//! `builtins` and `options`.
+//! `builtins` and `options`, as [`Step`]s that are taken here.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,9 @@ use super::ast::{
 use super::cursor::{Parser, Shared};
 use super::programs::{self, Class};
 use super::simple::DECLARING;
+use super::steps::{Input, Language, Step, Steps};
 use super::variables::Variables;
+use super::{builtins, runs};
 
 /// How deep lines may stand in the arguments of commands.
 const MAX_DEPTH: usize = 16;
@@ -24,9 +26,9 @@ pub(super) struct Judge {
     pub(super) forms: Vec<String>,
     pub(super) plain: bool,
     pub(super) opaque: bool,
-    pub(super) variables: Variables,
+    variables: Variables,
     form_bytes: usize,
-    pub(super) depth: usize,
+    depth: usize,
     /// Lines that only may be lines: what is not understood in them does not make the line opaque.
     guesses: usize,
     /// Names of files that the line makes, and of programs and scripts that it runs.
@@ -34,25 +36,6 @@ pub(super) struct Judge {
     run: BTreeMap<String, Language>,
     /// `exec` has changed where commands read.
     is_redirected: bool,
-}
-
-/// Who reads a file that is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Language {
-    Shell,
-    Python,
-    Other,
-}
-
-/// What a program reads.
-#[derive(Debug, Clone)]
-pub(super) enum Input {
-    /// The session's: nothing.
-    Session,
-    /// A text in the line.
-    Text(Word),
-    /// A file, or what another command writes.
-    Unknown,
 }
 
 /// Where a list stands.
@@ -120,7 +103,7 @@ impl Judge {
     }
 
     /// A file with this name is run.
-    pub(super) fn runs(&mut self, path: &str, language: Language) {
+    fn runs(&mut self, path: &str, language: Language) {
         self.run.insert(programs::base_name(path).to_owned(), language);
     }
 
@@ -141,14 +124,14 @@ impl Judge {
     }
 
     /// The line may run something that does not show.
-    pub(super) fn hide(&mut self) {
+    fn hide(&mut self) {
         if self.guesses == 0 {
             self.opaque = true;
         }
     }
 
     /// A line in another one, such as the argument of `sh -c`.
-    pub(super) fn line(&mut self, text: &str) {
+    fn line(&mut self, text: &str) {
         if self.depth >= MAX_DEPTH {
             self.opaque = true;
             return;
@@ -159,25 +142,13 @@ impl Judge {
     }
 
     /// A text that may be a line: only what is understood in it counts.
-    pub(super) fn guess(&mut self, text: &str) {
+    fn guess(&mut self, text: &str) {
         if self.depth >= MAX_DEPTH {
             return;
         }
         self.guesses += 1;
         self.line(text);
         self.guesses -= 1;
-    }
-
-    pub(super) fn is_guess(&self) -> bool {
-        self.guesses > 0
-    }
-
-    /// An argument that is a line.
-    pub(super) fn code(&mut self, word: &Word) {
-        match word.literal() {
-            Some(text) => self.line(&text),
-            None => self.hide(),
-        }
     }
 
     fn list(&mut self, list: &List, scope: Scope<'_>) {
@@ -286,7 +257,7 @@ impl Judge {
     }
 
     /// A variable takes a value.
-    pub(super) fn assigned(&mut self, name: &str, value: &Word) {
+    fn assigned(&mut self, name: &str, value: &Word) {
         self.variables.assign(name, super::variables::is_number(value));
         self.guess_options(&value.text());
         match programs::variable(name) {
@@ -371,14 +342,13 @@ impl Judge {
             targets.extend(simple.words.iter().skip(1));
         }
         for target in targets {
-            self.makes(target, text.clone());
+            self.makes(&target.text(), text.clone());
         }
     }
 
     /// A file with this name is made.
-    pub(super) fn makes(&mut self, word: &Word, content: Option<String>) {
-        let text = word.text();
-        let name = programs::base_name(&text);
+    fn makes(&mut self, text: &str, content: Option<String>) {
+        let name = programs::base_name(text);
         if !name.is_empty() && !text.starts_with("/dev/") && self.guesses == 0 {
             self.made.entry(name.to_owned()).or_default().push(content);
         }
@@ -432,14 +402,14 @@ impl Judge {
     }
 
     /// A text that bash calculates. Names in it are variables, whose values are calculated as well.
-    pub(super) fn arithmetic(&mut self, word: &Word) {
+    fn arithmetic(&mut self, word: &Word) {
         if !self.variables.calculate(word) {
             self.hide();
         }
     }
 
     /// A program or a builtin with its arguments.
-    pub(super) fn program(&mut self, words: &[Word], input: &Input) {
+    fn program(&mut self, words: &[Word], input: &Input) {
         let Some(first) = words.first() else {
             return;
         };
@@ -459,19 +429,40 @@ impl Judge {
             return;
         }
         self.depth += 1;
-        let class = programs::class(name);
-        match class {
-            Class::Quiet => self.quiet(name, words),
-            Class::Builtin if DECLARING.contains(&name) => self.declaring(name, words),
-            Class::Builtin => self.builtin(name, words, input),
-            Class::Other => self.unlisted(words),
-            _ => self.runner(class, name, words, input),
+        let mut steps = Steps::new(self.guesses > 0);
+        match programs::class(name) {
+            Class::Quiet => builtins::quiet(&mut steps, name, words),
+            Class::Builtin if DECLARING.contains(&name) => builtins::declaring(&mut steps, name, words),
+            Class::Builtin => builtins::builtin(&mut steps, name, words, input),
+            Class::Other => runs::unlisted(&mut steps, words),
+            class => runs::runner(&mut steps, class, name, words, input),
+        }
+        for step in steps.into_steps() {
+            self.take(step);
         }
         self.depth -= 1;
     }
 
+    /// Takes a step of a program.
+    fn take(&mut self, step: Step<'_>) {
+        match step {
+            Step::Hide => self.hide(),
+            Step::Line(text) => self.line(&text),
+            Step::Guess(text) => self.guess(&text),
+            Step::Program(words, input) => self.program(words, input),
+            Step::Form(words) => self.form(&words),
+            Step::Runs(path, language) => self.runs(&path, language),
+            Step::Makes(name) => self.makes(&name, None),
+            Step::Assigned(name, value) => self.assigned(&name, &value),
+            Step::AssignedText(name) => self.variables.assign(&name, false),
+            Step::AssignedUnknown => self.variables.assign_unknown(),
+            Step::Arithmetic(word) => self.arithmetic(&word),
+            Step::Calculated(name) => self.variables.calculate_name(&name),
+        }
+    }
+
     /// What rules that forbid compare: with and without quotes, and by the program's name alone.
-    pub(super) fn form(&mut self, words: &[Word]) {
+    fn form(&mut self, words: &[Word]) {
         let shown: Vec<String> = words.iter().map(Word::shown).collect();
         let plain: Vec<String> = words.iter().map(Word::text).collect();
         let (shown, plain) = (shown.join(" "), plain.join(" "));

@@ -1,7 +1,7 @@
 //! A command line for bash: which commands it runs, wherever they stand in it, and whether that is everything it runs.
 //!
 //! The line is parsed with a grammar of bash (`grammar`, `simple`, `expansion`) that accepts only what it understands
-//! completely. `judge` walks over the tree. Two questions are answered. To allow a line, every command must be known and
+//! completely. `judge` walks over the tree; what a program does with its arguments are `steps` for it. Two questions are answered. To allow a line, every command must be known and
 //! nothing else may happen: the line is *plain*. To forbid it, one of its commands that may be a forbidden one is enough. A
 //! line whose commands are only made when it runs, or that is not understood, is *opaque*. What programs do by themselves
 //! (scripts, `make`) is beyond rules; `docs/guides/permissions.md` says so.
@@ -22,6 +22,7 @@ mod options;
 mod programs;
 mod runs;
 mod simple;
+mod steps;
 mod variables;
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Programs that run the values of some of their options, and `git`.
 
+use std::borrow::Cow;
+
 use super::ast::Word;
-use super::judge::{Input, Judge};
+use super::steps::{Input, Language, Step, Steps};
 
 /// Options of programs whose values are commands, by program.
 const COMMANDS: [(&str, &[&str]); 34] = [
@@ -137,288 +139,293 @@ pub(super) fn of(program: &str) -> Option<&'static [&'static str]> {
     found.map(|(_, options)| *options)
 }
 
-impl Judge {
-    /// A program that runs the values of options.
-    pub(super) fn options(&mut self, name: &str, options: &[&str], arguments: &[Word], input: &Input) {
-        for (at, word) in arguments.iter().enumerate() {
-            let text = word.text();
-            for option in options {
-                let Some(rest) = text.strip_prefix(option) else {
-                    continue;
-                };
-                if rest.is_empty() {
-                    arguments
-                        .get(at + 1)
-                        .into_iter()
-                        .for_each(|value| self.value(name, value, ""));
-                } else if !option.starts_with("--") || rest.starts_with('=') {
-                    self.value(name, word, option);
-                }
-            }
-            if let Some(long) = text.strip_prefix("--")
-                && options
-                    .iter()
-                    .any(|option| is_shortened(option.trim_start_matches('-'), long))
-            {
-                self.value(name, word, "");
+/// A program that runs the values of options.
+pub(super) fn value_options<'w>(
+    steps: &mut Steps<'w>,
+    name: &str,
+    options: &[&str],
+    arguments: &'w [Word],
+    input: &'w Input,
+) {
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.text();
+        for option in options {
+            let Some(rest) = text.strip_prefix(option) else {
+                continue;
+            };
+            if rest.is_empty() {
                 arguments
                     .get(at + 1)
                     .into_iter()
-                    .for_each(|value| self.value(name, value, ""));
+                    .for_each(|value| option_value(steps, name, value, ""));
+            } else if !option.starts_with("--") || rest.starts_with('=') {
+                option_value(steps, name, word, option);
             }
         }
-        if name == "cmake"
-            && let Some(at) = arguments.iter().position(|word| word.text() == "-E")
-        {
-            self.program(arguments.get(at + 1..).unwrap_or_default(), input);
-        }
-        let is_command = |word: &Word| {
-            let text = word.text();
-            text.starts_with('.') && !text.starts_with("./") && !text.starts_with("..")
-        };
-        if name == "sqlite3" && arguments.iter().any(is_command) {
-            self.hide();
-        }
-        let reads = |word: &Word| word.text() == "-" || word.text().starts_with("/dev/");
-        let reads_input = match name {
-            "make" | "gmake" => arguments.iter().any(reads),
-            "psql" | "sqlite3" | "mysql" | "sftp" => true,
-            _ => false,
-        };
-        if reads_input {
-            match input {
-                Input::Session => {}
-                Input::Text(text) if text.literal().is_some_and(|text| is_quiet_sql(&text)) => {}
-                _ => self.hide(),
-            }
-        }
-        if ["npm", "pnpm", "yarn"].contains(&name) {
-            let runs =
-                |word: &Word| ["exec", "x", "dlx", "explore", "start-script"].contains(&word.text().as_str());
-            if let Some(at) = arguments.iter().position(runs) {
-                let behind = arguments.get(at + 1..).unwrap_or_default();
-                let is_program = |word: &&Word| !word.text().starts_with('-');
-                if let Some(inner) = behind.iter().position(|word| is_program(&word)) {
-                    self.program(behind.get(inner..).unwrap_or_default(), input);
-                }
-            }
-        }
-    }
-
-    /// The value of an option that a program runs. Some write `name=command` or `EXEC:command`.
-    fn value(&mut self, program: &str, word: &Word, option: &str) {
-        let Some(text) = word.literal() else {
-            return self.hide();
-        };
-        let text = text
-            .strip_prefix(option)
-            .unwrap_or(&text)
-            .trim_start_matches(['=', ':', '!', '"']);
-        match program {
-            // SQL; its clients run what stands behind these.
-            "psql" | "mysql" | "sqlite3" => {
-                if text.contains("\\")
-                    || text.starts_with('.')
-                    || text.contains('!')
-                    || text.to_ascii_lowercase().contains("program")
-                    || text.contains("system")
-                {
-                    self.hide();
-                }
-            }
-            "make" | "gmake"
-                if ["-f", "--file", "--makefile"].contains(&option)
-                    || option.is_empty() && !text.contains([' ', '$', ':']) =>
-            {
-                self.runs(text, super::judge::Language::Other);
-            }
-            "make" | "gmake" | "cmake" | "cargo" | "ansible" | "nmap" | "less" | "more" => {
-                let is_plain = |letter: char| letter.is_alphanumeric() || "._-/ ".contains(letter);
-                let is_flag = program == "cmake" && text.chars().all(is_plain);
-                if text.contains(['$', '!', '(', '|', '&', ';'])
-                    || program == "cargo" && text.contains(['=', '['])
-                {
-                    self.hide();
-                } else if !is_flag || program == "cmake" {
-                    text.split('=').for_each(|piece| self.guess(piece));
-                    self.guess(&text.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
-                }
-            }
-            _ => {
-                let line = text
-                    .split_once('=')
-                    .filter(|(name, _)| !name.contains(' '))
-                    .map_or(text, |(_, line)| line);
-                self.line(line);
-                if line != text {
-                    self.guess(text);
-                }
-            }
-        }
-    }
-
-    /// `git [options] subcommand [arguments]`.
-    pub(super) fn git(&mut self, arguments: &[Word]) {
-        let mut at = 0;
-        while let Some(word) = arguments.get(at) {
-            let text = word.text();
-            if !text.starts_with('-') {
-                break;
-            }
-            let (option, value) = text
-                .split_once('=')
-                .map_or((text.as_str(), None), |(option, value)| (option, Some(value)));
-            let next = arguments.get(at + 1);
-            match option {
-                "-c" => next.into_iter().for_each(|setting| self.git_setting(setting)),
-                _ if option.starts_with("-c") => {
-                    self.git_setting(&Word::literal_of(option.get(2..).unwrap_or_default()))
-                }
-                "--config-env" => self.hide(),
-                "--exec-path" if value.is_some() => self.hide(),
-                _ => {}
-            }
-            at += 1;
-            if value.is_none() && GIT_VALUED.contains(&option) {
-                at += 1;
-            }
-        }
-        let behind = arguments.get(at..).unwrap_or_default();
-        if at > 0 {
-            // Rules name the subcommand.
-            let mut words = vec![Word::literal_of("git")];
-            words.extend_from_slice(behind);
-            self.form(&words);
-        }
-        self.git_subcommand(behind);
-    }
-
-    fn git_subcommand(&mut self, words: &[Word]) {
-        let Some(first) = words.first() else {
-            return;
-        };
-        let command = first.text();
-        if first.is_dynamic() && command.is_empty() {
-            // It may be any subcommand, with any settings.
-            return self.hide();
-        }
-        if GIT_RUNS
-            .iter()
-            .any(|run| words.iter().map(Word::text).take(8).any(|word| word == run[1]) && command == run[0])
-        {
-            for at in 2..words.len().min(16) {
-                let behind = words.get(at..).unwrap_or_default();
-                if behind.first().is_some_and(Word::changes) {
-                    self.hide();
-                }
-                let texts: Vec<String> = behind.iter().map(Word::text).collect();
-                self.line(&texts.join(" "));
-            }
-        }
-        if command == "config" && words.len() > 2 {
-            self.git_config(words);
-        }
-        self.git_options(&command, words);
-    }
-
-    /// `git config name value`: the value may be a command.
-    fn git_config(&mut self, words: &[Word]) {
-        let text =
-            words.iter().skip(1).map(Word::text).find(|word| {
-                !word.starts_with('-') && !["set", "get", "unset", "list"].contains(&word.as_str())
-            });
-        let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
-        let reads = words.iter().any(|word| {
-            [
-                "--get",
-                "--list",
-                "-l",
-                "--unset",
-                "get",
-                "list",
-                "--get-all",
-                "--get-regexp",
-            ]
-            .contains(&word.text().as_str())
-        });
-        if !is_quiet && !reads {
-            for word in words.iter().skip(1) {
-                self.guess(word.text().trim_start_matches('!'));
-            }
-            if words
+        if let Some(long) = text.strip_prefix("--")
+            && options
                 .iter()
-                .any(|word| word.changes() || word.text().starts_with('!'))
-            {
-                self.hide();
-            }
+                .any(|option| is_shortened(option.trim_start_matches('-'), long))
+        {
+            option_value(steps, name, word, "");
+            arguments
+                .get(at + 1)
+                .into_iter()
+                .for_each(|value| option_value(steps, name, value, ""));
         }
     }
-
-    /// Options of subcommands that take commands.
-    fn git_options(&mut self, command: &str, words: &[Word]) {
-        let is_pickaxe = ["log", "diff", "show", "commit", "cherry-pick"].contains(&command);
-        for (at, word) in words.iter().enumerate().skip(1) {
-            let text = word.text();
-            if text.contains("ext::") {
-                self.hide();
-            }
-            for option in GIT_COMMANDS {
-                if is_pickaxe && option.len() == 2 {
-                    continue;
-                }
-                if text == option
-                    && command != "add"
-                    && command != "rev-list"
-                    && !(command == "clean" && option == "-x")
-                {
-                    words.get(at + 1).into_iter().for_each(|value| self.code(value));
-                } else if let Some(value) = text.strip_prefix(option)
-                    && (value.starts_with('=')
-                        || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command))
-                {
-                    match word.literal() {
-                        Some(_) => self.line(value.trim_start_matches('=')),
-                        None => self.hide(),
-                    }
-                }
-            }
-            if command == "clone" && (text == "-u" || text == "-c" || text == "--config") {
-                words.get(at + 1).into_iter().for_each(|value| {
-                    if text == "-u" {
-                        self.code(value)
-                    } else {
-                        self.git_setting(value)
-                    }
-                });
-            }
-        }
+    if name == "cmake"
+        && let Some(at) = arguments.iter().position(|word| word.text() == "-E")
+    {
+        steps.program(arguments.get(at + 1..).unwrap_or_default(), input);
     }
-
-    /// `name=value` behind `-c`.
-    fn git_setting(&mut self, word: &Word) {
+    let is_command = |word: &Word| {
         let text = word.text();
-        let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+        text.starts_with('.') && !text.starts_with("./") && !text.starts_with("..")
+    };
+    if name == "sqlite3" && arguments.iter().any(is_command) {
+        steps.hide();
+    }
+    let reads = |word: &Word| word.text() == "-" || word.text().starts_with("/dev/");
+    let reads_input = match name {
+        "make" | "gmake" => arguments.iter().any(reads),
+        "psql" | "sqlite3" | "mysql" | "sftp" => true,
+        _ => false,
+    };
+    if reads_input {
+        match input {
+            Input::Session => {}
+            Input::Text(text) if text.literal().is_some_and(|text| is_quiet_sql(&text)) => {}
+            _ => steps.hide(),
+        }
+    }
+    if ["npm", "pnpm", "yarn"].contains(&name) {
+        let runs =
+            |word: &Word| ["exec", "x", "dlx", "explore", "start-script"].contains(&word.text().as_str());
+        if let Some(at) = arguments.iter().position(runs) {
+            let behind = arguments.get(at + 1..).unwrap_or_default();
+            let is_program = |word: &&Word| !word.text().starts_with('-');
+            if let Some(inner) = behind.iter().position(|word| is_program(&word)) {
+                steps.program(behind.get(inner..).unwrap_or_default(), input);
+            }
+        }
+    }
+}
+
+/// The value of an option that a program runs. Some write `name=command` or `EXEC:command`.
+fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str) {
+    let Some(text) = word.literal() else {
+        return steps.hide();
+    };
+    let text = text
+        .strip_prefix(option)
+        .unwrap_or(&text)
+        .trim_start_matches(['=', ':', '!', '"']);
+    match program {
+        // SQL; its clients run what stands behind these.
+        "psql" | "mysql" | "sqlite3" => {
+            if text.contains("\\")
+                || text.starts_with('.')
+                || text.contains('!')
+                || text.to_ascii_lowercase().contains("program")
+                || text.contains("system")
+            {
+                steps.hide();
+            }
+        }
+        "make" | "gmake"
+            if ["-f", "--file", "--makefile"].contains(&option)
+                || option.is_empty() && !text.contains([' ', '$', ':']) =>
+        {
+            steps.runs(text, Language::Other);
+        }
+        "make" | "gmake" | "cmake" | "cargo" | "ansible" | "nmap" | "less" | "more" => {
+            let is_plain = |letter: char| letter.is_alphanumeric() || "._-/ ".contains(letter);
+            let is_flag = program == "cmake" && text.chars().all(is_plain);
+            if text.contains(['$', '!', '(', '|', '&', ';'])
+                || program == "cargo" && text.contains(['=', '['])
+            {
+                steps.hide();
+            } else if !is_flag || program == "cmake" {
+                text.split('=').for_each(|piece| steps.guess(piece));
+                steps.guess(&text.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
+            }
+        }
+        _ => {
+            let line = text
+                .split_once('=')
+                .filter(|(name, _)| !name.contains(' '))
+                .map_or(text, |(_, line)| line);
+            steps.line(line);
+            if line != text {
+                steps.guess(text);
+            }
+        }
+    }
+}
+
+/// `git [options] subcommand [arguments]`.
+pub(super) fn git<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        let text = word.text();
+        if !text.starts_with('-') {
+            break;
+        }
+        let (option, value) = text
+            .split_once('=')
+            .map_or((text.as_str(), None), |(option, value)| (option, Some(value)));
+        let next = arguments.get(at + 1);
+        match option {
+            "-c" => next.into_iter().for_each(|setting| git_setting(steps, setting)),
+            _ if option.starts_with("-c") => {
+                git_setting(steps, &Word::literal_of(option.get(2..).unwrap_or_default()))
+            }
+            "--config-env" => steps.hide(),
+            "--exec-path" if value.is_some() => steps.hide(),
+            _ => {}
+        }
+        at += 1;
+        if value.is_none() && GIT_VALUED.contains(&option) {
+            at += 1;
+        }
+    }
+    let behind = arguments.get(at..).unwrap_or_default();
+    if at > 0 {
+        // Rules name the subcommand.
+        let mut words = vec![Word::literal_of("git")];
+        words.extend_from_slice(behind);
+        steps.push(Step::Form(Cow::Owned(words)));
+    }
+    git_subcommand(steps, behind);
+}
+
+fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
+    let Some(first) = words.first() else {
+        return;
+    };
+    let command = first.text();
+    if first.is_dynamic() && command.is_empty() {
+        // It may be any subcommand, with any settings.
+        return steps.hide();
+    }
+    if GIT_RUNS
+        .iter()
+        .any(|run| words.iter().map(Word::text).take(8).any(|word| word == run[1]) && command == run[0])
+    {
+        for at in 2..words.len().min(16) {
+            let behind = words.get(at..).unwrap_or_default();
+            if behind.first().is_some_and(Word::changes) {
+                steps.hide();
+            }
+            let texts: Vec<String> = behind.iter().map(Word::text).collect();
+            steps.line(&texts.join(" "));
+        }
+    }
+    if command == "config" && words.len() > 2 {
+        git_config(steps, words);
+    }
+    git_options(steps, &command, words);
+}
+
+/// `git config name value`: the value may be a command.
+fn git_config(steps: &mut Steps<'_>, words: &[Word]) {
+    let text = words
+        .iter()
+        .skip(1)
+        .map(Word::text)
+        .find(|word| !word.starts_with('-') && !["set", "get", "unset", "list"].contains(&word.as_str()));
+    let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
+    let reads = words.iter().any(|word| {
+        [
+            "--get",
+            "--list",
+            "-l",
+            "--unset",
+            "get",
+            "list",
+            "--get-all",
+            "--get-regexp",
+        ]
+        .contains(&word.text().as_str())
+    });
+    if !is_quiet && !reads {
+        for word in words.iter().skip(1) {
+            steps.guess(word.text().trim_start_matches('!'));
+        }
+        if words
+            .iter()
+            .any(|word| word.changes() || word.text().starts_with('!'))
+        {
+            steps.hide();
+        }
+    }
+}
+
+/// Options of subcommands that take commands.
+fn git_options(steps: &mut Steps<'_>, command: &str, words: &[Word]) {
+    let is_pickaxe = ["log", "diff", "show", "commit", "cherry-pick"].contains(&command);
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text();
         if text.contains("ext::") {
-            self.hide();
+            steps.hide();
         }
-        if is_quiet_setting(name) {
-            return;
+        for option in GIT_COMMANDS {
+            if is_pickaxe && option.len() == 2 {
+                continue;
+            }
+            if text == option
+                && command != "add"
+                && command != "rev-list"
+                && !(command == "clean" && option == "-x")
+            {
+                words.get(at + 1).into_iter().for_each(|value| steps.code(value));
+            } else if let Some(value) = text.strip_prefix(option)
+                && (value.starts_with('=')
+                    || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command))
+            {
+                match word.literal() {
+                    Some(_) => steps.line(value.trim_start_matches('=')),
+                    None => steps.hide(),
+                }
+            }
         }
-        if word.changes() || name.is_empty() {
-            return self.hide();
+        if command == "clone" && (text == "-u" || text == "-c" || text == "--config") {
+            words.get(at + 1).into_iter().for_each(|value| {
+                if text == "-u" {
+                    steps.code(value)
+                } else {
+                    git_setting(steps, value)
+                }
+            });
         }
-        let name = name.to_ascii_lowercase();
-        let is_path = name.contains("path")
-            || name.contains("include")
-            || name.contains("template")
-            || name.starts_with("protocol.");
-        if is_path && name != "core.hookspath" || name == "core.hookspath" && value != "/dev/null" {
-            self.hide();
-        } else if name.starts_with("alias.") && !value.starts_with('!') {
-            self.line(&format!("git {value}"));
-        } else {
-            self.line(value.trim_start_matches('!'));
-        }
+    }
+}
+
+/// `name=value` behind `-c`.
+fn git_setting(steps: &mut Steps<'_>, word: &Word) {
+    let text = word.text();
+    let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+    if text.contains("ext::") {
+        steps.hide();
+    }
+    if is_quiet_setting(name) {
+        return;
+    }
+    if word.changes() || name.is_empty() {
+        return steps.hide();
+    }
+    let name = name.to_ascii_lowercase();
+    let is_path = name.contains("path")
+        || name.contains("include")
+        || name.contains("template")
+        || name.starts_with("protocol.");
+    if is_path && name != "core.hookspath" || name == "core.hookspath" && value != "/dev/null" {
+        steps.hide();
+    } else if name.starts_with("alias.") && !value.starts_with('!') {
+        steps.line(&format!("git {value}"));
+    } else {
+        steps.line(value.trim_start_matches('!'));
     }
 }
 

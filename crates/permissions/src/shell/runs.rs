@@ -2,8 +2,9 @@
 
 use super::ast::Word;
 use super::code;
-use super::judge::{Input, Judge, Language};
+use super::options;
 use super::programs::{self, Class};
+use super::steps::{Input, Language, SESSION, Steps, UNKNOWN};
 
 /// Words behind a program that are looked at as the beginning of another command, at most.
 const MAX_BEHIND: usize = 24;
@@ -26,405 +27,414 @@ const MANAGERS: [&str; 14] = [
 /// Options of `xargs` that take the next word.
 const XARGS_VALUED: &str = "adEIiLlnPs";
 
-impl Judge {
-    /// A program that runs others.
-    pub(super) fn runner(&mut self, class: Class, name: &str, words: &[Word], input: &Input) {
-        let arguments = words.get(1..).unwrap_or_default();
-        match class {
-            Class::Wrapper => self.wrapper(name, words, input),
-            Class::LineWrapper => self.line_wrapper(words, input),
-            Class::Shell => self.shell(arguments, input),
-            Class::Finder => self.finder(arguments),
-            Class::Xargs => self.xargs(arguments),
-            Class::Git => self.git(arguments),
-            Class::Options(options) => self.options(name, options, arguments, input),
-            Class::Interpreter(options) => self.interpreter(options, arguments, input),
-            Class::Awk => self.script_in(
-                arguments,
-                input,
-                code::is_quiet_awk,
-                &["-f", "--file"],
-                &["-v", "-F"],
-            ),
-            Class::Sed => self.script_in(arguments, input, code::is_quiet_sed, &["-f", "--file"], &["-l"]),
-            Class::Python => self.coded(arguments, input, code::PYTHON),
-            Class::Perl => self.coded(arguments, input, code::PERL),
-            Class::Node => self.coded(arguments, input, code::NODE),
-            Class::Quiet | Class::Builtin | Class::Other => {}
-        }
+/// A program that runs others.
+pub(super) fn runner<'w>(
+    steps: &mut Steps<'w>,
+    class: Class,
+    name: &str,
+    words: &'w [Word],
+    input: &'w Input,
+) {
+    let arguments = words.get(1..).unwrap_or_default();
+    match class {
+        Class::Wrapper => wrapper(steps, name, words, input),
+        Class::LineWrapper => line_wrapper(steps, words, input),
+        Class::Shell => shell(steps, arguments, input),
+        Class::Finder => finder(steps, arguments),
+        Class::Xargs => xargs(steps, arguments),
+        Class::Git => options::git(steps, arguments),
+        Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
+        Class::Interpreter(valued) => code::interpreter(steps, valued, arguments, input),
+        Class::Awk => code::script_in(
+            steps,
+            arguments,
+            input,
+            code::is_quiet_awk,
+            &["-f", "--file"],
+            &["-v", "-F"],
+        ),
+        Class::Sed => code::script_in(
+            steps,
+            arguments,
+            input,
+            code::is_quiet_sed,
+            &["-f", "--file"],
+            &["-l"],
+        ),
+        Class::Python => code::coded(steps, arguments, input, code::PYTHON),
+        Class::Perl => code::coded(steps, arguments, input, code::PERL),
+        Class::Node => code::coded(steps, arguments, input, code::NODE),
+        Class::Quiet | Class::Builtin | Class::Other => {}
     }
+}
 
-    /// `sudo -u user program`: the command is the first word that is neither an option nor the value of one.
-    fn wrapper(&mut self, name: &str, words: &[Word], input: &Input) {
-        if name == "command"
-            && words
-                .get(1)
-                .is_some_and(|word| ["-v", "-V"].contains(&word.text().as_str()))
-        {
-            return;
-        }
-        let mut takes_value = false;
-        for (at, word) in words.iter().enumerate().skip(1) {
-            if word.changes() || at > MAX_BEHIND {
-                return self.hide();
-            }
-            let text = word.text();
-            if name == "env"
-                && (text.starts_with("-S") || text.starts_with("--split-string") || splits(&text))
-            {
-                return self.split_string(&text, words.get(at + 1..).unwrap_or_default());
-            }
-            let behind = words.get(at..).unwrap_or_default();
-            let is_option = text.starts_with('-');
-            let is_number = text.starts_with(|first: char| first.is_ascii_digit());
-            if let Some((variable, value)) = text.split_once('=').filter(|_| !is_option) {
-                self.assigned(variable, &Word::literal_of(value));
-                continue;
-            }
-            if is_option {
-                if let Some((_, value)) = text.split_once('=') {
-                    self.guess(value);
-                }
-                takes_value = !["-", "-i", "-n"].contains(&text.as_str()) || name != "env";
-                if text == "--" {
-                    takes_value = false;
-                }
-                continue;
-            }
-            if takes_value || is_number {
-                // The value of an option, or already the program.
-                takes_value = false;
-                let runs_builtins = ["builtin", "command", "time", "exec"].contains(&name);
-                self.maybe_program(behind, input, runs_builtins);
-                continue;
-            }
-            return self.program(behind, input);
-        }
-        if [
-            "exec", "builtin", "command", "env", "nohup", "jobs", "time", "setarch",
-        ]
-        .contains(&name)
-        {
-            return;
-        }
-        // Without a program many of them start a shell.
-        if !matches!(input, Input::Session) {
-            self.hide();
-        }
+/// `sudo -u user program`: the command is the first word that is neither an option nor the value of one.
+fn wrapper<'w>(steps: &mut Steps<'w>, name: &str, words: &'w [Word], input: &'w Input) {
+    if name == "command"
+        && words
+            .get(1)
+            .is_some_and(|word| ["-v", "-V"].contains(&word.text().as_str()))
+    {
+        return;
     }
-
-    /// `env -S 'A=1 program'`: blanks separate words, backslashes and variables make others.
-    fn split_string(&mut self, option: &str, rest: &[Word]) {
-        let after = option
-            .split_once('=')
-            .filter(|_| option.starts_with("--"))
-            .map(|(_, after)| after);
-        let after = after
-            .or_else(|| option.split_once('S').map(|(_, after)| after))
-            .unwrap_or_default();
-        let mut text = after.to_owned();
-        for word in rest {
-            let Some(literal) = word.literal() else {
-                return self.hide();
-            };
-            text.push(' ');
-            text.push_str(&literal);
+    let mut takes_value = false;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        if word.changes() || at > MAX_BEHIND {
+            return steps.hide();
         }
-        if text.contains(['\\', '$']) {
-            self.hide();
+        let text = word.text();
+        if name == "env" && (text.starts_with("-S") || text.starts_with("--split-string") || splits(&text)) {
+            return split_string(steps, &text, words.get(at + 1..).unwrap_or_default());
         }
-        self.line(&format!("env {text}"));
-    }
-
-    /// What may be a program, or the value of an option of the program before it.
-    fn maybe_program(&mut self, words: &[Word], input: &Input, runs_builtins: bool) {
-        let name = words.first().map(Word::text).unwrap_or_default();
-        match programs::class(programs::base_name(&name)) {
-            Class::Quiet | Class::Other => self.form(words),
-            Class::Builtin if !runs_builtins => self.form(words),
-            _ => self.program(words, input),
+        let behind = words.get(at..).unwrap_or_default();
+        let is_option = text.starts_with('-');
+        let is_number = text.starts_with(|first: char| first.is_ascii_digit());
+        if let Some((variable, value)) = text.split_once('=').filter(|_| !is_option) {
+            steps.assigned(variable, Word::literal_of(value));
+            continue;
         }
-    }
-
-    /// `flock file program`, `su -c 'line'`: a command may begin at every word, and every word may be a line.
-    fn line_wrapper(&mut self, words: &[Word], input: &Input) {
-        if words.len() > 4 * MAX_BEHIND {
-            self.hide();
-        }
-        let text = words.first().map(Word::text).unwrap_or_default();
-        let name = programs::base_name(&text);
-        let mut is_found = false;
-        for (at, word) in words.iter().enumerate().skip(1).take(4 * MAX_BEHIND) {
-            let text = word.text();
-            let is_option = text.starts_with('-');
-            if word.changes() {
-                if !is_found {
-                    self.hide();
-                }
-                continue;
+        if is_option {
+            if let Some((_, value)) = text.split_once('=') {
+                steps.guess(value);
             }
-            let value = text.split_once('=').map(|(_, value)| value);
-            if let Some(value) = value {
-                self.line(value);
-            }
-            if is_option {
-                continue;
-            }
-            let is_line = |letter: char| letter.is_whitespace() || ";|&'\"\\$`<>(){}*?[~".contains(letter);
-            if text.contains(is_line) {
-                self.line(&text);
-            } else {
-                self.maybe_program(words.get(at..).unwrap_or_default(), &Input::Unknown, false);
-            }
-            is_found |= at > 2 || MANAGERS.contains(&name);
-        }
-        if ["su", "at", "batch", "parallel", "screen", "newgrp", "zargs"].contains(&name) {
-            let has_line = words
-                .iter()
-                .any(|word| word.text() == "-c" || word.text() == ":::");
-            if !has_line || !matches!(input, Input::Session) {
-                self.hide();
-            }
-        }
-    }
-
-    /// The arguments of a shell: a line behind `-c`, a script, or nothing.
-    fn shell(&mut self, arguments: &[Word], input: &Input) {
-        let mut at = 0;
-        let mut has_code = false;
-        let mut reads_input = false;
-        while let Some(word) = arguments.get(at) {
-            if word.is_dynamic() && word.text().is_empty() && !has_code {
-                return self.script(word, input);
-            }
-            let text = word.text();
-            if text == "--" || text == "-" {
-                at += 1;
-                break;
-            }
-            let Some(letters) = text
-                .strip_prefix(['-', '+'])
-                .filter(|letters| !letters.is_empty())
-            else {
-                break;
-            };
-            if word.changes() {
-                return self.hide();
-            }
-            at += 1;
-            if let Some(long) = letters.strip_prefix('-') {
-                match long.split_once('=') {
-                    Some((_, value)) => self.guess(value),
-                    None if ["rcfile", "init-file"].contains(&long) => {
-                        arguments
-                            .get(at)
-                            .into_iter()
-                            .for_each(|file| self.script(file, &Input::Unknown));
-                        at += 1;
-                    }
-                    None if ["command", "init-command"].contains(&long) => has_code = true,
-                    None => {}
-                }
-                continue;
-            }
-            has_code |= letters.contains('c') || letters.contains('C') || letters.contains("Command");
-            reads_input |= letters.contains('s');
-            if letters.ends_with(['o', 'O']) {
-                let setting = arguments.get(at).map(Word::text).unwrap_or_default();
-                if ["expand_aliases", "extglob", "posix", "history", "histexpand"].contains(&setting.as_str())
-                {
-                    self.hide();
-                }
-                at += 1;
-            }
-            if letters.contains('i') {
-                self.hide_if_fed(input);
-            }
-        }
-        if has_code {
-            return arguments.get(at).into_iter().for_each(|word| self.code(word));
-        }
-        match arguments.get(at) {
-            Some(script) if !reads_input => self.script(script, input),
-            _ => self.fed(input),
-        }
-    }
-
-    fn hide_if_fed(&mut self, input: &Input) {
-        if matches!(input, Input::Unknown) {
-            self.hide();
-        }
-    }
-
-    /// A file that a shell runs.
-    pub(super) fn script(&mut self, word: &Word, input: &Input) {
-        // A shell also looks for it where programs are.
-        self.form(std::slice::from_ref(word));
-        if word.is_wild() {
-            return self.hide();
-        }
-        match word.literal() {
-            Some(path) if path.starts_with("/dev/") || path.starts_with("/proc/") => self.fed(input),
-            Some(path) => {
-                self.runs(&path, Language::Shell);
-            }
-            None => self.hide(),
-        }
-    }
-
-    fn finder(&mut self, arguments: &[Word]) {
-        let mut found = 0;
-        for (at, word) in arguments.iter().enumerate() {
-            let text = word.text();
-            if let Some((option, value)) = text.split_once('=')
-                && EXECUTING.contains(&option)
-            {
-                self.line(value);
-            }
-            if !EXECUTING.contains(&text.as_str()) {
-                continue;
-            }
-            found += 1;
-            let behind = arguments.get(at + 1..).unwrap_or_default();
-            let end = behind
-                .iter()
-                .position(|word| [";", "+"].contains(&word.text().as_str()));
-            let command = behind.get(..end.unwrap_or(behind.len())).unwrap_or_default();
-            // It runs the files that it finds.
-            let runs_found = command
-                .first()
-                .is_none_or(|program| program.text().contains("{}"));
-            if found > MAX_BEHIND || runs_found || code_holds(command, "{}") {
-                self.hide();
-            }
-            self.program(command, &Input::Unknown);
-            self.takes_unknown(command, false);
-        }
-    }
-
-    /// `xargs [options] program`: its last arguments are not known.
-    fn xargs(&mut self, arguments: &[Word]) {
-        let mut replaced = String::new();
-        let mut at = 0;
-        while let Some(word) = arguments.get(at) {
-            let text = word.text();
-            if word.changes() {
-                return self.hide();
-            }
-            let Some(letters) = text.strip_prefix('-') else {
-                break;
-            };
-            at += 1;
+            takes_value = !["-", "-i", "-n"].contains(&text.as_str()) || name != "env";
             if text == "--" {
-                break;
+                takes_value = false;
             }
-            if let Some(long) = letters.strip_prefix('-') {
-                match long.split_once('=') {
-                    Some(("replace", value)) => value.clone_into(&mut replaced),
-                    None if long == "replace" => "{}".clone_into(&mut replaced),
-                    None if [
-                        "max-args",
-                        "max-lines",
-                        "max-procs",
-                        "max-chars",
-                        "delimiter",
-                        "arg-file",
-                        "eof",
-                        "process-slot-var",
-                    ]
-                    .contains(&long) =>
-                    {
-                        at += 1
-                    }
-                    _ => {}
-                }
-                continue;
-            }
-            // The first letter that takes a value takes the rest of the word, or the next one.
-            let Some(position) = letters.find(|letter| XARGS_VALUED.contains(letter)) else {
-                continue;
-            };
-            let option = letters.get(position..=position).unwrap_or_default();
-            let rest = letters.get(position + 1..).unwrap_or_default();
-            let is_optional = ["i", "l", "e"].contains(&option);
-            let value = if rest.is_empty() && !is_optional {
-                at += 1;
-                arguments.get(at - 1).map(Word::text).unwrap_or_default()
-            } else {
-                rest.to_owned()
-            };
-            if option == "I" || option == "i" {
-                replaced = if value.is_empty() { "{}".to_owned() } else { value };
-            }
+            continue;
         }
-        let command = arguments.get(at..).unwrap_or_default();
-        let Some(program) = command.first() else {
-            return;
+        if takes_value || is_number {
+            // The value of an option, or already the program.
+            takes_value = false;
+            let runs_builtins = ["builtin", "command", "time", "exec"].contains(&name);
+            maybe_program(steps, behind, input, runs_builtins);
+            continue;
+        }
+        return steps.program(behind, input);
+    }
+    if [
+        "exec", "builtin", "command", "env", "nohup", "jobs", "time", "setarch",
+    ]
+    .contains(&name)
+    {
+        return;
+    }
+    // Without a program many of them start a shell.
+    if !matches!(input, Input::Session) {
+        steps.hide();
+    }
+}
+
+/// `env -S 'A=1 program'`: blanks separate words, backslashes and variables make others.
+fn split_string(steps: &mut Steps<'_>, option: &str, rest: &[Word]) {
+    let after = option
+        .split_once('=')
+        .filter(|_| option.starts_with("--"))
+        .map(|(_, after)| after);
+    let after = after
+        .or_else(|| option.split_once('S').map(|(_, after)| after))
+        .unwrap_or_default();
+    let mut text = after.to_owned();
+    for word in rest {
+        let Some(literal) = word.literal() else {
+            return steps.hide();
         };
-        if !replaced.is_empty() && (program.text().contains(&replaced) || code_holds(command, &replaced)) {
-            self.hide();
-        }
-        self.program(command, &Input::Unknown);
-        self.takes_unknown(command, replaced.is_empty());
+        text.push(' ');
+        text.push_str(&literal);
     }
+    if text.contains(['\\', '$']) {
+        steps.hide();
+    }
+    steps.line(&format!("env {text}"));
+}
 
-    /// The arguments of this command are not all known, and those that follow at its end may be options.
-    fn takes_unknown(&mut self, command: &[Word], at_end: bool) {
-        let program = command.first().map(Word::text).unwrap_or_default();
-        let name = programs::base_name(&program).to_owned();
-        let behind = command.get(1..).unwrap_or_default();
-        let has_word = behind
+/// What may be a program, or the value of an option of the program before it.
+fn maybe_program<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &'w Input, runs_builtins: bool) {
+    let name = words.first().map(Word::text).unwrap_or_default();
+    match programs::class(programs::base_name(&name)) {
+        Class::Quiet | Class::Other => steps.form(words),
+        Class::Builtin if !runs_builtins => steps.form(words),
+        _ => steps.program(words, input),
+    }
+}
+
+/// `flock file program`, `su -c 'line'`: a command may begin at every word, and every word may be a line.
+fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &'w Input) {
+    if words.len() > 4 * MAX_BEHIND {
+        steps.hide();
+    }
+    let text = words.first().map(Word::text).unwrap_or_default();
+    let name = programs::base_name(&text);
+    let mut is_found = false;
+    for (at, word) in words.iter().enumerate().skip(1).take(4 * MAX_BEHIND) {
+        let text = word.text();
+        let is_option = text.starts_with('-');
+        if word.changes() {
+            if !is_found {
+                steps.hide();
+            }
+            continue;
+        }
+        let value = text.split_once('=').map(|(_, value)| value);
+        if let Some(value) = value {
+            steps.line(value);
+        }
+        if is_option {
+            continue;
+        }
+        let is_line = |letter: char| letter.is_whitespace() || ";|&'\"\\$`<>(){}*?[~".contains(letter);
+        if text.contains(is_line) {
+            steps.line(&text);
+        } else {
+            maybe_program(steps, words.get(at..).unwrap_or_default(), &UNKNOWN, false);
+        }
+        is_found |= at > 2 || MANAGERS.contains(&name);
+    }
+    if ["su", "at", "batch", "parallel", "screen", "newgrp", "zargs"].contains(&name) {
+        let has_line = words
             .iter()
-            .any(|word| !word.text().starts_with('-') && !word.text().contains("{}"));
-        match programs::class(&name) {
-            Class::Quiet => {}
-            Class::Finder | Class::Xargs if has_word && !at_end => {}
-            Class::Awk | Class::Sed | Class::Git if has_word => {}
-            Class::Perl | Class::Python | Class::Node if has_word => {}
-            Class::Shell if has_code(behind) => {}
-            Class::Options(_) if has_word || !at_end => {}
-            // The program of a wrapper takes what follows.
-            Class::Wrapper if has_word => {
-                let inner = behind.iter().position(|word| {
-                    let text = word.text();
-                    !text.starts_with('-')
-                        && !text.contains('=')
-                        && !text.starts_with(|c: char| c.is_ascii_digit())
-                });
-                match inner.and_then(|inner| behind.get(inner..)) {
-                    Some(inner) => self.takes_unknown(inner, at_end),
-                    None => self.hide(),
-                }
-            }
-            Class::Other if !at_end || has_word => {}
-            _ => self.hide(),
+            .any(|word| word.text() == "-c" || word.text() == ":::");
+        if !has_line || !matches!(input, Input::Session) {
+            steps.hide();
         }
     }
+}
 
-    /// A program that nothing is known of may run what stands behind it.
-    pub(super) fn unlisted(&mut self, words: &[Word]) {
-        if words.len() > 8 * MAX_BEHIND {
-            return self.hide();
+/// The arguments of a shell: a line behind `-c`, a script, or nothing.
+fn shell<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
+    let mut at = 0;
+    let mut has_code = false;
+    let mut reads_input = false;
+    while let Some(word) = arguments.get(at) {
+        if word.is_dynamic() && word.text().is_empty() && !has_code {
+            return run_script(steps, word, input);
         }
-        for (at, word) in words.iter().enumerate().skip(1) {
-            let text = word.text();
-            let behind = words.get(at..).unwrap_or_default();
-            let class = programs::class(programs::base_name(&text));
-            let next = words.get(at + 1).map(Word::text).unwrap_or_default();
-            if class == Class::Shell && is_code_option(&next) {
-                self.program(behind, &Input::Session);
-            }
-            if self.is_guess() || word.is_dynamic() && text.is_empty() {
-                continue;
-            }
-            self.form(behind);
-            for piece in text
-                .split(['=', ',', '{', '}', '!', ':'])
-                .chain([text.get(2..).unwrap_or_default()])
-            {
-                if !piece.is_empty() {
-                    self.guess(piece);
+        let text = word.text();
+        if text == "--" || text == "-" {
+            at += 1;
+            break;
+        }
+        let Some(letters) = text
+            .strip_prefix(['-', '+'])
+            .filter(|letters| !letters.is_empty())
+        else {
+            break;
+        };
+        if word.changes() {
+            return steps.hide();
+        }
+        at += 1;
+        if let Some(long) = letters.strip_prefix('-') {
+            match long.split_once('=') {
+                Some((_, value)) => steps.guess(value),
+                None if ["rcfile", "init-file"].contains(&long) => {
+                    arguments
+                        .get(at)
+                        .into_iter()
+                        .for_each(|file| run_script(steps, file, &UNKNOWN));
+                    at += 1;
                 }
+                None if ["command", "init-command"].contains(&long) => has_code = true,
+                None => {}
+            }
+            continue;
+        }
+        has_code |= letters.contains('c') || letters.contains('C') || letters.contains("Command");
+        reads_input |= letters.contains('s');
+        if letters.ends_with(['o', 'O']) {
+            let setting = arguments.get(at).map(Word::text).unwrap_or_default();
+            if ["expand_aliases", "extglob", "posix", "history", "histexpand"].contains(&setting.as_str()) {
+                steps.hide();
+            }
+            at += 1;
+        }
+        if letters.contains('i') {
+            hide_if_fed(steps, input);
+        }
+    }
+    if has_code {
+        return arguments.get(at).into_iter().for_each(|word| steps.code(word));
+    }
+    match arguments.get(at) {
+        Some(script) if !reads_input => run_script(steps, script, input),
+        _ => steps.fed(input),
+    }
+}
+
+fn hide_if_fed(steps: &mut Steps<'_>, input: &Input) {
+    if matches!(input, Input::Unknown) {
+        steps.hide();
+    }
+}
+
+/// A file that a shell runs.
+pub(super) fn run_script<'w>(steps: &mut Steps<'w>, word: &'w Word, input: &'w Input) {
+    // A shell also looks for it where programs are.
+    steps.form(std::slice::from_ref(word));
+    if word.is_wild() {
+        return steps.hide();
+    }
+    match word.literal() {
+        Some(path) if path.starts_with("/dev/") || path.starts_with("/proc/") => steps.fed(input),
+        Some(path) => {
+            steps.runs(&path, Language::Shell);
+        }
+        None => steps.hide(),
+    }
+}
+
+fn finder<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let mut found = 0;
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.text();
+        if let Some((option, value)) = text.split_once('=')
+            && EXECUTING.contains(&option)
+        {
+            steps.line(value);
+        }
+        if !EXECUTING.contains(&text.as_str()) {
+            continue;
+        }
+        found += 1;
+        let behind = arguments.get(at + 1..).unwrap_or_default();
+        let end = behind
+            .iter()
+            .position(|word| [";", "+"].contains(&word.text().as_str()));
+        let command = behind.get(..end.unwrap_or(behind.len())).unwrap_or_default();
+        // It runs the files that it finds.
+        let runs_found = command
+            .first()
+            .is_none_or(|program| program.text().contains("{}"));
+        if found > MAX_BEHIND || runs_found || code_holds(command, "{}") {
+            steps.hide();
+        }
+        steps.program(command, &UNKNOWN);
+        takes_unknown(steps, command, false);
+    }
+}
+
+/// `xargs [options] program`: its last arguments are not known.
+fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let mut replaced = String::new();
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        let text = word.text();
+        if word.changes() {
+            return steps.hide();
+        }
+        let Some(letters) = text.strip_prefix('-') else {
+            break;
+        };
+        at += 1;
+        if text == "--" {
+            break;
+        }
+        if let Some(long) = letters.strip_prefix('-') {
+            match long.split_once('=') {
+                Some(("replace", value)) => value.clone_into(&mut replaced),
+                None if long == "replace" => "{}".clone_into(&mut replaced),
+                None if [
+                    "max-args",
+                    "max-lines",
+                    "max-procs",
+                    "max-chars",
+                    "delimiter",
+                    "arg-file",
+                    "eof",
+                    "process-slot-var",
+                ]
+                .contains(&long) =>
+                {
+                    at += 1
+                }
+                _ => {}
+            }
+            continue;
+        }
+        // The first letter that takes a value takes the rest of the word, or the next one.
+        let Some(position) = letters.find(|letter| XARGS_VALUED.contains(letter)) else {
+            continue;
+        };
+        let option = letters.get(position..=position).unwrap_or_default();
+        let rest = letters.get(position + 1..).unwrap_or_default();
+        let is_optional = ["i", "l", "e"].contains(&option);
+        let value = if rest.is_empty() && !is_optional {
+            at += 1;
+            arguments.get(at - 1).map(Word::text).unwrap_or_default()
+        } else {
+            rest.to_owned()
+        };
+        if option == "I" || option == "i" {
+            replaced = if value.is_empty() { "{}".to_owned() } else { value };
+        }
+    }
+    let command = arguments.get(at..).unwrap_or_default();
+    let Some(program) = command.first() else {
+        return;
+    };
+    if !replaced.is_empty() && (program.text().contains(&replaced) || code_holds(command, &replaced)) {
+        steps.hide();
+    }
+    steps.program(command, &UNKNOWN);
+    takes_unknown(steps, command, replaced.is_empty());
+}
+
+/// The arguments of this command are not all known, and those that follow at its end may be options.
+fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool) {
+    let program = command.first().map(Word::text).unwrap_or_default();
+    let name = programs::base_name(&program).to_owned();
+    let behind = command.get(1..).unwrap_or_default();
+    let has_word = behind
+        .iter()
+        .any(|word| !word.text().starts_with('-') && !word.text().contains("{}"));
+    match programs::class(&name) {
+        Class::Quiet => {}
+        Class::Finder | Class::Xargs if has_word && !at_end => {}
+        Class::Awk | Class::Sed | Class::Git if has_word => {}
+        Class::Perl | Class::Python | Class::Node if has_word => {}
+        Class::Shell if has_code(behind) => {}
+        Class::Options(_) if has_word || !at_end => {}
+        // The program of a wrapper takes what follows.
+        Class::Wrapper if has_word => {
+            let inner = behind.iter().position(|word| {
+                let text = word.text();
+                !text.starts_with('-')
+                    && !text.contains('=')
+                    && !text.starts_with(|c: char| c.is_ascii_digit())
+            });
+            match inner.and_then(|inner| behind.get(inner..)) {
+                Some(inner) => takes_unknown(steps, inner, at_end),
+                None => steps.hide(),
+            }
+        }
+        Class::Other if !at_end || has_word => {}
+        _ => steps.hide(),
+    }
+}
+
+/// A program that nothing is known of may run what stands behind it.
+pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
+    if words.len() > 8 * MAX_BEHIND {
+        return steps.hide();
+    }
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text();
+        let behind = words.get(at..).unwrap_or_default();
+        let class = programs::class(programs::base_name(&text));
+        let next = words.get(at + 1).map(Word::text).unwrap_or_default();
+        if class == Class::Shell && is_code_option(&next) {
+            steps.program(behind, &SESSION);
+        }
+        if steps.is_guess() || word.is_dynamic() && text.is_empty() {
+            continue;
+        }
+        steps.form(behind);
+        for piece in text
+            .split(['=', ',', '{', '}', '!', ':'])
+            .chain([text.get(2..).unwrap_or_default()])
+        {
+            if !piece.is_empty() {
+                steps.guess(piece);
             }
         }
     }
