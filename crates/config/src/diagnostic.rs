@@ -1,4 +1,4 @@
-//! What was wrong with a file that was read on the way. The caller decides where it is shown, and whether it is fatal.
+//! Complaints about files that were read on the way. The caller decides where it is shown, and whether it is fatal.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -181,7 +181,7 @@ impl Finder {
         origin: SourceOrigin,
         base: &Path,
     ) {
-        // Of hooks, what is no script runs by itself.
+        // A hook that is no script runs by itself.
         let is_out = match kind {
             Kind::Extension => !counts(&self.changes, ResourceKind::Extensions, scope, &path),
             Kind::Hook => !is_script(root, &path),

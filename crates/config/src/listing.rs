@@ -25,7 +25,7 @@ pub struct Listed {
     pub scope: Scope,
     /// The event of an executable.
     pub event: Option<&'static str>,
-    /// Does it need Node or Bun?
+    /// True if it needs Node or Bun.
     pub needs_runtime: bool,
     /// Why it is not loaded.
     pub problem: Option<String>,

@@ -28,7 +28,7 @@ pub struct Choice {
     pub no_hooks: bool,
     /// The generation that the client belongs to.
     pub generation: Generation,
-    /// Are extensions told that there is somebody to ask? Not in the days of hooks (dialects.md 10.3).
+    /// True if extensions learn that a user can be asked. False for the generation of hooks (dialects.md 10.3).
     pub has_ui: bool,
     /// Options that only an extension can know, by name; no value means it was only named.
     pub flags: BTreeMap<String, Option<String>>,
@@ -87,7 +87,7 @@ impl Places<'_> {
         }
     }
 
-    /// May the project bring code? That was decided for the agent's own directory.
+    /// Returns true if the project may bring code, as decided for the agent's own directory.
     pub(crate) fn is_trusted(&self) -> bool {
         self.settings.project == ProjectAccess::Full && self.cwd == self.home
     }

@@ -11,7 +11,7 @@ pub struct Call {
     /// The tool.
     pub(super) tool: String,
     pub(super) subject: Subject,
-    /// What a consent for the session is bound to besides; see `question`.
+    /// What a consent for the session is bound to in addition; see `question`.
     identity: Option<String>,
 }
 

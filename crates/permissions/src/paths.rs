@@ -37,7 +37,7 @@ impl PathPattern {
     /// Makes a pattern ready. It means everything below what it names, too. Without a slash it means names at any depth.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with it.
+    /// A sentence that names the mistake in the pattern.
     pub(super) fn new(text: &str, bases: Bases<'_>) -> Result<Self, String> {
         let real_path = bases.real_path;
         let (base, rest) = split(text, bases);
@@ -59,7 +59,7 @@ impl PathPattern {
             forbids.add(&base, &below)?;
         }
         if let Some(whole) = rest.strip_suffix("/**").filter(|whole| !whole.is_empty()) {
-            // Who may not touch what is in a directory may not look through it either.
+            // A rule that forbids everything in a directory forbids searching the directory, too.
             forbids.add(&base_of(text, bases), whole)?;
             forbids.add(&real_path(&base_of(text, bases)), whole)?;
         }
@@ -83,12 +83,12 @@ impl PathPattern {
         })
     }
 
-    /// Does a rule that allows mean this file?
+    /// Returns true if a rule that allows means this file.
     pub(super) fn allows(&self, place: &Place) -> bool {
         self.allows.is_match(&place.real)
     }
 
-    /// Does a rule that forbids mean this file?
+    /// Returns true if a rule that forbids means this file.
     pub(super) fn forbids(&self, place: &Place) -> bool {
         self.forbids.is_match(&place.named) || self.forbids.is_match(&place.real)
     }
@@ -163,7 +163,7 @@ impl Globs {
         }
     }
 
-    /// Adds a pattern below a directory, and what is below it.
+    /// Adds a pattern below a directory, and everything below its matches.
     fn add(&mut self, base: &Path, rest: &str) -> Result<(), String> {
         let base = globset::escape(&base.to_string_lossy());
         let base = base.trim_end_matches('/');

@@ -15,12 +15,12 @@ use super::settings::PermissionSettings;
 use super::strings;
 use super::visible;
 
-/// Tools that change nothing but what is shown.
+/// Tools that change no file and run no program.
 const READING: [&str; 5] = ["read", "grep", "find", "ls", "todo_write"];
-/// Tools that write, whatever a rule says.
+/// Tools that write. No rule can make them read-only.
 const WRITING: [&str; 2] = ["edit", "write"];
 
-/// What is to become of a call.
+/// The decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// It may run.
@@ -91,7 +91,7 @@ impl Policy {
         self.granted.push_back(call.key());
     }
 
-    /// What is to become of a call.
+    /// Decides about a call.
     #[must_use]
     pub fn judge(&self, call: &Call) -> Verdict {
         let mode = self.mode();
@@ -124,7 +124,7 @@ impl Policy {
         Verdict::Run
     }
 
-    /// Is everything that the call does allowed by a rule?
+    /// Returns true if rules allow everything that the call does.
     fn allows(&self, call: &Call) -> bool {
         if self.allow.iter().any(|rule| rule.allows(call)) {
             return true;
@@ -139,7 +139,7 @@ impl Policy {
     }
 }
 
-/// Reads rules. One that cannot be read allows nothing; among those that forbid it forbids all calls of its tool.
+/// Parses rules. An unreadable rule allows nothing; in a list that forbids, it forbids all calls of its tool.
 fn rules(texts: &[String], bases: Bases<'_>, forbids: bool, notes: &mut Vec<String>) -> Vec<Rule> {
     let read = texts.iter().filter_map(|text| match Rule::parse(text, bases) {
         Ok(rule) => Some(rule),

@@ -71,7 +71,7 @@ pub struct Proposal<'a> {
 }
 
 impl Proposal<'_> {
-    /// What a consent for the session is bound to besides the subject of the call: a hash of the tool's definition and of the
+    /// What a consent for the session is bound to in addition to the subject of the call: a hash of the tool's definition and of the
     /// arguments. None for built-in tools: what they do with a command or a file is known, and rules can judge it.
     ///
     /// Annotations such as `readOnlyHint` of MCP loosen nothing, since the server itself writes them.
@@ -80,7 +80,7 @@ impl Proposal<'_> {
         if self.source == Source::BuiltIn {
             return None;
         }
-        // Reading a URI is judged by the URI. Whatever else goes out may do anything.
+        // Reading a URI is judged by the URI. Any other call to the client may do anything.
         let is_reading = self.source == Source::ClientUri && self.tool == "read";
         let args = if is_reading {
             String::new()
@@ -122,7 +122,7 @@ pub enum Existing {
     Other,
 }
 
-/// What is asked about.
+/// The question about one call.
 #[derive(Debug)]
 pub struct Question {
     tool: String,
@@ -159,7 +159,7 @@ impl Question {
         match self.tool.as_str() {
             "bash" => {
                 lines.push(visible::text(&self.subject));
-                // An extension's own `bash` may take anything besides.
+                // An extension's own `bash` may take further arguments.
                 lines.extend(self.other_args(if is_known {
                     &["command", "timeout"]
                 } else {
@@ -211,7 +211,7 @@ impl Question {
         self.args.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// The arguments but those that are shown already, as JSON.
+    /// The arguments that are not shown yet, as JSON.
     fn other_args(&self, shown: &[&str]) -> Option<String> {
         let mut args = self.args.clone();
         args.retain(|name, _| !shown.contains(&name.as_str()));

@@ -33,7 +33,7 @@ impl Rule {
     /// Reads a rule.
     ///
     /// # Errors
-    /// What is wrong with it, and the rule for the whole tool, for those who would rather forbid too much.
+    /// The mistake, and a rule for the whole tool, for callers that forbid too much rather than too little.
     pub(super) fn parse(text: &str, bases: Bases<'_>) -> Result<Self, (String, Self)> {
         let text = text.trim();
         let (tool, inside) = text.split_once('(').unwrap_or((text, ""));
@@ -69,12 +69,13 @@ impl Rule {
         })
     }
 
-    /// Is it about commands, not only about the tool that runs them?
+    /// Returns true for a rule about commands, not only about the tool that runs them.
     pub(super) fn looks_into_commands(&self) -> bool {
         matches!(self.what, What::Fitting(_)) && wild::fits(&self.tool, "bash")
     }
 
-    /// Does a rule that forbids, or wants to be asked, mean this call? In case of doubt it does.
+    /// Returns true if a rule that forbids or asks means this call. If nothing is known of the arguments, a rule for the tool
+    /// does.
     pub(super) fn forbids(&self, call: &Call) -> bool {
         self.is_about(call)
             && self.what.fits(|pattern| match &call.subject {
@@ -86,7 +87,7 @@ impl Rule {
             })
     }
 
-    /// Does a rule that allows mean this call? Commands are asked for one by one.
+    /// Returns true if a rule that allows means this call. [`Self::allows_command`] compares single commands.
     pub(super) fn allows(&self, call: &Call) -> bool {
         self.is_about(call)
             && self.what.fits(|pattern| match &call.subject {
@@ -96,7 +97,7 @@ impl Rule {
             })
     }
 
-    /// Does a rule that allows mean this one command of a shell?
+    /// Returns true if a rule that allows means this one command of a shell.
     pub(super) fn allows_command(&self, call: &Call, command: &str) -> bool {
         self.is_about(call) && self.what.fits(|pattern| pattern.means_command(command))
     }

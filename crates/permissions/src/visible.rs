@@ -1,5 +1,5 @@
-//! Text of a model, a server or a file, made fit for a question to the user: what is there can be seen, and what does not fit is
-//! counted. Hidden characters are escaped, padding and repetitions become notes, and of a long text both ends are shown.
+//! Text of a model, a server or a file, made fit for a question to the user: everything can be seen, and the rest of a text that is
+//! too long is counted. Hidden characters are escaped, padding and repetitions become notes, and of a long text both ends are shown.
 //!
 //! Which characters are hidden follows Unicode's general categories, as the standard library knows them for `Debug`.
 
@@ -13,7 +13,7 @@ const BLANKS: usize = 8;
 const INDENTATION: usize = 32;
 /// Blanks and hidden characters in a row, if some are hidden, that are all shown.
 const HIDDEN_RUN: usize = 24;
-/// Of a longer run, those that are shown.
+/// The characters of a longer run that are shown.
 const SHOWN: usize = 8;
 /// Equal characters in a row that are all shown.
 const EQUAL: usize = 100;
@@ -100,7 +100,7 @@ pub fn number(value: usize) -> String {
     out
 }
 
-/// A number and what is counted: `1 line`, `2,000 lines`.
+/// A number and its unit: `1 line`, `2,000 lines`.
 pub fn counted(value: usize, what: &str) -> String {
     format!("{} {what}{}", number(value), if value == 1 { "" } else { "s" })
 }
@@ -122,7 +122,7 @@ impl Piece {
     }
 }
 
-/// Both ends of a very long text, so that the work does not grow with it, and a note for what is between them.
+/// Both ends of a very long text, so that the work does not grow with it, and a note for the part between them.
 fn split(text: &str) -> (&str, Option<Piece>, Option<&str>) {
     if text.len() <= 2 * limits::ASKED_RAW {
         return (text, None, None);

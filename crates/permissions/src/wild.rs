@@ -1,7 +1,7 @@
 //! Texts that fit patterns with `*` for any letters. Takes time in proportion to pattern times text at worst: the texts come
 //! from a model.
 
-/// Does the text fit? `*` stands for any letters, none too, blanks and slashes too; everything else for itself.
+/// Returns true if the text fits. `*` stands for any number of letters, blanks and slashes; everything else for itself.
 pub(super) fn fits(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);

@@ -30,7 +30,7 @@ pub struct Hook {
     pub event: &'static str,
     /// What people know it by: its file, or the program of a setting.
     pub path: PathBuf,
-    /// What is started.
+    /// The program that is started.
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
@@ -61,12 +61,12 @@ impl Hook {
     }
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Debug, Default)]
 pub struct Finding {
     /// In the order in which they are asked.
     pub hooks: Vec<Hook>,
-    /// What was to be a hook and is none.
+    /// Files and settings that were meant as hooks and cannot be used.
     pub refused: Vec<Refused>,
 }
 
@@ -111,7 +111,7 @@ pub fn find(places: &Places<'_>) -> Finding {
     finder.finding
 }
 
-/// Is it a script for the TypeScript host, and not one that runs by itself?
+/// Returns true for a script of the TypeScript host, false for a script that runs by itself.
 pub(crate) fn is_script(root: &Root, path: &Path) -> bool {
     let ends = path
         .extension()
@@ -136,7 +136,7 @@ impl Finder {
         }
     }
 
-    /// A file or a folder that somebody named.
+    /// A file or a folder named in settings or on the command line.
     fn named(&mut self, root: &Root, path: &Path, scope: Scope) {
         if root.is_dir(path) {
             self.folder(root, path, scope);

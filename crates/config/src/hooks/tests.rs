@@ -33,7 +33,7 @@ impl Home {
         self.0.path().join(name)
     }
 
-    /// Events and names of what is loaded, and what is not with its reason.
+    /// Events and names of the loaded hooks, and the refused ones with their reasons.
     fn found(&self, choice: &Choice, approved: Option<bool>) -> (Vec<String>, BTreeMap<String, String>) {
         let (agent_dir, cwd) = (self.path("agent"), self.path("cwd"));
         let (settings, notes) = Settings::load(&SettingsSource {

@@ -9,7 +9,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::resources::kind::Kind;
 use crate::source::Scope;
 
-/// The changes that one settings file makes to what is found of a kind in its scope.
+/// The changes that one settings file makes to the files found of a kind in its scope.
 #[derive(Debug, Clone)]
 pub struct Changes {
     kind: Kind,
@@ -31,7 +31,7 @@ impl Changes {
     }
 }
 
-/// Does what was found there count?
+/// Returns true if a file that was found there counts.
 #[must_use]
 pub fn counts(changes: &[Changes], kind: Kind, scope: Scope, path: &Path) -> bool {
     changes
@@ -40,12 +40,12 @@ pub fn counts(changes: &[Changes], kind: Kind, scope: Scope, path: &Path) -> boo
         .all(|one| says(&one.rules, &one.base, path) != Some(false))
 }
 
-/// Is it a change to a list rather than an entry of it?
+/// Returns true for a change to a list, false for an entry of it.
 pub(crate) fn is_change(item: &str) -> bool {
     item.starts_with(['!', '+', '-'])
 }
 
-/// Rules for paths below a directory: plain and `+` choose, `!` and `-` leave out, the last one that fits counts. A pattern
+/// Rules for paths below a directory: plain and `+` choose, `!` and `-` leave out, the last match counts. A pattern
 /// without a slash fits at any depth.
 pub(crate) fn rules(root: &Path, list: &[String]) -> Gitignore {
     let mut builder = GitignoreBuilder::new(root);
@@ -63,7 +63,7 @@ pub(crate) fn rules(root: &Path, list: &[String]) -> Gitignore {
         } else {
             "/"
         };
-        // One that cannot be understood fits nothing.
+        // An invalid pattern matches nothing.
         let _added = builder.add_line(None, &format!("{sign}{at}{path}"));
     }
     builder.build().unwrap_or_else(|_| Gitignore::empty())

@@ -10,7 +10,7 @@ use crate::source::{Scope, SourceInfo};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CommandInfo {
-    /// What is typed after the slash.
+    /// The word after the slash.
     pub name: String,
     /// What it does.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,7 @@ impl Document {
         texts.filter(|text| !text.trim().is_empty()).collect()
     }
 
-    /// Is there such a key?
+    /// Returns true if there is such a key.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.meta.contains_key(key)
     }

@@ -66,7 +66,7 @@ pub struct ResourceOptions {
     pub skill_paths: Vec<ExtraPath>,
     /// Templates named by settings and flags.
     pub template_paths: Vec<ExtraPath>,
-    /// What settings take out of what is found.
+    /// Files that settings take out of those found.
     pub changes: Vec<Changes>,
     /// Packages that are there, those of the command line first.
     pub packages: Vec<Package>,
@@ -74,7 +74,7 @@ pub struct ResourceOptions {
     pub system_prompt: Option<String>,
     /// `--append-system-prompt`, in order: files or the texts themselves.
     pub append_system_prompt: Vec<String>,
-    /// Both are texts, whatever files may be called like them.
+    /// Both are texts, even if files of that name exist.
     pub literal: bool,
     /// How far the links of a project lead.
     pub boundaries: Boundaries,
@@ -116,7 +116,7 @@ pub struct Resources {
     skills: Loaded<Vec<Skill>>,
     templates: Loaded<Vec<Template>>,
     rules: Loaded<Arc<Rules>>,
-    /// Set when the client was told what is left out.
+    /// Set once the client knows the files that are left out.
     told: OnceLock<()>,
 }
 
@@ -158,12 +158,12 @@ impl Resources {
         &self.texts.get_or_init(|| prompt_texts(&self.options)).0
     }
 
-    /// The skills, those that win first.
+    /// The skills in order of precedence.
     pub fn skills(&self) -> &[Skill] {
         &self.skills.get_or_init(|| skills::load(&self.options)).0
     }
 
-    /// The prompt templates, those that win first.
+    /// The prompt templates in order of precedence.
     pub fn templates(&self) -> &[Template] {
         &self.templates.get_or_init(|| templates::load(&self.options)).0
     }
@@ -173,13 +173,13 @@ impl Resources {
         Arc::clone(&self.loaded_rules().0)
     }
 
-    /// Have the rules been read?
+    /// Returns true once the rules have been read.
     #[must_use]
     pub fn has_read_rules(&self) -> bool {
         self.rules.get().is_some()
     }
 
-    /// What is wrong with the rules.
+    /// Complaints about the rules.
     pub fn rule_problems(&self) -> &[Diagnostic] {
         &self.loaded_rules().1
     }
@@ -240,7 +240,7 @@ impl Resources {
         })
     }
 
-    /// What was left out of the system prompt; nothing the second time.
+    /// The files left out of the system prompt; nothing the second time.
     pub fn take_left_out(&self) -> Vec<Diagnostic> {
         if self.told.set(()).is_err() {
             return Vec::new();

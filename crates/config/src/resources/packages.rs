@@ -1,4 +1,4 @@
-//! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Those that pi
+//! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Packages that pi
 //! installed from npm or git are used where they lie; nothing is installed or renewed here.
 
 use std::path::{Component, Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::resources::place::Place;
 use crate::resources::skill_files::{self, Budget};
 use crate::source::{Scope, resolve_path};
 
-/// A package as somebody named it.
+/// A package as settings or the command line name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageSpec {
     /// `npm:name`, `git:host/path`, an address, or a path.
@@ -23,7 +23,7 @@ pub struct PackageSpec {
     pub scope: Scope,
     /// What a relative path starts from.
     pub base: PathBuf,
-    /// What is wanted of it, by kind; all of a kind that is not here.
+    /// The wanted files by kind; all of a kind that is not here.
     pub only: Vec<(Kind, Vec<String>)>,
 }
 
@@ -61,7 +61,7 @@ impl PackageSpec {
         })
     }
 
-    /// Does this name something from npm or git, which pi installs?
+    /// Returns true for a source in npm or git, which pi installs.
     #[must_use]
     pub fn is_installed_by_pi(source: &str) -> bool {
         installed(source).is_some()
@@ -99,7 +99,7 @@ impl PackageSpec {
         let files = match (self.scope, installed(&self.source)) {
             (Scope::Project, Some(_)) => boundaries.project(cwd),
             (Scope::Project, None) => boundaries.named(cwd, &root),
-            // What was downloaded has no links to the user's files.
+            // A downloaded package has no links to the user's files.
             (_, Some(_)) => boundaries.beneath(&root),
             (_, None) => Root::user(),
         };
@@ -263,7 +263,7 @@ impl Package {
         files
     }
 
-    /// The files below a directory, by name, without what was installed into it.
+    /// The files below a directory, by name, without installed dependencies.
     fn below(&self, dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
         if depth > limits::SKILL_DEPTH || out.len() > limits::SKILL_ENTRIES {
             return;

@@ -36,7 +36,7 @@ impl Place {
         }
     }
 
-    /// A path somebody named.
+    /// A path named in settings or on the command line.
     pub(crate) fn named(extra: &ExtraPath, options: &ResourceOptions) -> Self {
         let source = if extra.scope == Scope::Temporary {
             Origin::Cli

@@ -15,7 +15,7 @@ use crate::resources::limits;
 use crate::resources::place::Place;
 use crate::source::Scope;
 
-/// Directories of a project that hold configuration of the family, the one that wins first.
+/// Directories of a project that hold configuration of the family, in order of precedence.
 const PROJECT_DIRS: [&str; 3] = [".pi", ".omp", ".xcsh"];
 
 /// All rules with a condition, the project's first; of two with the same name the first wins.

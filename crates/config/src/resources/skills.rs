@@ -111,7 +111,7 @@ fn agents(root: Root, directory: &Path, scope: Scope) -> Place {
     }
 }
 
-/// `cwd` and its parents up to the one that holds `.git`, or up to the root of the file system.
+/// `cwd` and its parents up to the directory with `.git`, or up to the root of the file system.
 fn up_to_git_root(cwd: &Path) -> Vec<&Path> {
     let mut out = Vec::new();
     for directory in cwd.ancestors().take(limits::ANCESTORS) {

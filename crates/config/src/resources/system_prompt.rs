@@ -1,4 +1,4 @@
-//! Puts the system prompt together (pi-core.md 6.1). A pure function of its parts: finding them lives next door.
+//! Puts the system prompt together (pi-core.md 6.1). A pure function of its parts: `context` and `skills` find them.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -105,7 +105,7 @@ impl Layer {
             jsonc::locate(&self.text, key)
         };
         let path = note.path.display();
-        // What is used instead does not matter where it stops the start.
+        // The value used instead does not matter where it stops the start.
         let message = note.message.split("; ").next().unwrap_or_default();
         Some(match place {
             Some((line, column)) => format!("{path}:{line}:{column}: {message}"),

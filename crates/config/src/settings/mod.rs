@@ -95,7 +95,7 @@ pub struct Settings {
     pub prompts: Vec<ExtraPath>,
     /// `extensions`, likewise.
     pub extensions: Vec<ExtraPath>,
-    /// What these lists take out of what is found (`!x`, `-x`, `+x`).
+    /// Files that these lists take out of those found (`!x`, `-x`, `+x`).
     pub changes: Vec<Changes>,
     /// `packages`, the project's first.
     pub packages: Vec<PackageSpec>,
@@ -123,10 +123,10 @@ pub struct Settings {
     pub dialog_timeout_ms: Option<u64>,
     /// `durability`: what stored entries survive.
     pub durability: Durability,
-    /// `maxOpenSessions`: how many sessions besides the first stay open; the one that was used longest ago is put away for
+    /// `maxOpenSessions`: how many sessions stay open in addition to the first; the least recently used one is evicted for
     /// another.
     pub max_open_sessions: Option<u64>,
-    /// `sessionIdleMs`: after how long without a command a session other than the first is put away; 0 is never.
+    /// `sessionIdleMs`: milliseconds without a command after which a session other than the first is evicted; 0 is never.
     pub session_idle_ms: Option<u64>,
     /// What the project may decide.
     pub project: ProjectAccess,
@@ -144,8 +144,8 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads both files. Broken values are reported and replaced by their defaults; [`Self::faults`] lists those that the
-    /// caller must not pass over.
+    /// Reads both files. Broken values are reported and replaced by their defaults; [`Self::faults`] lists the
+    /// values that the caller must not ignore.
     #[must_use]
     pub fn load(source: &SettingsSource<'_>) -> (Self, Vec<Diagnostic>) {
         let mut notes = Vec::new();
@@ -194,7 +194,7 @@ impl Settings {
     pub fn lock_down(&mut self) {
         self.permissions.user.mode = Some(PermissionMode::Ask);
         self.sandbox.user_mode = SandboxMode::ReadOnly;
-        // The mode of the project is the least that holds, whatever the command line says.
+        // The mode of the project is a minimum: the command line cannot loosen it.
         self.sandbox.project_mode = SandboxMode::ReadOnly;
         self.sandbox.network = false;
         self.sandbox.project_has_no_network = true;

@@ -11,9 +11,9 @@ use crate::settings::reader::Reader;
 /// `todo` and `tasks.todoClearDelay`. By default the model gets no todo tool and is reminded of nothing, as in pi.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TodoOptions {
-    /// Does the model get the tool `todo_write` unless a list of tools says otherwise?
+    /// True if the model gets the tool `todo_write` unless a list of tools says otherwise.
     pub enabled: bool,
-    /// How the list behaves. Reminders need the tool, whoever switched it on.
+    /// How the list behaves. Reminders need the tool, however it was switched on.
     pub list: TodoSettings,
 }
 
@@ -29,7 +29,7 @@ impl TodoOptions {
 /// `ttsr`. Without rule files there is nothing to watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TtsrOptions {
-    /// Are answers watched?
+    /// True if answers are watched.
     pub enabled: bool,
     /// How rules behave.
     pub rules: TtsrSettings,

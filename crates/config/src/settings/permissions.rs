@@ -1,7 +1,7 @@
 //! `permissions`: modes and rules, of the user and of the project. They are kept apart: only the user's own file can loosen
 //! anything. What they mean is in the crate `permissions`.
 //!
-//! In case of doubt the stricter reading counts: a mode that nobody knows becomes `ask`.
+//! Permissions fail closed: an unknown mode becomes `ask`.
 
 use permissions::{PermissionLayer, PermissionSettings};
 use serde_json::Value;
@@ -55,7 +55,7 @@ fn one(layer: &Layer, notes: &mut Vec<Diagnostic>) -> PermissionLayer {
             Some(_) => None,
         };
         texts.unwrap_or_else(|| {
-            // What was meant is unknown: nothing is allowed by it, and everything forbidden or asked.
+            // The intended rules are unknown: nothing is allowed, and everything forbidden or asked about.
             let (meaning, texts) = match name {
                 "allow" => ("ignored", Vec::new()),
                 _ => ("taken as a rule for all tools", vec!["*".to_owned()]),

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::diagnostic::Diagnostic;
 use crate::settings::layers::Layer;
 
-/// Keys that protect the user, besides `permissions`, `sandbox` and `hooks`. A value of the wrong type is a fault.
+/// Keys that protect the user, in addition to `permissions`, `sandbox` and `hooks`. A value of the wrong type is a fault.
 const PROTECTIVE: [&str; 5] = [
     "defaultProjectTrust",
     "defaultTools",

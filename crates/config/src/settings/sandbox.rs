@@ -1,6 +1,6 @@
 //! `sandbox`: what tools are confined to, as the user's file and the project's say. What it means is in the tools' crate.
 //!
-//! A project can only tighten. In case of doubt the stricter reading counts: a mode that nobody knows becomes `read-only`.
+//! A project can only tighten. Settings fail closed: an unknown mode becomes `read-only`.
 
 use serde_json::Value;
 use wire::state::SandboxMode;
@@ -17,15 +17,15 @@ pub struct SandboxSettings {
     pub user_mode: SandboxMode,
     /// `sandbox.mode` of the project: the least that holds.
     pub project_mode: SandboxMode,
-    /// `sandbox.network`: may commands use the network?
+    /// `sandbox.network`: commands may use the network.
     pub network: bool,
-    /// Does the project say that they may not, whatever the user says?
+    /// True if the project forbids it, even if the user allows it.
     pub project_has_no_network: bool,
     /// `sandbox.unixSockets`.
     pub unix_sockets: bool,
     /// `sandbox.gitWritable`.
     pub git_writable: bool,
-    /// `sandbox.userBash`: is the user's own `bash` command confined, too?
+    /// `sandbox.userBash`: the user's own `bash` command is confined, too.
     pub user_bash: bool,
     /// `sandbox.writable`.
     pub writable: Vec<String>,

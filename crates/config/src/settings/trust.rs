@@ -69,7 +69,7 @@ fn keep_images_blocked(project: &mut Layer, global: &Layer, notes: &mut Vec<Diag
     }
 }
 
-/// A project shows its own texts to the model, not those beside it.
+/// A project shows its own texts to the model, not texts outside of it.
 fn keep_inside(project: &mut Layer, key: &str, source: &SettingsSource<'_>, notes: &mut Vec<Diagnostic>) {
     let base = project.path.parent().unwrap_or(source.cwd).to_path_buf();
     let Some(Value::Array(items)) = project.keys.get_mut(key) else {

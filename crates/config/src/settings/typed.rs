@@ -267,7 +267,7 @@ fn changes(reader: &Reader<'_>, source: &SettingsSource<'_>) -> Vec<Changes> {
     layers.flat_map(of_layer).collect()
 }
 
-/// The packages of both files. One that both name counts as the project names it.
+/// The packages of both files. A package that both name counts as the project names it.
 fn packages(reader: &mut Reader<'_>, source: &SettingsSource<'_>) -> Vec<PackageSpec> {
     let mut out: Vec<PackageSpec> = Vec::new();
     for layer in reader.layers {
@@ -299,7 +299,7 @@ fn packages(reader: &mut Reader<'_>, source: &SettingsSource<'_>) -> Vec<Package
     out
 }
 
-/// Do both mean the same thing? A relative path means what lies beside its file.
+/// Returns true if both mean the same package. A relative path starts at the directory of its file.
 fn installed_alike(a: &PackageSpec, b: &PackageSpec) -> bool {
     a.base == b.base || !a.source.starts_with('.')
 }

@@ -66,7 +66,7 @@ pub enum KeyUse {
     NoMeaning,
     /// An old name; the value counts under the name given.
     Renamed(&'static str),
-    /// Nobody knows it. The name of a known key that looks alike.
+    /// An unknown key, with the name of a known key that looks alike.
     Unknown(Option<&'static str>),
     /// Left out: the project is not trusted.
     Untrusted,
@@ -75,7 +75,7 @@ pub enum KeyUse {
 }
 
 impl SettingsFile {
-    /// A project's file that nobody may look into.
+    /// A project's file that must not be read.
     pub(crate) fn not_read(path: PathBuf) -> Self {
         let state = if path.is_file() {
             FileState::NotRead
@@ -114,7 +114,7 @@ pub struct CompactionSettings {
     pub model_overrides: BTreeMap<String, CompactionOverride>,
 }
 
-/// One entry of `compaction.modelOverrides`; what is absent stays as it is for all models.
+/// One entry of `compaction.modelOverrides`; an absent value stays as it is for all models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CompactionOverride {
     /// In place of [`CompactionSettings::reserve_tokens`].
@@ -145,7 +145,7 @@ pub struct BranchSummarySettings {
     pub skip_prompt: bool,
 }
 
-/// `retry`: what is done when a provider fails.
+/// `retry`: how requests are retried when a provider fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetrySettings {
     /// Retry runs that failed for a passing reason.

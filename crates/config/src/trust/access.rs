@@ -1,6 +1,6 @@
 //! How much of a project's configuration is used, and the user's default for it.
 
-/// `defaultProjectTrust`: what holds for a project nobody has decided on.
+/// `defaultProjectTrust`: the trust in a project without a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ProjectTrust {
     /// Ask; without a terminal this means: data yes, code no.

@@ -22,8 +22,8 @@ pub struct Brought {
     pub keys: Vec<String>,
 }
 
-/// What lies in a project's directory of configuration: name, kind, and whether it can run code. Texts count in a project that
-/// nobody decided about, too.
+/// What lies in a project's directory of configuration: name, kind, and whether it can run code. Texts count in a project
+/// without a decision, too.
 const ENTRIES: [(&str, &str, bool); 11] = [
     ("extensions", "extensions", true),
     ("hooks", "hooks", true),
@@ -38,7 +38,7 @@ const ENTRIES: [(&str, &str, bool); 11] = [
     ("settings.json", "settings", false),
 ];
 
-/// A project, and what is the user's own in it.
+/// A project, and the user's own directories in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Project<'a> {
     /// The session's working directory.
@@ -50,7 +50,7 @@ pub struct Project<'a> {
 }
 
 impl Project<'_> {
-    /// Does it bring anything that trust is about?
+    /// Returns true if it brings anything that needs trust.
     #[must_use]
     pub fn needs_trust(&self) -> bool {
         !self.without(ProjectAccess::None).is_empty()

@@ -36,7 +36,7 @@ pub enum DecidedBy {
     Stored(PathBuf),
     /// The user's `defaultProjectTrust`.
     Setting,
-    /// Nobody.
+    /// No decision was made.
     Nobody,
 }
 
@@ -55,7 +55,7 @@ impl DecidedBy {
     }
 }
 
-/// What was decided about a project.
+/// The decision about a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// What the project may decide.
@@ -87,7 +87,7 @@ pub struct Trust {
     sandboxed: SandboxedDirs,
     /// `--approve` is true, `--no-approve` false.
     command_line: Option<bool>,
-    /// What was decided since the process began, by real path.
+    /// The decisions since the process began, by real path.
     decided: Mutex<HashMap<PathBuf, (bool, DecidedBy)>>,
 }
 
@@ -127,7 +127,7 @@ impl Trust {
             },
             by,
         };
-        // Whoever sits at the client has seen the command line, and decided later.
+        // The user of the client has seen the command line, and decided later.
         if let Some((trusted, by)) = self.lock().get(&real(cwd)).cloned() {
             return plain(trusted, by);
         }
@@ -157,7 +157,7 @@ impl Trust {
         }
     }
 
-    /// May an extension of the user still decide? Not when the command line or the client did, or another extension.
+    /// Returns true while an extension of the user may still decide: the command line, the client and other extensions have not.
     #[must_use]
     pub fn is_open(&self, cwd: &Path) -> bool {
         self.command_line.is_none() && !self.lock().contains_key(&real(cwd))

@@ -141,7 +141,7 @@ impl TrustFile {
     }
 }
 
-/// The directory that a path leads to. Of one that is not there yet, the part that is.
+/// The directory that a path leads to. Of a path that does not exist yet, the part that exists.
 #[must_use]
 pub fn real(dir: &Path) -> PathBuf {
     for above in dir.ancestors() {

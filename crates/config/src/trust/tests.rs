@@ -53,7 +53,7 @@ fn the_closest_stored_decision_counts_for_all_below() {
     trust.file().set(&place.at("code/app/sub"), Some(false)).unwrap();
     assert_eq!(place.access(&trust, "code/app"), (FULL, "stored"));
     assert_eq!(place.access(&trust, "code/app/sub"), (NONE, "stored"));
-    // What is not there yet is below what is.
+    // A missing directory is below an existing one.
     assert_eq!(place.access(&trust, "code/app/sub/new/x"), (NONE, "stored"));
     assert_eq!(place.access(&trust, "home"), (DATA, "nobody"));
     // A name that only begins alike is another directory.
@@ -75,7 +75,7 @@ fn links_lead_to_where_they_lead() {
     trust.file().set(&place.at("home/link"), None).unwrap();
     trust.file().set(&place.at("home"), Some(true)).unwrap();
     assert_eq!(place.access(&trust, "home/link"), (DATA, "nobody"));
-    // A link out of a trusted directory leads out of it, also by way of what is not there.
+    // A link out of a trusted directory leads out of it, also by way of a missing directory.
     symlink(place.at("code/other"), place.at("home/out")).unwrap();
     assert_eq!(place.access(&trust, "home/out/new"), (DATA, "nobody"));
 }
@@ -163,7 +163,7 @@ fn what_is_the_users_own_needs_no_trust() {
     assert!(!needs("home/p", "home/.pi/agent"));
     write("home/p/.agents/skills/t/SKILL.md");
     assert!(needs("home/p", "home/.pi/agent") && needs("home/p/deeper", "home/.pi/agent"));
-    // Above the root of a repository nobody looks.
+    // Directories above the root of a repository are not searched.
     fs::create_dir_all(place.at("home/p/repo/.git")).unwrap();
     assert!(!needs("home/p/repo", "home/.pi/agent"));
     for file in [

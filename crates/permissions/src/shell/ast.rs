@@ -205,7 +205,7 @@ impl Word {
         })
     }
 
-    /// Another word than the one that stands there, or several, may come out of it.
+    /// Returns true if bash may make another word of it, or several.
     pub(super) fn changes(&self) -> bool {
         self.is_dynamic() || self.has_braces()
     }

@@ -295,7 +295,7 @@ fn is_simple_hash(option: &str) -> bool {
     ["-r", "-l", "-t", "-d", "-n", "-a", "--"].contains(&option)
 }
 
-/// True for a word that is not known at all before one that would run something as the name of a variable.
+/// True for a word that is not known at all, before a word that would run something as the name of a variable.
 fn may_name(option: &Word, name: &Word) -> bool {
     option.is_dynamic() && option.text().is_empty() && name.text().contains(['$', '`'])
 }

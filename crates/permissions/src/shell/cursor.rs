@@ -1,5 +1,5 @@
-//! Where the parser is in a line, and the bounds of its work. Whatever the parser does not understand completely ends it: a
-//! line that was read wrong is worse than one that was not read.
+//! Where the parsers are in a line, and the bounds of their work. They stop at anything that they do not understand
+//! completely: a line that was read wrong is worse than a line that was not read.
 
 use super::ast::Word;
 
@@ -51,16 +51,16 @@ pub(super) struct Pending {
     pub(super) index: usize,
 }
 
-/// A parser in a line.
+/// A place in a line. The parsers of words and of commands move it forward in turns.
 #[derive(Debug)]
-pub(super) struct Parser<'a> {
+pub(super) struct Cursor<'a> {
     letters: Vec<char>,
     at: usize,
     pub(super) pending: Vec<Pending>,
     pub(super) shared: &'a mut Shared,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> Cursor<'a> {
     pub(super) fn new(text: &str, shared: &'a mut Shared) -> Self {
         Self {
             letters: text.chars().collect(),
@@ -138,7 +138,7 @@ impl<'a> Parser<'a> {
         Ok(self.since(start))
     }
 
-    /// Does something one level deeper.
+    /// Parses something one level deeper.
     pub(super) fn deeper<T>(&mut self, act: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.shared.depth >= MAX_DEPTH {
             return Err(Unclear);

@@ -1,7 +1,8 @@
 //! The grammar of words: quotes, escapes and expansions.
 
 use super::ast::{List, Parameter, Part, Word};
-use super::cursor::{Parse, Parser, Unclear, continues_name, is_meta, starts_name};
+use super::cursor::{Cursor, Parse, Unclear, continues_name, is_meta, starts_name};
+use super::grammar::CommandParser;
 
 /// Where an expansion stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,14 +14,24 @@ pub(super) enum Place {
     Document,
 }
 
-impl Parser<'_> {
+/// Reads words. The commands in them are read by a [`CommandParser`] at the same place.
+#[derive(Debug)]
+pub(super) struct WordParser<'c, 'a> {
+    cursor: &'c mut Cursor<'a>,
+}
+
+impl<'c, 'a> WordParser<'c, 'a> {
+    pub(super) fn new(cursor: &'c mut Cursor<'a>) -> Self {
+        Self { cursor }
+    }
+
     /// A word, none where an operator stands.
     pub(super) fn word(&mut self) -> Parse<Option<Word>> {
         let mut word = Word::default();
-        let start = self.position();
-        while let Some(letter) = self.peek() {
-            if "<>".contains(letter) && self.peek_at(1) == Some('(') {
-                self.skip(2)?;
+        let start = self.cursor.position();
+        while let Some(letter) = self.cursor.peek() {
+            if "<>".contains(letter) && self.cursor.peek_at(1) == Some('(') {
+                self.cursor.skip(2)?;
                 let list = self.until_parenthesis()?;
                 word.parts.push(Part::Process(list));
             } else if is_meta(letter) {
@@ -29,7 +40,7 @@ impl Parser<'_> {
                 self.piece(&mut word)?;
             }
         }
-        if self.position() == start {
+        if self.cursor.position() == start {
             return Ok(None);
         }
         if word.parts.is_empty() {
@@ -49,8 +60,8 @@ impl Parser<'_> {
 
     /// One piece of a word outside of quotes.
     pub(super) fn piece(&mut self, word: &mut Word) -> Parse<()> {
-        match self.advance()? {
-            '\\' => match self.advance()? {
+        match self.cursor.advance()? {
+            '\\' => match self.cursor.advance()? {
                 '\n' => {}
                 letter => word.push(letter, true),
             },
@@ -65,8 +76,8 @@ impl Parser<'_> {
     }
 
     fn single_quotes(&mut self, word: &mut Word) -> Parse<()> {
-        let text = self.take_while(|letter| letter != '\'')?;
-        self.expect("'")?;
+        let text = self.cursor.take_while(|letter| letter != '\'')?;
+        self.cursor.expect("'")?;
         self.refuse_line_end(&text)?;
         word.push_quoted_text(&text);
         Ok(())
@@ -74,19 +85,19 @@ impl Parser<'_> {
 
     /// Between `<<E` and its text no quoted line may end: there bash versions differ.
     fn refuse_line_end(&self, text: &str) -> Parse<()> {
-        if !self.pending.is_empty() && text.contains('\n') {
+        if !self.cursor.pending.is_empty() && text.contains('\n') {
             return Err(Unclear);
         }
         Ok(())
     }
 
     fn double_quotes(&mut self, word: &mut Word) -> Parse<()> {
-        let start = self.position();
+        let start = self.cursor.position();
         word.push_quoted_text("");
         loop {
-            match self.advance()? {
+            match self.cursor.advance()? {
                 '"' => break,
-                '\\' => match self.advance()? {
+                '\\' => match self.cursor.advance()? {
                     '\n' => {}
                     letter @ ('$' | '`' | '"' | '\\') => word.push(letter, true),
                     letter => {
@@ -100,55 +111,61 @@ impl Parser<'_> {
                 letter => word.push(letter, true),
             }
         }
-        let text = self.since(start);
+        let text = self.cursor.since(start);
         self.refuse_line_end(&text)
     }
 
     /// What follows a `$`.
     pub(super) fn dollar(&mut self, word: &mut Word, place: Place) -> Parse<()> {
-        if self.looks_at("\\\n") {
+        if self.cursor.looks_at("\\\n") {
             return Err(Unclear);
         }
-        let Some(next) = self.peek() else {
+        let Some(next) = self.cursor.peek() else {
             word.push('$', place != Place::Unquoted);
             return Ok(());
         };
         match next {
             '(' => {
-                self.advance()?;
-                let part = self.deeper(Self::parenthesis)?;
+                self.cursor.advance()?;
+                let part = self
+                    .cursor
+                    .deeper(|cursor| WordParser::new(cursor).parenthesis())?;
                 word.parts.push(part);
             }
             '{' => {
-                self.advance()?;
-                let parameter = self.deeper(|parser| parser.braces(place))?;
+                self.cursor.advance()?;
+                let parameter = self
+                    .cursor
+                    .deeper(|cursor| WordParser::new(cursor).braces(place))?;
                 word.parts.push(Part::Parameter(Box::new(parameter)));
             }
             '[' => {
-                self.advance()?;
-                let inner = self.deeper(|parser| parser.arithmetic("]"))?;
-                self.expect("]")?;
+                self.cursor.advance()?;
+                let inner = self
+                    .cursor
+                    .deeper(|cursor| WordParser::new(cursor).arithmetic("]"))?;
+                self.cursor.expect("]")?;
                 word.parts.push(Part::Arithmetic(inner));
             }
             '\'' if place == Place::Unquoted => {
-                self.advance()?;
+                self.cursor.advance()?;
                 word.is_ansi = true;
                 self.ansi_quotes(word)?;
             }
             '"' if place == Place::Unquoted => {
-                self.advance()?;
+                self.cursor.advance()?;
                 word.is_ansi = true;
                 self.double_quotes(word)?;
             }
             letter if starts_name(letter) => {
-                let name = self.take_while(continues_name)?;
-                if self.looks_at("\\\n") {
+                let name = self.cursor.take_while(continues_name)?;
+                if self.cursor.looks_at("\\\n") {
                     return Err(Unclear);
                 }
                 self.push_parameter(word, &name);
             }
             letter if letter.is_ascii_digit() || "@*#?$!-".contains(letter) => {
-                self.advance()?;
+                self.cursor.advance()?;
                 self.push_parameter(word, &letter.to_string());
             }
             _ => word.push('$', place != Place::Unquoted),
@@ -165,7 +182,7 @@ impl Parser<'_> {
 
     /// Behind `$(`: arithmetic if it ends with `))`, else commands. Bash looks for the first closing parenthesis that fits.
     fn parenthesis(&mut self) -> Parse<Part> {
-        if self.looks_at("\\\n") {
+        if self.cursor.looks_at("\\\n") {
             return Err(Unclear);
         }
         Ok(match self.double_parentheses()? {
@@ -176,28 +193,30 @@ impl Parser<'_> {
 
     /// Behind a parenthesis: the arithmetic of `((...))`. None, and nothing consumed, if the two do not close together.
     pub(super) fn double_parentheses(&mut self) -> Parse<Option<Word>> {
-        let start = self.position();
-        if self.eat("(")? {
+        let start = self.cursor.position();
+        if self.cursor.eat("(")? {
             let inner = self.arithmetic(")")?;
-            self.expect(")")?;
-            if self.eat(")")? {
+            self.cursor.expect(")")?;
+            if self.cursor.eat(")")? {
                 return Ok(Some(inner));
             }
-            self.go_back(start);
+            self.cursor.go_back(start);
         }
         Ok(None)
     }
 
     /// Commands up to the parenthesis that ends them.
     pub(super) fn until_parenthesis(&mut self) -> Parse<List> {
-        let outer = std::mem::take(&mut self.pending);
-        let start = self.position();
-        let list = self.deeper(|parser| parser.list(&[]))?;
-        self.expect(")")?;
-        if !self.pending.is_empty() || !outer.is_empty() && self.since(start).contains('\n') {
+        let outer = std::mem::take(&mut self.cursor.pending);
+        let start = self.cursor.position();
+        let list = self
+            .cursor
+            .deeper(|cursor| CommandParser::new(cursor).list(&[]))?;
+        self.cursor.expect(")")?;
+        if !self.cursor.pending.is_empty() || !outer.is_empty() && self.cursor.since(start).contains('\n') {
             return Err(Unclear);
         }
-        self.pending = outer;
+        self.cursor.pending = outer;
         Ok(list)
     }
 
@@ -205,9 +224,9 @@ impl Parser<'_> {
     pub(super) fn backticks(&mut self, word: &mut Word, place: Place) -> Parse<()> {
         let mut inner = String::new();
         loop {
-            match self.advance()? {
+            match self.cursor.advance()? {
                 '`' => break,
-                '\\' => match self.advance()? {
+                '\\' => match self.cursor.advance()? {
                     letter @ ('$' | '`' | '\\') => inner.push(letter),
                     '"' if place != Place::Unquoted => inner.push('"'),
                     letter => inner.extend(['\\', letter]),
@@ -216,9 +235,9 @@ impl Parser<'_> {
             }
         }
         self.refuse_line_end(&inner)?;
-        let list = self.deeper(|parser| {
-            let mut inner = Parser::new(&inner, parser.shared);
-            inner.whole_list()
+        let list = self.cursor.deeper(|cursor| {
+            let mut inner = Cursor::new(&inner, cursor.shared);
+            CommandParser::new(&mut inner).whole_list()
         })?;
         word.parts.push(Part::Commands(list));
         Ok(())
@@ -230,11 +249,11 @@ impl Parser<'_> {
         let mut word = Word::default();
         let mut open = Vec::new();
         loop {
-            let letter = self.peek().ok_or(Unclear)?;
-            if open.is_empty() && (self.looks_at(end) || letter == ';' && end == ";") {
+            let letter = self.cursor.peek().ok_or(Unclear)?;
+            if open.is_empty() && (self.cursor.looks_at(end) || letter == ';' && end == ";") {
                 return Ok(word);
             }
-            self.advance()?;
+            self.cursor.advance()?;
             match letter {
                 '(' | '[' => open.push(letter),
                 ')' if open.pop() != Some('(') => return Err(Unclear),
@@ -262,42 +281,42 @@ impl Parser<'_> {
     /// Behind `${`.
     fn braces(&mut self, place: Place) -> Parse<Parameter> {
         let mut parameter = Parameter::default();
-        if self.looks_at("#}") || self.looks_at("!}") {
-            parameter.name = self.advance()?.to_string();
-            self.expect("}")?;
+        if self.cursor.looks_at("#}") || self.cursor.looks_at("!}") {
+            parameter.name = self.cursor.advance()?.to_string();
+            self.cursor.expect("}")?;
             return Ok(parameter);
         }
-        parameter.length = self.eat("#")?;
-        parameter.indirect = !parameter.length && self.eat("!")?;
-        let first = self.peek().ok_or(Unclear)?;
+        parameter.length = self.cursor.eat("#")?;
+        parameter.indirect = !parameter.length && self.cursor.eat("!")?;
+        let first = self.cursor.peek().ok_or(Unclear)?;
         parameter.name = if starts_name(first) {
-            self.take_while(continues_name)?
+            self.cursor.take_while(continues_name)?
         } else if first.is_ascii_digit() {
-            self.take_while(|letter| letter.is_ascii_digit())?
+            self.cursor.take_while(|letter| letter.is_ascii_digit())?
         } else if "@*?$-!#".contains(first) {
-            self.advance()?.to_string()
+            self.cursor.advance()?.to_string()
         } else {
             return Err(Unclear);
         };
-        if self.peek() == Some('[') && starts_name(first) {
-            self.advance()?;
+        if self.cursor.peek() == Some('[') && starts_name(first) {
+            self.cursor.advance()?;
             parameter.subscript = Some(self.subscript(place)?);
         }
         for operator in [
             ":-", ":=", ":?", ":+", "##", "%%", "//", "/#", "/%", "^^", ",,", "-", "=", "?", "+", "#", "%",
             "/", "^", ",", ":", "@", "*",
         ] {
-            if self.eat(operator)? {
+            if self.cursor.eat(operator)? {
                 operator.clone_into(&mut parameter.operator);
                 break;
             }
         }
         if parameter.operator.is_empty() || parameter.length {
-            self.expect("}")?;
+            self.cursor.expect("}")?;
             return Ok(parameter);
         }
-        if parameter.operator == "@" && !self.looks_at("}") {
-            parameter.operator.push(self.advance()?);
+        if parameter.operator == "@" && !self.cursor.looks_at("}") {
+            parameter.operator.push(self.cursor.advance()?);
         }
         parameter.operand = self.operand(place)?;
         Ok(parameter)
@@ -308,9 +327,9 @@ impl Parser<'_> {
         let mut word = Word::default();
         let mut depth = 0_usize;
         loop {
-            match self.peek().ok_or(Unclear)? {
+            match self.cursor.peek().ok_or(Unclear)? {
                 ']' if depth == 0 => {
-                    self.advance()?;
+                    self.cursor.advance()?;
                     return Ok(word);
                 }
                 '[' => depth += 1,
@@ -323,27 +342,27 @@ impl Parser<'_> {
         }
     }
 
-    /// Up to the brace that ends an expansion. The first one that is not quoted does.
+    /// Up to the brace that ends an expansion: the first unquoted one.
     fn operand(&mut self, place: Place) -> Parse<Word> {
         let mut word = Word::default();
         loop {
-            match self.peek().ok_or(Unclear)? {
+            match self.cursor.peek().ok_or(Unclear)? {
                 '}' => {
-                    self.advance()?;
+                    self.cursor.advance()?;
                     return Ok(word);
                 }
                 '{' | '\n' => return Err(Unclear),
-                '<' | '>' if self.peek_at(1) == Some('(') => return Err(Unclear),
+                '<' | '>' if self.cursor.peek_at(1) == Some('(') => return Err(Unclear),
                 // What quotes mean within other quotes depends on the operator and the version.
                 '\'' if place != Place::Unquoted => return Err(Unclear),
                 '"' if place == Place::Document => return Err(Unclear),
-                '\\' if self.peek_at(1) == Some('\n') => return Err(Unclear),
+                '\\' if self.cursor.peek_at(1) == Some('\n') => return Err(Unclear),
                 '$' if place != Place::Unquoted => {
-                    self.advance()?;
+                    self.cursor.advance()?;
                     self.dollar(&mut word, place)?;
                 }
                 '`' if place != Place::Unquoted => {
-                    self.advance()?;
+                    self.cursor.advance()?;
                     self.backticks(&mut word, place)?;
                 }
                 _ => self.piece(&mut word)?,
@@ -353,22 +372,22 @@ impl Parser<'_> {
 
     /// Behind `$'`.
     fn ansi_quotes(&mut self, word: &mut Word) -> Parse<()> {
-        let start = self.position();
+        let start = self.cursor.position();
         word.push_quoted_text("");
         loop {
-            let letter = match self.advance()? {
+            let letter = match self.cursor.advance()? {
                 '\'' => break,
                 '\\' => self.ansi_escape()?,
                 letter => letter,
             };
             word.push(letter, true);
         }
-        let text = self.since(start);
+        let text = self.cursor.since(start);
         self.refuse_line_end(&text)
     }
 
     fn ansi_escape(&mut self) -> Parse<char> {
-        let letter = self.advance()?;
+        let letter = self.cursor.advance()?;
         let (digits, radix) = match letter {
             'a' => return Ok('\u{7}'),
             'b' => return Ok('\u{8}'),
@@ -387,10 +406,10 @@ impl Parser<'_> {
         };
         let mut value = if radix == 8 { letter.to_digit(8) } else { None };
         for _ in usize::from(radix == 8)..digits {
-            let Some(digit) = self.peek().and_then(|letter| letter.to_digit(radix)) else {
+            let Some(digit) = self.cursor.peek().and_then(|letter| letter.to_digit(radix)) else {
                 break;
             };
-            self.advance()?;
+            self.cursor.advance()?;
             value = Some(value.unwrap_or(0) * radix + digit);
         }
         // Bytes beyond ASCII may be parts of one letter, and zero ends the text.
@@ -399,5 +418,26 @@ impl Parser<'_> {
             Some(letter) if letter != '\0' && (letter.is_ascii() || !is_byte) => Ok(letter),
             _ => Err(Unclear),
         }
+    }
+
+    /// A text in which expansions are made, and quotes mean nothing.
+    pub(super) fn document_text(&mut self) -> Parse<Word> {
+        let mut word = Word::default();
+        word.push_quoted_text("");
+        while !self.cursor.is_at_end() {
+            match self.cursor.advance()? {
+                '\\' => match self.cursor.peek() {
+                    Some(letter @ ('$' | '`' | '\\')) => {
+                        self.cursor.advance()?;
+                        word.push(letter, true);
+                    }
+                    _ => word.push('\\', true),
+                },
+                '$' => self.dollar(&mut word, Place::Document)?,
+                '`' => self.backticks(&mut word, Place::Document)?,
+                letter => word.push(letter, true),
+            }
+        }
+        Ok(word)
     }
 }

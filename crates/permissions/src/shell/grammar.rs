@@ -2,23 +2,38 @@
 //! here-documents are in `simple`, words in `expansion`.
 
 use super::ast::{Compound, List, Node, Simple, Word};
-use super::cursor::{Parse, Parser, Unclear, is_meta, is_name};
+use super::cursor::{Cursor, Parse, Unclear, is_meta, is_name};
+use super::expansion::WordParser;
 
 /// Words that mean something else than a program where a command begins.
 const RESERVED: [&str; 22] = [
     "!", "[[", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
     "if", "in", "select", "then", "time", "until", "while", "]]",
 ];
-/// Those that begin a compound command.
+/// Reserved words that begin a compound command.
 const OPENING: [&str; 8] = ["[[", "{", "case", "for", "if", "select", "until", "while"];
 /// Tests whose operands bash calculates.
 const COMPARING: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
-impl Parser<'_> {
+/// Reads commands. Words are read by a [`WordParser`] at the same place.
+#[derive(Debug)]
+pub(super) struct CommandParser<'c, 'a> {
+    pub(super) cursor: &'c mut Cursor<'a>,
+}
+
+impl<'c, 'a> CommandParser<'c, 'a> {
+    pub(super) fn new(cursor: &'c mut Cursor<'a>) -> Self {
+        Self { cursor }
+    }
+
+    pub(super) fn words(&mut self) -> WordParser<'_, 'a> {
+        WordParser::new(self.cursor)
+    }
+
     /// The whole text.
     pub(super) fn whole_list(&mut self) -> Parse<List> {
         let list = self.list(&[])?;
-        if !self.is_at_end() || !self.pending.is_empty() {
+        if !self.cursor.is_at_end() || !self.cursor.pending.is_empty() {
             return Err(Unclear);
         }
         Ok(list)
@@ -34,17 +49,18 @@ impl Parser<'_> {
             self.blank_lines()?;
             let word = self.reserved();
             let is_stop = word.is_some_and(|word| stops.contains(&word));
-            if self.is_at_end() || self.peek() == Some(')') || self.is_at_case_end() || is_stop {
+            if self.cursor.is_at_end() || self.cursor.peek() == Some(')') || self.is_at_case_end() || is_stop
+            {
                 return Ok(list);
             }
             list.is_pipeline &= list.nodes.is_empty();
             self.pipelines(&mut list)?;
             self.blanks()?;
-            match self.peek() {
+            match self.cursor.peek() {
                 Some(';') if self.is_at_case_end() => {}
                 Some(';' | '&') => {
                     list.is_pipeline = false;
-                    self.advance()?;
+                    self.cursor.advance()?;
                 }
                 None | Some('\n' | ')') => {}
                 _ => return Err(Unclear),
@@ -53,7 +69,7 @@ impl Parser<'_> {
     }
 
     fn is_at_case_end(&self) -> bool {
-        self.looks_at(";;") || self.looks_at(";&")
+        self.cursor.looks_at(";;") || self.cursor.looks_at(";&")
     }
 
     /// Pipelines with `&&` and `||` between them.
@@ -61,7 +77,7 @@ impl Parser<'_> {
         loop {
             self.pipeline(list)?;
             self.blanks()?;
-            if !(self.eat("&&")? || self.eat("||")?) {
+            if !(self.cursor.eat("&&")? || self.cursor.eat("||")?) {
                 return Ok(());
             }
             list.is_pipeline = false;
@@ -74,14 +90,14 @@ impl Parser<'_> {
         loop {
             match self.reserved() {
                 Some("!") => {
-                    self.skip(1)?;
+                    self.cursor.skip(1)?;
                     list.has_prefix = true;
                 }
                 Some("time") => {
-                    self.skip(4)?;
+                    self.cursor.skip(4)?;
                     self.blanks()?;
                     while self.is_bare_ahead("-p") || self.is_bare_ahead("--") {
-                        self.skip(2)?;
+                        self.cursor.skip(2)?;
                         self.blanks()?;
                     }
                     list.has_prefix = true;
@@ -91,20 +107,22 @@ impl Parser<'_> {
             self.blanks()?;
         }
         let may_be_empty = list.has_prefix;
-        if may_be_empty && self.peek().is_none_or(|letter| ";\n)".contains(letter)) {
+        if may_be_empty && self.cursor.peek().is_none_or(|letter| ";\n)".contains(letter)) {
             return Ok(());
         }
         let mut is_fed = false;
         loop {
-            let node = self.deeper(Self::command)?;
+            let node = self
+                .cursor
+                .deeper(|cursor| CommandParser::new(cursor).command())?;
             list.nodes.push(node);
             list.fed.push(is_fed);
             is_fed = true;
             self.blanks()?;
-            if self.looks_at("||") || !self.eat("|")? {
+            if self.cursor.looks_at("||") || !self.cursor.eat("|")? {
                 return Ok(());
             }
-            self.eat("&")?;
+            self.cursor.eat("&")?;
             self.refuse_continued_operator()?;
             self.blank_lines()?;
             if self.reserved() == Some("!") {
@@ -112,7 +130,8 @@ impl Parser<'_> {
             }
             if self.reserved() == Some("time") {
                 let start = list.fed.len();
-                self.deeper(|parser| parser.pipeline(list))?;
+                self.cursor
+                    .deeper(|cursor| CommandParser::new(cursor).pipeline(list))?;
                 list.fed.iter_mut().skip(start).for_each(|fed| *fed = true);
                 return Ok(());
             }
@@ -120,10 +139,10 @@ impl Parser<'_> {
     }
 
     pub(super) fn refuse_continued_operator(&self) -> Parse<()> {
-        if self.looks_at("\\\n&")
-            || self.looks_at("\\\n|")
-            || self.looks_at("\\\n>")
-            || self.looks_at("\\\n<")
+        if self.cursor.looks_at("\\\n&")
+            || self.cursor.looks_at("\\\n|")
+            || self.cursor.looks_at("\\\n>")
+            || self.cursor.looks_at("\\\n<")
         {
             return Err(Unclear);
         }
@@ -136,7 +155,7 @@ impl Parser<'_> {
     }
 
     fn is_bare_ahead(&self, word: &str) -> bool {
-        self.looks_at(word) && self.peek_at(word.chars().count()).is_none_or(is_meta)
+        self.cursor.looks_at(word) && self.cursor.peek_at(word.chars().count()).is_none_or(is_meta)
     }
 
     fn keyword(&mut self, word: &str) -> Parse<()> {
@@ -144,22 +163,22 @@ impl Parser<'_> {
         if !self.is_bare_ahead(word) {
             return Err(Unclear);
         }
-        self.expect(word)
+        self.cursor.expect(word)
     }
 
     fn command(&mut self) -> Parse<Node> {
-        if self.peek() == Some('(') || self.reserved().is_some_and(|word| OPENING.contains(&word)) {
+        if self.cursor.peek() == Some('(') || self.reserved().is_some_and(|word| OPENING.contains(&word)) {
             return Ok(Node::Compound(self.compound()?));
         }
         match self.reserved() {
             Some("function") => {
-                self.skip("function".len())?;
+                self.cursor.skip("function".len())?;
                 self.blanks()?;
-                let name = self.word()?.ok_or(Unclear)?;
+                let name = self.words().word()?.ok_or(Unclear)?;
                 self.function_named(&name)
             }
             Some("coproc") => {
-                self.skip("coproc".len())?;
+                self.cursor.skip("coproc".len())?;
                 self.blanks()?;
                 self.coprocess()
             }
@@ -170,15 +189,15 @@ impl Parser<'_> {
 
     /// `coproc NAME compound`, `coproc compound` or `coproc program`. A name only stands before a compound command.
     fn coprocess(&mut self) -> Parse<Node> {
-        let start = self.position();
+        let start = self.cursor.position();
         let begins = |parser: &Self| {
-            parser.peek() == Some('(') || parser.reserved().is_some_and(|word| OPENING.contains(&word))
+            parser.cursor.peek() == Some('(') || parser.reserved().is_some_and(|word| OPENING.contains(&word))
         };
         if !begins(self) {
-            self.word()?;
+            self.words().word()?;
             self.blanks()?;
             if !begins(self) {
-                self.go_back(start);
+                self.cursor.go_back(start);
             }
         }
         let node = self.command()?;
@@ -195,7 +214,7 @@ impl Parser<'_> {
 
     fn simple_or_function(&mut self) -> Parse<Node> {
         let simple = self.simple()?;
-        if self.peek() == Some('(') {
+        if self.cursor.peek() == Some('(') {
             let is_alone = simple.assignments.is_empty() && simple.redirects.is_empty();
             let [name] = simple.words.as_slice() else {
                 return Err(Unclear);
@@ -214,12 +233,12 @@ impl Parser<'_> {
             return Err(Unclear);
         }
         self.blanks()?;
-        if self.looks_at("(") {
-            let start = self.position();
-            self.skip(1)?;
+        if self.cursor.looks_at("(") {
+            let start = self.cursor.position();
+            self.cursor.skip(1)?;
             self.blanks()?;
-            if !self.eat(")")? {
-                self.go_back(start);
+            if !self.cursor.eat(")")? {
+                self.cursor.go_back(start);
             }
         }
         self.blank_lines()?;
@@ -231,14 +250,14 @@ impl Parser<'_> {
     fn compound(&mut self) -> Parse<Compound> {
         let mut compound = match self.reserved() {
             Some("{") => {
-                self.skip(1)?;
+                self.cursor.skip(1)?;
                 let list = self.list(&["}"])?;
                 self.keyword("}")?;
                 groups(vec![list])
             }
             Some("if") => self.condition()?,
             Some(word @ ("while" | "until")) => {
-                self.skip(word.len())?;
+                self.cursor.skip(word.len())?;
                 let test = self.list(&["do"])?;
                 let mut compound = self.do_group()?;
                 compound.lists.push(test);
@@ -246,12 +265,12 @@ impl Parser<'_> {
             }
             Some("for") => self.for_loop()?,
             Some("select") => {
-                self.skip("select".len())?;
+                self.cursor.skip("select".len())?;
                 self.loop_over_words()?
             }
             Some("case") => self.case()?,
             Some("[[") => self.test()?,
-            None if self.peek() == Some('(') => self.parentheses()?,
+            None if self.cursor.peek() == Some('(') => self.parentheses()?,
             _ => return Err(Unclear),
         };
         self.redirects(&mut compound.redirects)?;
@@ -260,31 +279,31 @@ impl Parser<'_> {
 
     /// `((...))` or commands in parentheses.
     fn parentheses(&mut self) -> Parse<Compound> {
-        self.expect("(")?;
-        if self.looks_at("\\\n") {
+        self.cursor.expect("(")?;
+        if self.cursor.looks_at("\\\n") {
             // Bash joins the lines first: the next letter may make it another construct.
             return Err(Unclear);
         }
-        Ok(match self.double_parentheses()? {
+        Ok(match self.words().double_parentheses()? {
             Some(inner) => Compound {
                 arithmetic: vec![inner],
                 ..Compound::default()
             },
-            None => groups(vec![self.until_parenthesis()?]),
+            None => groups(vec![self.words().until_parenthesis()?]),
         })
     }
 
     fn condition(&mut self) -> Parse<Compound> {
         let mut lists = Vec::new();
-        self.skip("if".len())?;
+        self.cursor.skip("if".len())?;
         loop {
             lists.push(self.list(&["then"])?);
             self.keyword("then")?;
             lists.push(self.list(&["elif", "else", "fi"])?);
             match self.reserved().ok_or(Unclear)? {
-                "elif" => self.skip("elif".len())?,
+                "elif" => self.cursor.skip("elif".len())?,
                 "else" => {
-                    self.skip("else".len())?;
+                    self.cursor.skip("else".len())?;
                     lists.push(self.list(&["fi"])?);
                     break;
                 }
@@ -298,7 +317,7 @@ impl Parser<'_> {
     fn do_group(&mut self) -> Parse<Compound> {
         self.blank_lines()?;
         if self.reserved() == Some("{") {
-            self.skip(1)?;
+            self.cursor.skip(1)?;
             let list = self.list(&["}"])?;
             self.keyword("}")?;
             return Ok(groups(vec![list]));
@@ -310,20 +329,20 @@ impl Parser<'_> {
     }
 
     fn for_loop(&mut self) -> Parse<Compound> {
-        self.skip("for".len())?;
+        self.cursor.skip("for".len())?;
         self.blanks()?;
-        if !self.looks_at("((") {
+        if !self.cursor.looks_at("((") {
             return self.loop_over_words();
         }
-        self.skip(2)?;
+        self.cursor.skip(2)?;
         let mut arithmetic = Vec::new();
         for end in [";", ";", ")"] {
-            arithmetic.push(self.arithmetic(end)?);
-            self.expect(end)?;
+            arithmetic.push(self.words().arithmetic(end)?);
+            self.cursor.expect(end)?;
         }
-        self.expect(")")?;
+        self.cursor.expect(")")?;
         self.blanks()?;
-        self.eat(";")?;
+        self.cursor.eat(";")?;
         let mut compound = self.do_group()?;
         compound.arithmetic = arithmetic;
         Ok(compound)
@@ -331,53 +350,55 @@ impl Parser<'_> {
 
     fn loop_over_words(&mut self) -> Parse<Compound> {
         self.blanks()?;
-        let name = self.word()?.ok_or(Unclear)?.literal().ok_or(Unclear)?;
+        let name = self.words().word()?.ok_or(Unclear)?.literal().ok_or(Unclear)?;
         if !is_name(&name) {
             return Err(Unclear);
         }
         self.blank_lines()?;
         let mut words = None;
         if self.reserved() == Some("in") {
-            self.skip("in".len())?;
+            self.cursor.skip("in".len())?;
             let mut found = Vec::new();
             self.blanks()?;
-            while let Some(word) = self.word()? {
+            while let Some(word) = self.words().word()? {
                 found.push(word);
                 self.blanks()?;
             }
             words = Some(found);
         }
         self.blanks()?;
-        self.eat(";")?;
+        self.cursor.eat(";")?;
         let mut compound = self.do_group()?;
         compound.variable = Some((name, words));
         Ok(compound)
     }
 
     fn case(&mut self) -> Parse<Compound> {
-        self.skip("case".len())?;
+        self.cursor.skip("case".len())?;
         self.blanks()?;
         let mut compound = groups(Vec::new());
-        compound.words.push(self.word()?.ok_or(Unclear)?);
+        compound.words.push(self.words().word()?.ok_or(Unclear)?);
         self.keyword("in")?;
         loop {
             self.blank_lines()?;
             if self.reserved() == Some("esac") {
-                self.skip("esac".len())?;
+                self.cursor.skip("esac".len())?;
                 return Ok(compound);
             }
-            self.eat("(")?;
+            self.cursor.eat("(")?;
             loop {
                 self.blanks()?;
-                compound.words.push(self.word()?.ok_or(Unclear)?);
+                compound.words.push(self.words().word()?.ok_or(Unclear)?);
                 self.blanks()?;
-                if !self.eat("|")? {
+                if !self.cursor.eat("|")? {
                     break;
                 }
             }
-            self.expect(")")?;
+            self.cursor.expect(")")?;
             compound.lists.push(self.list(&["esac"])?);
-            if !(self.eat(";;&")? || self.eat(";;")? || self.eat(";&")?) && self.reserved() != Some("esac") {
+            if !(self.cursor.eat(";;&")? || self.cursor.eat(";;")? || self.cursor.eat(";&")?)
+                && self.reserved() != Some("esac")
+            {
                 return Err(Unclear);
             }
         }
@@ -385,14 +406,14 @@ impl Parser<'_> {
 
     /// `[[ ... ]]`.
     fn test(&mut self) -> Parse<Compound> {
-        self.skip(2)?;
+        self.cursor.skip(2)?;
         let mut compound = Compound::default();
         let mut comparing = false;
         let mut matching = false;
         loop {
             self.blank_lines()?;
             if !matching && self.is_bare_ahead("]]") {
-                self.skip(2)?;
+                self.cursor.skip(2)?;
                 return Ok(compound);
             }
             if matching {
@@ -400,15 +421,21 @@ impl Parser<'_> {
                 matching = false;
                 continue;
             }
-            if self.eat("&&")? || self.eat("||")? || self.eat("(")? || self.eat(")")? {
+            if self.cursor.eat("&&")?
+                || self.cursor.eat("||")?
+                || self.cursor.eat("(")?
+                || self.cursor.eat(")")?
+            {
                 comparing = false;
                 continue;
             }
-            if self.peek().is_some_and(|letter| "<>".contains(letter)) && self.peek_at(1) != Some('(') {
-                self.skip(1)?;
+            if self.cursor.peek().is_some_and(|letter| "<>".contains(letter))
+                && self.cursor.peek_at(1) != Some('(')
+            {
+                self.cursor.skip(1)?;
                 continue;
             }
-            let word = self.word()?.ok_or(Unclear)?;
+            let word = self.words().word()?.ok_or(Unclear)?;
             let text = word.text();
             if COMPARING.contains(&text.as_str()) {
                 // Both sides are calculated.
@@ -428,21 +455,21 @@ impl Parser<'_> {
     fn pattern(&mut self) -> Parse<Word> {
         let mut word = Word::default();
         let mut open = 0_usize;
-        while let Some(letter) = self.peek() {
+        while let Some(letter) = self.cursor.peek() {
             match letter {
                 ' ' | '\t' if open == 0 => break,
                 ' ' | '\t' | '\n' | ';' | '&' | '<' | '>' => return Err(Unclear),
                 '(' => open += 1,
                 ')' if open == 0 => break,
                 ')' => open -= 1,
-                '|' if open == 0 && self.looks_at("||") => break,
+                '|' if open == 0 && self.cursor.looks_at("||") => break,
                 '|' => {}
                 _ => {
-                    self.piece(&mut word)?;
+                    self.words().piece(&mut word)?;
                     continue;
                 }
             }
-            self.advance()?;
+            self.cursor.advance()?;
             word.push(letter, false);
         }
         Ok(word)
@@ -472,7 +499,7 @@ fn groups(lists: Vec<List>) -> Compound {
 }
 
 impl Simple {
-    /// The first word is a reserved one that was written with a continued line.
+    /// Returns true if the first word is a reserved word written with a continued line.
     pub(super) fn begins_reserved(&self) -> bool {
         let is_first = self.assignments.is_empty() && self.redirects.is_empty();
         is_first

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use super::ast::{
     Assignment, Compound, List, Node, Parameter, Part, Redirect, RedirectKind, Simple, Value, Word,
 };
-use super::cursor::{Parser, Shared};
+use super::cursor::{Cursor, Shared};
+use super::grammar::CommandParser;
 use super::programs::{self, Class};
 use super::simple::DECLARING;
 use super::steps::{Input, Language, Step, Steps};
@@ -29,7 +30,7 @@ pub(super) struct Judge {
     variables: Variables,
     form_bytes: usize,
     depth: usize,
-    /// Lines that only may be lines: what is not understood in them does not make the line opaque.
+    /// Depth of guesses: texts that may be lines. A part of them that is not understood does not make the line opaque.
     guesses: usize,
     /// Names of files that the line makes, and of programs and scripts that it runs.
     made: BTreeMap<String, Vec<Option<String>>>,
@@ -109,7 +110,7 @@ impl Judge {
 
     fn text(&mut self, text: &str, is_line: bool) {
         let mut shared = Shared::default();
-        let parsed = Parser::new(text, &mut shared).whole_list();
+        let parsed = CommandParser::new(&mut Cursor::new(text, &mut shared)).whole_list();
         let Ok(list) = parsed else {
             self.hide();
             self.plain &= !is_line;
@@ -141,7 +142,7 @@ impl Judge {
         self.depth -= 1;
     }
 
-    /// A text that may be a line: only what is understood in it counts.
+    /// A text that may be a line: only the parts that are understood count.
     fn guess(&mut self, text: &str) {
         if self.depth >= MAX_DEPTH {
             return;

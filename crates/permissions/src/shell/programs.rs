@@ -1,4 +1,4 @@
-//! What is known of programs and variables by their names.
+//! Knowledge of programs and variables by their names.
 
 /// What a program does with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

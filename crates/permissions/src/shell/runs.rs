@@ -379,7 +379,7 @@ fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
     takes_unknown(steps, command, replaced.is_empty());
 }
 
-/// The arguments of this command are not all known, and those that follow at its end may be options.
+/// The arguments of this command are not all known. If further ones follow at its end, they may be options.
 fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool) {
     let program = command.first().map(Word::text).unwrap_or_default();
     let name = programs::base_name(&program).to_owned();

@@ -1,22 +1,27 @@
 //! The grammar of simple commands: assignments, words, redirections and here-documents; and what stands between commands.
 
 use super::ast::{Assignment, Redirect, RedirectKind, Simple, Value, Word};
-use super::cursor::{Parse, Parser, Pending, Unclear, continues_name, is_meta, starts_name};
-use super::expansion::Place;
+use super::cursor::{Cursor, Parse, Pending, Unclear, continues_name, is_meta, starts_name};
+use super::expansion::{Place, WordParser};
+use super::grammar::CommandParser;
 
 /// Builtins whose arguments are assignments, with lists too.
 pub(super) const DECLARING: [&str; 5] = ["declare", "typeset", "local", "export", "readonly"];
 
-impl Parser<'_> {
+impl CommandParser<'_, '_> {
     /// Skips blanks, continued lines and a comment.
     pub(super) fn blanks(&mut self) -> Parse<()> {
         loop {
-            if self.looks_at("\\\n") {
-                self.skip(2)?;
-            } else if self.peek().is_some_and(|letter| letter == ' ' || letter == '\t') {
-                self.advance()?;
-            } else if self.peek() == Some('#') {
-                self.take_while(|letter| letter != '\n')?;
+            if self.cursor.looks_at("\\\n") {
+                self.cursor.skip(2)?;
+            } else if self
+                .cursor
+                .peek()
+                .is_some_and(|letter| letter == ' ' || letter == '\t')
+            {
+                self.cursor.advance()?;
+            } else if self.cursor.peek() == Some('#') {
+                self.cursor.take_while(|letter| letter != '\n')?;
             } else {
                 return Ok(());
             }
@@ -27,11 +32,11 @@ impl Parser<'_> {
     pub(super) fn blank_lines(&mut self) -> Parse<()> {
         loop {
             self.blanks()?;
-            if self.peek() != Some('\n') {
+            if self.cursor.peek() != Some('\n') {
                 return Ok(());
             }
-            self.advance()?;
-            for pending in std::mem::take(&mut self.pending) {
+            self.cursor.advance()?;
+            for pending in std::mem::take(&mut self.cursor.pending) {
                 self.document(&pending)?;
             }
         }
@@ -60,7 +65,7 @@ impl Parser<'_> {
                 simple.words.push(word);
                 continue;
             }
-            match self.word()? {
+            match self.words().word()? {
                 Some(word) => simple.words.push(word),
                 None => break,
             }
@@ -75,13 +80,13 @@ impl Parser<'_> {
 
     /// `name=(...)` as an argument: the values are kept as one word.
     fn declared_list(&mut self) -> Parse<Option<Word>> {
-        let start = self.position();
-        if !self.peek().is_some_and(starts_name) {
+        let start = self.cursor.position();
+        if !self.cursor.peek().is_some_and(starts_name) {
             return Ok(None);
         }
-        let name = self.take_while(continues_name)?;
-        if !(self.eat("=(")? || self.eat("+=(")?) {
-            self.go_back(start);
+        let name = self.cursor.take_while(continues_name)?;
+        if !(self.cursor.eat("=(")? || self.cursor.eat("+=(")?) {
+            self.cursor.go_back(start);
             return Ok(None);
         }
         let mut word = Word::literal_of(&format!("{name}="));
@@ -96,37 +101,38 @@ impl Parser<'_> {
 
     /// `name=value`, `name[subscript]+=value`, `name=(values)`.
     fn assignment(&mut self) -> Parse<Option<Assignment>> {
-        let start = self.position();
-        if !self.peek().is_some_and(starts_name) {
+        let start = self.cursor.position();
+        if !self.cursor.peek().is_some_and(starts_name) {
             return Ok(None);
         }
-        let name = self.take_while(continues_name)?;
+        let name = self.cursor.take_while(continues_name)?;
         let mut subscript = None;
-        if self.peek() == Some('[') {
-            self.advance()?;
-            match self.subscript(Place::Unquoted) {
+        if self.cursor.peek() == Some('[') {
+            self.cursor.advance()?;
+            match self.words().subscript(Place::Unquoted) {
                 Ok(word) => subscript = Some(word),
                 Err(error) => return Err(error),
             }
         }
-        if !(self.eat("=")? || self.eat("+=")?) {
+        if !(self.cursor.eat("=")? || self.cursor.eat("+=")?) {
             if subscript.is_some()
                 && self
+                    .cursor
                     .since(start)
                     .contains([' ', '\t', ';', '|', '&', '<', '>', '(', ')'])
             {
                 return Err(Unclear);
             }
-            self.go_back(start);
+            self.cursor.go_back(start);
             return Ok(None);
         }
-        let value = if self.peek() == Some('(') && subscript.is_none() {
-            self.advance()?;
+        let value = if self.cursor.peek() == Some('(') && subscript.is_none() {
+            self.cursor.advance()?;
             Value::Array(self.array()?)
         } else {
-            Value::Scalar(self.word()?.unwrap_or_default())
+            Value::Scalar(self.words().word()?.unwrap_or_default())
         };
-        if self.peek() == Some('(') {
+        if self.cursor.peek() == Some('(') {
             return Err(Unclear);
         }
         Ok(Some(Assignment {
@@ -141,20 +147,20 @@ impl Parser<'_> {
         let mut values = Vec::new();
         loop {
             self.blank_lines()?;
-            if self.eat(")")? {
+            if self.cursor.eat(")")? {
                 return Ok(values);
             }
-            let start = self.position();
+            let start = self.cursor.position();
             let mut subscript = None;
-            if self.eat("[")? {
-                let word = self.subscript(Place::Unquoted)?;
-                if self.eat("=")? || self.eat("+=")? {
+            if self.cursor.eat("[")? {
+                let word = self.words().subscript(Place::Unquoted)?;
+                if self.cursor.eat("=")? || self.cursor.eat("+=")? {
                     subscript = Some(word);
                 } else {
-                    self.go_back(start);
+                    self.cursor.go_back(start);
                 }
             }
-            let value = match self.word()? {
+            let value = match self.words().word()? {
                 Some(word) => word,
                 None if subscript.is_some() => Word::default(),
                 None => return Err(Unclear),
@@ -165,30 +171,32 @@ impl Parser<'_> {
 
     /// A redirection, none where no one begins.
     pub(super) fn redirect(&mut self) -> Parse<Option<Redirect>> {
-        let start = self.position();
-        if self.looks_at("&>") {
-            self.skip(2)?;
-            self.eat(">")?;
+        let start = self.cursor.position();
+        if self.cursor.looks_at("&>") {
+            self.cursor.skip(2)?;
+            self.cursor.eat(">")?;
             return self.target(RedirectKind::Output).map(Some);
         }
-        let descriptor = if self.peek() == Some('{') {
-            self.advance()?;
-            let name = self.take_while(|letter| continues_name(letter) || letter == '[' || letter == ']')?;
-            if name.is_empty() || !self.eat("}")? {
-                self.go_back(start);
+        let descriptor = if self.cursor.peek() == Some('{') {
+            self.cursor.advance()?;
+            let name = self
+                .cursor
+                .take_while(|letter| continues_name(letter) || letter == '[' || letter == ']')?;
+            if name.is_empty() || !self.cursor.eat("}")? {
+                self.cursor.go_back(start);
                 return Ok(None);
             }
             name
         } else {
-            self.take_while(|letter| letter.is_ascii_digit())?
+            self.cursor.take_while(|letter| letter.is_ascii_digit())?
         };
-        let is_redirect = self.peek().is_some_and(|letter| "<>".contains(letter));
+        let is_redirect = self.cursor.peek().is_some_and(|letter| "<>".contains(letter));
         if !is_redirect {
-            self.go_back(start);
+            self.cursor.go_back(start);
             return Ok(None);
         }
-        if self.peek_at(1) == Some('(') {
-            self.go_back(start);
+        if self.cursor.peek_at(1) == Some('(') {
+            self.cursor.go_back(start);
             return if descriptor.is_empty() {
                 Ok(None)
             } else {
@@ -199,14 +207,14 @@ impl Parser<'_> {
         if descriptor.contains('[') {
             return Err(Unclear);
         }
-        if self.eat("<<<")? {
+        if self.cursor.eat("<<<")? {
             return self.target(RedirectKind::HereString).map(Some);
         }
-        if self.eat("<<")? {
+        if self.cursor.eat("<<")? {
             return self.document_start().map(Some);
         }
-        let duplicates = self.eat("<&")? || self.eat(">&")?;
-        let writes = self.since(start).contains('>');
+        let duplicates = self.cursor.eat("<&")? || self.cursor.eat(">&")?;
+        let writes = self.cursor.since(start).contains('>');
         if duplicates {
             let mut redirect = self.target(RedirectKind::Duplicate)?;
             let text = redirect.target.literal().unwrap_or_default();
@@ -223,10 +231,14 @@ impl Parser<'_> {
             }
             return Ok(Some(redirect));
         }
-        let kind = if self.eat("<>")? || self.eat(">>")? || self.eat(">|")? || self.eat(">")? {
+        let kind = if self.cursor.eat("<>")?
+            || self.cursor.eat(">>")?
+            || self.cursor.eat(">|")?
+            || self.cursor.eat(">")?
+        {
             RedirectKind::Output
         } else {
-            self.expect("<")?;
+            self.cursor.expect("<")?;
             RedirectKind::Input
         };
         self.target(kind).map(Some)
@@ -235,13 +247,13 @@ impl Parser<'_> {
     fn target(&mut self, kind: RedirectKind) -> Parse<Redirect> {
         self.refuse_continued_operator()?;
         self.blanks_without_comment()?;
-        let target = self.word()?.ok_or(Unclear)?;
+        let target = self.words().word()?.ok_or(Unclear)?;
         Ok(Redirect { kind, target })
     }
 
     fn blanks_without_comment(&mut self) -> Parse<()> {
-        self.take_while(|letter| letter == ' ' || letter == '\t')?;
-        if self.looks_at("\\\n") || self.peek() == Some('#') {
+        self.cursor.take_while(|letter| letter == ' ' || letter == '\t')?;
+        if self.cursor.looks_at("\\\n") || self.cursor.peek() == Some('#') {
             return Err(Unclear);
         }
         Ok(())
@@ -249,24 +261,24 @@ impl Parser<'_> {
 
     /// Behind `<<`: only plain last lines, in which all versions of bash see the same.
     fn document_start(&mut self) -> Parse<Redirect> {
-        let drops_tabs = self.eat("-")?;
+        let drops_tabs = self.cursor.eat("-")?;
         self.blanks_without_comment()?;
-        let start = self.position();
+        let start = self.cursor.position();
         let mut target = Word::default();
-        while self.peek().is_some_and(|letter| !is_meta(letter)) {
-            if self.peek().is_some_and(|letter| "$`".contains(letter)) {
+        while self.cursor.peek().is_some_and(|letter| !is_meta(letter)) {
+            if self.cursor.peek().is_some_and(|letter| "$`".contains(letter)) {
                 return Err(Unclear);
             }
-            self.piece(&mut target)?;
+            self.words().piece(&mut target)?;
         }
-        let raw = self.since(start);
+        let raw = self.cursor.since(start);
         let end = target.text();
         if raw.is_empty() || raw.contains('\n') || end.contains(['\n', '\\', '$', '`', '(', ')']) {
             return Err(Unclear);
         }
-        let index = self.shared.documents.len();
-        self.shared.documents.push(Word::default());
-        self.pending.push(Pending {
+        let index = self.cursor.shared.documents.len();
+        self.cursor.shared.documents.push(Word::default());
+        self.cursor.pending.push(Pending {
             end,
             drops_tabs,
             is_literal: raw.contains(['\'', '"', '\\']),
@@ -282,14 +294,14 @@ impl Parser<'_> {
     fn document(&mut self, pending: &Pending) -> Parse<()> {
         let mut body = String::new();
         loop {
-            if self.is_at_end() {
+            if self.cursor.is_at_end() {
                 return Err(Unclear);
             }
             let mut line = self.document_line()?;
             // The end of a line may be quoted; then the last line is compared with both lines as one.
             while !pending.is_literal && ends_with_escape(&line) {
                 line.pop();
-                if self.is_at_end() {
+                if self.cursor.is_at_end() {
                     return Err(Unclear);
                 }
                 let next = self.document_line()?;
@@ -312,45 +324,24 @@ impl Parser<'_> {
         let word = if pending.is_literal {
             Word::literal_of(&body)
         } else {
-            Parser::new(&body, self.shared).document_text()?
+            WordParser::new(&mut Cursor::new(&body, self.cursor.shared)).document_text()?
         };
-        if let Some(document) = self.shared.documents.get_mut(pending.index) {
+        if let Some(document) = self.cursor.shared.documents.get_mut(pending.index) {
             *document = word;
         }
         Ok(())
     }
 
     fn document_line(&mut self) -> Parse<String> {
-        let line = self.take_while(|letter| letter != '\n')?;
-        if !self.is_at_end() {
-            self.advance()?;
+        let line = self.cursor.take_while(|letter| letter != '\n')?;
+        if !self.cursor.is_at_end() {
+            self.cursor.advance()?;
         }
         Ok(line)
     }
-
-    /// A text in which expansions are made, and quotes mean nothing.
-    pub(super) fn document_text(&mut self) -> Parse<Word> {
-        let mut word = Word::default();
-        word.push_quoted_text("");
-        while !self.is_at_end() {
-            match self.advance()? {
-                '\\' => match self.peek() {
-                    Some(letter @ ('$' | '`' | '\\')) => {
-                        self.advance()?;
-                        word.push(letter, true);
-                    }
-                    _ => word.push('\\', true),
-                },
-                '$' => self.dollar(&mut word, Place::Document)?,
-                '`' => self.backticks(&mut word, Place::Document)?,
-                letter => word.push(letter, true),
-            }
-        }
-        Ok(word)
-    }
 }
 
-/// Does an odd number of backslashes stand at its end?
+/// Returns true if an odd number of backslashes stands at its end.
 fn ends_with_escape(line: &str) -> bool {
     line.chars().rev().take_while(|letter| *letter == '\\').count() % 2 == 1
 }

@@ -36,7 +36,7 @@ pub(super) enum Step<'w> {
     Hide,
     /// It runs a line.
     Line(String),
-    /// It may run a line: only what is understood in it counts.
+    /// It may run a line: only the parts that are understood count.
     Guess(String),
     /// It runs another program.
     Program(&'w [Word], &'w Input),
@@ -54,7 +54,7 @@ pub(super) enum Step<'w> {
     AssignedUnknown,
     /// Bash calculates a text.
     Arithmetic(Cow<'w, Word>),
-    /// Bash calculates whatever this variable takes.
+    /// Bash calculates every value of this variable.
     Calculated(String),
 }
 

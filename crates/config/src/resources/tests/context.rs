@@ -92,7 +92,7 @@ fn long_files_are_cut_between_characters_and_reported() {
 #[test]
 fn an_unreadable_file_is_reported_and_the_next_one_used() {
     let place = Place::new(&[("work/CLAUDE.md", "c")]);
-    // A socket cannot be read whoever we are; file modes would not stop root.
+    // A socket cannot be read by any user; file modes would not stop root.
     let socket = std::os::unix::net::UnixListener::bind(place.path("work/AGENTS.md")).unwrap();
     let (files, notes) = context_files(
         Path::new("/nonexistent"),

@@ -125,7 +125,7 @@ fn what_pi_installed_is_found_and_what_it_did_not_is_named() {
     );
     let problem = add(&mut place, &json!("./gone"), Scope::User).unwrap();
     assert!(problem.contains("package ./gone is not there"), "{problem}");
-    // A name leads nowhere else.
+    // A name does not lead out of the directory of packages.
     for source in ["npm:../../../work", "npm:", "git:..@x", "git:a/../../b"] {
         let spec = PackageSpec::parse(&json!(source), Scope::User, &place.path("agent"));
         let found = spec

@@ -190,7 +190,7 @@ fn links_are_followed_once_and_circles_end() {
     let resources = place.resources();
     assert_eq!(names(&resources), ["first"]);
     assert!(complaints(&resources, place.root.path()).is_empty());
-    // A link of the project leads nowhere else.
+    // A link of the project does not lead out of it.
     link("elsewhere/b", "work/.pi/skills/outside");
     let resources = place.resources();
     assert_eq!(names(&resources), ["first"]);

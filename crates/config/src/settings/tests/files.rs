@@ -1,4 +1,4 @@
-//! What is told about the files themselves, what differs by model, and what an untrusted project may not do.
+//! Reports about the files themselves, values that differ by model, and limits of an untrusted project.
 
 use serde_json::json;
 use wire::ThinkingLevel;
@@ -37,7 +37,7 @@ fn every_key_of_a_file_is_told_with_its_use() {
         ]
     );
     assert_eq!(uses(&settings, 1), [("defaultProjectTrust", KeyUse::GlobalOnly)]);
-    // Nobody's key is lost.
+    // No key is lost.
     assert_eq!(settings.raw["zzz"], json!({"a": 1}));
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::load;
-use crate::settings::Settings;
 use crate::settings::table::keys;
+use crate::settings::{KeyUse, Settings, classify};
 
 /// A settings file with one key.
 fn file(path: &str, value: Value) -> String {
@@ -42,5 +42,18 @@ fn wrong_type_is_reported_for_every_key() {
     for key in keys() {
         let (_, notes) = load(&file(key.path, json!([-1.5])), "", None);
         assert!(!notes.is_empty(), "{} is not checked", key.path);
+    }
+}
+
+#[test]
+fn dotted_key_is_classified_by_its_path() {
+    for key in keys().filter(|key| key.path.contains('.')) {
+        let text = file(key.path, json!("value"));
+        let found = classify(&serde_json::from_str(&text).unwrap());
+        let found: Vec<(&str, &KeyUse)> = found
+            .iter()
+            .map(|found| (found.key.as_str(), &found.usage))
+            .collect();
+        assert_eq!(found, [(key.path, &KeyUse::Used)]);
     }
 }
