@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::resources::{ResourceOptions, Resources};
+use config::settings::Settings;
+use config::trust::{Decision, Project, Trust};
+use config::{Choice, ExtraPath, Places};
 use llm::registry::{Registry, Start, StartRequest};
 use llm::{Budgets, CacheRetention, Client};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
@@ -14,12 +18,9 @@ use wire::state::{Durability, PermissionMode, SandboxState};
 use wire::{Model, ThinkingLevel};
 
 use crate::error::HostError;
-use crate::extensions::{Choice, Extensions, Lender};
+use crate::extensions::{Extensions, Lender};
 use crate::input_record::InputRecord;
 use crate::mcp::McpSetup;
-use crate::resources::{ExtraPath, ResourceOptions, Resources};
-use crate::settings::Settings;
-use crate::trust::{Decision, Project, Trust};
 
 /// What the command line asked for, as far as it outlives the start.
 #[derive(Debug, Clone)]
@@ -266,6 +267,19 @@ impl Agent {
             cwd: &self.cwd,
             agent_dir: &self.agent_dir,
             home: self.options.resources.home.as_deref(),
+        }
+    }
+
+    /// Where extensions and hooks of a session that works in `cwd` are searched.
+    pub(crate) fn places<'a>(&'a self, cwd: &'a Path) -> Places<'a> {
+        Places {
+            choice: &self.options.extensions,
+            settings: &self.settings,
+            packages: &self.options.resources.packages,
+            agent_dir: &self.agent_dir,
+            home: &self.cwd,
+            cwd,
+            boundaries: &self.options.resources.boundaries,
         }
     }
 

@@ -12,15 +12,11 @@ pub mod limits;
 mod mail;
 pub mod mcp;
 mod outbox;
-pub mod permissions;
 mod rendered;
-pub mod resources;
 mod session;
-pub mod settings;
 mod standing;
 mod strings;
 mod trace;
-pub mod trust;
 
 pub use agent::{Agent, Maker, Options, SessionHome};
 pub use error::HostError;

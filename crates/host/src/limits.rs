@@ -104,41 +104,17 @@ pub const HOST_SCHEME_BYTES: usize = 4 << 10;
 /// Open dialogs of a session. Further ones return their default.
 pub const OPEN_DIALOGS: usize = 64;
 
-/// Default timeout of a dialog.
-pub const DIALOG_WAIT: Duration = Duration::from_secs(300);
-
 /// Factor for the timeout of a dialog with an editor.
 pub const EDITOR_FACTOR: u32 = 6;
 
 /// Queued dialogs and notifications.
 pub const UI_WISHES: usize = 16;
 
-/// Characters of the command, the content, the diff or the arguments that a permission dialog shows.
-pub const ASKED_LETTERS: usize = 16_000;
-
-/// Lines of them that a permission dialog shows.
-pub const ASKED_LINES: usize = 100;
-
-/// Characters of one line that a permission dialog shows.
-pub const ASKED_LINE: usize = 6_000;
-
-/// Characters of the name of a tool or a server that a permission dialog shows.
-pub const ASKED_NAME: usize = 200;
-
-/// Characters of a path or a URI that a permission dialog shows.
-pub const ASKED_PATH: usize = 1_000;
-
-/// Bytes at each end of a text that are prepared for a permission dialog.
-pub const ASKED_RAW: usize = 256 << 10;
-
 /// Time for a permission dialog to read the file of an edit. Without it, the dialog shows the replacements.
 pub const ASKED_WAIT: Duration = Duration::from_secs(5);
 
 /// Characters of the user's reason for a denial that the model receives.
 pub const DENIAL_REASON: usize = 2_000;
-
-/// Calls that the user allowed for the session. The oldest ones are dropped.
-pub const GRANTS: usize = 1_000;
 
 /// Restarts of an extension process within [`RESTART_WINDOW`].
 pub const RESTARTS: usize = 3;
@@ -192,9 +168,6 @@ pub const BASH_RUNNING: usize = 64;
 
 /// Subordinate sessions of the extensions of one session.
 pub(crate) const SUBORDINATES: usize = 16;
-/// Default timeout of a hook.
-pub const HOOK_WAIT: Duration = Duration::from_secs(30);
-
 /// Bytes of the output of a hook.
 pub const HOOK_OUTPUT: usize = 16 << 20;
 
@@ -215,15 +188,6 @@ pub const HOOKS_AT_ONCE: usize = 4;
 
 /// Queued runs of one hook. Further ones are skipped.
 pub const HOOK_LANE: usize = 256;
-
-/// Bytes of a file that are searched for its `#!` line.
-pub const SHEBANG: usize = 512;
-
-/// Directory entries looked at in one directory of hooks.
-pub const HOOK_ENTRIES: usize = 2_000;
-
-/// Hooks of one session. Further ones are refused.
-pub const HOOKS: usize = 256;
 
 /// Characters (UTF-16 units) of the preview of an entry in `get_session_tree`.
 pub const PREVIEW: usize = 140;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use config::resources::Kind;
+use config::settings::Settings;
+use config::trust::Trust;
 use host::mcp::McpSetup;
-use host::resources::packages::Kind;
-use host::settings::Settings;
-use host::trust::Trust;
 use tools::Sandbox;
 use wire::state::{SandboxMode, SandboxState};
 
@@ -79,7 +79,12 @@ const MULTI_CALL: [&str; 5] = ["busybox", "coreutils", "systemctl", "toolbox", "
 /// Real paths of the programs that permission rules deny, wherever `PATH` or the system's directories have them. The shell of
 /// the bash tool is never among them: every command needs it.
 fn denied_programs(settings: &Settings, env: &Environment) -> Vec<PathBuf> {
-    let names = host::permissions::denied_programs(&settings.permissions, &env.cwd, env.home.as_deref());
+    let bases = permissions::Bases {
+        cwd: &env.cwd,
+        home: env.home.as_deref(),
+        real_path: tools::real_path,
+    };
+    let names = permissions::denied_programs(&settings.permissions, bases);
     let path = env.get("PATH").unwrap_or_default();
     let dirs: Vec<PathBuf> = std::env::split_paths(path)
         .filter(|dir| dir.is_absolute())

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
+use config::resources::{Package, PackageSpec, ResourceOptions};
+use config::settings::{Settings, SettingsSource};
+use config::trust::{ProjectAccess, Trust};
+use config::{Choice, Diagnostic, ExtraPath, Generation, Scope};
 use files::Boundaries;
-use host::extensions::{Choice, Extensions, Generation, Launch};
+use host::extensions::{Extensions, Launch};
 use host::mcp::McpSetup;
-use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptions, Scope};
-use host::settings::{ProjectAccess, Settings, SettingsSource};
-use host::trust::Trust;
 use host::{Agent, AgentFor, InputRecord, InputWriter, Maker, Options, SessionHome};
 use llm::local::LocalSources;
 use llm::registry::{Registry, RegistryError, RunCommand, Secret, Sources, StartRequest};

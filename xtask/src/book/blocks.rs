@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 use boon::{Compiler, Schemas};
-use host::settings::{KeyUse, classify, jsonc};
+use config::settings::{KeyUse, classify, jsonc};
 use serde_json::Value;
 
 use super::Report;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use host::settings::foreign::IGNORED;
+use config::settings::foreign::IGNORED;
 use wire::Dialect;
 use wire::protocol::{COMMANDS, EVENTS};
 use wire::table::TABLE;

@@ -8,17 +8,19 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 16] = [
-    ("Settings files", "crates/host/src/settings/limits.rs"),
+const FILES: [(&str, &str); 18] = [
+    ("Settings files", "crates/config/src/settings/limits.rs"),
+    ("Discovery of hooks", "crates/config/src/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
         "crates/host/src/limits.rs",
     ),
+    ("Permission dialogs", "crates/permissions/src/limits.rs"),
     (
         "Context files, skills, templates, rules",
-        "crates/host/src/resources/limits.rs",
+        "crates/config/src/resources/limits.rs",
     ),
-    ("Trust decisions", "crates/host/src/trust/limits.rs"),
+    ("Trust decisions", "crates/config/src/trust/limits.rs"),
     ("Runs, todos, rules", "crates/core/src/limits.rs"),
     ("Compaction", "crates/core/src/compaction/limits.rs"),
     ("Providers", "crates/llm/src/limits.rs"),

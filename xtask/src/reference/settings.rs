@@ -1,8 +1,8 @@
 //! `settings.md`: the keys of settings.json from the table of `host`.
 
-use host::settings::TRUSTED_ONLY;
-use host::settings::foreign::{IGNORED, RENAMED};
-use host::settings::table::{Key, SECTIONS};
+use config::settings::TRUSTED_ONLY;
+use config::settings::foreign::{IGNORED, RENAMED};
+use config::settings::table::{Key, SECTIONS};
 
 use super::{cell, head};
 

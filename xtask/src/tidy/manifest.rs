@@ -3,9 +3,8 @@
 use super::files::package;
 use super::{Finding, finding};
 
-/// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
-/// those of the program the client.
-const ARROWS: [(&str, &[&str]); 14] = [
+/// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
+const ARROWS: [(&str, &[&str]); 16] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
@@ -14,11 +13,15 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("store", &["wire"]),
     ("extensions", &["files"]),
     ("mcp", &[]),
+    ("permissions", &["wire"]),
+    ("config", &["wire", "files", "core", "permissions", "extensions"]),
     (
         "host",
         &[
             "wire",
             "files",
+            "permissions",
+            "config",
             "core",
             "llm",
             "tools",
@@ -27,11 +30,21 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "mcp",
         ],
     ),
-    ("serve", &["wire", "host"]),
+    ("serve", &["wire", "config", "host"]),
     (
         "pinion",
         &[
-            "wire", "files", "core", "llm", "tools", "store", "host", "serve", "mcp",
+            "wire",
+            "files",
+            "permissions",
+            "config",
+            "core",
+            "llm",
+            "tools",
+            "store",
+            "host",
+            "serve",
+            "mcp",
         ],
     ),
     ("client", &["wire"]),
@@ -45,11 +58,19 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "tools",
             "store",
             "extensions",
+            "config",
             "host",
             "serve",
             "testkit",
         ],
     ),
+];
+
+/// What only tests may use: those of the program the client, those of permissions the names of the tools and their paths.
+const TESTS: [(&str, &str); 3] = [
+    ("pinion", "client"),
+    ("permissions", "core"),
+    ("permissions", "tools"),
 ];
 
 /// Checks one manifest; those of packages that are not ours pass.
@@ -64,7 +85,7 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
         if ARROWS.iter().any(|(known, _)| *known == ours) {
             let tests_only = section.contains("dev-dependencies");
             if !(allowed.contains(&ours)
-                || tests_only && (ours == "testkit" || (owner, ours) == ("pinion", "client")))
+                || tests_only && (ours == "testkit" || TESTS.contains(&(owner, ours))))
             {
                 found.push(finding(path, line, &format!("{owner} must not depend on {ours}")));
             }

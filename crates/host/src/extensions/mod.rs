@@ -4,10 +4,8 @@
 
 mod child;
 mod lender;
-mod listing;
 mod model_list;
 mod models;
-mod sources;
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -16,20 +14,19 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex as Table, PoisonError};
 use std::time::{Duration, Instant};
 
-use door::program::Program;
+use config::Generation;
+use config::extensions::Key;
+use door::line::Era;
 use door::runtime::Runtime;
 use door::{Door, DoorError, Greeting, Said};
 use tokio::sync::{Mutex, mpsc};
 use tools::Reaper;
 
+use crate::agent::Agent;
 use crate::limits;
 
 pub use self::lender::Lender;
-pub use self::listing::{Listed, list, runtime};
 pub use self::model_list::{Declared, DeclaredFlag, declared, has_extensions, with_extension_models};
-pub use self::sources::{Choice, Places};
-pub(crate) use self::sources::{Found, era, find};
-pub use door::line::Generation;
 
 /// Where a line goes that an extension printed.
 pub type Print = Arc<dyn Fn(&str) + Send + Sync>;
@@ -68,15 +65,6 @@ impl fmt::Debug for Launch {
             .field("main", &self.main)
             .finish_non_exhaustive()
     }
-}
-
-/// What a process runs.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
-    /// All TypeScript extensions.
-    TypeScript,
-    /// One extension in another language.
-    Program(Arc<Program>),
 }
 
 /// The processes, when there are some.
@@ -222,5 +210,16 @@ async fn listen(mut said: mpsc::Receiver<Said>, print: Print) {
 impl Drop for Extensions {
     fn drop(&mut self) {
         self.forget_all_models();
+    }
+}
+
+/// How older extensions are treated. Only the first hooks had a time limit by themselves (dialects.md 10.3).
+pub(crate) fn era(agent: &Agent) -> Era {
+    let generation = agent.options.extensions.generation;
+    let wait = u64::try_from(config::limits::HOOK_WAIT.as_millis()).ok();
+    let by_default = wait.filter(|_| generation == Generation::Hooks);
+    Era {
+        generation,
+        hook_timeout: agent.settings.hook_timeout_ms.or(by_default),
     }
 }

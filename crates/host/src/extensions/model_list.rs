@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use config::extensions::{Key, find};
 use door::line::{Opened, Registered as Extension, Source};
 use llm::registry::{Registered, Registry};
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::limits;
 
-use super::{Key, era, find};
+use super::era;
 
 /// An option that an extension declares.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +36,7 @@ pub struct Declared {
 /// Returns true if a session of this agent has extensions.
 #[must_use]
 pub fn has_extensions(agent: &Agent) -> bool {
-    !find(agent, &agent.cwd).is_empty()
+    !find(&agent.places(&agent.cwd)).is_empty()
 }
 
 /// Loads the extensions that a session of this agent would have, and returns what they declare. Their processes stay for the
@@ -69,7 +70,7 @@ pub async fn with_extension_models(agent: &Agent) -> (Arc<Registry>, Vec<String>
 async fn load(agent: &Agent) -> (Vec<Extension>, Vec<String>) {
     let mut keys: Vec<(Key, Vec<Source>)> = Vec::new();
     let (mut all, mut problems) = (Vec::new(), Vec::new());
-    for found in find(agent, &agent.cwd) {
+    for found in find(&agent.places(&agent.cwd)) {
         match found.runs {
             Ok(key) => match keys.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, sources)) => sources.push(found.source),

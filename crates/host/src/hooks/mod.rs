@@ -1,12 +1,11 @@
 //! Hook executables: programs of the user's that get one event as JSON on their standard input and answer with JSON or with
 //! their exit code. No runtime is needed for them and nothing stays running.
 //!
-//! What lives here: what a hook is and which there are (`finding`), one run of one (`running`), what its exit means
-//! (`answering`), those that are only told of something (`telling`). What does not: how answers combine
+//! What lives here: one run of a hook (`running`), what its exit means
+//! (`answering`), those that are only told of something (`telling`). What does not: which hooks there are (`config::hooks`), how answers combine
 //! (`door::combining`), what a session does with them (`session::extensions`), hooks in TypeScript (`extensions`).
 
 mod answering;
-mod finding;
 mod running;
 mod telling;
 #[cfg(test)]
@@ -15,8 +14,8 @@ mod tests;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
+use config::hooks::{Finding, Hook, Refused};
 use door::Answer;
 use door::line::Failure;
 use serde_json::{Value, json};
@@ -25,50 +24,14 @@ use tools::Reaper;
 use tools::pattern::fits;
 
 use crate::limits;
-use crate::resources::Scope;
 use door::combining::{Combining, Flow, Rule, rule};
 
-pub(crate) use self::finding::{Finding, find, is_script};
 use self::telling::Telling;
 
-/// A hook executable.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Hook {
-    /// The event that it is run for.
-    pub(crate) event: &'static str,
-    /// What people know it by: its file, or the program of a setting.
-    pub(crate) path: PathBuf,
-    program: OsString,
-    args: Vec<OsString>,
-    /// Patterns of the tools that it wants to know about; none: all.
-    pub(crate) tools: Vec<String>,
-    /// How long it may run.
-    pub(crate) timeout: Duration,
-    /// Whose it is.
-    pub(crate) scope: Scope,
-}
-
-/// A file or a setting that was to be a hook and is none.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Refused {
-    /// The file, or the program of a setting.
-    pub(crate) path: PathBuf,
-    /// Whose it is.
-    pub(crate) scope: Scope,
-    /// Why.
-    pub(crate) why: String,
-}
-
-impl Hook {
-    /// Does it want to know of this?
-    fn wants(&self, name: &str, event: &Value) -> bool {
-        let tool = || event.get("toolName").and_then(Value::as_str).unwrap_or_default();
-        self.event == name && (self.tools.is_empty() || self.tools.iter().any(|item| fits(item, tool())))
-    }
-
-    fn label(&self) -> String {
-        self.path.to_string_lossy().into_owned()
-    }
+/// Does a hook want to know of this?
+fn wants(hook: &Hook, name: &str, event: &Value) -> bool {
+    let tool = || event.get("toolName").and_then(Value::as_str).unwrap_or_default();
+    hook.event == name && (hook.tools.is_empty() || hook.tools.iter().any(|item| fits(item, tool())))
 }
 
 /// Does an executable say nothing about this event? The end of a turn is a notice for them: it must not delay the next turn.
@@ -172,7 +135,7 @@ impl Hooks {
         if !self.answers(name) {
             return None;
         }
-        let asked = self.hooks.iter().filter(|hook| hook.wants(name, event));
+        let asked = self.hooks.iter().filter(|hook| wants(hook, name, event));
         let hooks: Vec<Arc<Hook>> = asked.cloned().collect();
         (!hooks.is_empty()).then(|| Asked {
             hooks,
@@ -190,7 +153,7 @@ impl Hooks {
         failures: &mpsc::Sender<Failure>,
     ) {
         for (place, hook) in self.hooks.iter().enumerate() {
-            if hook.wants(name, event) {
+            if wants(hook, name, event) {
                 let job = facts.job(name, event);
                 self.telling.tell(place, hook, job, reaper, failures);
             }

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::mcp::{AskUser, Expander, Logins, Surroundings};
+use config::settings::Settings;
 use files::Boundaries;
 
 use crate::agent::Agent;
-use crate::settings::Settings;
 
 pub(crate) use self::sources::{Configured, Origin, find, of_session};
 

@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
+use ::config::settings::{Settings, jsonc};
+use ::config::trust::ProjectAccess;
 use ::mcp::{ServerConfig, config};
 use files::{Root, is_absent};
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
-use crate::settings::{ProjectAccess, Settings, jsonc};
 
 use super::McpSetup;
 

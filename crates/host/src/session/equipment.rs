@@ -1,11 +1,10 @@
 //! What the model is given besides the conversation: the active tools and the system prompt.
 
+use config::resources::ToolHint;
 use jiff::Zoned;
 use tools::pattern::fits;
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
 use wire::{Reply, ToolSpec};
-
-use crate::resources::ToolHint;
 
 use super::Session;
 use super::tool_calls::{Definition, Layer};

@@ -45,6 +45,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use config::resources::Resources;
 use llm::PromptHistory;
 use llm::registry::Scoped;
 use tokio::time::Sleep;
@@ -56,7 +57,6 @@ use crate::hub::turn_away;
 use crate::limits;
 use crate::mail::Mailbox;
 use crate::outbox::{Origin, Outbox};
-use crate::resources::Resources;
 use crate::strings;
 
 pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};

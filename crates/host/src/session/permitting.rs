@@ -6,16 +6,17 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
+use config::Diagnostic;
+use permissions::{Bases, Call, Existing, Policy, Question, Verdict};
 use pinion_core::{Input, Prepared, ToolInput};
 use tokio_util::sync::CancellationToken;
+use tools::real_path;
 use wire::command::PermissionModeParams;
 use wire::reply::PermissionModeReply;
 use wire::state::PermissionMode;
 use wire::{Reply, ToolResult};
 
 use crate::agent::Agent;
-use crate::permissions::{Call, Policy, Question, Verdict};
-use crate::resources::Diagnostic;
 use crate::{limits, strings};
 
 use super::Session;
@@ -62,12 +63,18 @@ impl Permitting {
     /// What the agent's settings say of a session that works in `cwd`.
     pub(super) fn new(agent: &Agent, cwd: &Path, chosen: Option<PermissionMode>) -> (Self, Vec<Diagnostic>) {
         let options = &agent.options;
-        let (policy, notes) = Policy::new(
-            &agent.settings.permissions,
-            chosen.or(options.permission_mode),
+        let bases = Bases {
             cwd,
-            options.resources.home.as_deref(),
-        );
+            home: options.resources.home.as_deref(),
+            real_path,
+        };
+        let chosen_mode = chosen.or(options.permission_mode);
+        let (policy, notes) = Policy::new(&agent.settings.permissions, chosen_mode, bases);
+        let file = Path::new("settings.json");
+        let notes = notes
+            .into_iter()
+            .map(|note| Diagnostic::new(file, note))
+            .collect();
         let permitting = Self {
             policy,
             chosen,
@@ -94,6 +101,15 @@ impl Permitting {
     /// The mode that holds.
     pub(super) fn mode(&self) -> PermissionMode {
         self.policy.mode()
+    }
+}
+
+/// What is at a path. Reads the disk.
+fn existing(path: &Path) -> Existing {
+    match std::fs::metadata(path) {
+        Ok(there) if there.is_file() => Existing::File(there.len()),
+        Ok(_) => Existing::Other,
+        Err(_) => Existing::Nothing,
     }
 }
 
@@ -136,7 +152,11 @@ impl Session {
                 None => None,
             };
             // It may be long, and the disk is looked at.
-            let title = tokio::task::spawn_blocking(move || question.title(diff)).await;
+            let title = tokio::task::spawn_blocking(move || {
+                let existing = question.written_file().map(existing);
+                question.title(diff, existing)
+            })
+            .await;
             let Ok(title) = title else {
                 return Answer::None(NoAnswer::Gone);
             };

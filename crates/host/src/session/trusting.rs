@@ -1,9 +1,11 @@
 //! Whether the session's project is trusted: what a client is told of it and may decide, and the session's settings after a
-//! decision. Who decided what is in `crate::trust`; the question to extensions is beside their other questions.
+//! decision. Who decided what is in `config::trust`; the question to extensions is beside their other questions.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use config::trust::ProjectAccess;
+use config::trust::{DecidedBy, held_back};
 use pinion_core::Change;
 use wire::Reply;
 use wire::command::ProjectTrustParams;
@@ -11,8 +13,6 @@ use wire::reply::ProjectTrust;
 use wire::state::{HeldBack, TrustState};
 
 use crate::agent::Agent;
-use crate::settings::ProjectAccess;
-use crate::trust::{DecidedBy, held_back};
 
 use super::Session;
 use super::storage::off_thread;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use host::trust::Trust;
+use config::trust::Trust;
 use jiff::Timestamp;
 use llm::limits::MAX_DOCUMENT_BYTES;
 use llm::registry::snapshot::{self, Built};

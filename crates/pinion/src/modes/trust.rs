@@ -1,13 +1,13 @@
 //! `pinion trust [DIR]`: stored decisions about projects, made, taken back and listed. What they come to is
-//! `host::trust`'s business.
+//! `config::trust`'s business.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
-use host::resources::Diagnostic;
-use host::settings::ProjectAccess;
-use host::trust::{Brought, Project, Trust, held_back, real};
+use config::Diagnostic;
+use config::trust::ProjectAccess;
+use config::trust::{Brought, Project, Trust, held_back, real};
 use serde_json::json;
 
 use crate::args::Args;

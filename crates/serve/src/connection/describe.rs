@@ -32,7 +32,7 @@ pub(crate) fn protocol(version: &str, agreement: &Agreement) -> Protocol {
             replay_bytes: limits::REPLAY_BYTES,
             heartbeat_seconds: limits::MAX_HEARTBEAT,
             open_dialogs: host::limits::OPEN_DIALOGS,
-            dialog_seconds: host::limits::DIALOG_WAIT.as_secs(),
+            dialog_seconds: config::settings::limits::DIALOG_WAIT.as_secs(),
         },
     }
 }

@@ -3,7 +3,7 @@
 //! Here: its configuration (`Sandbox`). `policy` resolves it for one call. `landlock` (files, signals), `filter`
 //! (system calls) and `mounts` (a private view of the file system) apply it. `launcher` is the program that confines
 //! itself and then becomes the command; `files` confines a thread that runs a file tool. `guard` runs the tools in it,
-//! and `placeholders` reserve names. `hint` explains a refusal to the model. `host::permissions` decides which calls
+//! and `placeholders` reserve names. `hint` explains a refusal to the model. `permissions` decides which calls
 //! may run at all.
 
 mod policy;

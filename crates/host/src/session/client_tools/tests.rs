@@ -8,7 +8,7 @@ use wire::{Event, ToolCall};
 
 use super::super::tool_calls::{CallNews, Environment, Place, ToolCalls, ToolRegistry};
 use super::*;
-use crate::permissions::Source;
+use permissions::Source;
 
 /// Calls, and a client that is asked.
 struct Stage {

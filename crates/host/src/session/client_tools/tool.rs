@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 use tools::ToolOutcome;
 use wire::{Event, ToolCall, ToolSpec};
 
-use crate::permissions::Source;
 use crate::{limits, strings};
+use permissions::Source;
 
 use super::super::tool_calls::{Definition, Invocation, PreparedCall, Running, Tool};
 use super::ClientTools;

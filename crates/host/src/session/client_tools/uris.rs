@@ -9,8 +9,8 @@ use tools::{ToolOutcome, Toolbox};
 use wire::hosted::{HostUriResult, HostUriScheme, UriOperation};
 use wire::{Event, ToolCall, ToolResult, ToolSpec, UserBlock};
 
-use crate::permissions::Source;
 use crate::strings;
+use permissions::Source;
 
 use super::super::tool_calls::{
     Access, Definition, Invocation, Place, PreparedCall, Rewriting, Running, Tool,

@@ -3,9 +3,8 @@
 
 use std::path::Path;
 
+use config::{ExtraPath, Scope, resolve_path};
 use serde_json::{Value, json};
-
-use crate::resources::{ExtraPath, Scope, resolve_path};
 
 use super::super::Session;
 use super::Then;

@@ -6,12 +6,13 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
+use config::extensions::{Found, Key};
 use door::line::{Opened, Registered, Source};
 use door::{Door, DoorError, Doors, Said};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::extensions::{Found, Key, era};
+use crate::extensions::era;
 use crate::limits;
 
 use super::super::Session;

@@ -38,6 +38,7 @@ use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use config::extensions::Found;
 use door::line::{Failure, Registered};
 use door::{Answer, Asking, Door, DoorError, Doors, Said};
 use llm::registry::RegistryError;
@@ -50,7 +51,6 @@ use wire::command::{BashParams, NavigateParams};
 use wire::event::CompactionReason;
 use wire::{Event, Message};
 
-use crate::extensions::Found;
 use crate::hooks::Hooks;
 use crate::limits;
 use crate::outbox::Origin;

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use config::extensions::{Found, find};
+use config::hooks;
 use serde_json::json;
 use uuid::Uuid;
 use wire::Command;
 
-use crate::extensions::{Found, Places, find};
-use crate::hooks::{self, Hooks};
+use crate::hooks::Hooks;
 use crate::limits;
 
 use super::super::Session;
@@ -17,7 +18,8 @@ use super::{Extended, Stage, Then, failure, members};
 impl Extended {
     /// Loads what a session that works in `cwd` has.
     pub(in crate::session) fn of(agent: &crate::agent::Agent, cwd: &Path) -> Self {
-        Self::new(find(agent, cwd), Hooks::new(hooks::find(&Places::of(agent, cwd))))
+        let places = agent.places(cwd);
+        Self::new(find(&places), Hooks::new(hooks::find(&places)))
     }
 
     /// A call is answered when the session has begun for its extensions.
@@ -160,8 +162,9 @@ impl Session {
 
     /// The same extensions for the session that took the place of the old one.
     pub(in crate::session) async fn reopen_extensions(&mut self, reason: &str, previous: Option<String>) {
-        self.extensions.found = find(&self.agent, &self.cwd);
-        self.extensions.hooks = Hooks::new(hooks::find(&Places::of(&self.agent, &self.cwd)));
+        let places = self.agent.places(&self.cwd);
+        self.extensions.found = find(&places);
+        self.extensions.hooks = Hooks::new(hooks::find(&places));
         let mut start = members(json!({"type": "session_start", "reason": reason}));
         if let Some(previous) = previous {
             start.insert("previousSessionFile".to_owned(), previous.into());

@@ -111,7 +111,7 @@ impl Session {
             "thinkingLevel": self.thinking,
             "isIdle": self.machine.is_idle(),
             "hasPending": self.machine.queued() > 0,
-            "isTrusted": agent.settings.project == crate::settings::ProjectAccess::Full,
+            "isTrusted": agent.settings.project == config::trust::ProjectAccess::Full,
             "hasUI": agent.options.extensions.has_ui,
             "mode": "rpc",
             "activeTools": self.tools.active_names(),

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use config::{Choice, ExtraPath, Scope};
 use door::{DoorError, Doors};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -20,11 +21,9 @@ use wire::hosted::Frame;
 use wire::{Command, Reply, Response, ThinkingLevel};
 
 use crate::agent::{Agent, SessionHome};
-use crate::extensions::Choice;
 use crate::limits;
 use crate::mail::{Mail, Mailbox, Slot, mailbox};
 use crate::outbox::{ClientId, Origin, Outgoing};
-use crate::resources::{ExtraPath, Scope};
 
 use super::super::storage::off_thread;
 use super::super::{Opening, Session};

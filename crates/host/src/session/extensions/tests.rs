@@ -24,7 +24,7 @@ fn origin() -> Origin {
 fn none() -> Extended {
     Extended::new(
         Vec::new(),
-        crate::hooks::Hooks::new(crate::hooks::Finding::default()),
+        crate::hooks::Hooks::new(config::hooks::Finding::default()),
     )
 }
 

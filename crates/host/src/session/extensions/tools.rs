@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use config::resources::CommandInfo;
 use door::line::Tool as RegisteredTool;
 use door::{Asking, DoorError, Doors};
+use permissions::Source;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -11,8 +13,6 @@ use tools::pattern::fits;
 use tools::{ForeignSchema, ToolOutcome};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
-use crate::permissions::Source;
-use crate::resources::CommandInfo;
 use crate::{limits, strings};
 
 use super::super::Session;

@@ -1,11 +1,10 @@
 //! Extensions of the user may decide whether a project is trusted (`project_trust`, pi 1.5). Until they have, those of the
 //! project are not loaded, and the session has not begun for the others.
 
+use config::extensions::{Found, find};
+use config::trust::DecidedBy;
 use door::line::Scope as ChildScope;
 use serde_json::{Value, json};
-
-use crate::extensions::{Found, find};
-use crate::trust::DecidedBy;
 
 use super::super::Session;
 use super::{Extended, Then, failure};
@@ -82,7 +81,7 @@ impl Session {
                 .trust
                 .set(&self.agent.cwd, trusted, DecidedBy::Extension);
             self.load_anew();
-            let found = find(&self.agent, &self.cwd);
+            let found = find(&self.agent.places(&self.cwd));
             self.extensions.trusting.withheld = found.into_iter().filter(is_projects).collect();
         }
         self.load_withheld().await;

@@ -1,13 +1,14 @@
 //! Prompts of servers: slash commands `/mcp:SERVER:PROMPT`, whose text is got from the server when they are typed.
 
 use ::mcp::{Argument, McpError, Outcome, Prompt, Server};
+use config::resources::CommandInfo;
+use config::{Origin as SourceOrigin, Scope, SourceInfo};
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 use wire::command::PromptParams;
 use wire::{ToolResult, UserBlock};
 
 use crate::outbox::Origin;
-use crate::resources::{CommandInfo, Origin as SourceOrigin, Scope, SourceInfo};
 use crate::strings;
 
 use super::super::Session;

@@ -2,11 +2,9 @@
 //! dialog for each field. Who sees them always sees which server asks.
 
 use ::mcp::{AskUser, Boxed, Field, Form, Kind, Question, Reply};
+use permissions::{limits::ASKED_PATH, visible};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
-
-use crate::limits;
-use crate::permissions::visible;
 
 use super::super::dialogs::{Answer, Dialog, NoAnswer, Ui};
 
@@ -33,7 +31,7 @@ async fn ask(ui: &Ui, question: Question) -> Result<Reply, Reply> {
     let asked = visible::text(&question.message);
     let fields = match &question.form {
         Form::Visit(url) => {
-            let url = visible::line(url, limits::ASKED_PATH);
+            let url = visible::line(url, ASKED_PATH);
             let message = format!("{asked}\n\nVisit this page? {url}");
             consent(ui, title, message).await?;
             return Ok(Reply::Accept(Map::new()));

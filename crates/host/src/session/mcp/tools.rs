@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{ForeignSchema, ToolOutcome};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
-use crate::permissions::Source;
+use permissions::Source;
 
 use super::super::tool_calls::{self, Definition, Invocation, PreparedCall, ProgressSender, Tool};
 use super::results::{self, Room};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tools::{Progress, ToolContext, ToolInfo, ToolRequest, Toolbox};
 use wire::ToolCall;
 
-use crate::permissions::Source;
+use permissions::Source;
 
 use super::{Access, Definition, Environment, Invocation, Place, PreparedCall, Running, Tool};
 

@@ -8,7 +8,7 @@ use tools::{Reaper, ToolOutcome, Toolbox, ToolsConfig};
 use wire::{ToolCall, ToolResult, ToolSpec};
 
 use super::*;
-use crate::permissions::Source;
+use permissions::Source;
 
 /// How a fake tool ends.
 #[derive(Clone, Copy)]

@@ -7,8 +7,8 @@ use tokio::sync::oneshot;
 use tools::ToolOutcome;
 use wire::{ToolCall, ToolResult};
 
-use crate::permissions::Source;
 use crate::strings;
+use permissions::Source;
 
 use super::{Definition, Invocation, PreparedCall, Running, Tool};
 

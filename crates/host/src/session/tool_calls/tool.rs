@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tools::{ToolOutcome, Toolbox};
 use wire::{ToolCall, ToolSpec};
 
-use crate::permissions::{Call, Proposal, Source};
+use permissions::{Call, Proposal, Source};
 
 use super::ProgressSender;
 
@@ -180,7 +180,7 @@ impl<'a> Subject<'a> {
         let tool = &self.definition.spec.name;
         let call = match &self.access {
             Access::Command(command) => Call::command(tool, command),
-            Access::File(path) => Call::file(tool, path.clone()),
+            Access::File(path) => Call::file(tool, path.clone(), tools::real_path(path)),
             Access::Uri(uri) => Call::uri(tool, uri),
             Access::Unknown => Call::other(tool),
         };

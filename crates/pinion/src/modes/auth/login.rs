@@ -75,7 +75,7 @@ async fn log_in(
     provider: &str,
     registry: &Registry,
 ) -> Result<String, LoginError> {
-    let trust = host::trust::Trust::new(&env.agent_dir, args.approve);
+    let trust = config::trust::Trust::new(&env.agent_dir, args.approve);
     let (settings, _notes) = setup::load_settings(args, env, &trust);
     let mut endpoints = Endpoints::default();
     if let Some(host) = env.get("PI_OAUTH_CALLBACK_HOST") {

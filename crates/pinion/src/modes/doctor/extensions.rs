@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use host::extensions::{Listed, Places, list};
+use config::Places;
+use config::listing::{self, Listed, list};
 use serde_json::{Value, json};
 
 use super::Patient;
@@ -67,7 +68,7 @@ fn runtime(section: &mut Section, patient: &Patient<'_>) -> Option<PathBuf> {
     let named = patient.settings.extension_runtime.as_deref();
     let found = match named {
         Some(path) => Some(patient.env.path(path)).filter(|path| path.is_file()),
-        None => host::extensions::runtime(patient.env.get("PATH").unwrap_or_default().as_ref()),
+        None => listing::runtime(patient.env.get("PATH").unwrap_or_default().as_ref()),
     };
     match &found {
         Some(path) => section.marked(Mark::Good, "run by", patient.short(path)),

@@ -22,8 +22,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use host::settings::Settings;
-use host::trust::Trust;
+use config::settings::Settings;
+use config::trust::Trust;
 use llm::registry::{Registry, StartRequest};
 
 use crate::args::Args;

@@ -1,7 +1,7 @@
 //! Section: the directories, the version, and how far the project is trusted.
 
-use host::settings::ProjectAccess;
-use host::trust::{DecidedBy, Project, held_back};
+use config::trust::ProjectAccess;
+use config::trust::{DecidedBy, Project, held_back};
 use serde_json::json;
 
 use super::Patient;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use host::resources::Resources;
+use config::resources::Resources;
 use serde_json::{Value, json};
 
 use super::Patient;

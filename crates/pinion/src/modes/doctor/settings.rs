@@ -1,7 +1,7 @@
 //! Section: the settings files, their keys and what each key comes to. Values are not shown: they may be secret.
 
-use host::resources::Scope;
-use host::settings::{FileState, FoundKey, KeyUse, SettingsFile};
+use config::Scope;
+use config::settings::{FileState, FoundKey, KeyUse, SettingsFile};
 use serde_json::{Value, json};
 
 use super::Patient;

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use ::mcp::ServerConfig;
 use anyhow::{Context as _, bail};
+use config::settings::jsonc;
 use files::Root;
-use host::settings::jsonc;
 use serde_json::{Map, Value, json};
 
 use crate::args::{Args, McpArgs};

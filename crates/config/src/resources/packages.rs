@@ -1,0 +1,283 @@
+//! Packages: directories that bring extensions, skills and prompt templates together (pi 1.5, packages docs). Packages that pi
+//! installed from npm or git are used where they lie; nothing is installed or renewed here.
+
+use std::path::{Component, Path, PathBuf};
+
+use files::{Boundaries, Root};
+use serde_json::Value;
+
+use crate::diagnostic::Diagnostic;
+use crate::resources::changes::{is_change, rules, says};
+use crate::resources::kind::Kind;
+use crate::resources::limits;
+use crate::resources::place::Place;
+use crate::resources::skill_files::{self, Budget};
+use crate::source::{Scope, resolve_path};
+
+/// A package as settings or the command line name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageSpec {
+    /// `npm:name`, `git:host/path`, an address, or a path.
+    pub source: String,
+    /// Who named it.
+    pub scope: Scope,
+    /// What a relative path starts from.
+    pub base: PathBuf,
+    /// The wanted files by kind; all of a kind that is not here.
+    pub only: Vec<(Kind, Vec<String>)>,
+}
+
+/// A package that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Package {
+    /// What it was named.
+    pub source: String,
+    /// Who named it.
+    pub scope: Scope,
+    /// Its directory, or its only file.
+    pub root: PathBuf,
+    /// Whose files it has.
+    pub files: Root,
+    only: Vec<(Kind, Vec<String>)>,
+}
+
+impl PackageSpec {
+    /// Reads an entry of the setting `packages`. Nothing when it is none.
+    pub(crate) fn parse(entry: &Value, scope: Scope, base: &Path) -> Option<Self> {
+        let source = match entry {
+            Value::Object(members) => members.get("source")?.as_str()?,
+            other => other.as_str()?,
+        };
+        let list = |kind: Kind| {
+            let list = entry.get(kind.word())?.as_array()?;
+            let texts = list.iter().filter_map(Value::as_str).map(str::to_owned);
+            Some((kind, texts.collect()))
+        };
+        Some(Self {
+            source: source.to_owned(),
+            scope,
+            base: base.to_path_buf(),
+            only: Kind::ALL.into_iter().filter_map(list).collect(),
+        })
+    }
+
+    /// Returns true for a source in npm or git, which pi installs.
+    #[must_use]
+    pub fn is_installed_by_pi(source: &str) -> bool {
+        installed(source).is_some()
+    }
+
+    /// A path or package of the command line; none when it is a plain file.
+    #[must_use]
+    pub fn of_flag(text: &str, path: &Path) -> Option<Self> {
+        (installed(text).is_some() || path.is_dir()).then(|| Self {
+            source: text.to_owned(),
+            scope: Scope::Temporary,
+            base: path.parent().unwrap_or(path).to_path_buf(),
+            only: Vec::new(),
+        })
+    }
+
+    /// Looks for it.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn find(&self, agent_dir: &Path, cwd: &Path, home: Option<&Path>) -> Result<Package, Diagnostic> {
+        let root = match installed(&self.source) {
+            Some(below) if self.scope == Scope::Project => cwd.join(".pi").join(below),
+            Some(below) => agent_dir.join(below),
+            None => resolve_path(&self.source, &self.base, home),
+        };
+        let looks_installed = ["npm:", "git:"]
+            .iter()
+            .any(|prefix| self.source.starts_with(prefix));
+        if looks_installed && installed(&self.source).is_none() {
+            let message = format!("{} names no package", self.source);
+            return Err(Diagnostic::new(&self.base, message));
+        }
+        let boundaries = Boundaries::new(agent_dir, home);
+        let files = match (self.scope, installed(&self.source)) {
+            (Scope::Project, Some(_)) => boundaries.project(cwd),
+            (Scope::Project, None) => boundaries.named(cwd, &root),
+            // A downloaded package has no links to the user's files.
+            (_, Some(_)) => boundaries.beneath(&root),
+            (_, None) => Root::user(),
+        };
+        let found = files.find(&root);
+        if let Err(error) = found.as_ref()
+            && !files::is_absent(error)
+        {
+            return Err(Diagnostic::new(
+                &root,
+                format!("package {}: {error}", self.source),
+            ));
+        }
+        if found.is_err() {
+            let how = match installed(&self.source) {
+                Some(_) => "is not installed (`pi install` does that)",
+                None => "is not there",
+            };
+            return Err(Diagnostic::new(&root, format!("package {} {how}", self.source)));
+        }
+        Ok(Package {
+            source: self.source.clone(),
+            scope: self.scope,
+            root,
+            files,
+            only: self.only.clone(),
+        })
+    }
+}
+
+/// Where pi puts a package from npm or git, below the agent directory or the project's `.pi`. None for paths.
+fn installed(source: &str) -> Option<PathBuf> {
+    let below = if let Some(spec) = source.strip_prefix("npm:") {
+        let (scope, rest) = match spec.strip_prefix('@') {
+            Some(scoped) => ("@", scoped),
+            None => ("", spec),
+        };
+        let name = rest.split('@').next().unwrap_or(rest);
+        format!("npm/node_modules/{scope}{name}")
+    } else {
+        let git = source.strip_prefix("git:");
+        let schemes = ["https://", "http://", "ssh://", "git://"];
+        let spec = git.unwrap_or(source);
+        let plain = schemes.iter().find_map(|scheme| spec.strip_prefix(scheme));
+        if git.is_none() && plain.is_none() && !spec.starts_with("git@") {
+            return None;
+        }
+        let spec = plain.unwrap_or(spec);
+        let spec = spec
+            .split_once('@')
+            .filter(|(user, _)| !user.contains('/'))
+            .map_or(spec, |(_, host)| host);
+        let spec = spec.split(['@', '#']).next().unwrap_or(spec);
+        let path = spec.replacen(':', "/", 1);
+        format!("git/{}", path.trim_end_matches('/').trim_end_matches(".git"))
+    };
+    let path = PathBuf::from(&below);
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));
+    // The kind of installation, a folder in it, and a name.
+    let is_whole = path.components().count() > 2 && !below.ends_with('/');
+    (is_plain && is_whole).then_some(path)
+}
+
+impl Package {
+    /// Files and directories that it brings of a kind, in its own order.
+    #[must_use]
+    pub fn paths(&self, kind: Kind) -> Vec<PathBuf> {
+        if self.files.is_file(&self.root) {
+            let is_one = kind == Kind::Extensions;
+            return is_one.then(|| self.root.clone()).into_iter().collect();
+        }
+        let found = match self.manifest(kind) {
+            Some(entries) => self.listed(kind, &entries),
+            None => self.usual(kind),
+        };
+        match self.only.iter().find(|(of, _)| *of == kind) {
+            None => found,
+            Some((_, only)) if only.is_empty() => Vec::new(),
+            Some((_, only)) => self.chosen(kind, &found, only),
+        }
+    }
+
+    /// The places that it brings for a kind.
+    pub(crate) fn places(&self, kind: Kind) -> impl Iterator<Item = Place> {
+        let place = |path| Place {
+            package: Some(self.source.clone()),
+            ..Place::auto(self.files.clone(), path, &self.root, self.scope)
+        };
+        self.paths(kind).into_iter().map(place)
+    }
+
+    fn manifest(&self, kind: Kind) -> Option<Vec<String>> {
+        let path = self.root.join("package.json");
+        let text = self.files.read(&path, limits::MANIFEST_BYTES).ok()?;
+        let manifest: Value = serde_json::from_str(&text.text).ok()?;
+        let list = manifest.get("pi")?.get(kind.word())?.as_array()?;
+        Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+    }
+
+    /// The usual directory; for extensions also what the directory is by itself.
+    fn usual(&self, kind: Kind) -> Vec<PathBuf> {
+        let dir = self.root.join(kind.word());
+        match kind {
+            Kind::Extensions if self.files.is_dir(&dir) => door::find::in_directory(&self.files, &dir),
+            Kind::Extensions => door::find::at(&self.files, &self.root),
+            _ if self.files.is_dir(&dir) => vec![dir],
+            _ => Vec::new(),
+        }
+    }
+
+    fn listed(&self, kind: Kind, entries: &[String]) -> Vec<PathBuf> {
+        let is_change = |entry: &String| is_change(entry);
+        let is_pattern = |entry: &String| entry.contains(['*', '?', '[', '{']);
+        let (changes, entries): (Vec<String>, Vec<String>) = entries.iter().cloned().partition(is_change);
+        let (patterns, plain): (Vec<String>, Vec<String>) = entries.into_iter().partition(is_pattern);
+        let mut found: Vec<PathBuf> = Vec::new();
+        for entry in plain {
+            let path = resolve_path(&entry, &self.root, None);
+            match kind {
+                Kind::Extensions if self.files.find(&path).is_ok() => {
+                    found.extend(door::find::at(&self.files, &path));
+                }
+                _ => found.push(path),
+            }
+        }
+        if !patterns.is_empty() {
+            let mut files = Vec::new();
+            self.below(&self.root, 0, &mut files);
+            let rules = rules(&self.root, &patterns);
+            found.extend(
+                files
+                    .into_iter()
+                    .filter(|file| says(&rules, &self.root, file) == Some(true)),
+            );
+        }
+        // What leads out of the package is not the package's.
+        found.retain(|path| path.starts_with(&self.root) && self.files.find(path).is_ok());
+        if changes.is_empty() {
+            found
+        } else {
+            self.chosen(kind, &found, &changes)
+        }
+    }
+
+    /// What a list of paths and patterns leaves of it.
+    fn chosen(&self, kind: Kind, found: &[PathBuf], list: &[String]) -> Vec<PathBuf> {
+        let rules = rules(&self.root, list);
+        let by_default = list.iter().all(|item| is_change(item));
+        let mut files: Vec<PathBuf> = Vec::new();
+        for path in found {
+            match kind {
+                _ if self.files.is_file(path) => files.push(path.clone()),
+                Kind::Skills => {
+                    let place = Place::auto(self.files.clone(), path.clone(), &self.root, self.scope);
+                    let candidates = skill_files::find(&place, &mut Budget::user(), &mut Vec::new());
+                    files.extend(candidates.into_iter().map(|candidate| candidate.path));
+                }
+                _ => self.below(path, 0, &mut files),
+            }
+        }
+        files.retain(|file| says(&rules, &self.root, file).unwrap_or(by_default));
+        files
+    }
+
+    /// The files below a directory, by name, without installed dependencies.
+    fn below(&self, dir: &Path, depth: usize, out: &mut Vec<PathBuf>) {
+        if depth > limits::SKILL_DEPTH || out.len() > limits::SKILL_ENTRIES {
+            return;
+        }
+        let listed = self.files.list(dir, limits::SKILL_ENTRIES);
+        for path in listed.unwrap_or_default().0 {
+            let name = path.file_name().unwrap_or_default();
+            let is_hidden = name.to_string_lossy().starts_with('.') || name == "node_modules";
+            // Links are not followed: they may form circles.
+            match path.symlink_metadata() {
+                Ok(found) if found.is_dir() && !is_hidden => self.below(&path, depth + 1, out),
+                Ok(found) if found.is_file() && !is_hidden => out.push(path),
+                _ => {}
+            }
+        }
+    }
+}

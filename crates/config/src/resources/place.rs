@@ -1,0 +1,81 @@
+//! One place that is searched for skills, templates and rules: a directory or a file, and who brought it.
+
+use std::path::{Path, PathBuf};
+
+use files::Root;
+
+use crate::resources::ResourceOptions;
+use crate::source::{ExtraPath, Origin, Scope, SourceInfo};
+
+/// One place that is searched: a directory or a single file.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// Whose files are there.
+    pub(crate) root: Root,
+    pub(crate) path: PathBuf,
+    pub(crate) base: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) source: Origin,
+    /// The package it belongs to, as it was named.
+    pub(crate) package: Option<String>,
+    /// True when `*.md` files directly inside count as skills (not so in `.agents`).
+    pub(crate) loose_files: bool,
+}
+
+impl Place {
+    /// One of the usual directories.
+    pub(crate) fn auto(root: Root, path: PathBuf, base: &Path, scope: Scope) -> Self {
+        Self {
+            root,
+            path,
+            base: base.to_path_buf(),
+            scope,
+            source: Origin::Auto,
+            package: None,
+            loose_files: true,
+        }
+    }
+
+    /// A path named in settings or on the command line.
+    pub(crate) fn named(extra: &ExtraPath, options: &ResourceOptions) -> Self {
+        let source = if extra.scope == Scope::Temporary {
+            Origin::Cli
+        } else {
+            Origin::Local
+        };
+        let base = match extra.path.parent() {
+            Some(parent) if extra.path.extension().is_some_and(|ext| ext == "md") => parent.to_path_buf(),
+            _ => extra.path.clone(),
+        };
+        let root = match extra.scope {
+            Scope::Project => options.boundaries.named(&options.cwd, &extra.path),
+            Scope::User | Scope::Temporary => Root::user(),
+        };
+        Self {
+            root,
+            path: extra.path.clone(),
+            base,
+            scope: extra.scope,
+            source,
+            package: None,
+            loose_files: true,
+        }
+    }
+
+    /// The `sourceInfo` of a file found here.
+    pub(crate) fn info(&self, file: &Path) -> SourceInfo {
+        SourceInfo {
+            path: file.display().to_string(),
+            source: match &self.package {
+                Some(package) => package.clone(),
+                None => self.source.word().to_owned(),
+            },
+            scope: self.scope,
+            origin: match &self.package {
+                Some(_) => "package",
+                None => "top-level",
+            },
+            base_dir: Some(self.base.display().to_string()),
+        }
+    }
+}

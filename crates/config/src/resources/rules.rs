@@ -1,0 +1,145 @@
+//! Files with rules that watch answers while they stream in (TTSR, dialects.md 8): Markdown with front matter that has a
+//! `condition`. Finding and reading them; what they match is `core`'s.
+
+use std::path::{Path, PathBuf};
+
+use files::Root;
+use pinion_core::limits::RULES;
+use wire::Rule;
+use wire::rule::{RuleInterrupt, RuleSource};
+
+use crate::diagnostic::Diagnostic;
+use crate::resources::ResourceOptions;
+use crate::resources::frontmatter::{self, Document};
+use crate::resources::limits;
+use crate::resources::place::Place;
+use crate::source::Scope;
+
+/// Directories of a project that hold configuration of the family, in order of precedence.
+const PROJECT_DIRS: [&str; 3] = [".pi", ".omp", ".xcsh"];
+
+/// All rules with a condition, the project's first; of two with the same name the first wins.
+pub(crate) fn load(options: &ResourceOptions) -> (Vec<Rule>, Vec<Diagnostic>) {
+    let mut rules: Vec<Rule> = Vec::new();
+    let mut notes = Vec::new();
+    for place in places(options) {
+        for path in files(&place) {
+            if rules.len() >= RULES {
+                notes.push(Diagnostic::new(
+                    &path,
+                    format!("more than {RULES} rules; left out"),
+                ));
+                return (rules, notes);
+            }
+            let rule = read(&path, &place, &mut notes);
+            rules.extend(rule.filter(|rule| rules.iter().all(|known| known.name != rule.name)));
+        }
+    }
+    (rules, notes)
+}
+
+fn places(options: &ResourceOptions) -> Vec<Place> {
+    if !options.rules {
+        return Vec::new();
+    }
+    let project = PROJECT_DIRS.iter().filter(|_| options.project).map(|name| {
+        let base = options.cwd.join(name);
+        let root = options.boundaries.project(&options.cwd);
+        Place::auto(root, base.join("rules"), &base, Scope::Project)
+    });
+    let user = Place::auto(
+        Root::user(),
+        options.agent_dir.join("rules"),
+        &options.agent_dir,
+        Scope::User,
+    );
+    project.chain([user]).collect()
+}
+
+/// The Markdown files directly in a directory, by name.
+fn files(place: &Place) -> Vec<PathBuf> {
+    let listed = place.root.list(&place.path, limits::RULE_ENTRIES);
+    let (mut out, _) = listed.unwrap_or_default();
+    let is_rule = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "md" || ext == "mdc");
+    out.retain(|path| is_rule(path) && place.root.is_readable_or_refused(path));
+    out
+}
+
+fn read(path: &Path, place: &Place, notes: &mut Vec<Diagnostic>) -> Option<Rule> {
+    let mut complain = |message: String| notes.push(Diagnostic::new(path, message));
+    let text = match place.root.read(path, limits::RULE_BYTES) {
+        Ok(text) if text.cut => {
+            let kib = limits::RULE_BYTES / 1024;
+            complain(format!("rule is longer than {kib} KiB; left out"));
+            return None;
+        }
+        Ok(text) => text.text,
+        Err(error) => {
+            complain(format!("could not read rule: {error}"));
+            return None;
+        }
+    };
+    let document = frontmatter::parse(&text);
+    // A rule without one watches nothing; such files belong to other parts of other agents.
+    let condition = document.texts("condition");
+    if condition.is_empty() {
+        return None;
+    }
+    if let Some(problem) = &document.problem {
+        complain(problem.clone());
+    }
+    let interrupt_mode = interrupt_mode(&document, &mut complain);
+    let shown = path.display().to_string();
+    Some(Rule {
+        name: path.file_stem()?.to_string_lossy().into_owned(),
+        path: shown.clone(),
+        globs: document
+            .texts("globs")
+            .iter()
+            .flat_map(|text| listed(text))
+            .collect(),
+        always_apply: document.has("alwaysApply").then(|| document.flag("alwaysApply")),
+        description: document.text("description"),
+        condition,
+        scope: document
+            .texts("scope")
+            .iter()
+            .flat_map(|text| listed(text))
+            .collect(),
+        interrupt_mode,
+        source: RuleSource {
+            provider: "native".to_owned(),
+            provider_name: "Pinion".to_owned(),
+            path: shown,
+            level: match place.scope {
+                Scope::User => "user".to_owned(),
+                Scope::Project | Scope::Temporary => "project".to_owned(),
+            },
+        },
+        content: document.body,
+    })
+}
+
+fn interrupt_mode(document: &Document, complain: &mut impl FnMut(String)) -> Option<RuleInterrupt> {
+    let word = document.text("interruptMode")?;
+    let mode = RuleInterrupt::parse(&word);
+    if mode.is_none() {
+        complain("\"interruptMode\" should be always, prose-only, tool-only or never; ignored".to_owned());
+    }
+    mode
+}
+
+/// Items of a text, by commas that are not inside brackets or braces.
+fn listed(text: &str) -> Vec<String> {
+    let mut depth = 0_usize;
+    let items = text.split(|letter: char| {
+        match letter {
+            '(' | '{' | '[' => depth += 1,
+            ')' | '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        letter == ',' && depth == 0
+    });
+    let items = items.map(str::trim).filter(|item| !item.is_empty());
+    items.map(str::to_owned).collect()
+}

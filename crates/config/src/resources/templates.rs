@@ -1,0 +1,187 @@
+//! Prompt templates: loading them and carrying out `/name args` (pi-core.md 6.4). The placeholder language lives in
+//! `template_args`.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use files::Root;
+
+use crate::diagnostic::Diagnostic;
+use crate::resources::ResourceOptions;
+use crate::resources::changes::counts;
+use crate::resources::frontmatter;
+use crate::resources::kind::Kind;
+use crate::resources::limits;
+use crate::resources::place::Place;
+use crate::resources::template_args::{split, substitute};
+use crate::source::{Scope, SourceInfo};
+
+/// A prompt template: a Markdown file with placeholders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// The file's name without `.md`.
+    pub name: String,
+    /// From the front matter, else the beginning of the first line with text; empty if there is none.
+    pub description: String,
+    /// What arguments it takes, for people.
+    pub argument_hint: Option<String>,
+    /// The text with placeholders.
+    pub content: String,
+    /// The file.
+    pub path: PathBuf,
+    /// Where it was found.
+    pub source: SourceInfo,
+}
+
+/// All templates in order of precedence; of two with the same name the first wins.
+pub(crate) fn load(options: &ResourceOptions) -> (Vec<Template>, Vec<Diagnostic>) {
+    let mut templates: Vec<Template> = Vec::new();
+    let mut notes = Vec::new();
+    let mut seen = HashSet::new();
+    for place in places(options) {
+        for path in files(&place, &mut notes) {
+            if place.package.is_none() && !counts(&options.changes, Kind::Prompts, place.scope, &path) {
+                continue;
+            }
+            // What must not be read is not known by its real path; reading says why.
+            if let Ok(real) = place.root.real(&path)
+                && !seen.insert(real)
+            {
+                continue;
+            }
+            let Some(template) = read(path, &place, &mut notes) else {
+                continue;
+            };
+            match templates.iter().find(|known| known.name == template.name) {
+                Some(winner) => {
+                    let message = format!("name \"{}\" is taken by {}", template.name, winner.path.display());
+                    notes.push(Diagnostic::new(&template.path, message));
+                }
+                None => templates.push(template),
+            }
+        }
+    }
+    (templates, notes)
+}
+
+fn places(options: &ResourceOptions) -> Vec<Place> {
+    let named = |scope: Scope| {
+        options
+            .template_paths
+            .iter()
+            .filter(move |e| e.scope == scope)
+            .map(|extra| Place::named(extra, options))
+    };
+    let of_packages = |is_flag: bool| {
+        let packages = options.packages.iter();
+        let wanted = packages.filter(move |one| (one.scope == Scope::Temporary) == is_flag);
+        wanted.flat_map(|package| package.places(Kind::Prompts))
+    };
+    let mut out: Vec<Place> = of_packages(true).collect();
+    if options.templates && options.project {
+        out.extend(named(Scope::Project));
+        let pi = options.cwd.join(".pi");
+        let root = options.boundaries.project(&options.cwd);
+        out.push(Place::auto(root, pi.join("prompts"), &pi, Scope::Project));
+    }
+    if options.templates {
+        out.extend(named(Scope::User));
+        out.push(Place::auto(
+            Root::user(),
+            options.agent_dir.join("prompts"),
+            &options.agent_dir,
+            Scope::User,
+        ));
+        out.extend(of_packages(false));
+    }
+    out.extend(named(Scope::Temporary));
+    out
+}
+
+/// The place itself if it is a file, else the `*.md` files directly in it, by name.
+fn files(place: &Place, notes: &mut Vec<Diagnostic>) -> Vec<PathBuf> {
+    if place.root.is_file(&place.path) {
+        return vec![place.path.clone()];
+    }
+    let Ok((entries, is_cut)) = place.root.list(&place.path, limits::TEMPLATE_ENTRIES) else {
+        if place.scope == Scope::Temporary {
+            notes.push(Diagnostic::new(
+                &place.path,
+                "prompt template path does not exist",
+            ));
+        }
+        return Vec::new();
+    };
+    if is_cut {
+        let message = format!(
+            "more than {} entries; the rest was not searched for prompt templates",
+            limits::TEMPLATE_ENTRIES
+        );
+        notes.push(Diagnostic::new(&place.path, message));
+    }
+    let is_template = |path: &PathBuf| path.extension().is_some_and(|ext| ext == "md");
+    let mut out = entries;
+    out.retain(|path| is_template(path) && place.root.is_readable_or_refused(path));
+    out
+}
+
+fn read(path: PathBuf, place: &Place, notes: &mut Vec<Diagnostic>) -> Option<Template> {
+    let text = match place.root.read(&path, limits::TEMPLATE_BYTES) {
+        Ok(text) if text.cut => {
+            let kib = limits::TEMPLATE_BYTES / 1024;
+            notes.push(Diagnostic::new(
+                &path,
+                format!("prompt template is longer than {kib} KiB; left out"),
+            ));
+            return None;
+        }
+        Ok(text) => text.text,
+        Err(error) => {
+            notes.push(Diagnostic::new(
+                &path,
+                format!("could not read prompt template: {error}"),
+            ));
+            return None;
+        }
+    };
+    let document = frontmatter::parse(&text);
+    if let Some(problem) = &document.problem {
+        notes.push(Diagnostic::new(&path, problem.clone()));
+    }
+    Some(Template {
+        name: path.file_stem()?.to_string_lossy().into_owned(),
+        description: document
+            .text("description")
+            .unwrap_or_else(|| first_line(&document.body)),
+        argument_hint: document.text("argument-hint"),
+        source: place.info(&path),
+        content: document.body,
+        path,
+    })
+}
+
+fn first_line(body: &str) -> String {
+    let line = body
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or_default();
+    match line.char_indices().nth(limits::TEMPLATE_DESCRIPTION_CHARS) {
+        Some((at, _)) => format!("{}...", line.get(..at).unwrap_or(line)),
+        None => line.to_owned(),
+    }
+}
+
+/// Carries out `/name args`. `None` when the text calls no known template and stays as it is.
+pub(crate) fn expand(templates: &[Template], text: &str) -> Option<Result<String, Diagnostic>> {
+    let call = text.strip_prefix('/')?;
+    let (name, args) = call.split_once(char::is_whitespace).unwrap_or((call, ""));
+    let template = templates.iter().find(|template| template.name == name)?;
+    Some(substitute(&template.content, &split(args)).ok_or_else(|| {
+        let mib = limits::EXPANSION_BYTES / (1024 * 1024);
+        Diagnostic::new(
+            &template.path,
+            format!("prompt template grows beyond {mib} MiB with these arguments"),
+        )
+    }))
+}

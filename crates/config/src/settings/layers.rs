@@ -1,0 +1,163 @@
+//! The settings files as they lie on disk: reading them, bringing old keys up to date and looking keys up. What an untrusted
+//! project must not decide is `trust`'s business, what the keys mean is `typed`'s.
+
+use std::path::{Path, PathBuf};
+
+use files::Root;
+use serde_json::{Map, Value};
+
+use crate::diagnostic::Diagnostic;
+use crate::settings::keys;
+use crate::settings::types::{FileState, KeyUse, SettingsFile};
+use crate::settings::{jsonc, limits};
+use crate::source::Scope;
+
+/// One settings file.
+#[derive(Debug, Clone)]
+pub(crate) struct Layer {
+    pub(crate) path: PathBuf,
+    pub(crate) scope: Scope,
+    pub(crate) keys: Map<String, Value>,
+    /// The text of the file, to find the line of a key in.
+    pub(crate) text: String,
+    /// What the file looked like before anything was changed or left out.
+    pub(crate) found: SettingsFile,
+}
+
+/// Reads one file. A missing file is an empty layer, a broken one too, with a complaint.
+pub(crate) fn read(root: &Root, path: PathBuf, scope: Scope, notes: &mut Vec<Diagnostic>) -> Layer {
+    let mut text = String::new();
+    let (mut keys, state) = match parse_file(root, &path, &mut text) {
+        Ok(Some(keys)) => (keys, FileState::Read),
+        Ok(None) => (Map::new(), FileState::Missing),
+        Err(message) => {
+            notes.push(Diagnostic::fault(&path, "", format!("{message}; using defaults")));
+            (Map::new(), FileState::Broken(message))
+        }
+    };
+    let mut found = SettingsFile {
+        path: path.clone(),
+        scope,
+        state,
+        keys: keys::classify(&keys),
+    };
+    if scope == Scope::Project {
+        found.mark("defaultProjectTrust", &KeyUse::GlobalOnly);
+        // Not even a trusted project gets at the user's keys.
+        found.mark("keepKeysInToolEnv", &KeyUse::GlobalOnly);
+        keys.remove("keepKeysInToolEnv");
+        // What a power cut may cost, and how long each turn takes, is the user's choice.
+        found.mark("durability", &KeyUse::GlobalOnly);
+        keys.remove("durability");
+        for key in ["permissions.allow", "sandbox.writable", "sandbox.readable"] {
+            found.mark(key, &KeyUse::GlobalOnly);
+        }
+    }
+    let mut layer = Layer {
+        path,
+        scope,
+        keys,
+        text,
+        found,
+    };
+    layer.migrate();
+    layer
+}
+
+/// Parses a file and keeps its text.
+fn parse_file(root: &Root, path: &Path, kept: &mut String) -> Result<Option<Map<String, Value>>, String> {
+    let read = root.read_if_there(path, limits::FILE_BYTES);
+    let Some(text) = read.map_err(|error| format!("could not read settings: {error}"))? else {
+        return Ok(None);
+    };
+    kept.clone_from(&text.text);
+    if text.cut {
+        return Err(format!(
+            "settings are longer than {} KiB",
+            limits::FILE_BYTES / 1024
+        ));
+    }
+    match jsonc::parse(&text.text) {
+        Ok(Value::Object(keys)) => Ok(Some(keys)),
+        Ok(_) => Err("settings are not a JSON object".to_owned()),
+        Err(error) => Err(format!("settings are not valid JSON: {error}")),
+    }
+}
+
+impl Layer {
+    /// The value at a dotted path; null counts as absent.
+    pub(crate) fn get(&self, path: &str) -> Option<&Value> {
+        let mut parts = path.split('.');
+        let first = self.keys.get(parts.next()?)?;
+        parts
+            .try_fold(first, |value, part| value.get(part))
+            .filter(|value| !value.is_null())
+    }
+
+    /// A fault with line and column, as compilers print it. Returns `None` for other complaints and other files.
+    pub(crate) fn locate(&self, note: &Diagnostic) -> Option<String> {
+        let key = note.fault.as_deref().filter(|_| note.path == self.path)?;
+        let place = if key.is_empty() {
+            jsonc::parse(&self.text)
+                .err()
+                .map_or(Some((1, 1)), |error| Some((error.line(), error.column())))
+        } else {
+            jsonc::locate(&self.text, key)
+        };
+        let path = note.path.display();
+        // The value used instead does not matter where it stops the start.
+        let message = note.message.split("; ").next().unwrap_or_default();
+        Some(match place {
+            Some((line, column)) => format!("{path}:{line}:{column}: {message}"),
+            None => format!("{path}: {message}"),
+        })
+    }
+
+    /// Old names of today's keys, in memory only (pi-core.md 8.1, last paragraph).
+    fn migrate(&mut self) {
+        self.rename_top();
+        let Some(Value::Object(retry)) = self.keys.get_mut("retry") else {
+            return;
+        };
+        if let Some(delay) = retry.remove("maxDelayMs")
+            && let Value::Object(provider) = retry
+                .entry("provider")
+                .or_insert_with(|| Value::Object(Map::new()))
+        {
+            provider.entry("maxRetryDelayMs").or_insert(delay);
+        }
+    }
+
+    fn rename_top(&mut self) {
+        if let Some(mode) = self.keys.remove("queueMode") {
+            self.keys.entry("steeringMode").or_insert(mode);
+        }
+        if let Some(Value::Bool(websockets)) = self.keys.get("websockets") {
+            let transport = if *websockets { "websocket" } else { "sse" };
+            self.keys.remove("websockets");
+            self.keys.entry("transport").or_insert_with(|| transport.into());
+        }
+        if let Some(Value::Object(skills)) = self.keys.get_mut("skills") {
+            let commands = skills.remove("enableSkillCommands");
+            let directories = skills
+                .remove("customDirectories")
+                .unwrap_or(Value::Array(Vec::new()));
+            self.keys.insert("skills".to_owned(), directories);
+            if let Some(commands) = commands {
+                self.keys.entry("enableSkillCommands").or_insert(commands);
+            }
+        }
+    }
+}
+
+/// Lays `over` on `under`: objects are merged at every depth, everything else is replaced.
+pub(crate) fn merge(under: &mut Map<String, Value>, over: &Map<String, Value>) {
+    for (key, value) in over {
+        match (under.get_mut(key), value) {
+            (Some(Value::Object(old)), Value::Object(new)) => merge(old, new),
+            (_, new) => {
+                under.insert(key.clone(), new.clone());
+            }
+        }
+    }
+}

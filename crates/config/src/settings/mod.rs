@@ -1,0 +1,229 @@
+//! settings.json, global and of the project (pi-core.md 8.1, pi-1.5-delta.md 6). Read only: what a client sets over RPC
+//! belongs to its session and is never written here.
+//!
+//! What lives here: the typed view of every key that means something without a terminal. Unknown keys are kept in
+//! [`Settings::raw`]. What does not: models.json and auth.json (`llm`), and resources found through settings (`resources`).
+
+pub mod foreign;
+mod hooks;
+pub mod jsonc;
+mod keys;
+mod layers;
+pub mod limits;
+mod nudges;
+mod permissions;
+mod reader;
+mod sandbox;
+pub mod table;
+#[cfg(test)]
+mod tests;
+mod trust;
+mod typed;
+mod types;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use ::permissions::PermissionSettings;
+use files::{Boundaries, Root};
+use serde_json::{Map, Value};
+use wire::ThinkingLevel;
+use wire::state::{Durability, InterruptMode, PermissionMode, QueueMode, SandboxMode};
+
+use crate::diagnostic::Diagnostic;
+use crate::resources::{Changes, PackageSpec};
+use crate::source::{ExtraPath, Scope};
+use crate::trust::{DecidedBy, ProjectAccess, ProjectTrust};
+pub use hooks::HookCommand;
+pub use keys::{classify, meaning};
+use layers::Layer;
+pub use nudges::{TodoOptions, TtsrOptions};
+use reader::Reader;
+pub use sandbox::SandboxSettings;
+pub use trust::TRUSTED_ONLY;
+pub use types::{
+    BranchSummarySettings, CompactionOverride, CompactionSettings, FileState, FoundKey, ImageSettings,
+    KeyUse, LocalServerSettings, ProviderRetrySettings, RetrySettings, SettingsFile, SettingsSource,
+};
+
+/// The settings in force.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `defaultProvider`.
+    pub default_provider: Option<String>,
+    /// `defaultModel`.
+    pub default_model: Option<String>,
+    /// `defaultThinkingLevel`; unset means medium.
+    pub default_thinking_level: Option<ThinkingLevel>,
+    /// `modelThinkingLevels`: level by model, as `provider/id`.
+    pub model_thinking_levels: BTreeMap<String, ThinkingLevel>,
+    /// `thinkingBudgets`: tokens by level, where they differ from the provider's defaults.
+    pub thinking_budgets: BTreeMap<ThinkingLevel, u64>,
+    /// `steeringMode`.
+    pub steering_mode: QueueMode,
+    /// `followUpMode`.
+    pub follow_up_mode: QueueMode,
+    /// `interruptMode`.
+    pub interrupt_mode: InterruptMode,
+    /// `compaction`.
+    pub compaction: CompactionSettings,
+    /// `branchSummary`.
+    pub branch_summary: BranchSummarySettings,
+    /// `retry`.
+    pub retry: RetrySettings,
+    /// `shellPath`: the shell of the bash tool.
+    pub shell_path: Option<String>,
+    /// `shellCommandPrefix`: a line put before every command.
+    pub shell_command_prefix: Option<String>,
+    /// `keepKeysInToolEnv`: tools see the variables that hold providers' keys.
+    pub keep_keys_in_tool_env: bool,
+    /// `images`.
+    pub images: ImageSettings,
+    /// `enabledModels`: like `--models`.
+    pub enabled_models: Option<Vec<String>>,
+    /// `defaultTools`: names, `+name`, `-name`.
+    pub default_tools: Option<Vec<String>>,
+    /// `sessionDir` as written; `~` and relative paths are the caller's.
+    pub session_dir: Option<String>,
+    /// `httpProxy`.
+    pub http_proxy: Option<String>,
+    /// `httpIdleTimeoutMs`; `None` when switched off.
+    pub http_idle_timeout_ms: Option<u64>,
+    /// `skills`: absolute paths, the project's first.
+    pub skills: Vec<ExtraPath>,
+    /// `prompts`, likewise.
+    pub prompts: Vec<ExtraPath>,
+    /// `extensions`, likewise.
+    pub extensions: Vec<ExtraPath>,
+    /// Files that these lists take out of those found (`!x`, `-x`, `+x`).
+    pub changes: Vec<Changes>,
+    /// `packages`, the project's first.
+    pub packages: Vec<PackageSpec>,
+    /// Paths in `hooks`: hooks of the older generations, and hook executables.
+    pub hooks: Vec<ExtraPath>,
+    /// Commands in `hooks`.
+    pub hook_commands: Vec<HookCommand>,
+    /// `hookTimeout`: how long a hook may take, in milliseconds.
+    pub hook_timeout_ms: Option<u64>,
+    /// `customTools`: tool files of the older generations.
+    pub custom_tools: Vec<ExtraPath>,
+    /// `extensionRuntime`: Node or Bun, when the one on `PATH` is not meant.
+    pub extension_runtime: Option<String>,
+    /// `todo` and `tasks.todoClearDelay`.
+    pub todo: TodoOptions,
+    /// `ttsr`.
+    pub ttsr: TtsrOptions,
+    /// `localServers`.
+    pub local_servers: LocalServerSettings,
+    /// `permissions`, of the user and of the project.
+    pub permissions: PermissionSettings,
+    /// `sandbox`, of the user and of the project.
+    pub sandbox: SandboxSettings,
+    /// `dialogTimeoutMs`: how long a question to the user waits that does not say; 0 is without end.
+    pub dialog_timeout_ms: Option<u64>,
+    /// `durability`: what stored entries survive.
+    pub durability: Durability,
+    /// `maxOpenSessions`: how many sessions stay open in addition to the first; the least recently used one is evicted for
+    /// another.
+    pub max_open_sessions: Option<u64>,
+    /// `sessionIdleMs`: milliseconds without a command after which a session other than the first is evicted; 0 is never.
+    pub session_idle_ms: Option<u64>,
+    /// What the project may decide.
+    pub project: ProjectAccess,
+    /// Who says so.
+    pub decided_by: DecidedBy,
+    /// `defaultProjectTrust`, which only the user's own file can set.
+    pub default_trust: Option<ProjectTrust>,
+    /// Files and values that protect the user and could not be used, as `FILE:LINE:COLUMN: message`. The settings in force
+    /// are less strict than the user wants them.
+    pub faults: Vec<String>,
+    /// The files that were looked at, the user's first.
+    pub files: Vec<SettingsFile>,
+    /// Both files merged, with every key, also those unknown to us.
+    pub raw: Map<String, Value>,
+}
+
+impl Settings {
+    /// Reads both files. Broken values are reported and replaced by their defaults; [`Self::faults`] lists the
+    /// values that the caller must not ignore.
+    #[must_use]
+    pub fn load(source: &SettingsSource<'_>) -> (Self, Vec<Diagnostic>) {
+        let mut notes = Vec::new();
+        let global = layers::read(
+            &Root::user(),
+            source.agent_dir.join("settings.json"),
+            Scope::User,
+            &mut notes,
+        );
+        let default = default_trust(&global, &mut notes);
+        let decision = source.trust.decide(source.cwd, default, &mut notes);
+        let project = decision.access;
+        let mut stack = Vec::new();
+        let mut files = vec![global.found.clone()];
+        let file = source.cwd.join(".pi").join("settings.json");
+        let root = Boundaries::new(source.agent_dir, source.home).project(source.cwd);
+        // In the home directory both files may be one and the same.
+        if file != global.path {
+            if project == ProjectAccess::None {
+                files.push(SettingsFile::not_read(file));
+            } else {
+                let mut layer = layers::read(&root, file, Scope::Project, &mut notes);
+                if project == ProjectAccess::Data {
+                    trust::restrict(&mut layer, &global, source, &mut notes);
+                }
+                files.push(layer.found.clone());
+                stack.push(layer);
+            }
+        }
+        stack.push(global);
+        let mut reader = Reader {
+            layers: &stack,
+            notes,
+        };
+        let mut settings = typed::typed(&mut reader, source, project);
+        settings.files = files;
+        settings.decided_by = decision.by;
+        settings.default_trust = default;
+        let notes = reader.notes;
+        let located = |note: &Diagnostic| stack.iter().find_map(|layer| layer.locate(note));
+        settings.faults = notes.iter().filter_map(located).collect();
+        (settings, notes)
+    }
+
+    /// Locks the agent down: every tool call is asked about, and tools run in a read-only sandbox without network.
+    pub fn lock_down(&mut self) {
+        self.permissions.user.mode = Some(PermissionMode::Ask);
+        self.sandbox.user_mode = SandboxMode::ReadOnly;
+        // The mode of the project is a minimum: the command line cannot loosen it.
+        self.sandbox.project_mode = SandboxMode::ReadOnly;
+        self.sandbox.network = false;
+        self.sandbox.project_has_no_network = true;
+    }
+
+    /// How long a question to the user waits that does not say; none is without end.
+    #[must_use]
+    pub fn dialog_wait(&self) -> Option<Duration> {
+        match self.dialog_timeout_ms {
+            None => Some(limits::DIALOG_WAIT),
+            Some(ms) => (ms > 0).then(|| Duration::from_millis(ms)),
+        }
+    }
+
+    /// The thinking level that `modelThinkingLevels` gives a model.
+    #[must_use]
+    pub fn model_thinking_level(&self, provider: &str, id: &str) -> Option<ThinkingLevel> {
+        self.model_thinking_levels
+            .get(&format!("{provider}/{id}"))
+            .copied()
+    }
+}
+
+fn default_trust(global: &Layer, notes: &mut Vec<Diagnostic>) -> Option<ProjectTrust> {
+    let mut reader = Reader {
+        layers: std::slice::from_ref(global),
+        notes: Vec::new(),
+    };
+    let default = reader.word("defaultProjectTrust", "ask, always or never", ProjectTrust::parse);
+    notes.append(&mut reader.notes);
+    default
+}

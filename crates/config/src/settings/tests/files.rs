@@ -1,0 +1,223 @@
+//! Reports about the files themselves, values that differ by model, and limits of an untrusted project.
+
+use serde_json::json;
+use wire::ThinkingLevel;
+
+use super::load;
+use crate::settings::{FileState, KeyUse, Settings, meaning};
+use crate::trust::ProjectAccess;
+
+fn uses(settings: &Settings, file: usize) -> Vec<(&str, KeyUse)> {
+    let keys = settings.files[file].keys.iter();
+    keys.map(|found| (found.key.as_str(), found.usage.clone()))
+        .collect()
+}
+
+#[test]
+fn every_settings_key_is_reported_with_its_use() {
+    let text = r#"{"defaultModel": "m", "theme": "dark", "queueMode": "all", "steeringmode": "all", "zzz": {"a": 1},
+        "retry": {"provider": {"maxRetryDelayMs": 1}, "maxRetrys": 2}, "compaction": {}, "$schema": "x"}"#;
+    let (settings, notes) = load(text, r#"{"defaultProjectTrust": "always"}"#, None);
+    assert_eq!(notes, Vec::<String>::new());
+    assert_eq!(
+        uses(&settings, 0),
+        [
+            ("defaultModel", KeyUse::Used),
+            ("theme", KeyUse::NoMeaning),
+            ("queueMode", KeyUse::Renamed("steeringMode")),
+            ("steeringmode", KeyUse::Unknown(Some("steeringMode"))),
+            ("zzz", KeyUse::Unknown(None)),
+            (
+                "retry.provider.maxRetryDelayMs",
+                meaning("retry.provider.maxRetryDelayMs")
+            ),
+            ("retry.maxRetrys", KeyUse::Unknown(Some("retry.maxRetries"))),
+            ("compaction", KeyUse::Used),
+            ("$schema", KeyUse::NoMeaning),
+        ]
+    );
+    assert_eq!(uses(&settings, 1), [("defaultProjectTrust", KeyUse::GlobalOnly)]);
+    // No key is lost.
+    assert_eq!(settings.raw["zzz"], json!({"a": 1}));
+}
+
+#[test]
+fn settings_file_state_is_reported() {
+    let states = |global: &str, project: &str, approved| {
+        let (settings, _) = load(global, project, approved);
+        let states: Vec<FileState> = settings.files.into_iter().map(|file| file.state).collect();
+        states
+    };
+    assert_eq!(states("", "{}", None), [FileState::Missing, FileState::Read]);
+    assert_eq!(
+        states("{}", "{}", Some(false)),
+        [FileState::Read, FileState::NotRead]
+    );
+    assert_eq!(
+        states("{}", "", Some(false)),
+        [FileState::Read, FileState::Missing]
+    );
+    let broken = states("{\n  \"a\": nope\n}", "", None);
+    let FileState::Broken(why) = &broken[0] else {
+        panic!("{broken:?}")
+    };
+    assert!(why.contains("line 2 column 9"), "{why}");
+}
+
+#[test]
+fn compaction_settings_can_differ_by_model() {
+    let (settings, notes) = load(
+        r#"{"compaction": {"reserveTokens": 1, "keepRecentTokens": 2,
+            "modelOverrides": {"p/m.1": {"reserveTokens": 10, "keepRecentTokens": 20}, "p/n": {"keepRecentTokens": 5}}}}"#,
+        r#"{"compaction": {"modelOverrides": {"p/m.1": {"reserveTokens": 11.0}}}}"#,
+        None,
+    );
+    assert_eq!(notes, Vec::<String>::new());
+    let tokens = |id| settings.compaction.tokens_for("p", id);
+    assert_eq!(
+        (tokens("m.1"), tokens("n"), tokens("x")),
+        ((11, 20), (1, 5), (1, 2))
+    );
+}
+
+#[test]
+fn thinking_level_can_differ_by_model() {
+    let (settings, notes) = load(
+        r#"{"modelThinkingLevels": {"p/a": "low", "p/b": "high"}}"#,
+        r#"{"modelThinkingLevels": {"p/a": "max", "p/b": "wild"}}"#,
+        None,
+    );
+    assert_eq!(settings.model_thinking_level("p", "a"), Some(ThinkingLevel::Max));
+    assert_eq!(settings.model_thinking_level("p", "b"), Some(ThinkingLevel::High));
+    assert_eq!(settings.model_thinking_level("q", "a"), None);
+    assert_eq!(
+        notes,
+        ["work/.pi/settings.json: \"modelThinkingLevels.p/b\" should be a thinking level; ignored"]
+    );
+}
+
+#[test]
+fn untrusted_project_cannot_loosen_user_settings() {
+    let user = r#"{"defaultTools": ["read"], "images": {"blockImages": true}}"#;
+    let project = r#"{"defaultTools": ["bash"], "images": {"blockImages": false, "autoResize": false}}"#;
+    let (settings, notes) = load(user, project, None);
+    assert_eq!(settings.default_tools.unwrap(), ["read"]);
+    assert!(settings.images.block_images && !settings.images.auto_resize);
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    let uses: Vec<_> = settings.files[1].keys.iter().map(|found| &found.usage).collect();
+    assert_eq!(uses, [&KeyUse::Untrusted, &KeyUse::Untrusted, &KeyUse::Used]);
+    // Tightening is open to everybody, and nothing is said where nothing changes.
+    let (settings, notes) = load("", r#"{"images": {"blockImages": true}}"#, None);
+    assert!(settings.images.block_images);
+    assert_eq!(notes, Vec::<String>::new());
+    assert_eq!(
+        load("", r#"{"images": {"blockImages": false}}"#, None).1,
+        Vec::<String>::new()
+    );
+
+    let (settings, notes) = load(user, project, Some(true));
+    assert_eq!(settings.project, ProjectAccess::Full);
+    assert_eq!(settings.default_tools.unwrap(), ["bash"]);
+    assert!(!settings.images.block_images && notes.is_empty());
+}
+
+#[test]
+fn untrusted_project_reads_only_own_resource_paths() {
+    let project =
+        r#"{"skills": ["mine", "../also", "../../else", "~/x", "/etc"], "prompts": ["./p", "+../../../q"]}"#;
+    let paths = |settings: &Settings| {
+        let all = settings.skills.iter().chain(&settings.prompts);
+        all.map(|extra| extra.path.display().to_string())
+            .collect::<Vec<_>>()
+    };
+    let (settings, notes) = load("", project, None);
+    assert_eq!(paths(&settings), ["work/.pi/mine", "work/also", "work/.pi/p"]);
+    assert_eq!(notes.len(), 4, "{notes:?}");
+    assert!(
+        notes[0].contains("\"skills\": ../../else is left out"),
+        "{notes:?}"
+    );
+    let (settings, notes) = load("", project, Some(true));
+    assert_eq!(paths(&settings).len(), 6);
+    assert!(notes.is_empty());
+    // The user's own paths go anywhere.
+    assert_eq!(load(r#"{"skills": ["/etc"]}"#, "", None).0.skills.len(), 1);
+}
+
+#[test]
+fn arbitrary_settings_values_never_panic() {
+    let odd = [
+        json!(null),
+        json!(-1),
+        json!(1e300),
+        json!(""),
+        json!("\u{0}"),
+        json!([null]),
+        json!([[]]),
+        json!({}),
+        json!({"": {"": null}}),
+    ];
+    let keys = [
+        "defaultModel",
+        "modelThinkingLevels",
+        "thinkingBudgets",
+        "compaction",
+        "retry",
+        "skills",
+        "images",
+        "httpIdleTimeoutMs",
+        "queueMode",
+        "websockets",
+        "defaultProjectTrust",
+        "",
+        "..",
+        "a.b",
+    ];
+    for value in &odd {
+        let nested =
+            json!({"provider": value, "modelOverrides": value, "maxDelayMs": value, "blockImages": value});
+        for value in [value, &nested] {
+            let file: serde_json::Map<_, _> = keys
+                .map(|key| (key.to_owned(), value.clone()))
+                .into_iter()
+                .collect();
+            let text = json!(file).to_string();
+            let (settings, _) = load(&text, &text, None);
+            assert_eq!(settings.files.len(), 2, "{text}");
+        }
+    }
+}
+
+#[test]
+fn settings_syntax_errors_name_line_and_column() {
+    for (text, expected) in [
+        (
+            "{\n  \"a\": 1\n  \"b\": 2}",
+            "agent/settings.json:3:3: settings are not valid JSON",
+        ),
+        (
+            "// \"sandbox\": 1\n{\"theme\": {\"sandbox\": 1}, \"sandbox\": {\"network\": true, \"mode\": 5,}}",
+            "agent/settings.json:2:64: \"sandbox.mode\" should be",
+        ),
+        (
+            "{\"defaultTools\": [\"a\\\"}\", 1]}",
+            "agent/settings.json:1:18: \"defaultTools\" should be",
+        ),
+        (
+            "{\"hooks\": \"x\"}",
+            "agent/settings.json:1:11: \"hooks\" should be a list",
+        ),
+        ("[1]", "agent/settings.json:1:1: settings are not a JSON object"),
+    ] {
+        let (settings, _) = load(text, "", None);
+        assert_eq!(settings.faults.len(), 1, "{text}");
+        assert!(settings.faults[0].contains(expected), "{:?}", settings.faults);
+    }
+    // Values that protect nothing, and what a project may not say, stop nothing.
+    let (settings, notes) = load(
+        "{\"theme\": 5, \"defaultModel\": 5}",
+        "{\"permissions\": {\"allow\": [\"bash\"]}}",
+        None,
+    );
+    assert_eq!((settings.faults.len(), notes.len()), (0, 2));
+}

@@ -1,0 +1,305 @@
+//! Builds the typed view out of the layers: one line per key. Types and defaults live in `types`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use wire::ThinkingLevel;
+use wire::state::{Durability, InterruptMode, QueueMode};
+
+use crate::diagnostic::Diagnostic;
+use crate::resources::Kind;
+use crate::resources::{Changes, PackageSpec, is_change};
+use crate::settings::layers::Layer;
+use crate::settings::reader::{self, Reader};
+use crate::settings::types::{
+    BranchSummarySettings, CompactionOverride, CompactionSettings, ImageSettings, LocalServerSettings,
+    ProviderRetrySettings, RetrySettings,
+};
+use crate::settings::{Settings, SettingsSource, hooks, keys, layers, limits, nudges, permissions, sandbox};
+use crate::source::{ExtraPath, resolve_path};
+use crate::trust::{DecidedBy, ProjectAccess};
+
+/// Reads every key that has a meaning for us; all others stay in `raw`.
+pub(super) fn typed(
+    reader: &mut Reader<'_>,
+    source: &SettingsSource<'_>,
+    project: ProjectAccess,
+) -> Settings {
+    reader.expect_objects(keys::expected_objects());
+    let (hooks, hook_commands) = hooks::hooks(reader, source);
+    let mut raw = Map::new();
+    for layer in reader.layers.iter().rev() {
+        layers::merge(&mut raw, &layer.keys);
+    }
+    Settings {
+        default_provider: reader.text("defaultProvider"),
+        default_model: reader.text("defaultModel"),
+        default_thinking_level: reader.word("defaultThinkingLevel", "a thinking level", ThinkingLevel::parse),
+        model_thinking_levels: model_levels(reader),
+        thinking_budgets: budgets(reader),
+        steering_mode: queue_mode(reader, "steeringMode"),
+        follow_up_mode: queue_mode(reader, "followUpMode"),
+        interrupt_mode: interrupt_mode(reader),
+        compaction: compaction(reader),
+        branch_summary: branch_summary(reader),
+        retry: retry(reader),
+        shell_path: reader.text("shellPath"),
+        shell_command_prefix: reader.text("shellCommandPrefix"),
+        keep_keys_in_tool_env: reader.flag("keepKeysInToolEnv", false),
+        images: images(reader),
+        enabled_models: reader.texts("enabledModels"),
+        default_tools: reader.texts("defaultTools"),
+        session_dir: reader.text("sessionDir"),
+        http_proxy: reader.text("httpProxy"),
+        http_idle_timeout_ms: idle_timeout(reader),
+        skills: paths(reader, "skills", source),
+        prompts: paths(reader, "prompts", source),
+        extensions: paths(reader, "extensions", source),
+        changes: changes(reader, source),
+        packages: packages(reader, source),
+        hooks,
+        hook_commands,
+        hook_timeout_ms: reader.count("hookTimeout").filter(|ms| *ms > 0),
+        custom_tools: paths(reader, "customTools", source),
+        extension_runtime: reader.text("extensionRuntime"),
+        todo: nudges::todo(reader),
+        ttsr: nudges::ttsr(reader),
+        local_servers: local_servers(reader),
+        permissions: permissions::permissions(reader),
+        sandbox: sandbox::sandbox(reader),
+        dialog_timeout_ms: reader.count("dialogTimeoutMs"),
+        durability: durability(reader),
+        max_open_sessions: reader.count("maxOpenSessions"),
+        session_idle_ms: reader.count("sessionIdleMs"),
+        project,
+        decided_by: DecidedBy::Nobody,
+        default_trust: None,
+        faults: Vec::new(),
+        files: Vec::new(),
+        raw,
+    }
+}
+
+fn durability(reader: &mut Reader<'_>) -> Durability {
+    let parsed = reader.word("durability", "process or disk", Durability::parse);
+    parsed.unwrap_or_default()
+}
+
+fn queue_mode(reader: &mut Reader<'_>, key: &str) -> QueueMode {
+    let parsed = reader.word(key, "all or one-at-a-time", |word| match word {
+        "all" => Some(QueueMode::All),
+        "one-at-a-time" => Some(QueueMode::OneAtATime),
+        _ => None,
+    });
+    parsed.unwrap_or_default()
+}
+
+fn interrupt_mode(reader: &mut Reader<'_>) -> InterruptMode {
+    let parsed = reader.word("interruptMode", "immediate or wait", |word| match word {
+        "immediate" => Some(InterruptMode::Immediate),
+        "wait" => Some(InterruptMode::Wait),
+        _ => None,
+    });
+    parsed.unwrap_or_default()
+}
+
+fn compaction(reader: &mut Reader<'_>) -> CompactionSettings {
+    let default = CompactionSettings::default();
+    CompactionSettings {
+        enabled: reader.flag("compaction.enabled", default.enabled),
+        reserve_tokens: reader
+            .count("compaction.reserveTokens")
+            .unwrap_or(default.reserve_tokens),
+        keep_recent_tokens: reader
+            .count("compaction.keepRecentTokens")
+            .unwrap_or(default.keep_recent_tokens),
+        model_overrides: compaction_overrides(reader),
+    }
+}
+
+/// Both files may say something about one model: each number counts by itself.
+fn compaction_overrides(reader: &mut Reader<'_>) -> BTreeMap<String, CompactionOverride> {
+    let given = reader.members(
+        "compaction.modelOverrides",
+        "an object with whole numbers that are not negative",
+        |value| {
+            let object = value.as_object()?;
+            let number = |name: &str| match object.get(name) {
+                None | Some(Value::Null) => Some(None),
+                Some(value) => reader::whole(value).map(Some),
+            };
+            Some(CompactionOverride {
+                reserve_tokens: number("reserveTokens")?,
+                keep_recent_tokens: number("keepRecentTokens")?,
+            })
+        },
+    );
+    let mut out: BTreeMap<String, CompactionOverride> = BTreeMap::new();
+    for (model, over) in given {
+        let known = out.entry(model).or_default();
+        known.reserve_tokens = over.reserve_tokens.or(known.reserve_tokens);
+        known.keep_recent_tokens = over.keep_recent_tokens.or(known.keep_recent_tokens);
+    }
+    out
+}
+
+fn branch_summary(reader: &mut Reader<'_>) -> BranchSummarySettings {
+    let default = BranchSummarySettings::default();
+    BranchSummarySettings {
+        reserve_tokens: reader
+            .count("branchSummary.reserveTokens")
+            .unwrap_or(default.reserve_tokens),
+        skip_prompt: reader.flag("branchSummary.skipPrompt", default.skip_prompt),
+    }
+}
+
+fn retry(reader: &mut Reader<'_>) -> RetrySettings {
+    let default = RetrySettings::default();
+    RetrySettings {
+        enabled: reader.flag("retry.enabled", default.enabled),
+        max_retries: reader.small("retry.maxRetries").unwrap_or(default.max_retries),
+        base_delay_ms: reader.count("retry.baseDelayMs").unwrap_or(default.base_delay_ms),
+        max_agent_delay_ms: reader.count("retry.maxAgentDelayMs"),
+        provider: ProviderRetrySettings {
+            timeout_ms: reader.count("retry.provider.timeoutMs"),
+            max_retries: reader.small("retry.provider.maxRetries"),
+            max_retry_delay_ms: reader
+                .count("retry.provider.maxRetryDelayMs")
+                .unwrap_or(default.provider.max_retry_delay_ms),
+        },
+    }
+}
+
+fn images(reader: &mut Reader<'_>) -> ImageSettings {
+    let default = ImageSettings::default();
+    ImageSettings {
+        auto_resize: reader.flag("images.autoResize", default.auto_resize),
+        block_images: reader.flag("images.blockImages", default.block_images),
+    }
+}
+
+fn local_servers(reader: &mut Reader<'_>) -> LocalServerSettings {
+    let given = reader.members(
+        "localServers.servers",
+        "an address such as http://host:8000",
+        |value| {
+            let url = value.as_str()?;
+            let host = url
+                .strip_prefix("http://")
+                .or_else(|| url.strip_prefix("https://"))?;
+            (!host.is_empty()).then(|| url.to_owned())
+        },
+    );
+    LocalServerSettings {
+        enabled: reader.flag("localServers.enabled", LocalServerSettings::default().enabled),
+        servers: given.into_iter().collect(),
+    }
+}
+
+/// 0 and `"disabled"` switch the timeout off.
+fn idle_timeout(reader: &mut Reader<'_>) -> Option<u64> {
+    let given = reader.get(
+        "httpIdleTimeoutMs",
+        "milliseconds, 0 or \"disabled\"",
+        |value| match value {
+            Value::String(word) if word == "disabled" => Some(0),
+            other => reader::whole(other),
+        },
+    );
+    Some(given.unwrap_or(limits::HTTP_IDLE_TIMEOUT_MS)).filter(|ms| *ms > 0)
+}
+
+fn budgets(reader: &mut Reader<'_>) -> BTreeMap<ThinkingLevel, u64> {
+    let levels = ThinkingLevel::ALL
+        .into_iter()
+        .filter(|level| *level != ThinkingLevel::Off);
+    levels
+        .filter_map(|level| {
+            Some((
+                level,
+                reader.count(&format!("thinkingBudgets.{}", level.as_str()))?,
+            ))
+        })
+        .collect()
+}
+
+fn model_levels(reader: &mut Reader<'_>) -> BTreeMap<String, ThinkingLevel> {
+    let level = |value: &Value| ThinkingLevel::parse(value.as_str()?);
+    reader
+        .members("modelThinkingLevels", "a thinking level", level)
+        .into_iter()
+        .collect()
+}
+
+/// Plain paths of a resource list, of both files, each relative to its file's directory.
+fn paths(reader: &mut Reader<'_>, key: &str, source: &SettingsSource<'_>) -> Vec<ExtraPath> {
+    let mut out = Vec::new();
+    for layer in reader.layers {
+        let mut one = Reader {
+            layers: std::slice::from_ref(layer),
+            notes: Vec::new(),
+        };
+        let listed = one.texts(key).unwrap_or_default();
+        reader.notes.append(&mut one.notes);
+        let base = layer.path.parent().unwrap_or(source.agent_dir);
+        for text in listed.iter().filter(|text| !is_change(text)) {
+            out.push(ExtraPath {
+                path: resolve_path(text, base, source.home),
+                scope: layer.scope,
+            });
+        }
+    }
+    out
+}
+
+/// What the lists of both files take out, each relative to its file's directory.
+fn changes(reader: &Reader<'_>, source: &SettingsSource<'_>) -> Vec<Changes> {
+    let layers = reader.layers.iter();
+    let of_layer = |layer: &Layer| {
+        let base = layer.path.parent().unwrap_or(source.agent_dir).to_path_buf();
+        let of_kind = |kind: Kind| {
+            let list = layer.get(kind.word())?.as_array()?;
+            let texts: Vec<String> = list.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            Changes::of(kind, layer.scope, &base, &texts)
+        };
+        Kind::ALL.into_iter().filter_map(of_kind).collect::<Vec<_>>()
+    };
+    layers.flat_map(of_layer).collect()
+}
+
+/// The packages of both files. A package that both name counts as the project names it.
+fn packages(reader: &mut Reader<'_>, source: &SettingsSource<'_>) -> Vec<PackageSpec> {
+    let mut out: Vec<PackageSpec> = Vec::new();
+    for layer in reader.layers {
+        let Some(value) = layer.get("packages") else {
+            continue;
+        };
+        let base = layer.path.parent().unwrap_or(source.agent_dir);
+        let entries = value.as_array().map(Vec::as_slice);
+        let read = entries.map(|entries| {
+            let read = entries
+                .iter()
+                .map(|entry| PackageSpec::parse(entry, layer.scope, base));
+            read.collect::<Vec<_>>()
+        });
+        let read = read.unwrap_or_else(|| vec![None]);
+        if read.contains(&None) {
+            let message = "\"packages\" should be a list of sources, or objects with a \"source\"; what is not is ignored";
+            reader.notes.push(Diagnostic::new(&layer.path, message));
+        }
+        for spec in read.into_iter().flatten() {
+            if !out
+                .iter()
+                .any(|known| known.source == spec.source && installed_alike(known, &spec))
+            {
+                out.push(spec);
+            }
+        }
+    }
+    out
+}
+
+/// Returns true if both mean the same package. A relative path starts at the directory of its file.
+fn installed_alike(a: &PackageSpec, b: &PackageSpec) -> bool {
+    a.base == b.base || !a.source.starts_with('.')
+}

@@ -1,0 +1,251 @@
+//! Where settings come from, the files as they were found, and the typed parts with their defaults. Reading them lives in `mod`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::settings::limits;
+use crate::source::Scope;
+use crate::trust::Trust;
+
+/// Where settings come from.
+#[derive(Debug, Clone, Copy)]
+pub struct SettingsSource<'a> {
+    /// The user's configuration directory.
+    pub agent_dir: &'a Path,
+    /// The session's working directory.
+    pub cwd: &'a Path,
+    /// For `~` in paths.
+    pub home: Option<&'a Path>,
+    /// Who was asked whether the project is trusted.
+    pub trust: &'a Trust,
+}
+
+/// A settings file as it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingsFile {
+    /// Where it is, or would be.
+    pub path: PathBuf,
+    /// Whose it is: `User` or `Project`.
+    pub scope: Scope,
+    /// What became of it.
+    pub state: FileState,
+    /// Its keys in its own order. Values are not kept here: they may be secret.
+    pub keys: Vec<FoundKey>,
+}
+
+/// What became of a settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FileState {
+    /// There is none.
+    Missing,
+    /// It was read.
+    Read,
+    /// It could not be used at all; why, with line and column where that applies.
+    Broken(String),
+    /// It is there, but nothing of the project is used.
+    NotRead,
+}
+
+/// A key of a settings file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundKey {
+    /// Its path, such as `retry.provider.maxRetries`.
+    pub key: String,
+    /// What it comes to.
+    pub usage: KeyUse,
+}
+
+/// What a key of a settings file comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeyUse {
+    /// It has an effect.
+    Used,
+    /// It is understood and checked, but nothing depends on it in this version.
+    NotYet,
+    /// It belongs to a terminal or to a part of other agents that does not exist here.
+    NoMeaning,
+    /// An old name; the value counts under the name given.
+    Renamed(&'static str),
+    /// An unknown key, with the name of a known key that looks alike.
+    Unknown(Option<&'static str>),
+    /// Left out: the project is not trusted.
+    Untrusted,
+    /// Left out: only the user's own file may say this.
+    GlobalOnly,
+}
+
+impl SettingsFile {
+    /// A project's file that must not be read.
+    pub(crate) fn not_read(path: PathBuf) -> Self {
+        let state = if path.is_file() {
+            FileState::NotRead
+        } else {
+            FileState::Missing
+        };
+        Self {
+            path,
+            scope: Scope::Project,
+            state,
+            keys: Vec::new(),
+        }
+    }
+
+    /// Notes what became of a key and of everything below it.
+    pub(crate) fn mark(&mut self, key: &str, usage: &KeyUse) {
+        for found in &mut self.keys {
+            let rest = found.key.strip_prefix(key);
+            if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
+                found.usage = usage.clone();
+            }
+        }
+    }
+}
+
+/// `compaction`: when and how far a conversation is summarised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactionSettings {
+    /// Compact when the context gets full.
+    pub enabled: bool,
+    /// Tokens kept free for the answer.
+    pub reserve_tokens: u64,
+    /// Tokens at the end that are kept word for word.
+    pub keep_recent_tokens: u64,
+    /// `compaction.modelOverrides`: what differs for a model, by `provider/id`.
+    pub model_overrides: BTreeMap<String, CompactionOverride>,
+}
+
+/// One entry of `compaction.modelOverrides`; an absent value stays as it is for all models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CompactionOverride {
+    /// In place of [`CompactionSettings::reserve_tokens`].
+    pub reserve_tokens: Option<u64>,
+    /// In place of [`CompactionSettings::keep_recent_tokens`].
+    pub keep_recent_tokens: Option<u64>,
+}
+
+impl CompactionSettings {
+    /// Reserved and kept tokens for a model (pi-1.5-delta.md 4).
+    #[must_use]
+    pub fn tokens_for(&self, provider: &str, id: &str) -> (u64, u64) {
+        let own = self.model_overrides.get(&format!("{provider}/{id}"));
+        let own = own.copied().unwrap_or_default();
+        (
+            own.reserve_tokens.unwrap_or(self.reserve_tokens),
+            own.keep_recent_tokens.unwrap_or(self.keep_recent_tokens),
+        )
+    }
+}
+
+/// `branchSummary`: summaries of branches that are left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BranchSummarySettings {
+    /// Tokens kept free for the summary.
+    pub reserve_tokens: u64,
+    /// Do not ask whether to summarise.
+    pub skip_prompt: bool,
+}
+
+/// `retry`: how requests are retried when a provider fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RetrySettings {
+    /// Retry runs that failed for a passing reason.
+    pub enabled: bool,
+    /// Attempts after the first.
+    pub max_retries: u32,
+    /// Milliseconds before the first retry; doubles each time.
+    pub base_delay_ms: u64,
+    /// Milliseconds no retry waits longer than.
+    pub max_agent_delay_ms: Option<u64>,
+    /// Retries of single requests.
+    pub provider: ProviderRetrySettings,
+}
+
+/// `retry.provider`: limits on single requests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderRetrySettings {
+    /// Milliseconds a request may take; unset: `httpIdleTimeoutMs` counts.
+    pub timeout_ms: Option<u64>,
+    /// Attempts after the first; unset: none.
+    pub max_retries: Option<u32>,
+    /// Milliseconds a provider may ask us to wait; a longer wait is an error.
+    pub max_retry_delay_ms: u64,
+}
+
+/// `images`: what happens to pictures on the way to a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSettings {
+    /// Shrink pictures that are too large.
+    pub auto_resize: bool,
+    /// Send none at all.
+    pub block_images: bool,
+}
+
+/// `localServers`: where models on the user's own machines are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalServerSettings {
+    /// Look for servers at their usual ports when models are listed or none is configured. Switched off, a server is asked
+    /// only when one of its models is named.
+    pub enabled: bool,
+    /// Addresses of further servers by provider id; the id of a usual one (`ollama`) takes its place.
+    pub servers: BTreeMap<String, String>,
+}
+
+impl Default for LocalServerSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            servers: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for CompactionSettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            reserve_tokens: limits::RESERVE_TOKENS,
+            keep_recent_tokens: limits::KEEP_RECENT_TOKENS,
+            model_overrides: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for BranchSummarySettings {
+    fn default() -> Self {
+        Self {
+            reserve_tokens: limits::RESERVE_TOKENS,
+            skip_prompt: false,
+        }
+    }
+}
+
+impl Default for RetrySettings {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            max_retries: limits::MAX_RETRIES,
+            base_delay_ms: limits::BASE_DELAY_MS,
+            max_agent_delay_ms: None,
+            provider: ProviderRetrySettings::default(),
+        }
+    }
+}
+
+impl Default for ProviderRetrySettings {
+    fn default() -> Self {
+        Self {
+            timeout_ms: None,
+            max_retries: None,
+            max_retry_delay_ms: limits::MAX_RETRY_DELAY_MS,
+        }
+    }
+}
+
+impl Default for ImageSettings {
+    fn default() -> Self {
+        Self {
+            auto_resize: true,
+            block_images: false,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! One rule: `tool` or `tool(pattern)`. What rules together come to is the module's above.
+
+use super::call::{Call, Subject};
+use super::paths::{Bases, PathPattern};
+use super::wild;
+
+/// A rule, ready to be compared.
+#[derive(Debug, Clone)]
+pub(super) struct Rule {
+    /// As the user wrote it.
+    pub(super) text: String,
+    /// The tool's name, with `*` for any letters.
+    tool: String,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    /// Every call.
+    Any,
+    /// Calls that the pattern fits: a path where the tool takes one, else the command or the URI.
+    Fitting(Box<Pattern>),
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    text: String,
+    /// None when it cannot be one for paths.
+    path: Option<PathPattern>,
+}
+
+impl Rule {
+    /// Reads a rule.
+    ///
+    /// # Errors
+    /// The mistake, and a rule for the whole tool, for callers that forbid too much rather than too little.
+    pub(super) fn parse(text: &str, bases: Bases<'_>) -> Result<Self, (String, Self)> {
+        let text = text.trim();
+        let (tool, inside) = text.split_once('(').unwrap_or((text, ""));
+        let tool = tool.trim().to_ascii_lowercase();
+        let whole = |tool: String| Self {
+            text: text.to_owned(),
+            tool,
+            what: What::Any,
+        };
+        if tool.is_empty() {
+            return Err(("it names no tool".to_owned(), whole("*".to_owned())));
+        }
+        if !text.contains('(') {
+            return Ok(whole(tool));
+        }
+        let Some(inside) = inside.strip_suffix(')') else {
+            return Err(("its last letter should be a parenthesis".to_owned(), whole(tool)));
+        };
+        let inside = inside.split_whitespace().collect::<Vec<_>>().join(" ");
+        if inside.is_empty() || inside == "*" || inside == "**" {
+            return Ok(whole(tool));
+        }
+        let path = match PathPattern::new(&inside, bases) {
+            Ok(path) => Some(path),
+            // Commands may look like broken globs.
+            Err(_) if wild::fits(&tool, "bash") => None,
+            Err(error) => return Err((error, whole(tool))),
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            tool,
+            what: What::Fitting(Box::new(Pattern { text: inside, path })),
+        })
+    }
+
+    /// Returns the program that a rule for `bash` names alone or with any arguments (`bash(curl *)`): its name or its path.
+    pub(super) fn program(&self) -> Option<&str> {
+        let What::Fitting(pattern) = &self.what else {
+            return None;
+        };
+        let word = pattern.text.strip_suffix(" *").unwrap_or(&pattern.text);
+        let is_plain = |letter: char| letter.is_alphanumeric() || "/._+-".contains(letter);
+        (wild::fits(&self.tool, "bash") && word.chars().all(is_plain)).then_some(word)
+    }
+
+    /// Returns true for a rule about commands, not only about the tool that runs them.
+    pub(super) fn looks_into_commands(&self) -> bool {
+        matches!(self.what, What::Fitting(_)) && wild::fits(&self.tool, "bash")
+    }
+
+    /// Returns true if a rule that forbids or asks means this call. If nothing is known of the arguments, a rule for the tool
+    /// does.
+    pub(super) fn forbids(&self, call: &Call) -> bool {
+        self.is_about(call)
+            && self.what.fits(|pattern| match &call.subject {
+                Subject::Command(script) => script.forms().any(|text| pattern.means_command(text)),
+                Subject::File(place) => pattern.path.as_ref().is_some_and(|path| path.forbids(place)),
+                Subject::Uri(uri) => wild::fits(&pattern.text, uri),
+                // Nothing is known of what the call does; a rule for many tools is not about its arguments.
+                Subject::Unknown => !self.tool.contains('*'),
+            })
+    }
+
+    /// Returns true if a rule that allows means this call. [`Self::allows_command`] compares single commands.
+    pub(super) fn allows(&self, call: &Call) -> bool {
+        self.is_about(call)
+            && self.what.fits(|pattern| match &call.subject {
+                Subject::Command(_) | Subject::Unknown => false,
+                Subject::File(place) => pattern.path.as_ref().is_some_and(|path| path.allows(place)),
+                Subject::Uri(uri) => wild::fits(&pattern.text, uri),
+            })
+    }
+
+    /// Returns true if a rule that allows means this one command of a shell.
+    pub(super) fn allows_command(&self, call: &Call, command: &str) -> bool {
+        self.is_about(call) && self.what.fits(|pattern| pattern.means_command(command))
+    }
+
+    fn is_about(&self, call: &Call) -> bool {
+        wild::fits(&self.tool, &call.tool.to_ascii_lowercase())
+    }
+}
+
+impl What {
+    fn fits(&self, fits: impl FnOnce(&Pattern) -> bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Fitting(pattern) => fits(pattern),
+        }
+    }
+}
+
+impl Pattern {
+    /// `git log *` means `git log`, too.
+    fn means_command(&self, command: &str) -> bool {
+        wild::fits(&self.text, command)
+            || self
+                .text
+                .strip_suffix(" *")
+                .is_some_and(|alone| wild::fits(alone, command))
+    }
+}

@@ -1,0 +1,230 @@
+//! The syntax tree of a command line, as far as permissions need it. Every place in which bash runs text is a node; the
+//! order of commands is kept, how their exit codes depend on each other is not.
+
+/// Commands in their order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct List {
+    pub(super) nodes: Vec<Node>,
+    /// For each command, whether another one writes its input.
+    pub(super) fed: Vec<bool>,
+    /// Only `|` stands between the commands.
+    pub(super) is_pipeline: bool,
+    /// A word such as `!` or `time` stands before a command.
+    pub(super) has_prefix: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Node {
+    Simple(Simple),
+    Compound(Compound),
+}
+
+/// A program or a builtin with its arguments.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Simple {
+    pub(super) assignments: Vec<Assignment>,
+    pub(super) words: Vec<Word>,
+    pub(super) redirects: Vec<Redirect>,
+}
+
+/// Loops, conditions, groups, functions, `[[` and `((`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Compound {
+    pub(super) lists: Vec<List>,
+    pub(super) words: Vec<Word>,
+    /// Texts that bash evaluates as arithmetic.
+    pub(super) arithmetic: Vec<Word>,
+    /// The variable of a loop and its words; no words stand for the positional parameters or for input.
+    pub(super) variable: Option<(String, Option<Vec<Word>>)>,
+    pub(super) redirects: Vec<Redirect>,
+    pub(super) is_function: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Assignment {
+    pub(super) name: String,
+    pub(super) subscript: Option<Word>,
+    pub(super) value: Value,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Value {
+    Scalar(Word),
+    /// Subscripts and values.
+    Array(Vec<(Option<Word>, Word)>),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RedirectKind {
+    /// To another descriptor; opens no file.
+    Duplicate,
+    Input,
+    Output,
+    HereString,
+    /// The index of its text among the documents of the script.
+    Document(usize),
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Redirect {
+    pub(super) kind: RedirectKind,
+    pub(super) target: Word,
+}
+
+/// A word before expansion.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Word {
+    pub(super) parts: Vec<Part>,
+    /// Some of it stands in `$'...'` or `$"..."`.
+    pub(super) is_ansi: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    Text {
+        text: String,
+        quoted: bool,
+    },
+    /// Text that depends on the system, such as `~user`.
+    Unknown,
+    Parameter(Box<Parameter>),
+    /// `$(...)` and backticks.
+    Commands(List),
+    /// `<(...)` and `>(...)`.
+    Process(List),
+    Arithmetic(Word),
+}
+
+impl PartialEq for Part {
+    /// Only texts are compared; expansions are never the same.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Text { text, quoted },
+                Self::Text {
+                    text: other,
+                    quoted: other_quoted,
+                },
+            ) => text == other && quoted == other_quoted,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Part {}
+
+/// `$name` or `${...}`.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Parameter {
+    pub(super) name: String,
+    /// `${!name}`.
+    pub(super) indirect: bool,
+    /// `${#name}`.
+    pub(super) length: bool,
+    pub(super) subscript: Option<Word>,
+    /// `:-`, `/`, `@P`; empty without one.
+    pub(super) operator: String,
+    pub(super) operand: Word,
+}
+
+impl Word {
+    pub(super) fn literal_of(text: &str) -> Self {
+        let mut word = Self::default();
+        word.push_quoted_text(text);
+        word
+    }
+
+    pub(super) fn push(&mut self, letter: char, is_quoted: bool) {
+        if let Some(Part::Text { text, quoted }) = self.parts.last_mut()
+            && *quoted == is_quoted
+        {
+            text.push(letter);
+            return;
+        }
+        self.parts.push(Part::Text {
+            text: letter.to_string(),
+            quoted: is_quoted,
+        });
+    }
+
+    pub(super) fn push_quoted_text(&mut self, text: &str) {
+        self.parts.push(Part::Text {
+            text: text.to_owned(),
+            quoted: true,
+        });
+    }
+
+    /// The word without its quotes. Expansions leave nothing.
+    pub(super) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text, .. } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+
+    /// The word without its quotes if nothing in it is expanded.
+    pub(super) fn literal(&self) -> Option<String> {
+        (!self.changes()).then(|| self.text())
+    }
+
+    /// True if no part of it is quoted or expanded and it is this text.
+    pub(super) fn is_bare(&self, expected: &str) -> bool {
+        matches!(self.parts.as_slice(), [Part::Text { text, quoted: false }] if text == expected)
+    }
+
+    fn unquoted(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text { text, quoted: false } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Its value is only known when it runs.
+    pub(super) fn is_dynamic(&self) -> bool {
+        let is_text = |part: &Part| matches!(part, Part::Text { .. });
+        !self.parts.iter().all(is_text)
+    }
+
+    /// True for `{a,b}` and `{1..3}` outside of quotes.
+    pub(super) fn has_braces(&self) -> bool {
+        let has = |sign: &str| self.unquoted().any(|text| text.contains(sign));
+        has("{") && has("}") && (has(",") || has(".."))
+    }
+
+    /// True for `*`, `?` and `[` outside of quotes.
+    pub(super) fn is_wild(&self) -> bool {
+        self.unquoted().any(|text| text.contains(['*', '?', '[']))
+    }
+
+    /// `~` alone takes the value of a variable.
+    fn is_tilde(&self) -> bool {
+        self.unquoted().next().is_some_and(|first| {
+            let starts = matches!(self.parts.first(), Some(Part::Text { quoted: false, .. }));
+            starts && first.starts_with('~') && !first.starts_with("~/")
+        })
+    }
+
+    /// Returns true if bash may make another word of it, or several.
+    pub(super) fn changes(&self) -> bool {
+        self.is_dynamic() || self.has_braces()
+    }
+
+    /// As the name of a program: it may name another one than it says.
+    pub(super) fn hides(&self) -> bool {
+        self.changes() || self.is_tilde() || self.is_wild() && !["[", "[["].contains(&self.text().as_str())
+    }
+
+    /// The word with quotes where a blank or a special character belongs to it, so that two commands that differ never look
+    /// the same.
+    pub(super) fn shown(&self) -> String {
+        let text = self.text();
+        let is_odd =
+            |letter: char| letter.is_whitespace() || letter.is_control() || "'\"\\;|&<>()$`".contains(letter);
+        if text.is_empty() || text.contains(is_odd) {
+            format!("'{}'", text.replace('\'', "'\\''"))
+        } else {
+            text
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Builtins of bash that run, expand or assign their arguments.
+
+use std::borrow::Cow;
+
+use super::ast::{Part, Word};
+use super::cursor::is_name;
+use super::programs;
+use super::steps::{Input, Language, Step, Steps};
+
+/// Settings of `set -o` and `shopt` after which bash reads the rest of the line in the same way.
+const SETTINGS: &str = " allexport braceexpand errexit errtrace functrace hashall noclobber noexec noglob nounset \
+    onecmd physical pipefail privileged verbose xtrace monitor notify autocd checkhash checkjobs dotglob execfail failglob \
+    globasciiranges globskipdots globstar huponexit inherit_errexit lastpipe nocaseglob nullglob xpg_echo cdable_vars \
+    cmdhist histappend login_shell nocasematch checkwinsize extglob ";
+
+/// Programs and builtins that run none of their arguments; some assign variables or make files.
+pub(super) fn quiet(steps: &mut Steps<'_>, name: &str, words: &[Word]) {
+    let arguments = words.get(1..).unwrap_or_default();
+    let is = |word: &Word, text: &str| word.literal().is_some_and(|literal| literal == text);
+    match name {
+        "test" | "[" => {
+            for pair in arguments.windows(2) {
+                if let [option, name] = pair
+                    && (is(option, "-v") || is(option, "-R") || may_name(option, name))
+                {
+                    variable_name(steps, name);
+                }
+            }
+        }
+        "printf" => {
+            if let Some(option) = arguments.first() {
+                let text = option.text();
+                if text.starts_with("-v") || arguments.get(1).is_some_and(|name| may_name(option, name)) {
+                    match text.strip_prefix("-v").filter(|name| !name.is_empty()) {
+                        Some(name) if !option.changes() => assigned_name(steps, &Word::literal_of(name)),
+                        Some(_) => unknown_name(steps),
+                        None => arguments
+                            .get(1)
+                            .into_iter()
+                            .for_each(|word| assigned_name(steps, word)),
+                    }
+                }
+            }
+        }
+        "cp" | "mv" | "ln" | "link" | "dd" | "curl" | "wget" | "mkfifo" => {
+            for word in arguments {
+                let text = word.text();
+                let text = text.strip_prefix("of=").unwrap_or(&text).to_owned();
+                if !text.starts_with('-') {
+                    steps.push(Step::Makes(text));
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A variable whose name is an argument: a subscript in it would be calculated.
+fn variable_name(steps: &mut Steps<'_>, word: &Word) {
+    if word.literal().is_none_or(|name| !is_harmless_name(&name)) {
+        unknown_name(steps);
+    }
+}
+
+/// A variable whose name is an argument takes a text.
+fn assigned_name(steps: &mut Steps<'_>, word: &Word) {
+    variable_name(steps, word);
+    let text = word.text();
+    let name = text.split('[').next().unwrap_or_default();
+    steps.push(Step::AssignedText(name.to_owned()));
+    if programs::variable(name) != programs::Variable::Other {
+        steps.hide();
+    }
+}
+
+fn unknown_name(steps: &mut Steps<'_>) {
+    steps.push(Step::AssignedUnknown);
+    steps.hide();
+}
+
+/// `declare`, `local`, `export` and others.
+pub(super) fn declaring(steps: &mut Steps<'_>, builtin: &str, words: &[Word]) {
+    let mut is_integer = false;
+    for word in words.iter().skip(1) {
+        let text = word.text();
+        if text.starts_with(['-', '+']) && !word.changes() {
+            is_integer |= text.contains('i');
+            if text.contains('n') && builtin != "export" && builtin != "readonly" {
+                // A reference reads the name of another variable from its value.
+                steps.hide();
+            }
+            continue;
+        }
+        let (name, value) = split_assignment(word);
+        let Some(name) = name else {
+            // `export "$name=$value"` only takes names, and never a subscript.
+            steps.push(Step::AssignedUnknown);
+            if builtin != "export" {
+                steps.hide();
+            }
+            continue;
+        };
+        if !is_harmless_name(&name) {
+            steps.hide();
+            continue;
+        }
+        if is_integer {
+            steps.push(Step::Calculated(name.clone()));
+        }
+        if let Some(value) = value {
+            if is_integer {
+                steps.push(Step::Arithmetic(Cow::Owned(value.clone())));
+            }
+            steps.assigned(&name, value);
+        }
+    }
+}
+
+/// A builtin that is no declaration.
+pub(super) fn builtin<'w>(steps: &mut Steps<'w>, name: &str, words: &'w [Word], input: &'w Input) {
+    let arguments = words.get(1..).unwrap_or_default();
+    match name {
+        "eval" => eval_words(steps, arguments),
+        "." | "source" => source(steps, arguments, input),
+        "trap" => trap(steps, arguments),
+        "alias" => alias(steps, arguments),
+        "let" => arguments
+            .iter()
+            .for_each(|word| steps.push(Step::Arithmetic(Cow::Borrowed(word)))),
+        "read" | "getopts" | "unset" | "mapfile" | "readarray" | "wait" => names(steps, name, arguments),
+        "set" | "shopt" => settings(steps, name, arguments),
+        "hash" | "enable" => {
+            // `-p` and `-f` give names to other programs.
+            let is_bad =
+                |word: &Word| word.changes() || word.text().starts_with('-') && !is_simple_hash(&word.text());
+            if arguments.iter().any(is_bad) {
+                steps.hide();
+            }
+        }
+        // They run what the history holds, what keys and completions are bound to.
+        "fc" | "bind" => {
+            let lists = |word: &Word| ["-l", "-ln", "-lp", "-P", "-p", "-v"].contains(&word.text().as_str());
+            if !arguments.iter().any(lists) {
+                steps.hide();
+            }
+        }
+        "history" | "compgen" | "complete" | "compopt" => {
+            let is_bad = |word: &Word| {
+                word.changes()
+                    || word.text().contains(['$', '`', '('])
+                    || ["-C", "-F", "-s", "-p"]
+                        .iter()
+                        .any(|option| word.text().starts_with(option))
+            };
+            if arguments.iter().any(is_bad) {
+                arguments.iter().for_each(|word| steps.guess(&word.text()));
+                steps.hide();
+            }
+        }
+        _ => {}
+    }
+}
+
+fn eval_words(steps: &mut Steps<'_>, arguments: &[Word]) {
+    let arguments = match arguments.split_first() {
+        Some((first, rest)) if first.text() == "--" => rest,
+        _ => arguments,
+    };
+    if arguments.iter().any(Word::changes) {
+        steps.hide();
+    }
+    let texts: Vec<String> = arguments.iter().map(Word::text).collect();
+    steps.line(&texts.join(" "));
+}
+
+fn source<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
+    let file = arguments.iter().find(|word| word.text() != "--");
+    if let Some(file) = file {
+        steps.form(std::slice::from_ref(file));
+    }
+    if file.is_some_and(Word::is_wild) {
+        return steps.hide();
+    }
+    match file.map(|file| (file, file.literal())) {
+        Some((_, Some(path))) if path.starts_with("/dev/") || path.starts_with("/proc/") => steps.fed(input),
+        Some((_, Some(path))) => {
+            steps.runs(&path, Language::Shell);
+        }
+        // A file whose name is not known is a script like any other, but not what a command writes.
+        Some((file, None)) if file.parts.iter().any(|part| matches!(part, Part::Process(_))) => steps.hide(),
+        Some((file, None)) if file.parts.iter().any(|part| matches!(part, Part::Text { .. })) => {
+            let text = file.text();
+            steps.runs(&text, Language::Shell);
+        }
+        _ => steps.hide(),
+    }
+}
+
+fn trap(steps: &mut Steps<'_>, arguments: &[Word]) {
+    let action = arguments
+        .iter()
+        .find(|word| !["-", "--", "-p", "-l"].contains(&word.text().as_str()));
+    if let Some(action) = action {
+        steps.code(action);
+    }
+}
+
+/// An alias changes how the rest is read, so it may only stand for a plain program.
+fn alias(steps: &mut Steps<'_>, arguments: &[Word]) {
+    for word in arguments.iter().filter(|word| word.text() != "-p") {
+        let text = word.text();
+        if word.changes() {
+            steps.hide();
+        } else if let Some((_, value)) = text.split_once('=') {
+            steps.line(value);
+            let is_odd = |letter: char| !(letter.is_alphanumeric() || " -_./=".contains(letter));
+            let program = value.split_whitespace().next().unwrap_or_default();
+            let is_quiet = programs::class(programs::base_name(program)) == programs::Class::Quiet;
+            if value.contains(is_odd) || !is_quiet && value.contains(' ') || value.ends_with(' ') {
+                steps.hide();
+            }
+        }
+    }
+}
+
+/// Builtins whose arguments are names of variables.
+fn names(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
+    // Options that take a value; those of `wait` and `mapfile` that take a name or a line are below.
+    let valued = match builtin {
+        "read" => "dinNptu",
+        "mapfile" | "readarray" => "dnOsuc",
+        _ => "",
+    };
+    let mut at = 0;
+    let mut is_first = true;
+    while let Some(word) = arguments.get(at) {
+        at += 1;
+        let text = word.text();
+        let next = arguments.get(at);
+        if text.starts_with('-') && text.len() > 1 {
+            let last = text.chars().last().unwrap_or_default();
+            if builtin == "wait" && text.contains('p') || builtin == "read" && text.contains('a') {
+                next.into_iter().for_each(|name| assigned_name(steps, name));
+                at += 1;
+            } else if valued == "dnOsuc" && text.contains('C') {
+                next.into_iter().for_each(|line| steps.code(line));
+                at += 1;
+            } else if valued.contains(last) {
+                at += 1;
+            }
+            continue;
+        }
+        match builtin {
+            // Jobs and processes.
+            "wait" => {}
+            "unset" => variable_name(steps, word),
+            "getopts" if is_first => {}
+            "getopts" => {
+                assigned_name(steps, word);
+                return;
+            }
+            _ => assigned_name(steps, word),
+        }
+        is_first = false;
+    }
+}
+
+fn settings(steps: &mut Steps<'_>, builtin: &str, arguments: &[Word]) {
+    let mut is_name = builtin == "shopt";
+    for word in arguments {
+        let text = word.text();
+        if text == "--" {
+            return;
+        }
+        if let Some(letters) = text.strip_prefix(['-', '+']).filter(|_| !word.changes()) {
+            // `-k` takes arguments for assignments, `-H` expands the history.
+            let is_known = |letter: char| "aefhmnoptuvxBCETqsu".contains(letter);
+            if !letters.chars().all(is_known) {
+                steps.hide();
+            }
+            is_name = builtin == "shopt" || letters.contains('o');
+        } else if is_name {
+            let is_known = SETTINGS.split_ascii_whitespace().any(|name| name == text);
+            if word.changes() || !is_known {
+                steps.hide();
+            }
+            is_name = builtin == "shopt";
+        } else {
+            return;
+        }
+    }
+}
+
+fn is_simple_hash(option: &str) -> bool {
+    ["-r", "-l", "-t", "-d", "-n", "-a", "--"].contains(&option)
+}
+
+/// True for a word that is not known at all, before a word that would run something as the name of a variable.
+fn may_name(option: &Word, name: &Word) -> bool {
+    option.is_dynamic() && option.text().is_empty() && name.text().contains(['$', '`'])
+}
+
+/// A name, perhaps with a number as its subscript.
+fn is_harmless_name(name: &str) -> bool {
+    match name.trim_end_matches('+').split_once('[') {
+        None => is_name(name.trim_end_matches('+')),
+        Some((name, subscript)) => {
+            let subscript = subscript.strip_suffix(']').unwrap_or("?");
+            let is_number = !subscript.is_empty() && subscript.chars().all(|letter| letter.is_ascii_digit());
+            is_name(name) && (is_number || subscript == "@" || subscript == "*")
+        }
+    }
+}
+
+/// The name in `name=value` if nothing in it is expanded, and the value.
+fn split_assignment(word: &Word) -> (Option<String>, Option<Word>) {
+    let mut name = String::new();
+    let mut parts = word.parts.iter();
+    while let Some(part) = parts.next() {
+        let Part::Text { text, quoted } = part else {
+            return (None, None);
+        };
+        match text.split_once('=') {
+            None => name.push_str(text),
+            Some((before, after)) => {
+                name.push_str(before);
+                let mut value = Word::default();
+                value.parts.push(Part::Text {
+                    text: after.to_owned(),
+                    quoted: *quoted,
+                });
+                value.parts.extend(parts.cloned());
+                return (Some(name), Some(value));
+            }
+        }
+    }
+    (Some(name), None)
+}

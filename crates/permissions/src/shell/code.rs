@@ -1,0 +1,514 @@
+//! Programs that run code in another language: `awk`, `sed`, `python`, `perl`, `node` and other interpreters. Code that is
+//! not known to be harmless is opaque. Scripts in files are beyond rules.
+
+use super::ast::Word;
+use super::steps::{Input, Language, Steps};
+
+/// Modules of Python that run no program with names that are not listed in [`PYTHON_RUNS`].
+const PYTHON_MODULES: &str = " argparse base64 collections configparser copy csv dataclasses datetime decimal difflib enum fractions \
+    functools glob hashlib html io itertools json math operator os pathlib platform pprint random re shutil socket statistics \
+    string struct sys sysconfig tarfile tempfile textwrap time toml tomllib tomli traceback typing unicodedata urllib uuid \
+    xml yaml zipfile zlib numpy pandas requests torch site path request parse http client ";
+/// Names with which Python runs programs, or text as code.
+const PYTHON_RUNS: &str = " breakpoint builtins call check_call check_output code codecs compile ctypes eval exec execfile \
+    fork forkpty getattr getoutput getstatusoutput globals help importlib input load_module loads_ locals modules \
+    multiprocessing os_system pipes platform_popen Popen popen posix pty run runpy setattr spawn startfile subprocess system \
+    vars exec_module asyncio unsafe_load full_load unpickle pickle marshal shelve timeit cProfile pdb sh fabric pexpect ";
+/// Modules that Python runs from the command line with code or programs in their arguments.
+const PYTHON_MAINS: [&str; 8] = [
+    "timeit", "pdb", "cProfile", "profile", "trace", "runpy", "code", "doctest",
+];
+
+/// What an option of an interpreter is.
+enum CodeOption {
+    None,
+    /// It loads modules or a debugger.
+    Loads,
+    Code(String),
+    /// The next argument is code.
+    CodeFollows,
+}
+
+/// How an interpreter takes code.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Coding {
+    language: Language,
+    /// Letters of options that take code.
+    short: &'static str,
+    /// Letters of options that take the rest of the word.
+    ends: &'static str,
+    long: &'static [&'static str],
+    is_quiet: fn(&str) -> bool,
+}
+
+pub(super) const PYTHON: Coding = Coding {
+    language: Language::Python,
+    short: "c",
+    ends: "WX",
+    long: &[],
+    is_quiet: is_quiet_python,
+};
+pub(super) const PERL: Coding = Coding {
+    language: Language::Other,
+    short: "eE",
+    ends: "iMmdIxF",
+    long: &[],
+    is_quiet: is_quiet_perl,
+};
+pub(super) const NODE: Coding = Coding {
+    language: Language::Other,
+    short: "epr",
+    ends: "C",
+    long: &[
+        "eval",
+        "print",
+        "require",
+        "import",
+        "loader",
+        "experimental-loader",
+    ],
+    is_quiet: is_quiet_node,
+};
+
+impl Coding {
+    fn option(&self, text: &str) -> CodeOption {
+        let letters = text.strip_prefix('-').unwrap_or_default();
+        if let Some(long) = letters.strip_prefix('-') {
+            let (name, value) = long
+                .split_once('=')
+                .map_or((long, None), |(name, value)| (name, Some(value)));
+            return match value {
+                _ if !self.long.contains(&name) => CodeOption::None,
+                Some(value) => CodeOption::Code(value.to_owned()),
+                None => CodeOption::CodeFollows,
+            };
+        }
+        let is_wanted = |letter: char| self.short.contains(letter) || self.ends.contains(letter);
+        let Some((position, letter)) = letters.char_indices().find(|(_, letter)| is_wanted(*letter)) else {
+            return CodeOption::None;
+        };
+        if self.ends.contains(letter) {
+            return if "Mmd".contains(letter) {
+                CodeOption::Loads
+            } else {
+                CodeOption::None
+            };
+        }
+        let rest = letters.get(position + 1..).unwrap_or_default();
+        if rest.chars().all(|letter| self.short.contains(letter)) {
+            CodeOption::CodeFollows
+        } else {
+            CodeOption::Code(rest.to_owned())
+        }
+    }
+}
+
+/// Code in an option, or in the input.
+pub(super) fn interpreter<'w>(
+    steps: &mut Steps<'w>,
+    options: &[&str],
+    arguments: &'w [Word],
+    input: &'w Input,
+) {
+    let gives_code = |word: &Word| {
+        let text = word.text();
+        options.iter().any(|option| {
+            text == *option
+                || text.starts_with(&format!("{option}="))
+                || option.len() <= 2 && text.len() > 2 && text.starts_with(option)
+        })
+    };
+    if arguments.iter().any(gives_code) {
+        arguments.iter().for_each(|word| steps.guess(&word.text()));
+        return steps.hide();
+    }
+    let script = arguments
+        .iter()
+        .find(|word| !word.text().starts_with('-') || word.is_dynamic());
+    file_or_input(steps, script, input, Language::Other, |_| false);
+}
+
+/// A script in a file, or code in the input.
+fn file_or_input<'w>(
+    steps: &mut Steps<'w>,
+    script: Option<&'w Word>,
+    input: &'w Input,
+    language: Language,
+    is_quiet: fn(&str) -> bool,
+) {
+    if let Some(script) = script {
+        steps.form(std::slice::from_ref(script));
+        let text = script.text();
+        if text != "-" && !text.starts_with("/dev/") && !text.starts_with("/proc/") {
+            steps.runs(&text, language);
+            let is_process = |part: &super::ast::Part| matches!(part, super::ast::Part::Process(_));
+            if script.parts.iter().any(is_process) {
+                steps.hide();
+            }
+            return;
+        }
+    }
+    let is_known = match input {
+        Input::Session => true,
+        Input::Text(text) => text.literal().is_some_and(|text| is_quiet(&text)),
+        Input::Unknown => false,
+    };
+    if !is_known {
+        steps.hide();
+    }
+}
+
+/// Interpreters whose short options may be grouped, such as `python3 -Ic code`. Options are looked for behind the script
+/// too: which options take a value is not known.
+pub(super) fn coded<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input, coding: Coding) {
+    let mut script = None;
+    let mut has_code = false;
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.text();
+        let next = arguments.get(at + 1);
+        if !text.starts_with('-') || text == "-" {
+            script = script.or(Some(word));
+            continue;
+        }
+        if coding.language == Language::Python && text == "-m" {
+            let module = next.map(Word::text).unwrap_or_default();
+            if PYTHON_MAINS.contains(&module.as_str()) {
+                steps.hide();
+            }
+            has_code = true;
+            continue;
+        }
+        let code = match coding.option(&text) {
+            CodeOption::None => continue,
+            CodeOption::Loads => {
+                steps.hide();
+                continue;
+            }
+            CodeOption::Code(code) => Some(Word::literal_of(&code)),
+            CodeOption::CodeFollows => next.cloned(),
+        };
+        has_code = true;
+        let is_known = code
+            .and_then(|code| code.literal())
+            .is_some_and(|code| (coding.is_quiet)(&code));
+        if !is_known || word.changes() {
+            steps.hide();
+        }
+    }
+    if !has_code {
+        file_or_input(steps, script, input, coding.language, coding.is_quiet);
+    }
+}
+
+/// `awk` and `sed`: the first argument is code unless options give it.
+pub(super) fn script_in<'w>(
+    steps: &mut Steps<'w>,
+    arguments: &'w [Word],
+    input: &'w Input,
+    is_quiet: fn(&str) -> bool,
+    files: &[&str],
+    valued: &[&str],
+) {
+    let mut has_script = false;
+    let mut at = 0;
+    let judge = |word: Option<&Word>| word.and_then(Word::literal).is_some_and(|code| is_quiet(&code));
+    while let Some(word) = arguments.get(at) {
+        let text = word.text();
+        at += 1;
+        let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+        if word.is_dynamic() && text.is_empty() {
+            // Code that is not known, if none was given.
+            if !std::mem::replace(&mut has_script, true) {
+                steps.hide();
+            }
+            continue;
+        }
+        if files.contains(&name) || text.starts_with(files.first().copied().unwrap_or("-f")) {
+            let file = if value.is_empty() { arguments.get(at) } else { None };
+            at += usize::from(value.is_empty());
+            has_script = true;
+            if let Some(file) = file {
+                file_or_input(steps, Some(file), input, Language::Other, is_quiet);
+            }
+        } else if ["-e", "--expression", "--source"].contains(&name) {
+            let is_known = if value.is_empty() || name == "-e" {
+                at += 1;
+                judge(arguments.get(at - 1))
+            } else {
+                !word.changes() && is_quiet(value)
+            };
+            has_script = true;
+            if !is_known {
+                steps.hide();
+            }
+        } else if let Some(glued) = text.strip_prefix("-e").filter(|glued| !glued.is_empty()) {
+            has_script = true;
+            if word.changes() || !is_quiet(glued) {
+                steps.hide();
+            }
+        } else if valued.contains(&text.as_str()) {
+            at += 1;
+        } else if ["-i", "-l", "--load", "--include"].contains(&name)
+            && files.contains(&"-f")
+            && valued.contains(&"-v")
+        {
+            steps.hide();
+        } else if !text.starts_with('-') {
+            // Options may stand behind it, too.
+            if !std::mem::replace(&mut has_script, true) && !judge(Some(word)) {
+                steps.hide();
+            }
+        } else if is_grouped(&text) && valued.contains(&"-l") {
+            has_script = true;
+            if !judge(arguments.get(at)) {
+                steps.hide();
+            }
+            at += 1;
+        }
+    }
+}
+
+/// `-ne`: options of `sed` that end with `e`.
+fn is_grouped(text: &str) -> bool {
+    !text.starts_with("--") && text.ends_with('e') && text.len() > 2
+}
+
+/// Words of letters, digits and underscores.
+fn words(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|letter: char| !(letter.is_alphanumeric() || letter == '_'))
+        .filter(|word| !word.is_empty())
+}
+
+fn lists(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// `awk` runs programs with `system`, pipes and calls by name.
+pub(super) fn is_quiet_awk(code: &str) -> bool {
+    let mut rest = code.trim_start();
+    // A bar in the regular expression at the beginning is none.
+    if let Some((pattern, after)) = rest.strip_prefix('/').and_then(|rest| rest.split_once('/'))
+        && !pattern.contains(['[', '\\', '"'])
+    {
+        rest = after;
+    }
+    let rest = rest.replace("||", " ");
+    !rest.contains(['|', '@', '\\']) && !words(code).any(|word| word == "system" || word == "getline")
+        || is_quiet_awk_text(code)
+}
+
+/// Code with escapes but nothing else that is not known.
+fn is_quiet_awk_text(code: &str) -> bool {
+    !code.contains(['|', '@'])
+        && !words(code).any(|word| word == "system" || word == "getline")
+        && !code.contains("\\\n")
+}
+
+/// Only scripts of `sed` whose commands are known to run nothing.
+pub(super) fn is_quiet_sed(code: &str) -> bool {
+    let letters: Vec<char> = code.chars().collect();
+    let mut at = 0;
+    while let Some(letter) = letters.get(at).copied() {
+        at += 1;
+        match letter {
+            ' ' | '\t' | '\n' | ';' | '{' | '}' | '!' | ',' | '$' | '~' | '+' | 'I' | 'M' => {}
+            letter if letter.is_ascii_digit() => {}
+            'p' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'x' | 'l' | '=' | 'P' | 'z' | 'q' | 'Q'
+            | 'F' => {}
+            '/' => match skip_pattern(&letters, at, '/') {
+                Some(next) => at = next,
+                None => return false,
+            },
+            '\\' => {
+                let Some(end) = letters.get(at).copied() else {
+                    return false;
+                };
+                match skip_pattern(&letters, at + 1, end) {
+                    Some(next) => at = next,
+                    None => return false,
+                }
+            }
+            's' | 'y' => {
+                let Some(end) = letters
+                    .get(at)
+                    .copied()
+                    .filter(|end| !end.is_alphanumeric() && !end.is_whitespace())
+                else {
+                    return false;
+                };
+                let Some(next) = skip_pattern(&letters, at + 1, end)
+                    .and_then(|next| skip_replacement(&letters, next, end))
+                else {
+                    return false;
+                };
+                at = next;
+                while letters
+                    .get(at)
+                    .is_some_and(|flag| "gpiImM0123456789".contains(*flag))
+                {
+                    at += 1;
+                }
+                if letters.get(at).is_some_and(|next| !" \t\n;}".contains(*next)) {
+                    return false;
+                }
+            }
+            // Labels and texts go on to the end of the line.
+            'b' | 't' | 'T' | ':' | 'a' | 'i' | 'c' | 'r' => {
+                let is_label = "btT:".contains(letter);
+                let mut last = ' ';
+                while let Some(next) = letters.get(at).copied() {
+                    if next == '\n' && last != '\\' || is_label && (next == ';' || next == '}') {
+                        break;
+                    }
+                    last = next;
+                    at += 1;
+                }
+            }
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Behind the delimiter that ends a pattern. One in brackets may or may not end it.
+fn skip_pattern(letters: &[char], mut at: usize, end: char) -> Option<usize> {
+    let mut in_brackets = false;
+    loop {
+        match letters.get(at)? {
+            '\\' => at += 1,
+            '[' if !in_brackets => {
+                in_brackets = letters.get(at..).is_some_and(|rest| rest.contains(&']')) && end != ']';
+            }
+            ']' => in_brackets = false,
+            '\n' => return None,
+            letter if *letter == end && !in_brackets => return Some(at + 1),
+            letter if *letter == end => return None,
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Behind the second delimiter: brackets mean nothing in a replacement.
+fn skip_replacement(letters: &[char], mut at: usize, end: char) -> Option<usize> {
+    loop {
+        match letters.get(at)? {
+            '\\' => at += 1,
+            letter if *letter == end => return Some(at + 1),
+            _ => {}
+        }
+        at += 1;
+    }
+}
+
+/// Python that imports known modules, and names nothing that runs programs or text.
+pub(super) fn is_quiet_python(code: &str) -> bool {
+    let mut is_known = code.is_ascii() || !words(code).any(|word| !word.is_ascii());
+    for line in code.split(['\n', ';']) {
+        let line = line.trim();
+        if line.starts_with("import ") || line.starts_with("from ") || line.contains(" import ") {
+            let names = words(line).filter(|word| !["import", "from", "as"].contains(word));
+            let from = line.starts_with("from ");
+            for (at, name) in names.enumerate() {
+                if (!from || at == 0) && !lists(PYTHON_MODULES, name) && name.len() > 2 {
+                    is_known = false;
+                }
+            }
+        }
+        if line.ends_with('\\') || line.contains("*") && line.contains("import") {
+            is_known = false;
+        }
+    }
+    is_known
+        && !words(code).any(|word| {
+            let runs = lists(PYTHON_RUNS, word)
+                || word.starts_with("exec")
+                || word.starts_with("spawn")
+                || word.starts_with("posix");
+            runs || word.starts_with("__")
+                && word != "__name__"
+                && word != "__version__"
+                && word != "__file__"
+                || word.starts_with("_os")
+                || word == "_sys"
+        })
+}
+
+/// Perl that only substitutes: `s/a/b/g`.
+pub(super) fn is_quiet_perl(code: &str) -> bool {
+    code.split(';').all(|part| {
+        let part = part.trim();
+        let Some(delimiter) = part.strip_prefix('s').and_then(|rest| rest.chars().next()) else {
+            return part.is_empty() || ["print", "print $_", "next", "last"].contains(&part);
+        };
+        if !"/|#,!".contains(delimiter) {
+            return false;
+        }
+        let escaped = format!("\\{delimiter}");
+        let text = part.replace("\\\\", "").replace(&escaped, "");
+        let pieces: Vec<&str> = text.split(delimiter).collect();
+        let [_, pattern, replacement, flags] = pieces.as_slice() else {
+            return false;
+        };
+        let interpolates = |text: &str| {
+            text.contains(['@', '{', '`'])
+                && (text.contains('@') || text.contains("${") || text.contains("?{") || text.contains('`'))
+        };
+        flags.chars().all(|flag| "gimsx".contains(flag))
+            && !interpolates(pattern)
+            && !interpolates(replacement)
+            && !pattern.contains("(?")
+    })
+}
+
+/// JavaScript that reads files and prints, and calls nothing by a computed name.
+pub(super) fn is_quiet_node(code: &str) -> bool {
+    const RUNS: &str = " child_process constructor eval Function globalThis global mainModule binding import module vm spawn \
+        exec execSync spawnSync fork this Reflect Proxy worker_threads repl inspector dlopen __proto__ prototype getOwnPropertyDescriptor \
+        _load createRequire runInThisContext compile ";
+    const MODULES: [&str; 12] = [
+        "fs",
+        "path",
+        "os",
+        "util",
+        "url",
+        "crypto",
+        "http",
+        "https",
+        "assert",
+        "zlib",
+        "querystring",
+        "events",
+    ];
+    let requires = code.match_indices("require").all(|(at, _)| {
+        let rest = code.get(at + "require".len()..).unwrap_or_default();
+        let inner = rest
+            .strip_prefix('(')
+            .and_then(|rest| rest.split_once(')'))
+            .map(|(inner, _)| inner)
+            .unwrap_or_default();
+        let name = inner.trim_matches(['\'', '"']);
+        let is_file = (name.starts_with("./") || name.starts_with("../")) && name.ends_with(".json");
+        inner.len() == name.len() + 2 && (MODULES.contains(&name.trim_start_matches("node:")) || is_file)
+    });
+    let computes = code.match_indices('[').any(|(at, _)| {
+        let before = code.get(..at).and_then(|before| before.chars().next_back());
+        let inner = code
+            .get(at + 1..)
+            .and_then(|rest| rest.split_once(']'))
+            .map(|(inner, _)| inner)
+            .unwrap_or_default();
+        let is_access = before.is_some_and(|letter| letter.is_alphanumeric() || "_$)]".contains(letter));
+        is_access && !inner.chars().all(|letter| letter.is_ascii_digit()) && !is_plain_text(inner)
+    });
+    requires
+        && !computes
+        && !code.contains(['\\', '`'])
+        && code.is_ascii()
+        && !words(code).any(|word| lists(RUNS, word))
+}
+
+fn is_plain_text(text: &str) -> bool {
+    let inner = text.trim_matches(['\'', '"']);
+    inner.len() + 2 == text.len() && !inner.contains(['\'', '"', '+'])
+}

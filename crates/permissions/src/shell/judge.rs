@@ -1,0 +1,515 @@
+//! Walks over the tree of a line and collects what it runs. What each program does with its arguments is in `runs`,
+//! `builtins` and `options`, as [`Step`]s that are taken here.
+
+use std::collections::BTreeMap;
+
+use super::ast::{
+    Assignment, Compound, List, Node, Parameter, Part, Redirect, RedirectKind, Simple, Value, Word,
+};
+use super::cursor::{Cursor, Shared};
+use super::grammar::CommandParser;
+use super::programs::{self, Class};
+use super::simple::DECLARING;
+use super::steps::{Input, Language, Step, Steps};
+use super::variables::Variables;
+use super::{builtins, runs};
+
+/// How deep lines may stand in the arguments of commands.
+const MAX_DEPTH: usize = 16;
+/// Forms of a line that are compared with rules, and their bytes; a line with more is opaque.
+const MAX_FORMS: usize = 4_000;
+const MAX_FORM_BYTES: usize = 4 << 20;
+
+/// What a line does, as far as it has been walked over.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pub(super) commands: Vec<String>,
+    pub(super) forms: Vec<String>,
+    pub(super) plain: bool,
+    pub(super) opaque: bool,
+    variables: Variables,
+    form_bytes: usize,
+    depth: usize,
+    /// Depth of guesses: texts that may be lines. A part of them that is not understood does not make the line opaque.
+    guesses: usize,
+    /// Names of files that the line makes, and of programs and scripts that it runs.
+    made: BTreeMap<String, Vec<Option<String>>>,
+    run: BTreeMap<String, Language>,
+    /// `exec` has changed where commands read.
+    is_redirected: bool,
+}
+
+/// Where a list stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scope<'a> {
+    documents: &'a [Word],
+    /// It is the line itself, whose commands must be allowed.
+    is_line: bool,
+    /// What comes into the list may come from another command.
+    is_fed: bool,
+}
+
+impl Judge {
+    pub(super) fn new() -> Self {
+        Self {
+            commands: Vec::new(),
+            forms: Vec::new(),
+            plain: true,
+            opaque: false,
+            variables: Variables::default(),
+            form_bytes: 0,
+            depth: 0,
+            guesses: 0,
+            made: BTreeMap::new(),
+            run: BTreeMap::new(),
+            is_redirected: false,
+        }
+    }
+
+    /// The line itself.
+    pub(super) fn whole(&mut self, text: &str) {
+        self.text(text, true);
+        for (name, texts) in std::mem::take(&mut self.made) {
+            if let Some(language) = self.run.get(&name).copied() {
+                texts
+                    .into_iter()
+                    .for_each(|text| self.made_script(language, text));
+            }
+        }
+        if self.variables.are_unsafe() {
+            self.opaque = true;
+        }
+    }
+
+    /// The line runs a file that it makes itself, with this text if it is known.
+    fn made_script(&mut self, language: Language, text: Option<String>) {
+        let Some(text) = text else {
+            return self.hide();
+        };
+        let first = text
+            .lines()
+            .next()
+            .filter(|line| line.starts_with("#!"))
+            .unwrap_or_default();
+        let language = match language {
+            Language::Shell if first.contains("python") => Language::Python,
+            Language::Shell if !first.is_empty() && !first.ends_with("sh") => Language::Other,
+            language => language,
+        };
+        match language {
+            Language::Shell => self.line(&text),
+            Language::Python if super::code::is_quiet_python(&text) => {}
+            Language::Python | Language::Other => self.hide(),
+        }
+    }
+
+    /// A file with this name is run.
+    fn runs(&mut self, path: &str, language: Language) {
+        self.run.insert(programs::base_name(path).to_owned(), language);
+    }
+
+    fn text(&mut self, text: &str, is_line: bool) {
+        let mut shared = Shared::default();
+        let parsed = CommandParser::new(&mut Cursor::new(text, &mut shared)).whole_list();
+        let Ok(list) = parsed else {
+            self.hide();
+            self.plain &= !is_line;
+            return;
+        };
+        let scope = Scope {
+            documents: &shared.documents,
+            is_line,
+            is_fed: false,
+        };
+        self.list(&list, scope);
+    }
+
+    /// The line may run something that does not show.
+    fn hide(&mut self) {
+        if self.guesses == 0 {
+            self.opaque = true;
+        }
+    }
+
+    /// A line in another one, such as the argument of `sh -c`.
+    fn line(&mut self, text: &str) {
+        if self.depth >= MAX_DEPTH {
+            self.opaque = true;
+            return;
+        }
+        self.depth += 1;
+        self.text(text, false);
+        self.depth -= 1;
+    }
+
+    /// A text that may be a line: only the parts that are understood count.
+    fn guess(&mut self, text: &str) {
+        if self.depth >= MAX_DEPTH {
+            return;
+        }
+        self.guesses += 1;
+        self.line(text);
+        self.guesses -= 1;
+    }
+
+    fn list(&mut self, list: &List, scope: Scope<'_>) {
+        self.plain &= !(scope.is_line && list.has_prefix);
+        for (at, node) in list.nodes.iter().enumerate() {
+            let is_fed = list.fed.get(at).copied().unwrap_or(true);
+            let scope = Scope {
+                is_fed: scope.is_fed || is_fed,
+                ..scope
+            };
+            match node {
+                Node::Simple(simple) => self.simple(simple, scope),
+                Node::Compound(compound) => self.compound(compound, scope),
+            }
+        }
+    }
+
+    fn nested(&mut self, list: &List, scope: Scope<'_>) {
+        let scope = Scope {
+            is_line: false,
+            ..scope
+        };
+        self.list(list, scope);
+    }
+
+    fn compound(&mut self, compound: &Compound, scope: Scope<'_>) {
+        self.plain &= !scope.is_line;
+        let mut inner = scope;
+        inner.is_line = false;
+        inner.is_fed |= !compound.redirects.is_empty() || compound.is_function;
+        for word in &compound.words {
+            self.word(word, inner);
+        }
+        for word in &compound.arithmetic {
+            self.word(word, inner);
+            self.arithmetic(word);
+        }
+        if let Some((name, words)) = &compound.variable {
+            for word in words.iter().flatten() {
+                self.word(word, inner);
+            }
+            let is_number = |word: &Word| super::variables::is_number(word);
+            let is_safe = words.as_ref().is_some_and(|words| words.iter().all(is_number));
+            self.variables.assign(name, is_safe);
+        }
+        self.redirects(&compound.redirects, inner);
+        for list in &compound.lists {
+            self.list(list, inner);
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, scope: Scope<'_>) {
+        let inner = Scope {
+            is_line: false,
+            ..scope
+        };
+        for assignment in &simple.assignments {
+            self.assignment(assignment, inner);
+        }
+        for word in &simple.words {
+            self.word(word, inner);
+        }
+        let opens = self.redirects(&simple.redirects, inner);
+        let program = simple.words.first().map(Word::text).unwrap_or_default();
+        let copies = program == "cat" && simple.words.len() == 1 || program == "tee";
+        self.writes(simple, copies, inner);
+        self.is_redirected |= program == "exec" && !simple.redirects.is_empty();
+        if scope.is_line {
+            let is_odd = |word: &Word| word.changes() || word.is_bare("{") || word.is_bare("}");
+            self.plain &= simple.assignments.is_empty()
+                && !opens
+                && !simple.words.iter().any(is_odd)
+                && !simple.words.iter().any(|word| word.is_ansi)
+                && simple.words.first().is_some_and(|first| !first.hides());
+            let shown: Vec<String> = simple.words.iter().map(Word::shown).collect();
+            if !shown.is_empty() {
+                self.commands.push(shown.join(" "));
+            }
+        }
+        let is_fed = scope.is_fed || self.is_redirected;
+        let input = input(&simple.redirects, Scope { is_fed, ..scope });
+        self.program(&simple.words, &input);
+    }
+
+    fn assignment(&mut self, assignment: &Assignment, scope: Scope<'_>) {
+        if let Some(subscript) = &assignment.subscript {
+            self.word(subscript, scope);
+            self.arithmetic(subscript);
+        }
+        match &assignment.value {
+            Value::Scalar(word) => {
+                self.word(word, scope);
+                self.assigned(&assignment.name, word);
+            }
+            Value::Array(values) => {
+                for (subscript, word) in values {
+                    self.word(word, scope);
+                    if let Some(subscript) = subscript {
+                        self.word(subscript, scope);
+                        self.arithmetic(subscript);
+                    }
+                    self.assigned(&assignment.name, word);
+                }
+            }
+        }
+    }
+
+    /// A variable takes a value.
+    fn assigned(&mut self, name: &str, value: &Word) {
+        self.variables.assign(name, super::variables::is_number(value));
+        self.guess_options(&value.text());
+        match programs::variable(name) {
+            programs::Variable::Other => {}
+            programs::Variable::Command => {
+                let text = value.literal();
+                if text.as_deref().is_none_or(|text| text.contains(['$', '`'])) {
+                    self.hide();
+                } else if let Some(text) = text.filter(|text| !text.is_empty()) {
+                    self.line(text.trim_start_matches(['!', '|']));
+                }
+            }
+            programs::Variable::Prompt => {
+                if value.is_dynamic() || value.text().contains(['$', '`', '\\']) {
+                    self.hide();
+                }
+            }
+            programs::Variable::Integer => self.arithmetic(value),
+            programs::Variable::Loader => self.hide(),
+        }
+    }
+
+    /// A value may become the options of a program: what follows them may be a command.
+    fn guess_options(&mut self, text: &str) {
+        if !text.contains('-') || text.len() > 4_096 {
+            return;
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for (at, word) in words
+            .iter()
+            .enumerate()
+            .filter(|(_, word)| word.starts_with('-'))
+            .take(16)
+        {
+            if let Some((_, value)) = word.split_once('=') {
+                self.guess(value);
+            }
+            let behind = words.get(at + 1..).unwrap_or_default();
+            if !behind.is_empty() {
+                self.guess(&behind.join(" "));
+            }
+        }
+    }
+
+    /// True if files are opened, or texts are given.
+    fn redirects(&mut self, redirects: &[Redirect], scope: Scope<'_>) -> bool {
+        let mut opens = false;
+        for redirect in redirects {
+            self.word(&redirect.target, scope);
+            let is_null = redirect
+                .target
+                .literal()
+                .is_some_and(|target| target == "/dev/null");
+            match redirect.kind {
+                RedirectKind::Duplicate => {}
+                RedirectKind::Output => opens |= !is_null,
+                RedirectKind::Input | RedirectKind::HereString => opens = true,
+                RedirectKind::Document(index) => {
+                    opens = true;
+                    if let Some(document) = scope.documents.get(index) {
+                        self.word(document, scope);
+                    }
+                }
+            }
+        }
+        opens
+    }
+
+    /// Files that a command writes. The text is known if a here-document is copied into them.
+    fn writes(&mut self, simple: &Simple, copies: bool, scope: Scope<'_>) {
+        let text = simple.redirects.iter().find_map(|redirect| match redirect.kind {
+            RedirectKind::Document(index) if copies => scope.documents.get(index).and_then(Word::literal),
+            _ => None,
+        });
+        let mut targets: Vec<&Word> = Vec::new();
+        for redirect in &simple.redirects {
+            if redirect.kind == RedirectKind::Output {
+                targets.push(&redirect.target);
+            }
+        }
+        if copies {
+            targets.extend(simple.words.iter().skip(1));
+        }
+        for target in targets {
+            self.makes(&target.text(), text.clone());
+        }
+    }
+
+    /// A file with this name is made.
+    fn makes(&mut self, text: &str, content: Option<String>) {
+        let name = programs::base_name(text);
+        if !name.is_empty() && !text.starts_with("/dev/") && self.guesses == 0 {
+            self.made.entry(name.to_owned()).or_default().push(content);
+        }
+    }
+
+    /// Everything in a word that runs.
+    fn word(&mut self, word: &Word, scope: Scope<'_>) {
+        for part in &word.parts {
+            match part {
+                Part::Text { .. } | Part::Unknown => {}
+                Part::Parameter(parameter) => self.parameter(parameter, scope),
+                Part::Commands(list) => self.nested(list, scope),
+                Part::Process(list) => {
+                    let scope = Scope {
+                        is_fed: true,
+                        ..scope
+                    };
+                    self.nested(list, scope);
+                }
+                Part::Arithmetic(inner) => {
+                    self.word(inner, scope);
+                    self.arithmetic(inner);
+                }
+            }
+        }
+    }
+
+    fn parameter(&mut self, parameter: &Parameter, scope: Scope<'_>) {
+        let all = |word: &Word| ["@", "*"].contains(&word.text().as_str());
+        let takes_all = parameter.subscript.as_ref().is_some_and(all);
+        if let Some(subscript) = &parameter.subscript
+            && !takes_all
+        {
+            self.word(subscript, scope);
+            self.arithmetic(subscript);
+        }
+        self.word(&parameter.operand, scope);
+        let operator = parameter.operator.as_str();
+        // `${!name@}` and `${!name[@]}` are names and subscripts; any other `!` reads a name from a variable.
+        let lists_names = ["@", "*"].contains(&operator) || takes_all && operator.is_empty();
+        if parameter.indirect && !lists_names || operator == "@P" {
+            self.hide();
+        }
+        match operator {
+            ":" => {
+                self.arithmetic(&parameter.operand);
+            }
+            "=" | ":=" => self.assigned(&parameter.name, &parameter.operand),
+            _ => {}
+        }
+    }
+
+    /// A text that bash calculates. Names in it are variables, whose values are calculated as well.
+    fn arithmetic(&mut self, word: &Word) {
+        if !self.variables.calculate(word) {
+            self.hide();
+        }
+    }
+
+    /// A program or a builtin with its arguments.
+    fn program(&mut self, words: &[Word], input: &Input) {
+        let Some(first) = words.first() else {
+            return;
+        };
+        self.form(words);
+        if first.hides() {
+            self.hide();
+            return;
+        }
+        let text = first.text();
+        let name = programs::base_name(&text);
+        self.runs(name, Language::Shell);
+        if name == "run-parts" {
+            self.hide();
+        }
+        if self.depth >= MAX_DEPTH {
+            self.hide();
+            return;
+        }
+        self.depth += 1;
+        let mut steps = Steps::new(self.guesses > 0);
+        match programs::class(name) {
+            Class::Quiet => builtins::quiet(&mut steps, name, words),
+            Class::Builtin if DECLARING.contains(&name) => builtins::declaring(&mut steps, name, words),
+            Class::Builtin => builtins::builtin(&mut steps, name, words, input),
+            Class::Other => runs::unlisted(&mut steps, words),
+            class => runs::runner(&mut steps, class, name, words, input),
+        }
+        for step in steps.into_steps() {
+            self.take(step);
+        }
+        self.depth -= 1;
+    }
+
+    /// Takes a step of a program.
+    fn take(&mut self, step: Step<'_>) {
+        match step {
+            Step::Hide => self.hide(),
+            Step::Line(text) => self.line(&text),
+            Step::Guess(text) => self.guess(&text),
+            Step::Program(words, input) => self.program(words, input),
+            Step::Form(words) => self.form(&words),
+            Step::Runs(path, language) => self.runs(&path, language),
+            Step::Makes(name) => self.makes(&name, None),
+            Step::Assigned(name, value) => self.assigned(&name, &value),
+            Step::AssignedText(name) => self.variables.assign(&name, false),
+            Step::AssignedUnknown => self.variables.assign_unknown(),
+            Step::Arithmetic(word) => self.arithmetic(&word),
+            Step::Calculated(name) => self.variables.calculate_name(&name),
+        }
+    }
+
+    /// What rules that forbid compare: with and without quotes, and by the program's name alone.
+    fn form(&mut self, words: &[Word]) {
+        let shown: Vec<String> = words.iter().map(Word::shown).collect();
+        let plain: Vec<String> = words.iter().map(Word::text).collect();
+        let (shown, plain) = (shown.join(" "), plain.join(" "));
+        if let Some(first) = words.first()
+            && let text = first.text()
+            && let Some((_, name)) = text.rsplit_once('/')
+        {
+            let rest = plain.strip_prefix(text.as_str()).unwrap_or_default();
+            self.push_form(format!("{name}{rest}"));
+        }
+        if shown != plain {
+            self.push_form(shown);
+        }
+        self.push_form(plain);
+    }
+
+    pub(super) fn push_form(&mut self, form: String) {
+        self.form_bytes += form.len();
+        if self.forms.len() >= MAX_FORMS || self.form_bytes > MAX_FORM_BYTES {
+            self.opaque = true;
+        } else {
+            self.forms.push(form);
+        }
+    }
+}
+
+/// What a simple command reads.
+fn input(redirects: &[Redirect], scope: Scope<'_>) -> Input {
+    let mut input = if scope.is_fed {
+        Input::Unknown
+    } else {
+        Input::Session
+    };
+    for redirect in redirects {
+        match redirect.kind {
+            RedirectKind::HereString => {
+                let mut text = redirect.target.clone();
+                text.push('\n', true);
+                input = Input::Text(text);
+            }
+            RedirectKind::Document(index) => {
+                input = Input::Text(scope.documents.get(index).cloned().unwrap_or_default());
+            }
+            RedirectKind::Input | RedirectKind::Duplicate => input = Input::Unknown,
+            RedirectKind::Output => {}
+        }
+    }
+    input
+}

