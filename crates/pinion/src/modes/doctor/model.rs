@@ -174,7 +174,9 @@ fn why(patient: &Patient<'_>, chooser: Chooser) -> String {
         }
         Chooser::Scope => "--models".to_owned(),
         Chooser::Settings => format!("defaultProvider and defaultModel in {}", file("defaultModel")),
-        Chooser::ProviderDefault => "default: it is the default model of the first provider with a key".to_owned(),
+        Chooser::ProviderDefault => {
+            "default: it is the default model of the first provider with a key".to_owned()
+        }
         Chooser::FirstFound => {
             "default: no provider has a key, and a server of your own has this model".to_owned()
         }
