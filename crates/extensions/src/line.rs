@@ -21,29 +21,29 @@ pub enum ToChild<'a> {
         agent: &'a str,
         /// See `agent`.
         version: &'a str,
-        /// Where settings, keys and sessions are.
+        /// Directory of settings, keys and sessions.
         agent_dir: &'a str,
-        /// The agent itself, for extensions that start it again.
+        /// Path of the agent's program, for extensions that start it again.
         #[serde(skip_serializing_if = "Option::is_none")]
         program: Option<&'a str>,
     },
-    /// A session begins. Answered with what the extension registers for it; the session waits for that, but not longer than
-    /// 10 s. The `value` of the answer is an `Opened`. A program loads only itself, and need not say its `path`.
+    /// Opens a session. The process answers with the registrations of its extensions; the session waits for that at
+    /// most 10 s. The `value` of the answer is an `Opened`. A program loads only itself, and may omit its `path`.
     Open {
         /// To answer to.
         id: u64,
-        /// What the session is called on all lines.
+        /// Handle of the session on all lines.
         session: &'a str,
-        /// In the order in which their handlers run.
+        /// Extensions to load, in the order in which their handlers run.
         #[cfg_attr(feature = "schema", schemars(with = "Vec<Source>"))]
         extensions: &'a [Source],
         /// Values of flags from the command line.
         #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         flags: &'a Map<String, Value>,
-        /// What the extension may look at; later lines of type `state` tell what changed.
+        /// State of the session; later lines of type `state` contain changes.
         #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         state: &'a RawValue,
-        /// How older ones are treated.
+        /// Compatibility with extensions of older agents.
         #[serde(flatten)]
         era: Era,
     },
@@ -55,48 +55,49 @@ pub enum ToChild<'a> {
         #[serde(flatten)]
         state: &'a Map<String, Value>,
     },
-    /// Entries of a session that no file has.
+    /// Entries of a session without a file.
     Entries {
         /// The session.
         session: &'a str,
-        /// Place of the first one among all entries.
+        /// Index of the first one among all entries.
         from: usize,
-        /// In order.
+        /// The entries, in order.
         #[cfg_attr(feature = "schema", schemars(with = "Vec<Value>"))]
         entries: &'a RawValue,
-        /// The session's first line, with the first of them.
+        /// The session's header; only with the first entries.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
         header: Option<&'a RawValue>,
     },
-    /// Something happened that the extension listens to. With an `id` a `result` is awaited.
+    /// An event that the extension listens to. With an `id`, the process must send a `result`.
     Event {
         /// The session.
         session: &'a str,
-        /// When an answer is awaited.
+        /// Present if the event needs a `result`.
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<u64>,
         /// Name of the event.
         name: &'a str,
-        /// Its members.
+        /// Members of the event.
         #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         event: &'a RawValue,
     },
-    /// Something is to be done, for example a tool to be run. Answered with `result` or `error`; `update` lines may come first.
+    /// Calls a method, for example to run a tool. The process answers with `result` or `error`; `update` lines may come
+    /// first.
     Call {
         /// The session.
         session: &'a str,
         /// To answer to.
         id: u64,
-        /// What.
+        /// The method.
         method: &'a str,
-        /// With what.
+        /// Parameters of the method.
         #[cfg_attr(feature = "schema", schemars(with = "Map<String, Value>"))]
         params: &'a RawValue,
     },
     /// Cancels a request: its answer is not used, but must still be sent.
     Cancel {
-        /// Of the event or call.
+        /// Id of the event or call.
         id: u64,
     },
     /// The run of a session was aborted.
@@ -104,30 +105,30 @@ pub enum ToChild<'a> {
         /// The session.
         session: &'a str,
     },
-    /// News of a call of the extension that goes on.
+    /// Progress of a call that the extension made.
     Update {
-        /// Of the call.
+        /// Id of the call.
         id: u64,
-        /// How far it has come.
+        /// The progress.
         #[cfg_attr(feature = "schema", schemars(with = "Value"))]
         value: &'a RawValue,
     },
-    /// The answer to a call of the extension.
+    /// The result of a call that the extension made.
     Result {
-        /// Of the call.
+        /// Id of the call.
         id: u64,
-        /// What came of it.
+        /// The result.
         #[cfg_attr(feature = "schema", schemars(with = "Value"))]
         value: &'a RawValue,
     },
-    /// The answer to a call of the extension that failed or is not granted.
+    /// The failure or refusal of a call that the extension made.
     Error {
-        /// Of the call.
+        /// Id of the call.
         id: u64,
-        /// Why.
+        /// The reason.
         message: &'a str,
     },
-    /// A session is over: it can be forgotten.
+    /// Closes a session; the process can free its state.
     Close {
         /// To answer to.
         id: u64,
@@ -151,20 +152,20 @@ pub enum ToChild<'a> {
 pub struct Source {
     /// File or directory.
     pub path: String,
-    /// Whose it is.
+    /// Origin of the extension.
     pub scope: Scope,
-    /// Which generation it was written for.
+    /// API generation that it was written for.
     pub kind: Kind,
 }
 
-/// How extensions are treated that were written for other agents; a program has nothing to do with it.
+/// Compatibility with extensions of older agents; programs ignore it.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Era {
-    /// Which agent the client takes us for.
+    /// The agent that the client expects.
     pub generation: Generation,
-    /// Milliseconds that handlers of kind `hook` may take, `tool_call` left out.
+    /// Time limit of handlers of kind `hook` in milliseconds; not for `tool_call`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hook_timeout: Option<u64>,
 }
@@ -176,35 +177,35 @@ pub struct Era {
 pub enum Generation {
     /// pi since 0.35.
     Pi,
-    /// pi in the days of hooks.
+    /// pi with hooks (before 0.35).
     Hooks,
     /// oh-my-pi and xcsh.
     Omp,
 }
 
-/// Where an extension was found.
+/// Origin of an extension.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {
-    /// Below the agent directory, or in the user's settings.
+    /// The agent directory, or the user's settings.
     User,
-    /// In the project.
+    /// The project.
     Project,
-    /// On the command line.
+    /// The command line.
     Temporary,
 }
 
-/// The generation of the interface that an extension was written for.
+/// The generation of the API that an extension was written for.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Today's.
+    /// Today's extensions.
     Extension,
-    /// Of the days of hooks.
+    /// A hook of pi before 0.35.
     Hook,
-    /// A tool of that time.
+    /// A tool of pi before 0.35.
     Tool,
 }
 
@@ -213,66 +214,66 @@ pub enum Kind {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FromChild {
-    /// The first line, when `hello` has come.
+    /// The first line, after `hello`.
     Ready {
-        /// The version it speaks.
+        /// Version of the protocol that the process uses.
         #[serde(default)]
         protocol: u32,
-        /// What runs it, and its version: `node 20.11.0`.
+        /// Name and version of the runtime: `node 20.11.0`.
         #[serde(default)]
         runtime: String,
     },
     /// The answer to a line of the agent that had an `id`.
     Result {
-        /// To what.
+        /// Id of the agent's line.
         id: u64,
-        /// What came of it.
+        /// The result.
         #[serde(default)]
         value: Value,
-        /// What went wrong on the way.
+        /// Errors of single handlers.
         #[serde(default)]
         errors: Vec<Failure>,
     },
-    /// It could not be done. For `tool_call` that means that the call is blocked.
+    /// The failure of a request. A failed `tool_call` blocks the call.
     Error {
-        /// What.
+        /// Id of the agent's line.
         id: u64,
-        /// Why.
+        /// The reason.
         #[serde(default)]
         message: String,
     },
-    /// News of a call that goes on.
+    /// Progress of a call.
     Update {
-        /// Of the call.
+        /// Id of the call.
         id: u64,
-        /// How far it has come.
+        /// The progress.
         #[serde(default)]
         value: Value,
     },
-    /// The extension wants something (see the methods).
+    /// Calls a method of the agent (see the methods).
     Call {
-        /// For this session.
+        /// Handle of the session.
         #[serde(default)]
         session: String,
-        /// To answer to; none when nothing is awaited.
+        /// Present if the call needs a response.
         #[serde(default)]
         id: Option<u64>,
-        /// What.
+        /// The method.
         method: String,
-        /// With what.
+        /// Parameters of the method.
         #[serde(default)]
         params: Value,
     },
-    /// It does not wait for this answer any more.
+    /// Cancels a call that the process made.
     Cancel {
-        /// Of its call.
+        /// Id of the call.
         id: u64,
     },
-    /// What an extension has registered, anew.
+    /// Replaces the registrations of an extension.
     Changed {
         /// The session.
         session: String,
-        /// All of it.
+        /// All registrations of the extension.
         #[serde(flatten)]
         registered: Box<Registered>,
     },
@@ -281,69 +282,69 @@ pub enum FromChild {
         /// The session, if it is known.
         #[serde(default)]
         session: Option<String>,
-        /// What and where.
+        /// The error.
         #[serde(flatten)]
         failure: Failure,
     },
-    /// For the log.
+    /// A line for the log.
     Log {
         /// `debug`, `info`, `warn` or `error`.
         #[serde(default)]
         level: String,
-        /// What.
+        /// The text.
         #[serde(default)]
         message: String,
     },
     /// The answer to `ping`.
     Pong {
-        /// Of the question.
+        /// Id of the `ping`.
         #[serde(default)]
         id: u64,
     },
-    /// Of a later version.
+    /// A line of a later version; ignored.
     #[cfg_attr(feature = "schema", schemars(skip))]
     #[serde(other)]
     Unknown,
 }
 
-/// An extension failed.
+/// An error of an extension.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
-    /// The extension.
+    /// Path of the extension.
     #[serde(default)]
     pub path: String,
-    /// What it was about.
+    /// The event, or another name of the failed work.
     #[serde(default)]
     pub event: String,
-    /// What it said.
+    /// The error message.
     #[serde(default)]
     pub error: String,
-    /// Where in its code.
+    /// The stack trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack: Option<String>,
 }
 
-/// What the extensions of a session registered: the answer to `open`.
+/// Registrations of all extensions of a session: the answer to `open`.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Opened {
-    /// One for each that was asked for, in order.
+    /// One per requested extension, in order.
     #[serde(default)]
     pub extensions: Vec<Registered>,
 }
 
-/// What one extension registered.
+/// Registrations of one extension.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Registered {
-    /// The extension.
+    /// Path of the extension.
     pub path: String,
-    /// The directory that was named, when the extension was found in one.
+    /// The requested directory, if the extension was found in one.
     pub given: Option<String>,
-    /// Why it could not be loaded.
+    /// Why the extension could not be loaded.
     pub error: Option<String>,
     /// Tools for the model.
     pub tools: Vec<Tool>,
@@ -351,11 +352,11 @@ pub struct Registered {
     pub commands: Vec<Command>,
     /// Options for the command line.
     pub flags: Vec<Flag>,
-    /// Keys that it wants to be told of.
+    /// Keyboard shortcuts.
     pub shortcuts: Vec<Shortcut>,
     /// Names of the events that it listens to.
     pub events: Vec<String>,
-    /// Names of model providers that it brings, with what it says of them.
+    /// Model providers, with their configuration.
     pub providers: Vec<Provider>,
 }
 
@@ -364,9 +365,9 @@ pub struct Registered {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Tool {
-    /// What the model calls.
+    /// Name in calls of the model.
     pub name: String,
-    /// What people see.
+    /// Name in user interfaces.
     pub label: String,
     /// Description of the tool for the model.
     pub description: String,
@@ -385,22 +386,22 @@ pub struct Tool {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Command {
-    /// Without the slash.
+    /// Name without the slash.
     pub name: String,
-    /// For lists.
+    /// Description for lists.
     pub description: Option<String>,
-    /// What arguments it takes.
+    /// Hint about its arguments.
     pub argument_hint: Option<String>,
 }
 
-/// A key.
+/// A keyboard shortcut.
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Shortcut {
-    /// As pi writes it: `ctrl+shift+p`.
+    /// The keys in pi's notation: `ctrl+shift+p`.
     pub shortcut: String,
-    /// For lists.
+    /// Description for lists.
     pub description: Option<String>,
 }
 

@@ -106,7 +106,7 @@ pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: 
             Filled::Before(item) => carried = Some(*item),
             Filled::UpTo(waiting) => {
                 sink.flush().await?;
-                // Who asked may have given up.
+                // The receiver may be gone; then no caller waits.
                 let _ = waiting.send(());
             }
         }

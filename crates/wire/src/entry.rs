@@ -50,7 +50,7 @@ pub struct Entry {
     pub parent_id: Option<String>,
     /// Time it was appended, ISO 8601.
     pub timestamp: String,
-    /// What it says.
+    /// The content.
     pub body: EntryBody,
 }
 
@@ -72,7 +72,7 @@ pub enum EntryBody {
     Custom(CustomEntry),
     /// `custom_message`: a message of an extension, in the model's context
     CustomMessage(CustomMessageEntry),
-    /// `ttsr_injection`: rules that the model was told, never in its context
+    /// `ttsr_injection`: rules that were injected into a request; not in the context
     TtsrInjection(TtsrInjection),
     /// `label`
     Label(Label),

@@ -1,5 +1,5 @@
 //! Members of messages and entries that this version does not know. Files of other agents, and of later versions, carry
-//! them; they are kept where they were found and told to clients as they are.
+//! them; they stay in place, and clients get them unchanged.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

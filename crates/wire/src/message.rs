@@ -8,7 +8,7 @@ use crate::content::{AssistantBlock, ToolCall, UserBlock};
 use crate::extra::Extra;
 use crate::usage::Usage;
 
-/// What a user said: plain text (old files, extensions) or blocks (what this agent writes).
+/// Content of a user message: plain text (old files, extensions) or blocks (written by this agent).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]

@@ -1,4 +1,4 @@
-//! What the protocol is as a whole: its version, the dialects of the family, and which command and event belongs to which of
+//! Facts about the whole protocol: its version, the dialects of the family, and which command and event belongs to which of
 //! them (dialects.md 2 and 3). How the dialects differ in the shape of a line is not known here.
 
 use crate::Dialect;

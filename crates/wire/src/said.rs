@@ -1,4 +1,4 @@
-//! What the entries of a branch say: which message each stands for, as later `context_edit` entries left it
+//! Messages of the entries of a branch: which message each stands for, as later `context_edit` entries left it
 //! (pi-1.5-delta.md 3). Which of them count for a context lives in `store` and `core`.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use crate::message::{BranchSummaryMessage, CustomMessage, Message};
 pub struct Edits<'a>(HashMap<&'a str, &'a Value>);
 
 impl<'a> Edits<'a> {
-    /// Those of a branch, root first.
+    /// Collects the edits of a branch, root first.
     #[must_use]
     pub fn of(branch: &'a [Arc<Entry>]) -> Self {
         Self(branch.iter().filter_map(|entry| edit(&entry.body)).collect())

@@ -1,5 +1,5 @@
 //! Questions of the agent to the person in front of the client, and what it wants shown (dialects.md 10.4): the frames that go
-//! out, the frames that answer, the methods a client may say it renders. Who asks and who waits is the host crate's business.
+//! out, the frames that answer, the methods a client may declare to render. The host crate asks and waits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -102,7 +102,7 @@ impl UiMethods {
         Self(self.0 | method.bit())
     }
 
-    /// Those of a list that are known (the `ui` of `hello`); none when it is no list.
+    /// Reads the known methods of a list (the `ui` of `hello`); none if the value is no list.
     #[must_use]
     pub fn read(wish: &Value) -> Option<Self> {
         let known = wish.as_array()?.iter().filter_map(Value::as_str);

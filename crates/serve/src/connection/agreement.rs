@@ -31,7 +31,7 @@ pub(crate) struct Agreement {
 }
 
 impl Agreement {
-    /// What holds before anybody said hello.
+    /// The options before `hello`.
     pub(crate) fn new(manner: Manner) -> Self {
         Self {
             dialect: manner.dialect,

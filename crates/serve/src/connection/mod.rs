@@ -40,7 +40,7 @@ pub struct Connection {
     /// Version of the agent.
     version: String,
     agreement: Agreement,
-    /// Frames that were wanted before anybody said hello.
+    /// User interface frames that the client got before `hello`.
     ui_at_first: WantedUi,
     numbers: Numbers,
 }
@@ -290,7 +290,7 @@ impl Connection {
                     "No event has the number {after} yet; the last one is {last_seq}"
                 ));
             }
-            // Who has numbers of another process has none of ours.
+            // Numbers of another process mean nothing here.
             let events = self.numbers.recent().count_after(after, last_seq);
             if let Some(events) = events.filter(|_| params.instance.is_none()) {
                 let replayed = Replayed {

@@ -39,7 +39,7 @@ impl Door {
         }
     }
 
-    /// Takes no more commands and no more clients: sessions end. Who is there stays, to hear how they do.
+    /// Accepts no more commands and clients, so that the sessions end. Connected clients stay, to get the last events.
     pub(crate) fn drain(&self) {
         self.clients.drain();
         self.slot.lock().unwrap_or_else(PoisonError::into_inner).take();

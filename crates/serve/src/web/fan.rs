@@ -129,7 +129,7 @@ impl Fan {
             }
             Said::Item(_, Outgoing::Flush(done)) => {
                 self.publish();
-                // Who asked may have given up.
+                // The receiver may be gone; then no caller waits.
                 let _ = done.send(());
             }
             Said::Item(..) => {}

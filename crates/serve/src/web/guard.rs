@@ -37,7 +37,7 @@ pub(crate) struct Guard {
 /// What a request wants, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wants {
-    /// Something everybody may see: health, the page's files.
+    /// A public resource: health, the page's files.
     Public,
     /// To talk to the agent.
     Agent,

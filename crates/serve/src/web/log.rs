@@ -18,7 +18,7 @@ pub(crate) type Place = u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Gone;
 
-/// A line for everybody.
+/// A line for all clients.
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// The event's name, for clients that do not want all.

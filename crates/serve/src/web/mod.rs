@@ -155,7 +155,7 @@ impl Web {
         self.door.drain();
     }
 
-    /// Takes no more connections, sends everybody away, and waits until they are gone, but not for long.
+    /// Accepts no more connections, disconnects all clients, and waits for that for a limited time.
     pub async fn close(self) {
         self.stop.cancel();
         let _gone = self.ended.await;
