@@ -3,7 +3,7 @@
 //! What lives here: where session files are, opening one with recovery of damage, appending to it so that what was
 //! acknowledged is on disk, migration of old versions, the tree of entries, the context of a leaf, forks and the listing of
 //! sessions. What does not: when a session is first written (the caller says so with [`SessionLog::ensure_on_disk`]), what
-//! goes into a model request (`core`), tokio. Exports are in `export`. All calls are plain and synchronous.
+//! goes into a model request (`core`), what exports look like (`export`), tokio. All calls are plain and synchronous.
 
 mod append;
 mod cache;
@@ -11,7 +11,6 @@ mod context;
 mod damage;
 mod discard;
 mod error;
-pub mod export;
 mod forest;
 mod fork;
 mod glance;
@@ -28,6 +27,7 @@ mod parse;
 pub mod paths;
 mod repair;
 mod scan;
+mod snapshot;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -46,6 +46,7 @@ pub use list::{
 pub use log::SessionLog;
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};
+pub use snapshot::open_read_only;
 pub use stamp::{iso_to_ms, ms_to_iso, now_iso};
 pub use tree::{Tree, TreeNode};
 pub use wire::state::Durability;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 16] = [
+const FILES: [(&str, &str); 17] = [
     ("Settings files", "crates/host/src/settings/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
@@ -26,6 +26,7 @@ const FILES: [(&str, &str); 16] = [
     ("Logins", "crates/llm/src/login/limits.rs"),
     ("Tools", "crates/tools/src/limits.rs"),
     ("Session files", "crates/store/src/limits.rs"),
+    ("Exports", "crates/export/src/limits.rs"),
     ("RPC and web server", "crates/serve/src/limits.rs"),
     ("Extension processes", "crates/extensions/src/limits.rs"),
     ("MCP servers", "crates/mcp/src/limits.rs"),

@@ -5,13 +5,14 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
     ("llm", &["wire", "files"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
+    ("export", &["wire", "store"]),
     ("extensions", &["files"]),
     ("mcp", &[]),
     (
@@ -23,6 +24,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "llm",
             "tools",
             "store",
+            "export",
             "extensions",
             "mcp",
         ],
@@ -31,7 +33,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
     (
         "pinion",
         &[
-            "wire", "files", "core", "llm", "tools", "store", "host", "serve", "mcp",
+            "wire", "files", "core", "llm", "tools", "store", "export", "host", "serve", "mcp",
         ],
     ),
     ("client", &["wire"]),

@@ -14,7 +14,7 @@ use crate::medium::{Medium, Presence, open_regular};
 ///
 /// # Errors
 /// [`StoreError::NoSuchFile`], [`StoreError::NotAFile`], [`StoreError::NotASession`], [`StoreError::TooLarge`] or
-/// [`StoreError::Io`]; [`StoreError::NothingToExport`] when there is nothing in the file.
+/// [`StoreError::Io`]; [`StoreError::Empty`] when the file has no entries.
 pub fn open_read_only(path: &Path) -> Result<SessionLog> {
     let (file, _) = open_regular(path).map_err(|error| match error {
         StoreError::Missing { path } => StoreError::NoSuchFile { path },
@@ -32,7 +32,7 @@ pub fn open_read_only(path: &Path) -> Result<SessionLog> {
     io::Read::read_to_end(&mut io::Read::take(file, MAX_FILE), &mut content).map_err(failed)?;
     let (log, _) = SessionLog::open_on(Box::new(Snapshot(content)), path, "")?;
     if log.entries().is_empty() {
-        return Err(StoreError::NothingToExport);
+        return Err(StoreError::Empty);
     }
     Ok(log)
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use wire::{BashExecutionMessage, ToolCall, ToolResultMessage, UserBlock};
 
-use super::fence::{code, fenced, folded, plain};
+use crate::fence::{code, fenced, folded, plain};
 
 /// Arguments that name the file a tool works on.
 const PATHS: [&str; 3] = ["path", "file_path", "filePath"];

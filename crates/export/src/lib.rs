@@ -1,18 +1,19 @@
 //! A session as something to read or to pass on: one HTML page, Markdown, JSON (pi-core.md 9).
 //!
 //! What lives here: what goes in, the formats, default names and the preconditions. The page is in `page`, Markdown in
-//! `markdown`, `calls`, `prose` and `fence`, putting a file in place in `file`, reading a session without touching it in
-//! `snapshot`. How the page looks and behaves is in `assets/export`. What does not: which session, where to, and who asked.
+//! `markdown`, `calls`, `prose` and `fence`, putting a file in place in `file`. How the page looks and behaves is in `assets`.
+//! What does not: which session, where to, who asked, and reading session files (`store`).
 
 mod calls;
+mod error;
 mod escape;
 mod fence;
 mod file;
 mod json;
+pub mod limits;
 mod markdown;
 mod page;
 mod prose;
-mod snapshot;
 #[cfg(test)]
 mod tests;
 
@@ -20,16 +21,14 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use store::SessionLog;
 use wire::{Entry, SessionHeader, ToolSpec};
 
-use crate::SessionLog;
-use crate::error::{Result, StoreError};
-
+pub use error::{ExportError, Result};
 pub use file::write_file;
 pub use json::json;
 pub use markdown::markdown;
 pub use page::html;
-pub use snapshot::open_read_only;
 
 /// What an export shows.
 #[derive(Debug, Clone, Copy)]
@@ -141,14 +140,14 @@ pub fn default_name(session_file: &Path, format: Format) -> String {
     format!("pi-session-{base}.{}", format.extension())
 }
 
-/// Can this session be exported now? It must have a file, and something in it (pi-core.md 9).
+/// Checks that the session can be exported now: it must have a file on disk (pi-core.md 9).
 ///
 /// # Errors
-/// [`StoreError::InMemory`] or [`StoreError::NothingToExport`].
+/// [`ExportError::InMemory`] or [`ExportError::NothingToExport`].
 pub fn check(log: &SessionLog) -> Result<()> {
     match log.path() {
-        None => Err(StoreError::InMemory),
-        Some(_) if !log.is_on_disk() => Err(StoreError::NothingToExport),
+        None => Err(ExportError::InMemory),
+        Some(_) if !log.is_on_disk() => Err(ExportError::NothingToExport),
         Some(_) => Ok(()),
     }
 }

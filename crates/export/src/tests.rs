@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wire::{Entry, SessionHeader};
 
-use super::{ExportInput, Format};
+use crate::{ExportInput, Format};
 
 /// A session made of entries written as JSON, chained in order.
 pub(super) struct Session {
@@ -31,7 +31,7 @@ impl Session {
         });
         Self {
             entries: entries.collect(),
-            header: crate::new_header("/home/u/app", None),
+            header: store::new_header("/home/u/app", None),
         }
     }
 

@@ -8,10 +8,10 @@ use wire::{
     AssistantBlock, AssistantMessage, Entry, EntryBody, Message, StopReason, ToolResultMessage, UserContent,
 };
 
-use super::calls::{images, write_call, write_output, write_run};
-use super::fence::{code, folded, plain};
-use super::prose::message;
-use super::{ExportInput, Format};
+use crate::calls::{images, write_call, write_output, write_run};
+use crate::fence::{code, folded, plain};
+use crate::prose::message;
+use crate::{ExportInput, Format};
 
 /// Results of tools by the id of the call they answer.
 type Results<'a> = HashMap<&'a str, &'a ToolResultMessage>;

@@ -10,30 +10,30 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 
-use super::ExportInput;
-use super::escape::{ScriptJson, text};
-use super::json::json;
+use crate::ExportInput;
+use crate::escape::{ScriptJson, text};
+use crate::json::json;
 use crate::limits::TITLE_CHARS;
 
 const STYLE: &str = concat!(
-    include_str!("../../assets/export/page.css"),
-    include_str!("../../assets/export/content.css"),
+    include_str!("../assets/page.css"),
+    include_str!("../assets/content.css"),
 );
-const SHELL: &str = include_str!("../../assets/export/shell.html");
+const SHELL: &str = include_str!("../assets/shell.html");
 const SCRIPT: &str = concat!(
     "(() => {\n'use strict';\n",
-    include_str!("../../assets/export/base.js"),
-    include_str!("../../assets/export/highlight.js"),
-    include_str!("../../assets/export/inline.js"),
-    include_str!("../../assets/export/markdown.js"),
-    include_str!("../../assets/export/ansi.js"),
-    include_str!("../../assets/export/session.js"),
-    include_str!("../../assets/export/tools.js"),
-    include_str!("../../assets/export/messages.js"),
-    include_str!("../../assets/export/header.js"),
-    include_str!("../../assets/export/transcript.js"),
-    include_str!("../../assets/export/sidebar.js"),
-    include_str!("../../assets/export/main.js"),
+    include_str!("../assets/base.js"),
+    include_str!("../assets/highlight.js"),
+    include_str!("../assets/inline.js"),
+    include_str!("../assets/markdown.js"),
+    include_str!("../assets/ansi.js"),
+    include_str!("../assets/session.js"),
+    include_str!("../assets/tools.js"),
+    include_str!("../assets/messages.js"),
+    include_str!("../assets/header.js"),
+    include_str!("../assets/transcript.js"),
+    include_str!("../assets/sidebar.js"),
+    include_str!("../assets/main.js"),
     "})();\n",
 );
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wire::ToolSpec;
 
 use super::{Session, export};
-use crate::export::{ExportInput, Format};
+use crate::{ExportInput, Format};
 
 const PAYLOADS: &str = include_str!("payloads.json");
 const DATA: &str = "<script type=\"application/json\" id=\"session-data\">";

@@ -5,10 +5,10 @@ use std::path::Path;
 use base64::Engine as _;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use store::{SessionLog, new_header};
 
 use super::{Session, answer, export, user};
-use crate::export::{self, ExportInput, Format};
-use crate::{SessionLog, StoreError, new_header};
+use crate::{ExportError, ExportInput, Format, check, default_name};
 
 fn between<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     text.split_once(from).unwrap().1.split_once(to).unwrap().0
@@ -265,11 +265,11 @@ fn json_holds_everything() {
 fn names_and_formats() {
     let file = Path::new("/s/2025-11-01T10-00-00-000Z_abc.jsonl");
     assert_eq!(
-        export::default_name(file, Format::Html),
+        default_name(file, Format::Html),
         "pi-session-2025-11-01T10-00-00-000Z_abc.html"
     );
     assert_eq!(
-        export::default_name(file, Format::Markdown),
+        default_name(file, Format::Markdown),
         "pi-session-2025-11-01T10-00-00-000Z_abc.md"
     );
     assert_eq!(Format::of_path(Path::new("a.MD")), Format::Markdown);
@@ -280,26 +280,17 @@ fn names_and_formats() {
 #[test]
 fn preconditions_are_worded_as_clients_know_them() {
     let memory = SessionLog::create(None, new_header("/", None)).unwrap();
-    let error = export::check(&memory).unwrap_err();
+    let error = check(&memory).unwrap_err();
     assert_eq!(error.to_string(), "Cannot export in-memory session to HTML");
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.jsonl");
-    let mut log = SessionLog::create(Some(path.clone()), new_header("/", None)).unwrap();
-    let error = export::check(&log).unwrap_err();
+    let mut log = SessionLog::create(Some(path), new_header("/", None)).unwrap();
+    let error = check(&log).unwrap_err();
+    assert!(matches!(error, ExportError::NothingToExport));
     assert_eq!(
         error.to_string(),
         "Nothing to export yet - start a conversation first"
     );
     log.ensure_on_disk().unwrap();
-    export::check(&log).unwrap();
-    let missing = dir.path().join("none.jsonl");
-    let error = export::open_read_only(&missing).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!("File not found: {}", missing.display())
-    );
-    assert!(matches!(
-        export::open_read_only(&path),
-        Err(StoreError::NothingToExport)
-    ));
+    check(&log).unwrap();
 }

@@ -4,23 +4,23 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use super::{ExportInput, Format};
-use crate::error::{Result, StoreError};
+use crate::error::{ExportError, Result};
 use crate::limits::{EXPORT_BUFFER, EXPORT_PROBE};
+use crate::{ExportInput, Format};
 
 /// Writes an export and gives its path back. The file is readable by the owner only (0600). An older export of the same
 /// format at the path is replaced; anything else that is there, links and devices included, stays as it is.
 ///
 /// # Errors
-/// [`StoreError::NotAnExport`], [`StoreError::NotAFile`], or [`StoreError::NoFolder`] and [`StoreError::Io`] when the file
+/// [`ExportError::NotAnExport`], [`ExportError::NotAFile`], or [`ExportError::NoFolder`] and [`ExportError::Io`] when the file
 /// cannot be written; nothing is left behind then.
 pub fn write_file(path: &Path, format: Format, input: &ExportInput<'_>) -> Result<PathBuf> {
     let before = look(path, format)?;
     let failed = |e: io::Error| match e.kind() {
-        io::ErrorKind::NotFound => StoreError::NoFolder {
+        io::ErrorKind::NotFound => ExportError::NoFolder {
             path: path.to_path_buf(),
         },
-        _ => StoreError::Io {
+        _ => ExportError::Io {
             action: "cannot write",
             path: path.to_path_buf(),
             source: e,
@@ -50,7 +50,7 @@ enum There {
 }
 
 fn look(path: &Path, format: Format) -> Result<There> {
-    let not_a_file = || StoreError::NotAFile {
+    let not_a_file = || ExportError::NotAFile {
         path: path.to_path_buf(),
     };
     let is_folder = path
@@ -60,7 +60,11 @@ fn look(path: &Path, format: Format) -> Result<There> {
     if path.file_name().is_none() || is_folder {
         return Err(not_a_file());
     }
-    let failed = |e| StoreError::io("cannot look at", path, e);
+    let failed = |source| ExportError::Io {
+        action: "cannot look at",
+        path: path.to_path_buf(),
+        source,
+    };
     let kind = match fs::symlink_metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(There::Nothing),
         other => other.map_err(failed)?.file_type(),
@@ -80,7 +84,7 @@ fn look(path: &Path, format: Format) -> Result<There> {
     if memchr::memmem::find(&beginning, format.marker().as_bytes()).is_some() {
         Ok(There::Export)
     } else {
-        Err(StoreError::NotAnExport {
+        Err(ExportError::NotAnExport {
             path: path.to_path_buf(),
         })
     }
@@ -120,14 +124,14 @@ fn fill(file: File, format: Format, input: &ExportInput<'_>) -> io::Result<()> {
 
 /// Gives a complete file its name, unless something has got it meanwhile.
 fn publish_new(temporary: &Path, path: &Path, format: Format) -> Result<()> {
-    let failed = |source| StoreError::Io {
+    let failed = |source| ExportError::Io {
         action: "cannot write",
         path: path.to_path_buf(),
         source,
     };
     match fs::hard_link(temporary, path) {
         Ok(()) => fs::remove_file(temporary).map_err(failed),
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(StoreError::NotAnExport {
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(ExportError::NotAnExport {
             path: path.to_path_buf(),
         }),
         // A file system without links: look again as late as possible.

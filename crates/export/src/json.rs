@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 use wire::{SessionHeader, ToolSpec};
 
-use super::ExportInput;
+use crate::ExportInput;
 
 /// Version of the object's shape.
 const VERSION: u32 = 1;

@@ -1,10 +1,10 @@
-//! Exports a session file: `cargo run -p pinion-store --example export -- SESSION.jsonl OUT.html` (or `.md`, `.json`). For
+//! Exports a session file: `cargo run -p pinion-export --example export -- SESSION.jsonl OUT.html` (or `.md`, `.json`). For
 //! trying the export out; the agent itself does it with `--export` and `export_html`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use pinion_store::export::{self, ExportInput, Format};
+use pinion_export::{self as export, ExportInput, Format};
 use serde_json::json;
 
 fn run() -> Result<PathBuf, String> {
@@ -12,7 +12,7 @@ fn run() -> Result<PathBuf, String> {
     let [session, target] = arguments.as_slice() else {
         return Err("usage: export SESSION.jsonl OUT.html|OUT.md|OUT.json".to_owned());
     };
-    let log = export::open_read_only(session).map_err(|error| error.to_string())?;
+    let log = store::open_read_only(session).map_err(|error| error.to_string())?;
     // Stands for what only a running agent knows; a first message that is markup shows that it is treated as text.
     let about = log.session_name().unwrap_or_default().to_owned();
     let prompt = format!("You are a coding agent.\n\n{about}");
