@@ -45,7 +45,7 @@ function prepare() {
 }
 
 prepare();
-const server = await serve(join(here, '../../crates/serve/page'), { onclient: (client) => agent.join(client) });
+const server = await serve(join(here, '../../crates/web/page'), { onclient: (client) => agent.join(client) });
 const page = await open(program);
 const eye = await watch(page, server.url);
 await page.device('desktop');

@@ -2,11 +2,11 @@
 
 use std::io;
 
-/// Why a door had to be closed.
+/// Why stdio had to be closed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The other side closed the stream that is written to; nobody can be told anything any more.
+    /// The other side closed the stream that is written to; nothing can be sent any more.
     #[error("the output was closed: {0}")]
     OutputClosed(#[source] io::Error),
     /// Writing failed for another reason.
@@ -18,9 +18,6 @@ pub enum Error {
     /// The writer is gone, so nothing can be sent.
     #[error("the output is closed")]
     Closed,
-    /// A web door cannot be opened; the text says why.
-    #[error("{0}")]
-    Web(String),
     /// A thread could not be started.
     #[error("could not start a thread: {0}")]
     Thread(#[source] io::Error),

@@ -1,5 +1,5 @@
 //! What a line means in the dialect it came in, where that is not the same for all (dialects.md 5, rows 12, 15 and 16).
-//! Behind this, nobody knows dialects.
+//! The session knows no dialects.
 
 use host::{ClientId, Mail, Origin};
 use wire::command::{MessageParams, PromptParams, SwitchParams};
@@ -12,7 +12,7 @@ use crate::parse::{Inbound, session_of};
 /// What a line is for a session, and the handle of the session; `None` for what is to be ignored: answers to questions that
 /// nobody can have asked (dialects.md 2), and the end of input, which is no line.
 #[must_use]
-pub(crate) fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail, Option<Box<str>>)> {
+pub fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail, Option<Box<str>>)> {
     match inbound {
         Inbound::Request(request) => {
             let origin = Origin {

@@ -1,26 +1,25 @@
-//! The doors of the agent: bytes in, commands out; events in, bytes out.
+//! Connections to the agent: bytes in, commands out; events in, bytes out.
 //!
 //! What lives here: the line codec, the step from a line to a command, the encoder that writes events without quadratic
-//! cost, and the two ends of stdio with bounded queues. What does not: what commands do (`host`), what they are (`wire`).
-//! This crate is the only one that writes to stdout.
+//! cost, the commands of a connection, and the two ends of stdio with bounded queues. What does not: what commands do
+//! (`host`), what they are (`wire`), HTTP and WebSocket (`web`). This crate is the only one that writes to stdout.
 
 mod budget;
 pub mod codec;
-mod connection;
+pub mod connection;
 pub mod encode;
 mod error;
-mod intake;
-mod lanes;
+pub mod intake;
 pub mod limits;
 pub mod manner;
 pub mod parse;
+pub mod queues;
 mod scan;
 pub mod sink;
 pub mod stdin;
 pub mod stdio;
 #[cfg(test)]
 mod tests;
-pub mod web;
 pub mod writer;
 
 pub use codec::{Line, LineReader};

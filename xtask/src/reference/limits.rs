@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 17] = [
+const FILES: [(&str, &str); 18] = [
     ("Settings files", "crates/host/src/settings/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
@@ -27,7 +27,8 @@ const FILES: [(&str, &str); 17] = [
     ("Tools", "crates/tools/src/limits.rs"),
     ("Session files", "crates/store/src/limits.rs"),
     ("Exports", "crates/export/src/limits.rs"),
-    ("RPC and web server", "crates/serve/src/limits.rs"),
+    ("RPC", "crates/serve/src/limits.rs"),
+    ("Web server", "crates/web/src/limits.rs"),
     ("Extension processes", "crates/extensions/src/limits.rs"),
     ("MCP servers", "crates/mcp/src/limits.rs"),
     ("Protocol values", "crates/wire/src/limits.rs"),

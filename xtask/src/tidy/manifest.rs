@@ -5,7 +5,7 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
@@ -30,10 +30,11 @@ const ARROWS: [(&str, &[&str]); 15] = [
         ],
     ),
     ("serve", &["wire", "host"]),
+    ("web", &["wire", "host", "serve"]),
     (
         "pinion",
         &[
-            "wire", "files", "core", "llm", "tools", "store", "export", "host", "serve", "mcp",
+            "wire", "files", "core", "llm", "tools", "store", "export", "host", "serve", "web", "mcp",
         ],
     ),
     ("client", &["wire"]),

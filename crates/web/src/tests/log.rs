@@ -6,7 +6,7 @@ use axum::extract::ws::Utf8Bytes;
 use serde_json::Value;
 
 use crate::limits::WEB_UNREAD_BYTES;
-use crate::web::log::{Delta, Entry, Gone, Log, Text};
+use crate::log::{Delta, Entry, Gone, Log, Text};
 
 fn line(text: &str) -> Entry {
     Entry {

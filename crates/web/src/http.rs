@@ -13,19 +13,19 @@ use futures_util::{StreamExt as _, stream};
 use hyper::body::Body as _;
 use tokio::time::timeout;
 
-use super::clients::{Over, Resume, Seat};
-use super::door::Door;
-use super::memory::{Account, Full, Reservation};
-use super::page::{only, plain};
-use super::server::empty;
+use crate::clients::{Over, Resume, Subscription};
 use crate::limits::{
     WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BYTES, WEB_PING,
 };
-use crate::parse::{Inbound, parse_line};
+use crate::memory::{Account, Full, Reservation};
+use crate::page::{only, plain};
+use crate::server::empty;
+use crate::state::WebState;
+use serve::{Inbound, parse_line};
 
 /// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames that are never answered get
 /// 202. A response that says `success: false` is an answer like any other; only what is no command is a bad request.
-pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Response {
+pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> Response {
     if parts.method != Method::POST {
         return only("POST");
     }
@@ -41,7 +41,7 @@ pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Respo
             "The body must be application/json",
         );
     }
-    let account = door.clients.account();
+    let account = state.clients.account();
     let (line, held) = match timeout(WEB_BODY_WAIT, read(body, &account)).await {
         Ok(Ok(read)) => read,
         Ok(Err(refused)) => return refused.response(),
@@ -55,17 +55,17 @@ pub(crate) async fn command(door: Arc<Door>, parts: &Parts, body: Body) -> Respo
         _ => StatusCode::OK,
     };
     let is_frame = matches!(inbound, Inbound::Frame(..));
-    let Some(seat) = door.clients.join_for_answer(account) else {
+    let Some(subscription) = state.clients.join_for_answer(account) else {
         return busy();
     };
-    if !door.pass(inbound, held, seat.id()).await {
+    if !state.pass(inbound, held, subscription.id()).await {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     }
     if is_frame {
         return empty(StatusCode::ACCEPTED);
     }
-    match timeout(WEB_ANSWER_WAIT, first(&seat)).await {
-        Ok(Some(frame)) => answered(status, frame.into(), seat),
+    match timeout(WEB_ANSWER_WAIT, first(&subscription)).await {
+        Ok(Some(frame)) => answered(status, frame.into(), subscription),
         Ok(None) => busy(),
         Err(_) => empty(StatusCode::GATEWAY_TIMEOUT),
     }
@@ -133,10 +133,10 @@ async fn read(body: Body, account: &Account) -> Result<(Vec<u8>, Reservation), R
 }
 
 /// An answer. The seat is kept until it is through, and with it the memory that the answer takes.
-fn answered(status: StatusCode, frame: Bytes, seat: Seat) -> Response {
+fn answered(status: StatusCode, frame: Bytes, subscription: Subscription) -> Response {
     let length = HeaderValue::from(frame.len());
-    let pieces = stream::unfold((Some(frame), seat), |(frame, seat)| async move {
-        frame.map(|frame| (Ok::<_, Infallible>(frame), (None, seat)))
+    let pieces = stream::unfold((Some(frame), subscription), |(frame, subscription)| async move {
+        frame.map(|frame| (Ok::<_, Infallible>(frame), (None, subscription)))
     });
     let mut response = json(status, Body::from_stream(pieces));
     response.headers_mut().insert(header::CONTENT_LENGTH, length);
@@ -144,38 +144,38 @@ fn answered(status: StatusCode, frame: Bytes, seat: Seat) -> Response {
 }
 
 /// The first thing that a client is told.
-async fn first(seat: &Seat) -> Option<Utf8Bytes> {
+async fn first(subscription: &Subscription) -> Option<Utf8Bytes> {
     let mut frames = Vec::new();
     loop {
-        let outcome = seat.take(&mut frames);
+        let outcome = subscription.take(&mut frames);
         if let Some(frame) = frames.pop() {
             return Some(frame);
         }
         outcome.ok()?;
-        seat.rung().await;
+        subscription.rung().await;
     }
 }
 
 /// `GET /api/events`: events as they come, each with its number as the event's id, so that a browser's `EventSource` goes on
 /// where it was by itself.
-pub(crate) fn events(door: &Door, parts: &Parts) -> Response {
+pub(crate) fn events(state: &WebState, parts: &Parts) -> Response {
     if parts.method != Method::GET {
         return only("GET");
     }
-    let Some(seat) = door.clients.join(&resume(parts)) else {
+    let Some(subscription) = state.clients.join(&resume(parts)) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
-    let pieces = stream::unfold(Some(seat), |seat| async move {
-        let seat = seat?;
+    let pieces = stream::unfold(Some(subscription), |subscription| async move {
+        let subscription = subscription?;
         let mut frames = Vec::new();
         loop {
-            match seat.take(&mut frames) {
+            match subscription.take(&mut frames) {
                 Ok(()) if frames.is_empty() => {
-                    if timeout(WEB_PING, seat.rung()).await.is_err() {
-                        return Some((Bytes::from_static(b": still here\n\n"), Some(seat)));
+                    if timeout(WEB_PING, subscription.rung()).await.is_err() {
+                        return Some((Bytes::from_static(b": still here\n\n"), Some(subscription)));
                     }
                 }
-                Ok(()) => return Some((written(&frames), Some(seat))),
+                Ok(()) => return Some((written(&frames), Some(subscription))),
                 Err(Over::Ending | Over::TooSlow) if frames.is_empty() => return None,
                 Err(_) => return Some((written(&frames), None)),
             }

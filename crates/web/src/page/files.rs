@@ -22,7 +22,7 @@ pub(crate) struct File {
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
-        [$(($name, include_bytes!(concat!("../../../page/", $name)).as_slice())),*]
+        [$(($name, include_bytes!(concat!("../../page/", $name)).as_slice())),*]
     };
 }
 

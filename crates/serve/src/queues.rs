@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 /// Something to write, or a change of who writes.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub enum QueueItem {
     /// A session said this; none is the first.
     Item(Option<Arc<str>>, Outgoing),
     /// A session joined.
@@ -22,7 +22,7 @@ pub(crate) enum Said {
 
 /// All queues.
 #[derive(Debug)]
-pub(crate) struct Lanes {
+pub struct SessionQueues {
     queues: SelectAll<Queue>,
     /// Sessions that join; none when nobody can any more.
     joining: Option<mpsc::Receiver<Lane>>,
@@ -35,9 +35,9 @@ struct Queue {
     items: Option<mpsc::Receiver<Outgoing>>,
 }
 
-impl Lanes {
+impl SessionQueues {
     /// The first session's queue, and where others come from.
-    pub(crate) fn new(first: mpsc::Receiver<Outgoing>, joining: Option<mpsc::Receiver<Lane>>) -> Self {
+    pub fn new(first: mpsc::Receiver<Outgoing>, joining: Option<mpsc::Receiver<Lane>>) -> Self {
         let mut queues = SelectAll::new();
         queues.push(Queue {
             session: None,
@@ -47,12 +47,12 @@ impl Lanes {
     }
 
     /// The next thing; none when every session has ended. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<Said> {
+    pub async fn next(&mut self) -> Option<QueueItem> {
         std::future::poll_fn(|context| self.poll(context)).await
     }
 
     /// The next thing, if it is there already.
-    pub(crate) fn try_next(&mut self) -> Option<Said> {
+    pub fn try_next(&mut self) -> Option<QueueItem> {
         // Whoever comes to write finds out by `next`; nobody has to be woken here.
         let mut context = Context::from_waker(std::task::Waker::noop());
         match self.poll(&mut context) {
@@ -61,7 +61,7 @@ impl Lanes {
         }
     }
 
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Said>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<QueueItem>> {
         if let Some(joining) = &mut self.joining {
             match joining.poll_recv(context) {
                 Poll::Ready(Some(Lane { session, queue })) => {
@@ -69,7 +69,7 @@ impl Lanes {
                         session: Some(Arc::clone(&session)),
                         items: Some(queue),
                     });
-                    return Poll::Ready(Some(Said::Joined(session)));
+                    return Poll::Ready(Some(QueueItem::Joined(session)));
                 }
                 Poll::Ready(None) => self.joining = None,
                 Poll::Pending => {}
@@ -84,7 +84,7 @@ impl Lanes {
                 // While somebody may still join it is not over.
                 None if self.joining.is_some() => Poll::Pending,
                 // A session of this name is there again already: to those who write it is one.
-                Some(Said::Left(session)) if self.has(&session) => continue,
+                Some(QueueItem::Left(session)) if self.has(&session) => continue,
                 said => Poll::Ready(said),
             };
         }
@@ -99,17 +99,17 @@ impl Lanes {
 }
 
 impl Stream for Queue {
-    type Item = Said;
+    type Item = QueueItem;
 
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Said>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<QueueItem>> {
         let Some(items) = &mut self.items else {
             return Poll::Ready(None);
         };
         match items.poll_recv(context) {
-            Poll::Ready(Some(item)) => Poll::Ready(Some(Said::Item(self.session.clone(), item))),
+            Poll::Ready(Some(item)) => Poll::Ready(Some(QueueItem::Item(self.session.clone(), item))),
             Poll::Ready(None) => {
                 self.items = None;
-                Poll::Ready(self.session.take().map(Said::Left))
+                Poll::Ready(self.session.take().map(QueueItem::Left))
             }
             Poll::Pending => Poll::Pending,
         }

@@ -8,8 +8,8 @@ use axum::body::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tungstenite::{Error, Message};
 
-use crate::web::frames::{Incoming, Outgoing};
-use crate::web::memory::Memory;
+use crate::frames::{Incoming, Outgoing};
+use crate::memory::Memory;
 
 /// Takes so many bytes at a time, and nothing every other time.
 struct Narrow<'a> {

@@ -1,4 +1,4 @@
-//! A web door from the outside: the port, connections and their limit, paths. What a socket does is in `socket`, commands
+//! The web server from the outside: the port, connections and their limit, paths. What a socket does is in `socket`, commands
 //! over plain HTTP in `http`.
 
 use std::convert::Infallible;
@@ -24,13 +24,13 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tungstenite::handshake::derive_accept_key;
 
-use super::clients::Resume;
-use super::door::Door;
-use super::guard::{BEARER_PROTOCOL, Wants};
-use super::page::plain;
-use super::stream::{Pulse, Stream};
-use super::{http, socket};
+use crate::clients::Resume;
+use crate::guard::{BEARER_PROTOCOL, Wants};
 use crate::limits::{WEB_BACKLOG, WEB_HANDSHAKES, WEB_HEAD_BYTES, WEB_HEAD_WAIT, WEB_LINGER, WEB_REFUSALS};
+use crate::page::plain;
+use crate::state::WebState;
+use crate::stream::{Pulse, Stream};
+use crate::{http, socket};
 
 /// Told to every browser with every answer.
 const ALWAYS: [(HeaderName, &str); 5] = [
@@ -48,19 +48,19 @@ const ALWAYS: [(HeaderName, &str); 5] = [
 ];
 
 /// What answers requests.
-pub(crate) fn service(door: Arc<Door>) -> Router {
-    Router::new().fallback(handle).with_state(door)
+pub(crate) fn service(state: Arc<WebState>) -> Router {
+    Router::new().fallback(handle).with_state(state)
 }
 
 /// Takes connections until it is told to stop; those that there are end by themselves when their clients are sent away.
 pub(crate) async fn run(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
-    door: Arc<Door>,
+    state: Arc<WebState>,
     most: usize,
     stop: CancellationToken,
 ) {
-    let service = service(door);
+    let service = service(state);
     let places = Arc::new(Semaphore::new(most));
     let refusals = Arc::new(Semaphore::new(WEB_REFUSALS));
     let shakes = Arc::new(Semaphore::new(WEB_HANDSHAKES));
@@ -140,8 +140,8 @@ pub(crate) async fn connection(
     }
 }
 
-async fn handle(State(door): State<Arc<Door>>, request: Request) -> Result<Response, Infallible> {
-    let mut response = answer(door, request).await;
+async fn handle(State(state): State<Arc<WebState>>, request: Request) -> Result<Response, Infallible> {
+    let mut response = answer(state, request).await;
     let headers = response.headers_mut();
     for (name, value) in ALWAYS {
         headers.insert(name, HeaderValue::from_static(value));
@@ -149,7 +149,7 @@ async fn handle(State(door): State<Arc<Door>>, request: Request) -> Result<Respo
     Ok(response)
 }
 
-async fn answer(door: Arc<Door>, request: Request) -> Response {
+async fn answer(state: Arc<WebState>, request: Request) -> Response {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path().to_owned();
     let is_upgrade = parts.headers.contains_key(header::UPGRADE);
@@ -158,15 +158,15 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
         "/api/command" | "/api/events" => Wants::Agent,
         _ => Wants::Public,
     };
-    if let Err(status) = door.guard.admit(&parts, wants).await {
+    if let Err(status) = state.guard.admit(&parts, wants).await {
         return empty(status);
     }
     match path.as_str() {
-        "/health" => health(&door, StatusCode::OK),
-        "/ready" if door.clients.is_ending() => health(&door, StatusCode::SERVICE_UNAVAILABLE),
-        "/ready" => health(&door, StatusCode::OK),
-        "/api/command" => http::command(door, &parts, body).await,
-        "/api/events" => http::events(&door, &parts),
+        "/health" => health(&state, StatusCode::OK),
+        "/ready" if state.clients.is_ending() => health(&state, StatusCode::SERVICE_UNAVAILABLE),
+        "/ready" => health(&state, StatusCode::OK),
+        "/api/command" => http::command(state, &parts, body).await,
+        "/api/events" => http::events(&state, &parts),
         "/ws" if is_upgrade => {
             let resume = http::resume(&parts);
             // It is taken out by the check of the rules.
@@ -175,26 +175,26 @@ async fn answer(door: Arc<Door>, request: Request) -> Response {
                 WebSocketUpgrade::from_request_parts(&mut parts, &()).await,
                 upgrade,
             ) {
-                (Ok(_fits), Some(upgrade)) => upgraded(upgrade, door, &resume, &parts),
+                (Ok(_fits), Some(upgrade)) => upgraded(upgrade, state, &resume, &parts),
                 (Ok(_), None) => empty(StatusCode::UPGRADE_REQUIRED),
                 (Err(refused), _) => refused.into_response(),
             }
         }
         _ if is_upgrade => empty(StatusCode::NOT_FOUND),
-        _ => door.page.answer(&parts.method, &path, &parts.headers).await,
+        _ => state.page.answer(&parts.method, &path, &parts.headers).await,
     }
 }
 
 /// Takes a request for a socket that fits the rules; `upgrade` becomes the connection when the answer is through.
-fn upgraded(upgrade: OnUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts) -> Response {
-    let Some(seat) = door.clients.join(resume) else {
+fn upgraded(upgrade: OnUpgrade, state: Arc<WebState>, resume: &Resume, parts: &Parts) -> Response {
+    let Some(subscription) = state.clients.join(resume) else {
         return empty(StatusCode::SERVICE_UNAVAILABLE);
     };
     let pulse = parts.extensions.get::<Pulse>().cloned().unwrap_or_default();
     // The connection's own task has ended by then: what it needed is not kept for the socket.
     tokio::spawn(async move {
         if let Ok(stream) = upgrade.await {
-            socket::serve(TokioIo::new(stream), door, seat, pulse).await;
+            socket::serve(TokioIo::new(stream), state, subscription, pulse).await;
         }
     });
     let key = parts.headers.get(header::SEC_WEBSOCKET_KEY);
@@ -223,9 +223,9 @@ fn upgraded(upgrade: OnUpgrade, door: Arc<Door>, resume: &Resume, parts: &Parts)
     response
 }
 
-fn health(door: &Door, status: StatusCode) -> Response {
+fn health(state: &WebState, status: StatusCode) -> Response {
     let word = if status == StatusCode::OK { "ok" } else { "ending" };
-    let body = json!({"status": word, "clients": door.clients.count()}).to_string();
+    let body = json!({"status": word, "clients": state.clients.count()}).to_string();
     let mut response = Response::new(Body::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -1,20 +1,22 @@
-//! The web door: the protocol on a WebSocket for any number of clients, over plain HTTP, and a page on top, on one port
+//! The web server: the protocol on a WebSocket for any number of clients, over plain HTTP, and a page on top, on one port
 //! (seed 001, web.md). It has a thread of its own, so that a thousand readers take nothing from the sessions.
 //!
-//! `server` listens and knows the paths, `guard` who may talk, `socket` (on `frames`) and `http` carry lines, `page` has the files. What is
-//! said goes one way: sessions, [`fan`], [`log`], and from there to each client ([`clients`]) at its own pace.
+//! `server` listens and knows the paths, `guard` who may talk, `socket` (on `frames`) and `http` carry lines, `page` has the files. Data
+//! flows one way: sessions, [`broadcaster`], [`log`], and from there to each client ([`clients`]) at its own pace.
 
+mod broadcaster;
 mod clients;
-mod door;
-mod fan;
+mod error;
 mod frames;
 mod guard;
 mod http;
+pub mod limits;
 mod log;
 mod memory;
 mod page;
 mod server;
 mod socket;
+mod state;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -28,20 +30,21 @@ use std::sync::Arc;
 use std::thread;
 
 use host::{Lane, Outgoing, Slot};
+use serve::queues::SessionQueues;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use self::clients::Clients;
-use self::door::Door;
-use self::fan::Fan;
-use self::guard::Guard;
-use self::page::Page;
-use crate::error::Error;
-use crate::lanes::Lanes;
+use crate::broadcaster::Broadcaster;
+use crate::clients::Clients;
+use crate::guard::Guard;
 use crate::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS, WEB_LAST_WORDS};
+use crate::page::Page;
+use crate::state::WebState;
 
-/// Where a web door listens, and whom it lets in.
+pub use crate::error::Error;
+
+/// Where the web server listens, and whom it lets in.
 #[derive(Debug, Clone, Default)]
 pub struct WebOptions {
     /// Name or address to listen at.
@@ -64,16 +67,16 @@ pub struct WebOptions {
     pub version: String,
 }
 
-/// A door that is open.
+/// A web server that listens.
 pub struct Web {
     bound: SocketAddr,
-    door: Arc<Door>,
+    state: Arc<WebState>,
     stop: CancellationToken,
     ended: oneshot::Receiver<()>,
 }
 
 impl Web {
-    /// Opens a door: `queue` is what the first session says, `joining` where others come from, `slot` where commands go.
+    /// Starts the server: `queue` is what the first session says, `joining` where others come from, `slot` where commands go.
     ///
     /// # Errors
     /// When it cannot listen there, must not without a token, or page or certificate cannot be read.
@@ -83,7 +86,7 @@ impl Web {
         joining: Receiver<Lane>,
         slot: Slot,
     ) -> Result<Self, Error> {
-        let failed = |what: String| move |error: io::Error| Error::Web(format!("{what}: {error}"));
+        let failed = |what: String| move |error: io::Error| Error::Setup(format!("{what}: {error}"));
         let page = match &options.ui {
             None => Page::Own,
             Some(dir) => Page::directory(dir)
@@ -97,7 +100,7 @@ impl Web {
         let (listener, bound) = server::listen(&options.host, options.port)
             .map_err(failed(format!("Cannot listen at {place}")))?;
         if !bound.ip().is_loopback() && options.token.is_none() && !options.insecure {
-            return Err(Error::Web(format!(
+            return Err(Error::Setup(format!(
                 "{place} can be reached from other machines: give --web-token (without a value one is made up), or --web-insecure"
             )));
         }
@@ -109,12 +112,12 @@ impl Web {
             options.origins,
         );
         let clients = Clients::new();
-        let door = Arc::new(Door::new(clients.clone(), guard, page, slot));
-        let fan = Fan::new(clients.clone(), &options.version);
-        let lanes = Lanes::new(queue, Some(joining));
+        let state = Arc::new(WebState::new(clients.clone(), guard, page, slot));
+        let broadcaster = Broadcaster::new(clients.clone(), &options.version);
+        let lanes = SessionQueues::new(queue, Some(joining));
         let stop = CancellationToken::new();
         let stopped = stop.clone();
-        let (served, most) = (Arc::clone(&door), options.connections.unwrap_or(WEB_CONNECTIONS));
+        let (served, most) = (Arc::clone(&state), options.connections.unwrap_or(WEB_CONNECTIONS));
         let (done, ended) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(failed("The web server cannot start".to_owned()))?;
@@ -126,7 +129,7 @@ impl Web {
                         return;
                     };
                     tokio::spawn(server::run(listener, tls, served, most, stopped.clone()));
-                    serve(fan.run(lanes), &clients, &stopped).await;
+                    serve(broadcaster.run(lanes), &clients, &stopped).await;
                 });
                 runtime.shutdown_background();
                 // Nobody may wait for it any more.
@@ -135,7 +138,7 @@ impl Web {
             .map_err(Error::Thread)?;
         Ok(Self {
             bound,
-            door,
+            state,
             stop,
             ended,
         })
@@ -150,7 +153,7 @@ impl Web {
     /// Takes no more commands and no more clients, and says so to whoever asks whether it is ready; whoever is there hears on.
     /// When nobody else posts, this closes the sessions' mailbox.
     pub fn drain(&self) {
-        self.door.drain();
+        self.state.drain();
     }
 
     /// Takes no more connections, sends everybody away, and waits until they are gone, but not for long.

@@ -1,4 +1,4 @@
-//! One WebSocket of a web door: frames in become mail, what the client is to be told becomes frames out. A client that does
+//! One WebSocket of the web server: frames in become mail, what the client is to be told becomes frames out. A client that does
 //! not answer pings is gone; one that reads too slowly is sent away.
 
 use std::pin::pin;
@@ -11,15 +11,15 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tungstenite::error::ProtocolError;
 use tungstenite::{Error, Message};
 
-use super::clients::{Over, Seat};
-use super::door::Door;
-use super::frames::{Incoming, Outgoing, is_full};
-use super::memory::Reservation;
-use super::stream::Pulse;
+use crate::clients::{Over, Subscription};
+use crate::frames::{Incoming, Outgoing, is_full};
 use crate::limits::{
     WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING,
     WEB_PINGS_MISSED, WEB_REPLY_BYTES, WEB_SEND_WAIT,
 };
+use crate::memory::Reservation;
+use crate::state::WebState;
+use crate::stream::Pulse;
 
 /// Frames that answer control frames, on their way from the reading half to the writing one.
 type Replies = Mutex<Vec<u8>>;
@@ -27,18 +27,18 @@ type Replies = Mutex<Vec<u8>>;
 /// Serves a client until it leaves or is sent away.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    door: Arc<Door>,
-    seat: Seat,
+    state: Arc<WebState>,
+    subscription: Subscription,
     pulse: Pulse,
 ) {
     let (reading, writing) = tokio::io::split(stream);
-    let incoming = Incoming::new(reading, seat.account());
+    let incoming = Incoming::new(reading, subscription.account());
     let (mut incoming, mut out) = (incoming, Outgoing::new(writing));
     let replies = Replies::default();
     // Whichever ends first ends the other.
     let fault = tokio::select! {
-        fault = read(&mut incoming, &replies, &door, &seat) => fault,
-        () = write(&mut out, &replies, &seat, &pulse) => None,
+        fault = read(&mut incoming, &replies, &state, &subscription) => fault,
+        () = write(&mut out, &replies, &subscription, &pulse) => None,
     };
     out.replies(taken(&replies));
     if let Some((code, reason)) = fault {
@@ -52,14 +52,14 @@ pub(crate) async fn serve(
 async fn read(
     incoming: &mut Incoming<impl AsyncRead + Unpin>,
     replies: &Replies,
-    door: &Door,
-    seat: &Seat,
+    state: &WebState,
+    subscription: &Subscription,
 ) -> Option<(u16, &'static str)> {
     let mut pace = Pace::new(Instant::now());
     loop {
         let reply = |frames: Vec<u8>| {
             lock(replies).extend(frames);
-            seat.ring();
+            subscription.ring();
         };
         let (line, held) = match arriving(incoming, reply).await {
             Ok((Message::Text(text), held)) => (Bytes::from(text), held),
@@ -76,8 +76,8 @@ async fn read(
             Err(fault) => return fault,
         };
         if !pace.allows(Instant::now()) {
-            door.refuse(&line, seat.id());
-        } else if !door.deliver(line, held, seat.id()).await {
+            state.refuse(&line, subscription.id());
+        } else if !state.deliver(line, held, subscription.id()).await {
             return None;
         }
     }
@@ -130,13 +130,18 @@ fn fault(error: &Error) -> Option<(u16, &'static str)> {
 }
 
 /// Writes until the client cannot be reached any more, or is to go.
-async fn write(out: &mut Outgoing<impl AsyncWrite + Unpin>, replies: &Replies, seat: &Seat, pulse: &Pulse) {
+async fn write(
+    out: &mut Outgoing<impl AsyncWrite + Unpin>,
+    replies: &Replies,
+    subscription: &Subscription,
+    pulse: &Pulse,
+) {
     let mut frames: Vec<Utf8Bytes> = Vec::new();
     let (mut unanswered, mut beats) = (0, pulse.beats());
     // One clock for all the waiting: a new one for each picture would cost as much as the picture.
     let mut time_to_ask = pin!(sleep_until(Instant::now() + WEB_PING));
     loop {
-        let outcome = seat.take(&mut frames);
+        let outcome = subscription.take(&mut frames);
         out.replies(taken(replies));
         for frame in frames.drain(..) {
             out.text(frame);
@@ -165,7 +170,7 @@ async fn write(out: &mut Outgoing<impl AsyncWrite + Unpin>, replies: &Replies, s
         }
         if is_idle {
             tokio::select! {
-                () = seat.rung() => {}
+                () = subscription.rung() => {}
                 () = &mut time_to_ask => {}
             }
         }

@@ -1,4 +1,4 @@
-//! The bytes of one connection of a web door, with what the layers above cannot see: that something came, that the other side
+//! The bytes of one connection of the web server, with what the layers above cannot see: that something came, that the other side
 //! takes nothing any more, and an end at which it gets to read what it was told last.
 
 use std::io;

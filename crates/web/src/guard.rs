@@ -1,4 +1,4 @@
-//! Who may talk to a web door (web.md 3): the names it answers to, the pages that may use it, the token. Pure: headers in,
+//! Who may talk to the web server (web.md 3): the names it answers to, the pages that may use it, the token. Pure: headers in,
 //! verdict out, after a wait when somebody guesses. What a request then does is not known here.
 
 use std::collections::VecDeque;

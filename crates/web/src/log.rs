@@ -1,8 +1,8 @@
-//! What all clients of a web door are told, once and in one order: a bounded log that each client reads at its own pace. A
+//! What all clients of the web server are told, once and in one order: a bounded log that each client reads at its own pace. A
 //! client is a place in it, so a thousand of them cost no more memory than their places, and a slow one gets deltas that
 //! follow each other as one. Who falls out of the log has to ask for a snapshot.
 //!
-//! Not here: who the clients are and what each wants (`clients`), how events become text (`fan`).
+//! Not here: who the clients are and what each wants (`clients`), how events become text (`broadcaster`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

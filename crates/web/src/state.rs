@@ -1,17 +1,15 @@
-//! What the handlers of a web door share: the clients, the way to the sessions, the guard.
+//! What the handlers of the web server share: the clients, the way to the sessions, the guard.
 
 use std::sync::{Mutex, PoisonError};
 
 use axum::body::Bytes;
 use host::{ClientId, Slot};
 
-use super::clients::Clients;
-use super::guard::Guard;
-use super::memory::Reservation;
-use super::page::Page;
-use crate::intake;
-use crate::manner::Manner;
-use crate::parse::{Inbound, parse_line};
+use crate::clients::Clients;
+use crate::guard::Guard;
+use crate::memory::Reservation;
+use crate::page::Page;
+use serve::{Inbound, Manner, intake, parse_line};
 use wire::{Dialect, Response};
 
 /// The answer to commands that come while the agent ends.
@@ -20,8 +18,8 @@ const ENDING: &str = "The agent is shutting down";
 /// The answer to a client that sends without end.
 const TOO_MANY: &str = "Too many messages: wait a moment";
 
-/// See the module's page.
-pub(crate) struct Door {
+/// The state that the handlers share.
+pub(crate) struct WebState {
     pub(crate) clients: Clients,
     pub(crate) guard: Guard,
     pub(crate) page: Page,
@@ -29,7 +27,7 @@ pub(crate) struct Door {
     slot: Mutex<Option<Slot>>,
 }
 
-impl Door {
+impl WebState {
     pub(crate) fn new(clients: Clients, guard: Guard, page: Page, slot: Slot) -> Self {
         Self {
             clients,

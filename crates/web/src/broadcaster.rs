@@ -1,4 +1,4 @@
-//! What sessions say becomes what all clients of a web door are told: events into the log, answers to whoever asked, in one
+//! What sessions say becomes what all clients of the web server are told: events into the log, answers to whoever asked, in one
 //! order. A delta that comes after a pause is shown at once; those that follow soon are collected for a moment, so that
 //! nobody is told of deltas more than a hundred times a second.
 //!
@@ -11,31 +11,62 @@ use std::time::Instant;
 
 use host::{ClientId, Origin, Outgoing};
 use serde_json::{Value, json};
-use wire::connection::{HelloParams, Refused, Replayed, Snapshot};
+use serve::connection::{ConnectionRules, FixedOption, FollowUp, NegotiatedOptions, UnknownNumber};
+use serve::encode::escape;
+use serve::queues::{QueueItem, SessionQueues};
+use serve::{Encoder, Spoken, WantedUi};
+use wire::connection::Snapshot;
 use wire::ui::UiMethod;
-use wire::{Command, Dialect, Event, Message, Reply, Response, StopReason, StreamEvent, Usage};
+use wire::{Command, Dialect, Event, Message, Response, StopReason, StreamEvent, Usage};
 
-use super::clients::Clients;
-use super::log::{Delta, Entry, Text};
-use crate::connection::{Agreement, protocol};
-use crate::encode::Encoder;
-use crate::encode::json::escape;
-use crate::lanes::{Lanes, Said};
+use crate::clients::Clients;
 use crate::limits::WEB_PICTURE;
-use crate::manner::{Spoken, WantedUi};
+use crate::log::{Delta, Entry, Text};
 
 /// The `extensionPath` of errors that no extension made but the model's provider.
 const MODEL: &str = "<model>";
 
+/// Why lines have one form: each is encoded once for all clients.
+const ONE_FORM: &str = "All clients of this door get the same lines";
+
+/// Options that one of many clients cannot choose.
+const FIXED: &[FixedOption] = &[
+    FixedOption {
+        name: "dialect",
+        wish: |wishes| &mut wishes.dialect,
+        value: "\"web\"",
+        reason: ONE_FORM,
+    },
+    FixedOption {
+        name: "deltas",
+        wish: |wishes| &mut wishes.deltas,
+        value: "true",
+        reason: ONE_FORM,
+    },
+    FixedOption {
+        name: "sequence",
+        wish: |wishes| &mut wishes.sequence,
+        value: "true",
+        reason: ONE_FORM,
+    },
+    // WebSocket pings and the comments of an event stream do what a heartbeat does.
+    FixedOption {
+        name: "heartbeat",
+        wish: |wishes| &mut wishes.heartbeat,
+        value: "null",
+        reason: "The connection has a sign of life of its own",
+    },
+];
+
 /// A session that says something; none is the first.
 type Handle = Option<Arc<str>>;
 
-/// See the module's page.
+/// Sends what sessions say to all clients.
 #[derive(Debug)]
-pub(crate) struct Fan {
+pub(crate) struct Broadcaster {
     clients: Clients,
-    version: String,
-    voices: HashMap<Handle, Voice>,
+    rules: ConnectionRules,
+    streams: HashMap<Handle, SessionStream>,
     /// When deltas were shown last.
     shown: Option<Instant>,
     /// When those are due that nobody can read yet.
@@ -44,13 +75,13 @@ pub(crate) struct Fan {
 
 /// What must be remembered of a session from one line to the next.
 #[derive(Debug)]
-struct Voice {
+struct SessionStream {
     encoder: Encoder,
     /// When the answer that streams in began, in milliseconds since 1970.
     began: i64,
 }
 
-impl Voice {
+impl SessionStream {
     fn new() -> Self {
         let spoken = Spoken::new(Dialect::Web);
         spoken.choose_delta(Some(true));
@@ -65,20 +96,25 @@ impl Voice {
     }
 }
 
-impl Fan {
+impl Broadcaster {
     /// For these clients.
     pub(crate) fn new(clients: Clients, version: &str) -> Self {
         Self {
+            rules: ConnectionRules {
+                version: version.to_owned(),
+                instance: Some(Arc::clone(clients.instance())),
+                fixed: FIXED,
+                unknown_number: UnknownNumber::Snapshot,
+            },
             clients,
-            version: version.to_owned(),
-            voices: HashMap::from([(None, Voice::new())]),
+            streams: HashMap::from([(None, SessionStream::new())]),
             shown: None,
             due: None,
         }
     }
 
     /// Runs until every session has ended.
-    pub(crate) async fn run(mut self, mut queue: Lanes) {
+    pub(crate) async fn run(mut self, mut queue: SessionQueues) {
         loop {
             let due = self.due;
             let timer = async {
@@ -116,41 +152,41 @@ impl Fan {
         }
     }
 
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: QueueItem) {
         match said {
-            Said::Joined(session) => drop(self.voices.insert(Some(session), Voice::new())),
-            Said::Left(session) => drop(self.voices.remove(&Some(session))),
-            Said::Item(session, Outgoing::Event(event)) => self.event(&session, &event),
-            Said::Item(session, Outgoing::Response(client, response)) => {
+            QueueItem::Joined(session) => drop(self.streams.insert(Some(session), SessionStream::new())),
+            QueueItem::Left(session) => drop(self.streams.remove(&Some(session))),
+            QueueItem::Item(session, Outgoing::Event(event)) => self.event(&session, &event),
+            QueueItem::Item(session, Outgoing::Response(client, response)) => {
                 self.respond(&session, client, &response);
             }
-            Said::Item(session, Outgoing::Connection(origin, command, snapshot)) => {
+            QueueItem::Item(session, Outgoing::Connection(origin, command, snapshot)) => {
                 self.answer(&session, origin, &command, snapshot);
             }
-            Said::Item(_, Outgoing::Flush(done)) => {
+            QueueItem::Item(_, Outgoing::Flush(done)) => {
                 self.publish();
                 // Who asked may have given up.
                 let _ = done.send(());
             }
-            Said::Item(..) => {}
+            QueueItem::Item(..) => {}
         }
     }
 
     fn event(&mut self, session: &Handle, event: &Event) {
-        let Some(voice) = self.voices.get_mut(session) else {
+        let Some(stream) = self.streams.get_mut(session) else {
             return;
         };
         if let Event::MessageStart { message } = event
             && let Message::Assistant(message) = message.as_ref()
         {
-            voice.began = message.timestamp;
+            stream.began = message.timestamp;
         }
         if let Event::MessageUpdate {
             usage,
             assistant_message_event,
         } = event
         {
-            let text = update(voice.began, assistant_message_event, usage);
+            let text = update(stream.began, assistant_message_event, usage);
             let waits = matches!(text, Text::Delta(_));
             self.push(session, event.name(), text);
             if waits {
@@ -161,7 +197,7 @@ impl Fan {
             return;
         }
         let mut out = Vec::new();
-        voice.encoder.event(event, Instant::now(), &mut out);
+        stream.encoder.event(event, Instant::now(), &mut out);
         let lines = lines(out);
         let first = lines
             .first()
@@ -198,8 +234,8 @@ impl Fan {
     fn respond(&mut self, session: &Handle, client: ClientId, response: &Response) {
         self.publish();
         let mut out = Vec::new();
-        if let Some(voice) = self.voices.get_mut(session) {
-            voice.encoder.response(response, Instant::now(), &mut out);
+        if let Some(stream) = self.streams.get_mut(session) {
+            stream.encoder.response(response, Instant::now(), &mut out);
         }
         for line in lines(out) {
             self.clients.tell(client, whole(line, session).into());
@@ -216,49 +252,13 @@ impl Fan {
     ) {
         self.publish();
         let client = origin.client;
-        let Some(agreement) = self.clients.agreement(client) else {
+        let Some(options) = self.clients.options(client) else {
             return;
         };
-        let mut back = None;
-        let outcome = match command {
-            Command::GetProtocol(_) => {
-                let protocol = protocol(&self.version, &agreement);
-                Ok(Reply::Protocol(Box::new(protocol)))
-            }
-            Command::Hello(wishes) => {
-                let (wishes, mut refused) = fitting(wishes);
-                let (new, more) = agreement.changed(&wishes);
-                refused.extend(more);
-                let mut welcome = new.welcome(&self.version, self.clients.last(), refused);
-                welcome.instance_id = Some(self.clients.instance().to_owned());
-                self.clients.agree(client, new);
-                Ok(Reply::Hello(Box::new(welcome)))
-            }
-            Command::Replay(params) => {
-                let last_seq = self.clients.last();
-                let is_ours = params
-                    .instance
-                    .as_ref()
-                    .is_none_or(|id| *id == self.clients.instance());
-                let after = params.after.filter(|_| is_ours);
-                let missed = after.and_then(|after| self.clients.count_after(after));
-                back = missed.and(params.after);
-                let snapshot = match missed {
-                    Some(_) => Ok(None),
-                    None => snapshot
-                        .map(|snapshot| Some(*snapshot))
-                        .ok_or_else(|| "There is no session to show".to_owned()),
-                };
-                snapshot.map(|snapshot| {
-                    Reply::Replayed(Box::new(Replayed {
-                        events: missed.unwrap_or_default(),
-                        last_seq,
-                        instance_id: Some(self.clients.instance().to_owned()),
-                        snapshot,
-                    }))
-                })
-            }
-            other => Err(format!("Unknown command: {}", other.name())),
+        let answer = self.rules.answer(command, &options, &self.clients, snapshot);
+        let (outcome, follow_up) = match answer {
+            Ok((reply, follow_up)) => (Ok(reply), follow_up),
+            Err(error) => (Err(error), FollowUp::None),
         };
         let response = Response {
             id: origin.id,
@@ -266,41 +266,19 @@ impl Fan {
             outcome,
         };
         self.respond(session, client, &response);
-        if let Some(place) = back {
-            self.clients.send_back(client, place);
+        match follow_up {
+            FollowUp::None => {}
+            FollowUp::Use(negotiated) => self.clients.agree(client, negotiated.options),
+            FollowUp::SendAgain(place) => self.clients.send_back(client, place),
         }
     }
 }
 
-/// The agreement of a client that just came: numbers and linear updates are there unasked.
-pub(crate) fn first_agreement() -> Agreement {
+/// The options of a client that just came: numbers and linear updates are on from the start.
+pub(crate) fn first_options() -> NegotiatedOptions {
     let spoken = Spoken::new(Dialect::Web);
     spoken.choose_delta(Some(true));
-    let mut agreement = Agreement::new(spoken.manner());
-    agreement.sequence = true;
-    agreement
-}
-
-/// The wishes that can be granted to one of many clients, and those that cannot.
-fn fitting(wishes: &HelloParams) -> (HelloParams, Vec<Refused>) {
-    let mut refused = Vec::new();
-    let mut refuse = |option: &'static str, wish: &mut Option<Value>, granted: &Value, reason: &str| {
-        if let Some(value) = wish.take().filter(|value| value != granted) {
-            refused.push(Refused {
-                option,
-                value,
-                reason: reason.to_owned(),
-            });
-        }
-    };
-    let mut wishes = wishes.clone();
-    let all = "All clients of this door get the same lines";
-    refuse("dialect", &mut wishes.dialect, &json!("web"), all);
-    refuse("deltas", &mut wishes.deltas, &json!(true), all);
-    refuse("sequence", &mut wishes.sequence, &json!(true), all);
-    let pings = "The connection has a sign of life of its own";
-    refuse("heartbeat", &mut wishes.heartbeat, &Value::Null, pings);
-    (wishes, refused)
+    NegotiatedOptions::new(spoken.manner()).with_numbers()
 }
 
 /// A `message_update` without its closing brace.

@@ -7,29 +7,29 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::clients::Clients;
+use crate::guard::Guard;
 use crate::limits::{
     WEB_BODY_WAIT, WEB_HEAD_WAIT, WEB_LINGER, WEB_MESSAGE_BURST, WEB_MESSAGE_RATE, WEB_PING, WEB_SEND_WAIT,
     WEB_WRONG_PAUSE, WEB_WRONG_QUEUE, WEB_WRONG_TOKENS,
 };
-use crate::web::clients::Clients;
-use crate::web::door::Door;
-use crate::web::guard::Guard;
-use crate::web::page::Page;
-use crate::web::server::{connection, service};
-use crate::web::stream::Stream;
+use crate::page::Page;
+use crate::server::{connection, service};
+use crate::state::WebState;
+use crate::stream::Stream;
 
 const LONG: Duration = Duration::from_secs(100_000);
 
-fn door(token: Option<&str>) -> (Arc<Door>, host::Mailbox) {
+fn door(token: Option<&str>) -> (Arc<WebState>, host::Mailbox) {
     let (slot, mailbox) = host::mailbox();
     let bound = "127.0.0.1:4781".parse().unwrap();
     let guard = Guard::new(bound, "127.0.0.1", false, token.map(str::to_owned), Vec::new());
-    let door = Door::new(Clients::new(), guard, Page::Own, slot);
+    let door = WebState::new(Clients::new(), guard, Page::Own, slot);
     (Arc::new(door), mailbox)
 }
 
 /// The other end of a connection to this door.
-fn connect(door: &Arc<Door>) -> DuplexStream {
+fn connect(door: &Arc<WebState>) -> DuplexStream {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let stream = Stream::new(theirs, None);
     let pulse = stream.pulse();
@@ -45,7 +45,7 @@ async fn head(stream: &mut DuplexStream) -> String {
     String::from_utf8(head).unwrap()
 }
 
-async fn socket(door: &Arc<Door>) -> DuplexStream {
+async fn socket(door: &Arc<WebState>) -> DuplexStream {
     let mut stream = connect(door);
     let ask = "GET /ws HTTP/1.1\r\nhost: 127.0.0.1:4781\r\norigin: http://127.0.0.1:4781\r\nupgrade: websocket\r\n\
                connection: upgrade\r\nsec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";

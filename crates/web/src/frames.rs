@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncWrite, BufReader, ReadBuf};
 use tungstenite::protocol::{Role, WebSocketConfig, WebSocketContext};
 use tungstenite::{Error, Message};
 
-use super::memory::{Account, Full, Reservation};
 use crate::limits::{WEB_MESSAGE_BYTES, WEB_SOCKET_BUFFER};
+use crate::memory::{Account, Full, Reservation};
 
 /// Frames of a text, of a close and of a ping, whole and without a mask.
 const TEXT: u8 = 0x81;

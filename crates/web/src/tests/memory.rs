@@ -2,11 +2,11 @@
 
 use axum::extract::ws::Utf8Bytes;
 
+use crate::clients::{Clients, Over, Resume};
 use crate::limits::{
     WEB_CLIENT_BYTES, WEB_FREE_BYTES, WEB_MEMORY_BYTES, WEB_MESSAGE_BYTES, WEB_UNREAD_BYTES,
 };
-use crate::web::clients::{Clients, Over, Resume};
-use crate::web::memory::{Full, Memory};
+use crate::memory::{Full, Memory};
 
 #[test]
 fn reservation_returns_its_bytes_when_dropped() {
@@ -62,28 +62,28 @@ fn response(bytes: usize) -> Utf8Bytes {
 #[test]
 fn client_that_reads_nothing_is_expelled_before_it_holds_too_much() {
     let clients = Clients::new();
-    let seat = clients.join(&Resume::default()).unwrap();
+    let subscription = clients.join(&Resume::default()).unwrap();
     let piece = response(4 << 20);
     let mut frames = Vec::new();
     // What it reads, however much, is no trouble.
     for _ in 0..40 {
-        clients.tell(seat.id(), piece.clone());
-        seat.take(&mut frames).unwrap();
+        clients.tell(subscription.id(), piece.clone());
+        subscription.take(&mut frames).unwrap();
         assert_eq!(frames.len(), 1);
         frames.clear();
     }
-    seat.take(&mut frames).unwrap();
+    subscription.take(&mut frames).unwrap();
     assert_eq!(clients.held(), 0);
     let mut most = 0;
     for _ in 0..40 {
-        clients.tell(seat.id(), piece.clone());
+        clients.tell(subscription.id(), piece.clone());
         most = most.max(clients.held());
     }
     assert!(
         (WEB_UNREAD_BYTES / 2..=WEB_UNREAD_BYTES).contains(&most),
         "{most}"
     );
-    assert_eq!(seat.take(&mut frames), Err(Over::TooSlow));
+    assert_eq!(subscription.take(&mut frames), Err(Over::TooSlow));
     assert_eq!(clients.held(), 0, "nothing is kept for it");
     assert!(frames.is_empty());
 }
@@ -91,10 +91,10 @@ fn client_that_reads_nothing_is_expelled_before_it_holds_too_much() {
 #[test]
 fn one_long_response_is_sent_alone() {
     let clients = Clients::new();
-    let seat = clients.join(&Resume::default()).unwrap();
+    let subscription = clients.join(&Resume::default()).unwrap();
     let mut frames = Vec::new();
-    clients.tell(seat.id(), response(100 << 20));
-    seat.take(&mut frames).unwrap();
+    clients.tell(subscription.id(), response(100 << 20));
+    subscription.take(&mut frames).unwrap();
     assert_eq!(frames.len(), 1);
     // It is charged until the client has it.
     assert!(clients.held() > 90 << 20);
@@ -102,7 +102,7 @@ fn one_long_response_is_sent_alone() {
     clients.tell(other.id(), response(100 << 20));
     assert_eq!(other.take(&mut frames), Err(Over::TooSlow), "no memory for both");
     frames.clear();
-    seat.take(&mut frames).unwrap();
+    subscription.take(&mut frames).unwrap();
     assert_eq!(clients.held(), 0);
 }
 
@@ -110,16 +110,16 @@ fn one_long_response_is_sent_alone() {
 fn many_readers_of_responses_share_the_budget() {
     let clients = Clients::new();
     let piece = response(16 << 20);
-    let mut seats = Vec::new();
+    let mut subscriptions = Vec::new();
     for _ in 0..40 {
-        let seat = clients.join_for_answer(clients.account()).unwrap();
-        clients.tell(seat.id(), piece.clone());
-        seats.push(seat);
+        let subscription = clients.join_for_answer(clients.account()).unwrap();
+        clients.tell(subscription.id(), piece.clone());
+        subscriptions.push(subscription);
     }
     assert!(clients.held() <= WEB_MEMORY_BYTES);
-    let served = |seat: &&crate::web::clients::Seat| seat.take(&mut Vec::new()).is_ok();
-    let served = seats.iter().filter(served).count();
+    let served = |subscription: &&crate::clients::Subscription| subscription.take(&mut Vec::new()).is_ok();
+    let served = subscriptions.iter().filter(served).count();
     assert!((WEB_MEMORY_BYTES / (16 << 20)..40).contains(&served), "{served}");
-    drop(seats);
+    drop(subscriptions);
     assert_eq!(clients.held(), 0);
 }

@@ -1,4 +1,4 @@
-//! TLS of a web door: certificate and key from PEM files.
+//! TLS of the web server: certificate and key from PEM files.
 
 use std::io;
 use std::path::Path;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 
+use crate::guard::{Guard, Wants};
 use crate::limits::{WEB_WRONG_TOKENS, WEB_WRONG_WINDOW};
-use crate::web::guard::{Guard, Wants};
 
 fn request(target: &str, headers: &[(&str, &str)]) -> Parts {
     let mut request = Request::builder().uri(target);

@@ -11,7 +11,7 @@ use super::activity::Activity;
 
 /// See the module's page.
 #[derive(Debug)]
-pub(crate) struct Voice {
+pub(crate) struct SessionStream {
     pub(crate) encoder: Encoder,
     pub(crate) activity: Activity,
     /// When something was said last.
@@ -20,7 +20,7 @@ pub(crate) struct Voice {
     left_out: bool,
 }
 
-impl Voice {
+impl SessionStream {
     pub(crate) fn new(encoder: Encoder) -> Self {
         Self {
             encoder,

@@ -13,9 +13,9 @@ use crate::encode::Form;
 use crate::limits::{MAX_HEARTBEAT, MAX_NAME_ECHO, MAX_REFUSALS, MAX_SESSIONS};
 use crate::manner::{Manner, WantedUi};
 
-/// See the module's page.
+/// The options of a connection, as its client and the agent negotiated them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Agreement {
+pub struct NegotiatedOptions {
     pub(crate) dialect: Dialect,
     /// Events that are sent; none: all of them.
     events: Option<BTreeSet<&'static str>>,
@@ -30,9 +30,10 @@ pub(crate) struct Agreement {
     ui: Option<UiMethods>,
 }
 
-impl Agreement {
-    /// What holds before anybody said hello.
-    pub(crate) fn new(manner: Manner) -> Self {
+impl NegotiatedOptions {
+    /// The options before the first `hello`.
+    #[must_use]
+    pub fn new(manner: Manner) -> Self {
         Self {
             dialect: manner.dialect,
             events: None,
@@ -44,8 +45,18 @@ impl Agreement {
         }
     }
 
-    /// The same for somebody who wants to hear nothing.
-    pub(crate) fn without_events(self) -> Self {
+    /// These options with numbers for events.
+    #[must_use]
+    pub fn with_numbers(self) -> Self {
+        Self {
+            sequence: true,
+            ..self
+        }
+    }
+
+    /// These options for a client that wants no events.
+    #[must_use]
+    pub fn without_events(self) -> Self {
         Self {
             events: Some(BTreeSet::new()),
             ..self
@@ -60,16 +71,18 @@ impl Agreement {
         })
     }
 
-    /// Is an event of this name to be sent?
-    pub(crate) fn wants(&self, name: &str) -> bool {
+    /// True if events of this name are sent.
+    #[must_use]
+    pub fn wants(&self, name: &str) -> bool {
         match &self.events {
             Some(events) => events.contains(name),
             None => self.dialect.sends_unasked(name),
         }
     }
 
-    /// Are events of this session to be sent?
-    pub(crate) fn wants_session(&self, session: Option<&str>) -> bool {
+    /// True if events of this session are sent; none is the first session.
+    #[must_use]
+    pub fn wants_session(&self, session: Option<&str>) -> bool {
         let handle = session.unwrap_or_default();
         self.sessions
             .as_ref()
@@ -85,7 +98,7 @@ impl Agreement {
         }
     }
 
-    /// The agreement after a `hello`, and what could not be granted.
+    /// The options after a `hello`, and what could not be granted.
     pub(crate) fn changed(&self, wishes: &HelloParams) -> (Self, Vec<Refused>) {
         let mut new = self.clone();
         let mut refused = Refusals::default();
@@ -127,7 +140,7 @@ impl Agreement {
         (new, refused.0)
     }
 
-    /// The answer to a `hello` that led to this agreement.
+    /// The reply to the `hello` that led to these options.
     pub(crate) fn welcome(&self, version: &str, last_seq: u64, refused: Vec<Refused>) -> Welcome {
         let names = |events: &BTreeSet<&str>| events.iter().map(ToString::to_string).collect();
         Welcome {

@@ -1,7 +1,7 @@
-//! Who listens at a web door: each client's place in the log, what it agreed on, and what is for it alone, in the order in
+//! The clients of the web server: each client's place in the log, what it agreed on, and what is for it alone, in the order in
 //! which both happened. One lock, held for moments and never while anything waits.
 //!
-//! Not here: how frames get to a client (`socket`, `http`), what is in the log (`fan`).
+//! Not here: how frames get to a client (`socket`, `http`), what is in the log (`broadcaster`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use axum::extract::ws::Utf8Bytes;
 use host::ClientId;
+use serve::connection::{EventNumbers, NegotiatedOptions};
 use tokio::sync::Notify;
 use uuid::Uuid;
 use wire::Event;
 
-use super::fan::first_agreement;
-use super::log::{Entry, Gone, Log, Place, Text};
-use super::memory::{Account, Memory, Reservation};
-use crate::connection::Agreement;
+use crate::broadcaster::first_options;
 use crate::limits::{WEB_CLIENTS, WEB_LOG_BYTES, WEB_LOG_ENTRIES, WEB_READ_BYTES, WEB_UNREAD_BYTES};
+use crate::log::{Entry, Gone, Log, Place, Text};
+use crate::memory::{Account, Memory, Reservation};
 
 /// Why a client is not served any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) enum Over {
 enum Private {
     Frame(Utf8Bytes, Reservation),
     /// From here on other events are wanted.
-    Agree(Box<Agreement>),
+    Agree(Box<NegotiatedOptions>),
     /// Go back to this place, and read on from there.
     Back(Place),
 }
@@ -50,9 +50,9 @@ impl Private {
 #[derive(Debug)]
 struct Client {
     /// What was agreed on last.
-    agreement: Agreement,
+    options: NegotiatedOptions,
     /// What was agreed on where it reads.
-    reading: Agreement,
+    reading: NegotiatedOptions,
     place: Place,
     /// Everything up to here was written.
     written: Place,
@@ -98,9 +98,9 @@ pub(crate) struct Resume {
     pub(crate) instance: Option<String>,
 }
 
-/// A client's seat; dropped when it leaves.
+/// The place of one client; dropped when it leaves.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct Subscription {
     clients: Clients,
     id: ClientId,
     account: Account,
@@ -136,7 +136,7 @@ impl Clients {
     }
 
     /// Says which process this is.
-    pub(crate) fn instance(&self) -> &str {
+    pub(crate) fn instance(&self) -> &Arc<str> {
         &self.instance
     }
 
@@ -151,10 +151,10 @@ impl Clients {
 
     /// Takes a new one, who hears everything from now on, and first of all the questions that are open. It begins where it was
     /// instead, if that is still there; it is told whether, if it asked. None when there are too many, or the agent ends.
-    pub(crate) fn join(&self, resume: &Resume) -> Option<Seat> {
+    pub(crate) fn join(&self, resume: &Resume) -> Option<Subscription> {
         let is_ours = resume.instance.as_ref().is_none_or(|id| **id == *self.instance);
-        self.seat(
-            first_agreement(),
+        self.subscribe(
+            first_options(),
             resume.after.filter(|_| is_ours),
             resume.is_asked,
             self.account(),
@@ -162,18 +162,18 @@ impl Clients {
     }
 
     /// Takes one who wants nothing but answers, and has this account.
-    pub(crate) fn join_for_answer(&self, account: Account) -> Option<Seat> {
+    pub(crate) fn join_for_answer(&self, account: Account) -> Option<Subscription> {
         let last = self.last();
-        self.seat(first_agreement().without_events(), Some(last), false, account)
+        self.subscribe(first_options().without_events(), Some(last), false, account)
     }
 
-    fn seat(
+    fn subscribe(
         &self,
-        agreement: Agreement,
+        options: NegotiatedOptions,
         after: Option<Place>,
         is_told: bool,
         account: Account,
-    ) -> Option<Seat> {
+    ) -> Option<Subscription> {
         let mut state = self.state();
         if state.is_ending || state.clients.len() >= WEB_CLIENTS {
             return None;
@@ -197,8 +197,8 @@ impl Clients {
         let bell = Arc::new(Notify::new());
         bell.notify_one();
         let client = Client {
-            reading: agreement.clone(),
-            agreement,
+            reading: options.clone(),
+            options,
             place: at,
             written: at,
             private,
@@ -209,7 +209,7 @@ impl Clients {
             bell: Arc::clone(&bell),
         };
         state.clients.insert(id, client);
-        Some(Seat {
+        Some(Subscription {
             clients: self.clone(),
             id,
             account,
@@ -239,22 +239,9 @@ impl Clients {
         state.ring();
     }
 
-    /// Number of the newest event that may be read.
-    pub(crate) fn last(&self) -> Place {
-        self.state().log.last()
-    }
-
-    /// How many events came after this place; none when they are gone.
-    pub(crate) fn count_after(&self, place: Place) -> Option<usize> {
-        self.state().log.count_after(place)
-    }
-
     /// What a client agreed on so far. None when it has left.
-    pub(crate) fn agreement(&self, id: ClientId) -> Option<Agreement> {
-        self.state()
-            .clients
-            .get(&id)
-            .map(|client| client.agreement.clone())
+    pub(crate) fn options(&self, id: ClientId) -> Option<NegotiatedOptions> {
+        self.state().clients.get(&id).map(|client| client.options.clone())
     }
 
     /// Tells one client something, at this place; nothing happens when it has left. A client for which too much waits is sent
@@ -270,12 +257,12 @@ impl Clients {
     }
 
     /// From this place on a client wants other events.
-    pub(crate) fn agree(&self, id: ClientId, agreement: Agreement) {
+    pub(crate) fn agree(&self, id: ClientId, options: NegotiatedOptions) {
         if let Some(client) = self.state().clients.get_mut(&id) {
             // What is asked next builds on it; what is read follows in its place.
-            client.agreement = agreement.clone();
+            client.options = options.clone();
         }
-        self.private(id, Private::Agree(Box::new(agreement)));
+        self.private(id, Private::Agree(Box::new(options)));
     }
 
     /// Sends a client back to a place.
@@ -350,6 +337,16 @@ impl Clients {
     }
 }
 
+impl EventNumbers for Clients {
+    fn last(&self) -> Place {
+        self.state().log.last()
+    }
+
+    fn count_after(&self, place: Place) -> Option<usize> {
+        self.state().log.count_after(place)
+    }
+}
+
 impl State {
     fn publish(&mut self) {
         let Self { log, clients, .. } = self;
@@ -369,7 +366,7 @@ impl State {
     }
 }
 
-impl Seat {
+impl Subscription {
     /// Whom answers are for.
     pub(crate) fn id(&self) -> ClientId {
         self.id
@@ -462,9 +459,9 @@ impl Client {
             let until = self.private.front().map_or(log.last(), |(place, _)| *place);
             if self.place < until {
                 let from = frames.len();
-                let agreement = &self.reading;
+                let options = &self.reading;
                 let wanted = |entry: &Entry| {
-                    agreement.wants(entry.name) && agreement.wants_session(entry.session.as_deref())
+                    options.wants(entry.name) && options.wants_session(entry.session.as_deref())
                 };
                 self.place = log.read(self.place, until, WEB_READ_BYTES, wanted, frames)?;
                 bytes += frames.iter().skip(from).map(|frame| frame.len()).sum::<usize>();
@@ -478,7 +475,7 @@ impl Client {
                     bytes += frame.len();
                     frames.push(frame);
                 }
-                Some((_, Private::Agree(agreement))) => self.reading = *agreement,
+                Some((_, Private::Agree(options))) => self.reading = *options,
                 Some((_, Private::Back(place))) => (self.place, self.written) = (place, place),
             }
         }
@@ -486,7 +483,7 @@ impl Client {
     }
 }
 
-impl Drop for Seat {
+impl Drop for Subscription {
     fn drop(&mut self) {
         self.clients.state().clients.remove(&self.id);
     }

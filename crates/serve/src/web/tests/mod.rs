@@ -1,7 +1,0 @@
-//! Tests of the parts of a web door; those that need real connections are black-box tests of the program.
-
-mod connections;
-mod frames;
-mod guard;
-mod log;
-mod memory;
