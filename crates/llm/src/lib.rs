@@ -1,16 +1,17 @@
-//! Models: one folder per API family, the stream of an answer, the catalogue and credentials.
+//! Model providers: one folder per API family, the stream of an answer, recording, and credentials.
 //!
 //! What lives here: everything that knows how a provider wants to be asked and how it answers. What does not: what to ask
 //! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
-//! sessions. No environment reads: keys, proxies and paths are handed in.
+//! sessions, which models there are (`models`). No environment reads: keys, proxies and paths are handed in.
 
 mod access;
+mod adaptive;
 mod answer;
 mod anthropic;
 mod bedrock;
 mod body;
 mod client;
-mod compat;
+pub mod compat;
 mod copilot;
 mod environment;
 mod error;
@@ -25,7 +26,6 @@ mod image_limits;
 mod json;
 mod lent;
 pub mod limits;
-pub mod local;
 pub mod login;
 mod mistral;
 mod offline;
@@ -35,9 +35,9 @@ mod openai_responses;
 mod overflow;
 mod pattern;
 mod prompt_history;
-pub mod registry;
 mod request;
 mod retry;
+mod secret;
 mod secrets;
 mod sse;
 mod stream;
@@ -50,19 +50,20 @@ mod tune;
 #[cfg(test)]
 mod tests;
 
+pub use adaptive::thinks_adaptively;
 pub use client::Client;
 pub use environment::Environment;
 pub use error::LlmError;
 pub use event::ModelEvent;
 pub use family::supports;
 pub use hooks::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse};
-pub use http::{ClientConfig, ProxyConfig, fetch};
+pub use http::{ClientConfig, Connector, ProxyConfig, fetch};
 pub use lent::{Lent, LentEvents};
 pub use offline::check_script;
 pub use overflow::is_context_overflow;
 pub use prompt_history::{PromptHistory, PromptState};
-pub use registry::Secret;
 pub use request::{Budgets, CacheRetention, ModelRequest, Rewrite, Rewritten, ToolChoice};
 pub use retry::is_retryable;
-pub use secrets::Secrets;
+pub use secret::Secret;
+pub use secrets::{Secrets, open_url};
 pub use stream::ModelStream;

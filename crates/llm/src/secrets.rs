@@ -183,7 +183,8 @@ pub(crate) fn is_open_header(name: &str) -> bool {
 }
 
 /// An address without login and without the values of its parameters, but for those that are words of a protocol.
-pub(crate) fn open_url(url: &str) -> String {
+#[must_use]
+pub fn open_url(url: &str) -> String {
     let mut out = url.to_owned();
     for secret in url_secrets(url) {
         if !secret.is_empty() {

@@ -22,7 +22,7 @@ const FILES: [(&str, &str); 18] = [
     ("Runs, todos, rules", "crates/core/src/limits.rs"),
     ("Compaction", "crates/core/src/compaction/limits.rs"),
     ("Providers", "crates/llm/src/limits.rs"),
-    ("Model lists and keys", "crates/llm/src/registry/limits.rs"),
+    ("Model lists and local servers", "crates/models/src/limits.rs"),
     ("Logins", "crates/llm/src/login/limits.rs"),
     ("Tools", "crates/tools/src/limits.rs"),
     ("Session files", "crates/store/src/limits.rs"),

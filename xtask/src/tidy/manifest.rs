@@ -5,11 +5,12 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
     ("llm", &["wire", "files"]),
+    ("models", &["wire", "llm"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
     ("export", &["wire", "store"]),
@@ -22,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "files",
             "core",
             "llm",
+            "models",
             "tools",
             "store",
             "export",
@@ -34,7 +36,8 @@ const ARROWS: [(&str, &[&str]); 16] = [
     (
         "pinion",
         &[
-            "wire", "files", "core", "llm", "tools", "store", "export", "host", "serve", "web", "mcp",
+            "wire", "files", "core", "llm", "models", "tools", "store", "export", "host", "serve", "web",
+            "mcp",
         ],
     ),
     ("client", &["wire"]),
@@ -45,6 +48,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "wire",
             "core",
             "llm",
+            "models",
             "tools",
             "store",
             "extensions",

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use door::line::{Opened, Registered as Extension, Source};
-use llm::registry::{Registered, Registry};
+use models::{Registered, Registry};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;

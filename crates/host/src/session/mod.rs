@@ -43,7 +43,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use llm::PromptHistory;
-use llm::registry::Scoped;
+use models::Scoped;
 use pinion_core::Machine;
 use tokio::time::Sleep;
 use wire::event::CloseReason;

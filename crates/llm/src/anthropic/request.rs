@@ -8,13 +8,13 @@ use wire::{Message, Model, ThinkingLevel};
 
 use super::messages::{self, Inserts};
 use super::tools::{self, ToolStyle};
+use crate::adaptive::thinks_adaptively;
 use crate::body::encode;
 use crate::compat::{flag, value, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::prompt_history::Instructions;
-use crate::registry::thinks_adaptively;
 use crate::request::{CacheRetention, ModelRequest};
 
 /// Least reasoning budget that the API takes.

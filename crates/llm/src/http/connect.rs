@@ -75,7 +75,7 @@ impl Default for ClientConfig {
 
 /// The HTTP clients, built when first needed. `http:` needs no root certificates and gets a client of its own.
 #[derive(Debug)]
-pub(crate) struct Connector {
+pub struct Connector {
     config: ClientConfig,
     /// For `http:`.
     plain: OnceLock<reqwest::Client>,
@@ -89,7 +89,8 @@ pub(crate) struct Connector {
 
 impl Connector {
     /// Notes the configuration; builds nothing.
-    pub(crate) fn new(config: ClientConfig) -> Self {
+    #[must_use]
+    pub fn new(config: ClientConfig) -> Self {
         Self {
             config,
             plain: OnceLock::new(),
@@ -105,7 +106,10 @@ impl Connector {
     }
 
     /// The client for a URL.
-    pub(crate) async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
+    ///
+    /// # Errors
+    /// When the client cannot be built, for example because a proxy is not a URL.
+    pub async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
         self.client_for(url, false).await
     }
 

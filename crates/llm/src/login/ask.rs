@@ -57,7 +57,7 @@ fn with(request: &ModelRequest, token: &Token) -> ModelRequest {
                 *value = value.replace(old.expose(), token.access.expose());
             }
         }
-        let was = crate::registry::copilot_address(old.expose(), None);
+        let was = super::copilot::copilot_address(old.expose(), None);
         if let Some(address) = &token.address
             && was.is_some_and(|was| was == request.model.base_url)
         {

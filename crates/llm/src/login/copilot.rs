@@ -13,7 +13,6 @@ use super::keeper;
 use super::limits::{MARGIN_MS, POLICIES, POLICIES_AT_ONCE};
 use super::tokens::Tokens;
 use crate::Secret;
-use crate::registry::copilot_address;
 
 /// Provider id.
 pub(crate) const PROVIDER: &str = "github-copilot";
@@ -128,4 +127,18 @@ mod tests {
             assert!(domain(bad).is_err(), "{bad}");
         }
     }
+}
+
+/// GitHub Copilot's address is named in its token (`proxy-ep=proxy.x` means `api.x`), else by the enterprise domain
+/// (providers.md 9).
+#[must_use]
+pub fn copilot_address(access: &str, enterprise: Option<&str>) -> Option<String> {
+    let proxy = access.split(';').find_map(|part| part.strip_prefix("proxy-ep="));
+    let named = proxy
+        .filter(|host| !host.is_empty())
+        .map(|host| match host.strip_prefix("proxy.") {
+            Some(rest) => format!("https://api.{rest}"),
+            None => format!("https://{host}"),
+        });
+    named.or_else(|| Some(format!("https://copilot-api.{}", enterprise?)))
 }

@@ -1,6 +1,6 @@
 //! Changes to `auth.json`: under the lock, in one step, readable by its owner only. Entries that are not meant stay byte
 //! for byte; comments go. A file that cannot be read as JSON is never overwritten. Reading it for requests is
-//! `registry::auth`'s business.
+//! `auth_file`'s business.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::LoginError;
+use super::auth_file::AuthFile;
 use super::fields::{Fields, Member};
+use super::json_file::{plain_json, read_text};
 use super::limits::MAX_KEY;
 use super::lock::{Guard, lock};
 use super::tokens::{Tokens, kept};
-use crate::registry::{AuthFile, plain_json, read_text};
 
 /// `auth.json`, to be changed.
 #[derive(Debug, Clone)]

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::copilot::copilot_address;
 use super::endpoints::Endpoints;
 use super::file::AuthStore;
 use super::http::Http;
@@ -12,7 +13,6 @@ use super::run::way;
 use super::tokens::Tokens;
 use super::{LoginError, codex, copilot};
 use crate::http::Connector;
-use crate::registry::copilot_address;
 use crate::secrets::Secrets;
 use crate::{ClientConfig, Secret};
 

@@ -7,12 +7,12 @@ use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::LoginError;
+use super::auth_file::AuthEntry;
 use super::fields::{Fields, Member};
 use super::file::AuthStore;
 use super::keeper::now_ms;
 use super::limits::RENEWAL;
 use super::tokens::kept;
-use crate::registry::AuthEntry;
 use crate::secrets::Secrets;
 
 /// Members of an entry, as extensions see them.

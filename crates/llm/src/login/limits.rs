@@ -49,3 +49,6 @@ pub const SHORTEST_SECRET: usize = 12;
 
 /// Timeout for an extension to refresh its login.
 pub const RENEWAL: Duration = Duration::from_secs(20);
+
+/// Largest `models.json` or `auth.json` that is read, in bytes; a larger one counts as damaged.
+pub const MAX_FILE: u64 = 8 << 20;

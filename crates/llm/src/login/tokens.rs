@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::auth_file::AuthEntry;
 use super::fields::{Fields, Member};
 use crate::Secret;
-use crate::registry::AuthEntry;
 
 /// Tokens, as they go into `auth.json` (providers.md 9).
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 //! the agent knows itself. Pages and questions go to the client as extension UI; tokens never do.
 
 use llm::login::{AuthStore, Login, Step, Way, way};
-use llm::registry::KeySource;
+use models::KeySource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use llm::ClientConfig;
 use llm::login::{AuthStore, Endpoints, Login, LoginError, Step, way};
-use llm::registry::Registry;
+use models::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 

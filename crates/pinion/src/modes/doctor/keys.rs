@@ -6,7 +6,8 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use llm::registry::{AuthEntry, KeySource};
+use llm::login::AuthEntry;
+use models::KeySource;
 use serde_json::{Value, json};
 
 use super::report::{Mark, Section};

@@ -25,7 +25,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use host::settings::Settings;
 use host::trust::Trust;
-use llm::registry::{Registry, StartRequest};
+use models::{Registry, StartRequest};
 
 use crate::args::Args;
 use crate::environment::{Environment, say, stdout_takes_colour};

@@ -1,7 +1,8 @@
 //! Section: the model a new session would start with, why this one, and whether it can be asked. Asks nobody.
 
 use host::settings::SettingsFile;
-use llm::registry::{AuthEntry, KeySource, Start, start};
+use llm::login::AuthEntry;
+use models::{KeySource, Start, start};
 use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
 
@@ -217,7 +218,7 @@ fn thinking_why(patient: &Patient<'_>, chosen: &Start) -> String {
 fn suffix_level(patient: &Patient<'_>, chosen: &Start) -> Option<ThinkingLevel> {
     let start = &patient.start;
     if let Some(pattern) = &start.model {
-        let resolved = llm::registry::resolve(&patient.registry, start.provider.as_deref(), pattern);
+        let resolved = models::resolve(&patient.registry, start.provider.as_deref(), pattern);
         return resolved.ok()?.level;
     }
     let same = |other: &Model| other.is_same(&chosen.model.provider, &chosen.model.api, &chosen.model.id);
