@@ -24,7 +24,7 @@ test('every import and every link leads to a file', () => {
 });
 
 test('the program serves all of them', () => {
-  const list = readFileSync(join(root, '../src/web/page/files.rs'), 'utf8').match(/files!\[\n([\s\S]*?)\];/)[1];
+  const list = readFileSync(join(root, '../src/page/files.rs'), 'utf8').match(/files!\[\n([\s\S]*?)\];/)[1];
   assert.deepEqual([...list.matchAll(/"([^"]+)"/g)].map((match) => match[1]).sort(), [...served].sort());
 });
 
