@@ -1,8 +1,8 @@
-//! Model providers: one folder per API family, the stream of an answer, recording, and credentials.
+//! Model providers: one folder per API family, the stream of an answer, recording.
 //!
 //! What lives here: everything that knows how a provider wants to be asked and how it answers. What does not: what to ask
 //! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
-//! sessions, which models there are (`models`). No environment reads: keys, proxies and paths are handed in.
+//! sessions, which models there are (`models`), credentials (`auth`). No environment reads: keys, proxies and paths are handed in.
 
 mod access;
 mod adaptive;
@@ -13,7 +13,6 @@ mod body;
 mod client;
 pub mod compat;
 mod copilot;
-mod environment;
 mod error;
 mod event;
 mod family;
@@ -26,7 +25,7 @@ mod image_limits;
 mod json;
 mod lent;
 pub mod limits;
-pub mod login;
+mod login_request;
 mod mistral;
 mod offline;
 mod openai_codex;
@@ -37,12 +36,9 @@ mod pattern;
 mod prompt_history;
 mod request;
 mod retry;
-mod secret;
-mod secrets;
 mod sse;
 mod stream;
 pub mod tape;
-mod text;
 mod trace;
 mod transform;
 mod tune;
@@ -52,7 +48,6 @@ mod tests;
 
 pub use adaptive::thinks_adaptively;
 pub use client::Client;
-pub use environment::Environment;
 pub use error::LlmError;
 pub use event::ModelEvent;
 pub use family::supports;
@@ -64,6 +59,4 @@ pub use overflow::is_context_overflow;
 pub use prompt_history::{PromptHistory, PromptState};
 pub use request::{Budgets, CacheRetention, ModelRequest, Rewrite, Rewritten, ToolChoice};
 pub use retry::is_retryable;
-pub use secret::Secret;
-pub use secrets::{Secrets, open_url};
 pub use stream::ModelStream;

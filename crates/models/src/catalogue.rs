@@ -9,12 +9,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use auth::login::json_file::read_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wire::Model;
 use wire::model::{InputLimits, Modality, PriceTier, Prices};
-
-use llm::login::json_file::read_text;
 
 /// Name of the file in the agent directory.
 pub const FILE: &str = "models-catalogue.jsonl";

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use llm::Secret;
-use llm::login::{AuthEntry, copilot_address};
+use auth::Secret;
+use auth::login::{AuthEntry, copilot_address};
 use wire::Model;
 
 use crate::error::RegistryError;
@@ -207,7 +207,7 @@ impl Registry {
             .map(|known| known.key_variables().join(" or "))
             .filter(|names| !names.is_empty());
         let set = names.map_or_else(String::new, |names| format!("set {names}, "));
-        let login = llm::login::way(provider).map_or_else(String::new, |_| {
+        let login = auth::login::way(provider).map_or_else(String::new, |_| {
             format!("log in with: pinion auth login {provider}, ")
         });
         let help = format!(

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use llm::Environment;
+use auth::Environment;
 
 use crate::store::Registry;
 

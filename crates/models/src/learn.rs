@@ -1,7 +1,7 @@
 //! Credentials are known before they are used, so that no text gives away even those that are never sent. Here: collecting them
 //! from files and environment. Taking them out of texts is done in `secrets`.
 
-use llm::login::AuthEntry;
+use auth::login::AuthEntry;
 
 use crate::store::Registry;
 use crate::value::Lookup;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use llm::Secret;
-use llm::login::AuthEntry;
+use auth::Secret;
+use auth::login::AuthEntry;
 use wire::Model;
 
 use crate::error::RegistryError;

@@ -1,6 +1,6 @@
 //! Lays one provider of `models.json` over its built-in models (pi-core.md 8.2). Not here: reading either of them.
 
-use llm::open_url;
+use auth::secrets::open_url;
 use serde_json::{Map, Value};
 use wire::Model;
 use wire::model::Modality;

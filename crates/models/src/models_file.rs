@@ -4,7 +4,7 @@
 use std::fmt;
 use std::path::Path;
 
-use llm::login::json_file::{describe, plain_json, read_text};
+use auth::login::json_file::{describe, plain_json, read_text};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use llm::login::AuthEntry;
+use auth::login::AuthEntry;
 use serde_json::{Map, Value, json};
 use wire::Model;
 

@@ -5,10 +5,10 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use llm::Secret;
-use llm::Secrets;
-use llm::login::AuthFile;
-use llm::login::alias::old_name;
+use auth::Secret;
+use auth::Secrets;
+use auth::login::AuthFile;
+use auth::login::alias::old_name;
 use wire::Model;
 
 use crate::catalogue::{Catalogue, Listed};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
+use auth::Secret;
 use files::Boundaries;
 use host::extensions::{Choice, Extensions, Generation, Launch};
 use host::mcp::McpSetup;
@@ -12,7 +13,6 @@ use host::resources::{Diagnostic, ExtraPath, Package, PackageSpec, ResourceOptio
 use host::settings::{ProjectAccess, Settings, SettingsSource};
 use host::trust::Trust;
 use host::{Agent, AgentFor, Maker, Options, SessionHome};
-use llm::Secret;
 use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
 use models::local::LocalSources;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 18] = [
+const FILES: [(&str, &str); 19] = [
     ("Settings files", "crates/host/src/settings/limits.rs"),
     (
         "Sessions, dialogs, extensions, hooks",
@@ -23,7 +23,8 @@ const FILES: [(&str, &str); 18] = [
     ("Compaction", "crates/core/src/compaction/limits.rs"),
     ("Providers", "crates/llm/src/limits.rs"),
     ("Model lists and local servers", "crates/models/src/limits.rs"),
-    ("Logins", "crates/llm/src/login/limits.rs"),
+    ("Credentials", "crates/auth/src/limits.rs"),
+    ("Logins", "crates/auth/src/login/limits.rs"),
     ("Tools", "crates/tools/src/limits.rs"),
     ("Session files", "crates/store/src/limits.rs"),
     ("Exports", "crates/export/src/limits.rs"),

@@ -5,12 +5,13 @@ use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and
 /// those of the program the client.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
-    ("llm", &["wire", "files"]),
-    ("models", &["wire", "llm"]),
+    ("auth", &["files"]),
+    ("llm", &["wire", "files", "auth"]),
+    ("models", &["wire", "auth", "llm"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
     ("export", &["wire", "store"]),
@@ -22,6 +23,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
             "wire",
             "files",
             "core",
+            "auth",
             "llm",
             "models",
             "tools",
@@ -36,8 +38,8 @@ const ARROWS: [(&str, &[&str]); 17] = [
     (
         "pinion",
         &[
-            "wire", "files", "core", "llm", "models", "tools", "store", "export", "host", "serve", "web",
-            "mcp",
+            "wire", "files", "core", "auth", "llm", "models", "tools", "store", "export", "host", "serve",
+            "web", "mcp",
         ],
     ),
     ("client", &["wire"]),
@@ -47,6 +49,7 @@ const ARROWS: [(&str, &[&str]); 17] = [
         &[
             "wire",
             "core",
+            "auth",
             "llm",
             "models",
             "tools",

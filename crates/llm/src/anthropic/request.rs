@@ -77,7 +77,7 @@ fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Resul
     headers.set("anthropic-version", "2023-06-01")?;
     headers.set("anthropic-dangerous-direct-browser-access", "true")?;
     let mut betas = Vec::new();
-    if let Some(key) = request.api_key.as_ref().map(crate::Secret::expose) {
+    if let Some(key) = request.api_key.as_ref().map(auth::Secret::expose) {
         let bearer = format!("Bearer {key}");
         match request.model.provider.as_str() {
             "github-copilot" => headers.set("authorization", &bearer)?,

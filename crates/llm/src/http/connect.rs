@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use auth::limits::METADATA_TIMEOUT;
+use auth::login::Endpoints;
+use auth::{ClientFuture, HttpClients, Secrets};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{NoProxy, Proxy};
 use rustls::RootCertStore;
@@ -12,9 +15,7 @@ use rustls::crypto::CryptoProvider;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::LlmError;
-use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, METADATA_TIMEOUT, POOL_IDLE};
-use crate::login::Endpoints;
-use crate::secrets::Secrets;
+use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, POOL_IDLE};
 use crate::tape::Tape;
 
 /// What no proxy is used for.
@@ -87,6 +88,24 @@ pub struct Connector {
     direct: OnceLock<reqwest::Client>,
 }
 
+impl HttpClients for Connector {
+    fn client<'a>(&'a self, url: &'a reqwest::Url) -> ClientFuture<'a> {
+        Box::pin(async move {
+            self.client_for(url, false)
+                .await
+                .map_err(|error| error.to_string())
+        })
+    }
+
+    fn direct(&self) -> Result<reqwest::Client, String> {
+        self.without_proxy().map_err(|error| error.to_string())
+    }
+
+    fn secrets(&self) -> &Secrets {
+        &self.config.secrets
+    }
+}
+
 impl Connector {
     /// Notes the configuration; builds nothing.
     #[must_use]
@@ -98,11 +117,6 @@ impl Connector {
             secure_http1: OnceLock::new(),
             direct: OnceLock::new(),
         }
-    }
-
-    /// What must not be written down.
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.config.secrets
     }
 
     /// The client for a URL.
@@ -143,7 +157,7 @@ impl Connector {
     }
 
     /// The client for plain HTTP that knows no proxy.
-    pub(crate) fn direct(&self) -> Result<reqwest::Client, LlmError> {
+    fn without_proxy(&self) -> Result<reqwest::Client, LlmError> {
         if let Some(client) = self.direct.get() {
             return Ok(client.clone());
         }

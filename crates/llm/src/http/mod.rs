@@ -10,7 +10,7 @@ mod send;
 pub use connect::{ClientConfig, Connector, ProxyConfig};
 pub use get::fetch;
 
-pub(crate) use fault::{broken_body, no_response};
+pub(crate) use fault::broken_body;
 pub(crate) use line::Line;
 pub(crate) use send::{Failure, Patience, send};
 

@@ -7,7 +7,7 @@ mod pattern;
 mod scope;
 mod start;
 
-use llm::login::alias::old_name;
+use auth::login::alias::old_name;
 use wire::{Model, ThinkingLevel};
 
 use crate::error::RegistryError;

@@ -15,9 +15,8 @@ mod vllm;
 use std::fmt;
 use std::sync::Arc;
 
+use auth::Secret;
 use wire::Model;
-
-use llm::Secret;
 
 pub(crate) use places::{places, variables as address_variables};
 pub use probe::prober;

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
+use auth::Secret;
 use serde_json::{Value, json};
 use wire::Model;
 use wire::ThinkingLevel::{High, Low, Medium, Off};
@@ -12,7 +13,6 @@ use wire::ThinkingLevel::{High, Low, Medium, Off};
 use super::places::address;
 use super::{Kind, LocalSources, Place, Server, places, prober};
 use llm::ClientConfig;
-use llm::Secret;
 
 /// A server that answers these paths and notes what it was asked. An answer may depend on the body: `path body`.
 struct Fake {

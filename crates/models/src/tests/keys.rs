@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use llm::Secret;
-use llm::login::AuthStore;
+use auth::Secret;
+use auth::login::AuthStore;
 
 use crate::tests::{Vars, shop};
 use crate::{KeySource, Registry, RegistryError, Sources};

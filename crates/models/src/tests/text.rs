@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use llm::login::json_file::plain_json;
+use auth::login::json_file::plain_json;
 
 use crate::list_models;
 use crate::tests::shop;

@@ -14,6 +14,7 @@ use std::future::ready;
 use std::path::Path;
 use std::time::Duration;
 
+use auth::Secrets;
 use bytes::Bytes;
 use futures_util::stream;
 use serde_json::Value;
@@ -24,7 +25,6 @@ use super::{model, request};
 use crate::event::ModelEvent;
 use crate::family::{Family, supports};
 use crate::request::ModelRequest;
-use crate::secrets::Secrets;
 use crate::stream::{ModelStream, State, Waiting};
 use voices::{Block, VOICES, Voice};
 

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
-use llm::login::AuthStore;
+use auth::login::AuthStore;
 use models::Registry;
 use models::local::LocalSources;
 

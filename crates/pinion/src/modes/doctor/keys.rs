@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use auth::login::AuthEntry;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use llm::login::AuthEntry;
 use models::KeySource;
 use serde_json::{Value, json};
 

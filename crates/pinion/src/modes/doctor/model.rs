@@ -1,7 +1,7 @@
 //! Section: the model a new session would start with, why this one, and whether it can be asked. Asks nobody.
 
+use auth::login::AuthEntry;
 use host::settings::SettingsFile;
-use llm::login::AuthEntry;
 use models::{KeySource, Start, start};
 use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
@@ -262,7 +262,7 @@ fn usable(patient: &Patient<'_>, model: &Model, chooser: Chooser) -> Result<Stri
     };
     // A login that is renewed when it is needed has not run out.
     if source == KeySource::Oauth
-        && llm::login::way(provider).is_none()
+        && auth::login::way(provider).is_none()
         && let Some(AuthEntry::Oauth { expires, .. }) = registry.auth().entry(provider)
     {
         #[expect(clippy::cast_precision_loss, reason = "times stay far below 2^53")]
