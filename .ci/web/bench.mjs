@@ -11,7 +11,7 @@ import { open } from './browser.mjs';
 import { serve } from './server.mjs';
 import { start, stopped } from './started.mjs';
 
-const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/serve/page');
+const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/web/page');
 const [program, agentProgram] = process.argv.slice(2);
 let failed = 0;
 function say(what, value, most, unit) {

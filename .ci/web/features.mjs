@@ -17,7 +17,7 @@ import * as around from './tests/around.mjs';
 import * as turns from './tests/turns.mjs';
 
 const [program, only] = process.argv.slice(2);
-const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/serve/page');
+const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/web/page');
 const page = await open(program);
 let failed = 0;
 let passed = 0;

@@ -11,7 +11,7 @@ import { start, stopped } from './started.mjs';
 
 const [program, agentProgram] = process.argv.slice(2);
 const here = dirname(fileURLToPath(import.meta.url));
-const payloads = JSON.parse(readFileSync(join(here, '../../crates/store/src/export/tests/payloads.json'), 'utf8'));
+const payloads = JSON.parse(readFileSync(join(here, '../../crates/export/src/tests/payloads.json'), 'utf8'));
 const home = mkdtempSync(join(tmpdir(), 'page-hostile-'));
 const sessions = join(home, 'sessions');
 const work = join(home, 'work');

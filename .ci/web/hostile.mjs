@@ -10,7 +10,7 @@ import { watch } from './inspect.mjs';
 import { serve } from './server.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const payloads = JSON.parse(readFileSync(join(here, '../../crates/store/src/export/tests/payloads.json'), 'utf8'));
+const payloads = JSON.parse(readFileSync(join(here, '../../crates/export/src/tests/payloads.json'), 'utf8'));
 const [program] = process.argv.slice(2);
 const agent = new Agent();
 const text = (words) => ({ type: 'text', text: words });
@@ -45,7 +45,7 @@ function prepare() {
 }
 
 prepare();
-const server = await serve(join(here, '../../crates/serve/page'), { onclient: (client) => agent.join(client) });
+const server = await serve(join(here, '../../crates/web/page'), { onclient: (client) => agent.join(client) });
 const page = await open(program);
 const eye = await watch(page, server.url);
 await page.device('desktop');

@@ -35,7 +35,7 @@ Usage: cargo run -p xtask -- <chore>
                                                   clone, run the README's first command, report time and disk
   startup --agent PATH                            measure the memory of a start; fails above the limits
   startup --write [PROFILE...]                    record the order of functions again (needs valgrind)
-  models [--version V] [--from DIR]               make the catalogue of crates/llm from npm's pi-ai, or from an unpacked one
+  models [--version V] [--from DIR]               make the catalogue of crates/models from npm's pi-ai, or from an unpacked one
   models --max-age DAYS                           fail when the catalogue is older; a release allows 30
 ";
 
@@ -82,7 +82,7 @@ fn run(mut args: Args) -> Result<bool> {
             Ok(true)
         }
         Some("models") => {
-            let data = root.join("crates/llm/data");
+            let data = root.join("crates/models/data");
             if let Some(days) = args.option("--max-age")? {
                 return models::is_fresh(&data, days);
             }
@@ -90,6 +90,7 @@ fn run(mut args: Args) -> Result<bool> {
             let version: Option<String> = args.option("--version")?;
             let package = models::Package::open(from, version.as_deref())?;
             say(&models::run(package.path(), &data)?);
+            models::write_adaptive(&data, &root.join("crates/llm/data"))?;
             Ok(true)
         }
         Some("help" | "--help") => {

@@ -1,7 +1,7 @@
-//! `xtask models`: makes the built-in catalogue, `crates/llm/data/catalogue.jsonl`, from the npm package of pi-ai and from
+//! `xtask models`: makes the built-in catalogue, `crates/models/data/catalogue.jsonl`, from the npm package of pi-ai and from
 //! `overrides.json` in the same folder; `--max-age` checks the date of the catalogue before a release.
 //!
-//! Here: getting the package and reading its files. `llm::registry::snapshot` makes the catalogue.
+//! Here: getting the package and reading its files. `models::snapshot` makes the catalogue.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
-use llm::registry::{Header, snapshot};
+use models::{Catalogue, Header, snapshot};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -119,6 +119,18 @@ pub fn run(package: &Path, data: &Path) -> Result<String> {
             left_out.join(", ")
         }
     ))
+}
+
+/// Writes the list of `llm` that follows from the catalogue in `data`.
+///
+/// # Errors
+/// When a file cannot be read or written, or the catalogue has no Anthropic model.
+pub fn write_adaptive(data: &Path, llm: &Path) -> Result<()> {
+    let text = fs::read_to_string(data.join("catalogue.jsonl")).context("cannot read the catalogue")?;
+    let (catalogue, _) = Catalogue::of_file(&text).map_err(anyhow::Error::msg)?;
+    let list = snapshot::adaptive_list(&catalogue);
+    ensure!(!list.is_empty(), "the catalogue has no model of Anthropic");
+    fs::write(llm.join("adaptive_thinking.txt"), list).context("cannot write the list of llm")
 }
 
 /// The lists in a folder, in the order of their names.

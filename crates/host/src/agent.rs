@@ -9,8 +9,8 @@ use config::resources::{ResourceOptions, Resources};
 use config::settings::Settings;
 use config::trust::{Decision, Project, Trust};
 use config::{Choice, ExtraPath, Places};
-use llm::registry::{Registry, Start, StartRequest};
 use llm::{Budgets, CacheRetention, Client};
+use models::{Registry, Start, StartRequest};
 use pinion_core::limits::MAX_RETRY_DELAY_MS;
 use pinion_core::{LoopSettings, RetrySettings};
 use tools::{Reaper, Toolbox};
@@ -182,7 +182,7 @@ impl Agent {
             request.model = None;
             request.thinking = request.session_thinking.or(request.thinking);
         }
-        Ok(llm::registry::start(&self.registry, &request)?)
+        Ok(models::start(&self.registry, &request)?)
     }
 
     /// The same as if the command line named no model.
@@ -194,7 +194,7 @@ impl Agent {
         (options.provider, options.model) = (None, None);
         options.session_model.clone_from(&context.model);
         options.has_messages = !context.messages.is_empty();
-        Ok(llm::registry::start(&self.registry, &options)?)
+        Ok(models::start(&self.registry, &options)?)
     }
 
     /// Who answers for a model in the place of a provider, and under which name.

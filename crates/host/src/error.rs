@@ -24,5 +24,5 @@ pub enum HostError {
     },
     /// The choice of a model.
     #[error(transparent)]
-    Registry(#[from] llm::registry::RegistryError),
+    Registry(#[from] models::RegistryError),
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, Instant};
 
-use llm::Secrets;
+use auth::Secrets;
 use pinion_core::record::Recorder;
 use pinion_core::{Effect, Input, Machine};
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use auth::text::cut;
 use serde_json::{Map, Value};
 use wire::content::{AssistantBlock, TextContent, ThinkingContent, ToolCall};
 use wire::model::Prices;
@@ -12,7 +13,6 @@ use wire::{AssistantMessage, StopReason, StreamEvent, Usage};
 use crate::event::ModelEvent;
 use crate::limits::{MAX_ANSWER_BYTES, MAX_BLOCKS, MAX_ERROR_TEXT_BYTES};
 use crate::request::ModelRequest;
-use crate::text::cut;
 
 /// Why a stream failed, in the words that go into `errorMessage`.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
+use auth::login::{Login, LoginError, TokenRefresher};
+use auth::{HttpClients, Secret, Secrets};
 use bytes::Bytes;
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
-use crate::Secret;
-use crate::access::{Access, Vault};
+use crate::access::{Access, CredentialCaches};
 use crate::answer::{Answer, Fault};
 use crate::error::LlmError;
 use crate::family::Family;
 use crate::http::{ClientConfig, Connector, HttpRequest, Line, Patience, send};
 use crate::lent::{Lending, Lent};
 use crate::limits::MAX_ERROR_BODY_BYTES;
-use crate::login::{Keeper, Login, LoginError, ask};
+use crate::login_request::ask;
 use crate::offline::Offline;
 use crate::request::ModelRequest;
-use crate::secrets::Secrets;
 use crate::stream::{Head, ModelStream, State, Waiting};
 use crate::tape::{self, Tape};
 use crate::trace;
@@ -28,9 +28,9 @@ use crate::trace;
 #[derive(Debug, Clone)]
 pub struct Client {
     connector: Arc<Connector>,
-    vault: Arc<Vault>,
+    caches: Arc<CredentialCaches>,
     offline: Arc<Offline>,
-    keeper: Option<Arc<Keeper>>,
+    refresher: Option<Arc<TokenRefresher>>,
     tape: Tape,
     secrets: Secrets,
 }
@@ -43,16 +43,19 @@ impl Client {
         let (tape, secrets) = (config.tape.clone(), config.secrets.clone());
         let connector = Arc::new(Connector::new(config.clone()));
         // A recording needs neither logins nor credentials.
-        let keeper = match tape {
+        let refresher = match tape {
             Tape::Replay(_) => None,
-            _ => Keeper::of(&config, Arc::clone(&connector)),
+            _ => config.auth_file.clone().map(|file| {
+                let clients: Arc<dyn HttpClients> = connector.clone();
+                TokenRefresher::new(file, config.endpoints.clone(), clients)
+            }),
         };
         Self {
-            keeper,
+            refresher,
             tape,
             secrets,
             connector,
-            vault: Arc::default(),
+            caches: Arc::default(),
             offline: Arc::new(offline),
         }
     }
@@ -93,7 +96,7 @@ impl Client {
     /// Logins with the addresses and the `auth.json` of this client; none without such a file.
     #[must_use]
     pub fn login(&self) -> Option<Login> {
-        self.keeper.clone().map(Login::with)
+        self.refresher.clone().map(Login::with)
     }
 
     /// The token of a login, renewed if it has ended. `known` is what the caller has.
@@ -101,8 +104,8 @@ impl Client {
     /// # Errors
     /// When it cannot be renewed.
     pub async fn fresh_token(&self, provider: &str, known: &Secret) -> Result<Secret, LoginError> {
-        match &self.keeper {
-            Some(keeper) => Ok(keeper.token(provider, known).await?.access),
+        match &self.refresher {
+            Some(refresher) => Ok(refresher.token(provider, known).await?.access),
             None => Ok(known.clone()),
         }
     }
@@ -156,7 +159,7 @@ impl Client {
         }
         let access = match self.tape {
             Tape::Replay(_) => Access::Ready,
-            _ => Access::of(request, &self.vault),
+            _ => Access::of(request, &self.caches),
         };
         let access = Arc::new(access);
         let connector = Arc::clone(&self.connector);
@@ -182,9 +185,9 @@ impl Client {
                 send(&line, family, http, &access, patience).await
             }
         };
-        let head: Head = match &self.keeper {
-            Some(keeper) if request.is_login => {
-                let asking = ask(Arc::clone(keeper), family, request.clone(), post);
+        let head: Head = match &self.refresher {
+            Some(refresher) if request.is_login => {
+                let asking = ask(Arc::clone(refresher), family, request.clone(), post);
                 Box::pin(asking.instrument(span.clone()))
             }
             _ => Box::pin(post(family.request(request)?).instrument(span.clone())),

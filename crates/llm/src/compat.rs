@@ -6,7 +6,8 @@ use wire::{Model, ThinkingLevel};
 use crate::request::ModelRequest;
 
 /// A yes/no flag, or what holds when the model does not say.
-pub(crate) fn flag(model: &Model, name: &str, otherwise: bool) -> bool {
+#[must_use]
+pub fn flag(model: &Model, name: &str, otherwise: bool) -> bool {
     value(model, name).and_then(Value::as_bool).unwrap_or(otherwise)
 }
 

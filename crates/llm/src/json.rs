@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use auth::text::cut;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::answer::Fault;
-use crate::text::cut;
 
 /// A string; anything else is [`Text::default`], which holds none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

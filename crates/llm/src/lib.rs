@@ -1,18 +1,18 @@
-//! Models: one folder per API family, the stream of an answer, the catalogue and credentials.
+//! Model providers: one folder per API family, the stream of an answer, recording.
 //!
 //! What lives here: everything that knows how a provider wants to be asked and how it answers. What does not: what to ask
 //! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
-//! sessions. No environment reads: keys, proxies and paths are handed in.
+//! sessions, which models there are (`models`), credentials (`auth`). No environment reads: keys, proxies and paths are handed in.
 
 mod access;
+mod adaptive;
 mod answer;
 mod anthropic;
 mod bedrock;
 mod body;
 mod client;
-mod compat;
+pub mod compat;
 mod copilot;
-mod environment;
 mod error;
 mod event;
 mod family;
@@ -25,8 +25,7 @@ mod image_limits;
 mod json;
 mod lent;
 pub mod limits;
-pub mod local;
-pub mod login;
+mod login_request;
 mod mistral;
 mod offline;
 mod openai_codex;
@@ -35,14 +34,11 @@ mod openai_responses;
 mod overflow;
 mod pattern;
 mod prompt_history;
-pub mod registry;
 mod request;
 mod retry;
-mod secrets;
 mod sse;
 mod stream;
 pub mod tape;
-mod text;
 mod trace;
 mod transform;
 mod tune;
@@ -50,19 +46,17 @@ mod tune;
 #[cfg(test)]
 mod tests;
 
+pub use adaptive::thinks_adaptively;
 pub use client::Client;
-pub use environment::Environment;
 pub use error::LlmError;
 pub use event::ModelEvent;
 pub use family::supports;
 pub use hooks::{ChangeHeaders, ChangedHeaders, HeaderList, OnResponse};
-pub use http::{ClientConfig, ProxyConfig, fetch};
+pub use http::{ClientConfig, Connector, ProxyConfig, fetch};
 pub use lent::{Lent, LentEvents};
 pub use offline::check_script;
 pub use overflow::is_context_overflow;
 pub use prompt_history::{PromptHistory, PromptState};
-pub use registry::Secret;
 pub use request::{Budgets, CacheRetention, ModelRequest, Rewrite, Rewritten, ToolChoice};
 pub use retry::is_retryable;
-pub use secrets::Secrets;
 pub use stream::ModelStream;

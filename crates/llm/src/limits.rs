@@ -23,9 +23,6 @@ pub const MAX_ERROR_BODY_BYTES: usize = 64 << 10;
 /// Longest error message in bytes.
 pub const MAX_ERROR_TEXT_BYTES: usize = 8 << 10;
 
-/// Longest text taken from an error body that is a web page, in bytes.
-pub const MAX_PAGE_TEXT_BYTES: usize = 300;
-
 /// Events in a batch.
 pub const MAX_BATCH_EVENTS: usize = 512;
 
@@ -71,12 +68,6 @@ pub const RESPONSES_ID_LEN: usize = 64;
 /// Length of a tool-call id at Mistral; none may be shorter or longer.
 pub const MISTRAL_ID_LEN: usize = 9;
 
-/// Fewest bytes of a credential that is redacted in texts. Shorter ones would match ordinary words.
-pub const SHORTEST_SECRET: usize = 12;
-
-/// Most credentials that are redacted in texts, including encoded forms.
-pub const MAX_SECRETS: usize = 16_384;
-
 /// Longest line of a recording, in bytes.
 pub const MAX_TAPE_LINE: u64 = 256 << 20;
 
@@ -95,59 +86,8 @@ pub const MAX_SCRIPT_BYTES: u64 = 64 << 20;
 /// Longest delay in a script.
 pub const MAX_SCRIPT_DELAY: Duration = Duration::from_secs(3600);
 
-/// Timeout of a credential server.
-pub const CREDENTIAL_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Timeout of a metadata server, which answers at once or not at all.
-pub const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Timeout of the whole search for credentials.
 pub const CREDENTIALS_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Time before expiry at which credentials are refreshed.
-pub const CREDENTIAL_MARGIN: Duration = Duration::from_secs(300);
-
-/// Time after which credentials without an expiry are read again.
-pub const CREDENTIAL_RECHECK: Duration = Duration::from_secs(300);
-
-/// Most sets of credentials that are kept.
-pub const MAX_CREDENTIAL_SETS: usize = 16;
-
-/// Largest file or answer with credentials, in bytes.
-pub const MAX_CREDENTIAL_BYTES: usize = 1 << 20;
-
-/// Most profiles that may refer to each other for a role.
-pub const MAX_PROFILE_CHAIN: usize = 5;
-
-/// Timeout of a connection to a local server.
-pub const LOCAL_CONNECT: Duration = Duration::from_millis(300);
-
-/// Timeout for the status of a local server, which may be busy with a model.
-pub const LOCAL_ANSWER: Duration = Duration::from_secs(1);
-
-/// Timeout of the whole query of a local server.
-pub const LOCAL_WHOLE: Duration = Duration::from_secs(3);
-
-/// Time for which the models of local servers are cached.
-pub const LOCAL_FRESH: Duration = Duration::from_secs(5);
-
-/// Largest status response of a local server in bytes.
-pub const LOCAL_BODY: usize = 8 << 20;
-
-/// Most models of one local server.
-pub const LOCAL_MODELS: usize = 200;
-
-/// Concurrent queries about models of a local server.
-pub const LOCAL_AT_ONCE: usize = 8;
-
-/// Most changes of local servers that one process notices.
-pub const LOCAL_CHANGES: usize = 1000;
-
-/// Default context window of a local model, in tokens.
-pub const LOCAL_CONTEXT: u64 = 8192;
-
-/// Output limit of a local model, in tokens; at most a quarter of its context window.
-pub const LOCAL_OUTPUT: u64 = 16_384;
 
 /// Largest downloaded document, such as a list of models, in bytes.
 pub const MAX_DOCUMENT_BYTES: usize = 64 << 20;

@@ -5,12 +5,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::{Environment, Secret};
 use serde_json::Value;
 use wire::{Message, Model, ThinkingLevel, ToolSpec};
 
 use crate::limits::{IDLE_TIMEOUT, RETRY_AFTER_CAP};
 use crate::prompt_history::PromptState;
-use crate::{ChangeHeaders, Environment, OnResponse, Secret};
+use crate::{ChangeHeaders, OnResponse};
 
 /// How long a provider should keep the prompt in its cache (providers.md 2.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

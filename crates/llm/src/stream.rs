@@ -4,6 +4,7 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use auth::Secrets;
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::{Instant, Sleep, timeout};
@@ -20,7 +21,6 @@ use crate::json::{is_whole, mend_surrogates};
 use crate::lent::Lending;
 use crate::limits::{DRAIN_BYTES, DRAIN_TIMEOUT, MAX_BATCH_EVENTS, MAX_BODY_BYTES};
 use crate::offline::Playing;
-use crate::secrets::Secrets;
 use crate::sse::SseScanner;
 use crate::{tape, trace};
 

@@ -12,7 +12,8 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Arc;
 
-use pinion_llm::{Client, ClientConfig, ModelEvent, ModelRequest, Secret, supports};
+use auth::Secret;
+use pinion_llm::{Client, ClientConfig, ModelEvent, ModelRequest, supports};
 use tokio_util::sync::CancellationToken;
 use voices::{Block, VOICES, Voice};
 

@@ -82,7 +82,7 @@ impl Environment {
     }
 
     /// A look-up that can be given away.
-    pub(crate) fn lookup(&self) -> llm::registry::Env {
+    pub(crate) fn lookup(&self) -> models::Env {
         let text = Arc::clone(&self.text);
         Arc::new(move |name: &str| text.get(name).cloned())
     }

@@ -5,7 +5,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 
 use anyhow::Context as _;
 use host::{InputRecord, InputWriter};
-use llm::Secrets;
+use auth::Secrets;
 
 use crate::args::Args;
 use crate::environment::Environment;

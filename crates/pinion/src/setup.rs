@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
+use auth::Secret;
 use config::resources::{Package, PackageSpec, ResourceOptions};
 use config::settings::{Settings, SettingsSource};
 use config::trust::{ProjectAccess, Trust};
@@ -13,10 +14,10 @@ use files::Boundaries;
 use host::extensions::{Extensions, Launch};
 use host::mcp::McpSetup;
 use host::{Agent, AgentFor, InputRecord, InputWriter, Maker, Options, SessionHome};
-use llm::local::LocalSources;
-use llm::registry::{Registry, RegistryError, RunCommand, Secret, Sources, StartRequest};
 use llm::tape::{Player, Recorder, Replaying, Tape};
 use llm::{Client, ClientConfig};
+use models::local::LocalSources;
+use models::{Registry, RegistryError, RunCommand, Sources, StartRequest};
 use pinion_core::todo;
 use tools::pattern::fits;
 use tools::{FuzzyEdit, GuardianLaunch, Reaper, Toolbox, ToolsConfig};
@@ -364,7 +365,7 @@ pub(crate) fn local_sources(args: &Args, env: &Environment, settings: &Settings)
         only_named: !servers.enabled || args.offline || env.is_offline(),
         servers: servers.servers.clone().into_iter().collect(),
         // A replay must not contact servers.
-        probe: (args.replay.is_none()).then(|| llm::local::prober(client_config(args, env, settings))),
+        probe: (args.replay.is_none()).then(|| models::local::prober(client_config(args, env, settings))),
     }
 }
 
@@ -386,7 +387,7 @@ pub(crate) fn use_api_key(args: &Args, start: &StartRequest, registry: &mut Regi
     if let Some(provider) = args.provider.as_deref().filter(|id| registry.is_local(id)) {
         registry.set_runtime_key(provider, Secret::new(key));
     }
-    let chosen = match llm::registry::start(registry, start) {
+    let chosen = match models::start(registry, start) {
         // An extension may bring it.
         Err(RegistryError::UnknownProvider(_) | RegistryError::ModelNotFound(_)) => {
             let model = args.model.as_deref().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// Failures of a transport: stdio or the web server.
+/// Failures of stdio.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -19,8 +19,6 @@ pub enum Error {
     #[error("the output is closed")]
     Closed,
     /// The web server cannot start; the text contains the reason.
-    #[error("{0}")]
-    Web(String),
     /// A thread could not be started.
     #[error("could not start a thread: {0}")]
     Thread(#[source] io::Error),

@@ -12,7 +12,7 @@ use crate::parse::{Inbound, session_of};
 /// Converts a line to a message for a session, and returns the session's handle. `None` for lines that are ignored:
 /// responses to questions that were never asked (dialects.md 2), and the end of input, which is no line.
 #[must_use]
-pub(crate) fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail, Option<Box<str>>)> {
+pub fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail, Option<Box<str>>)> {
     match inbound {
         Inbound::Request(request) => {
             let origin = Origin {

@@ -6,21 +6,20 @@
 
 mod budget;
 pub mod codec;
-mod connection;
+pub mod connection;
 pub mod encode;
 mod error;
-mod intake;
-mod lanes;
+pub mod intake;
 pub mod limits;
 pub mod manner;
 pub mod parse;
+pub mod queues;
 mod scan;
 pub mod sink;
 pub mod stdin;
 pub mod stdio;
 #[cfg(test)]
 mod tests;
-pub mod web;
 pub mod writer;
 
 pub use codec::{Line, LineReader};

@@ -9,8 +9,8 @@ use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::error::Error;
-use crate::lanes::{Lanes, Said};
 use crate::limits::BATCH_BYTES;
+use crate::queues::{QueueItem, SessionQueues};
 
 use crate::sink::Sink;
 
@@ -25,7 +25,7 @@ impl StdoutWriter {
     #[must_use]
     pub fn spawn(queue: mpsc::Receiver<Outgoing>, connection: impl Into<Connection>, sink: Sink) -> Self {
         Self {
-            task: tokio::spawn(run(Lanes::new(queue, None), connection.into(), sink)),
+            task: tokio::spawn(run(SessionQueues::new(queue, None), connection.into(), sink)),
         }
     }
 
@@ -38,7 +38,7 @@ impl StdoutWriter {
         sink: Sink,
     ) -> Self {
         Self {
-            task: tokio::spawn(run(Lanes::new(first, Some(joining)), connection, sink)),
+            task: tokio::spawn(run(SessionQueues::new(first, Some(joining)), connection, sink)),
         }
     }
 
@@ -77,7 +77,11 @@ impl StdoutWriter {
 ///
 /// # Errors
 /// When writing failed.
-pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: Sink) -> Result<(), Error> {
+pub(crate) async fn run(
+    mut queue: SessionQueues,
+    mut connection: Connection,
+    mut sink: Sink,
+) -> Result<(), Error> {
     let mut carried = None;
     loop {
         let item = match carried.take() {
@@ -122,13 +126,13 @@ pub(crate) async fn run(mut queue: Lanes, mut connection: Connection, mut sink: 
     reason = "one at a time, and a box for each event would cost more"
 )]
 enum Next {
-    Item(Said),
+    Item(QueueItem),
     /// Deltas that were held back are due, or a heartbeat.
     Deadline,
     End,
 }
 
-async fn next(queue: &mut Lanes, connection: &Connection, sink: &mut Sink) -> Result<Next, Error> {
+async fn next(queue: &mut SessionQueues, connection: &Connection, sink: &mut Sink) -> Result<Next, Error> {
     let deadline = connection.next_deadline();
     let timer = async {
         match deadline {
@@ -150,15 +154,15 @@ enum Filled {
     /// It is large enough, or there is nothing more.
     Enough,
     /// This begins the next one.
-    Before(Box<Said>),
+    Before(Box<QueueItem>),
     /// A caller waits until everything up to here was written.
     UpTo(oneshot::Sender<()>),
 }
 
 /// Encodes `item` and what else is in the queue, up to the size of a batch or a request to flush.
 fn fill(
-    item: Said,
-    queue: &mut Lanes,
+    item: QueueItem,
+    queue: &mut SessionQueues,
     connection: &mut Connection,
     now: Instant,
     batch: &mut Vec<u8>,
@@ -166,14 +170,17 @@ fn fill(
     let mut next = Some(item);
     while let Some(item) = next {
         match item {
-            Said::Joined(session) => connection.join(&session),
-            Said::Left(session) => connection.leave(&session, now, batch),
-            Said::Item(session, item) => {
+            QueueItem::Joined(session) => connection.join(&session),
+            QueueItem::Left(session) => connection.leave(&session, now, batch),
+            QueueItem::Item(session, item) => {
                 let from = session.as_ref();
                 match item {
                     Outgoing::Event(event) => {
                         if connection.clears_the_way(from, &event, now, batch) {
-                            return Filled::Before(Box::new(Said::Item(session, Outgoing::Event(event))));
+                            return Filled::Before(Box::new(QueueItem::Item(
+                                session,
+                                Outgoing::Event(event),
+                            )));
                         }
                         connection.event(from, &event, now, batch);
                     }

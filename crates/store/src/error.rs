@@ -74,27 +74,12 @@ pub enum StoreError {
         /// The id asked for.
         id: String,
     },
-    /// An export was asked for of a session that has no file (pi-core.md 9).
-    #[error("Cannot export in-memory session to HTML")]
-    InMemory,
-    /// An export was asked for of a session in which nothing was said (pi-core.md 9).
+    /// A session file that is only read has no entries. Worded as pi's clients know it: they export the file (pi-core.md 9).
     #[error("Nothing to export yet - start a conversation first")]
-    NothingToExport,
-    /// There is no session file to export (pi-core.md 9).
+    Empty,
+    /// There is no session file to read (pi-core.md 9).
     #[error("File not found: {}", path.display())]
     NoSuchFile {
-        /// The path asked for.
-        path: PathBuf,
-    },
-    /// The folder for an export is missing; worded as pi's clients know it.
-    #[error("ENOENT: no such file or directory, open '{}'", path.display())]
-    NoFolder {
-        /// The path asked for.
-        path: PathBuf,
-    },
-    /// Something else than an export of ours is at the path; it was left untouched.
-    #[error("not overwritten, since it is not an export: {}", path.display())]
-    NotAnExport {
         /// The path asked for.
         path: PathBuf,
     },

@@ -11,7 +11,6 @@ mod context;
 mod damage;
 mod discard;
 mod error;
-pub mod export;
 mod forest;
 mod fork;
 mod glance;
@@ -28,6 +27,7 @@ mod parse;
 pub mod paths;
 mod repair;
 mod scan;
+mod snapshot;
 mod stamp;
 #[cfg(test)]
 mod tests;
@@ -46,6 +46,7 @@ pub use list::{
 pub use log::SessionLog;
 pub use medium::{FileMedium, Medium, Presence};
 pub use scan::{SessionSummary, summarize};
+pub use snapshot::open_read_only;
 pub use stamp::{iso_to_ms, ms_to_iso, now_iso};
 pub use tree::{Tree, TreeNode};
 pub use wire::state::Durability;

@@ -80,15 +80,3 @@ pub const DIR_NAME: usize = 250;
 
 /// Longest part of a file name made from a session id, in bytes.
 pub const ID_IN_NAME: usize = 120;
-
-/// Bytes at the beginning of a file in which an export says that it is one.
-pub const EXPORT_PROBE: u64 = 4 << 10;
-
-/// Bytes of an export that are written at once.
-pub const EXPORT_BUFFER: usize = 256 << 10;
-
-/// Longest title of an exported page, in characters.
-pub const TITLE_CHARS: usize = 120;
-
-/// Times the HTML in a message is looked for and turned to text before every `<` is.
-pub const HTML_PASSES: usize = 4;

@@ -78,8 +78,8 @@ fn json(block: &Block, report: &mut Report) -> Outcome {
     }
     if block.has("models") {
         report.count("models.json");
-        let catalogue = llm::registry::Catalogue::built_in();
-        let file = llm::registry::ModelsFile::parse(&block.text, &|id| catalogue.provider(id).is_some());
+        let catalogue = models::Catalogue::built_in();
+        let file = models::ModelsFile::parse(&block.text, &|id| catalogue.provider(id).is_some());
         return file.error().map_or(Ok(()), |why| Err((0, why.to_owned())));
     }
     if block.has("replies") {

@@ -24,7 +24,7 @@ const NAMES: [&str; 6] = [
     "COPYRIGHT",
 ];
 /// Folders with JavaScript of others in the repository, which have a file `NAME-LICENSE.txt` or `NAME/LICENSE` for each.
-const VENDORED: [&str; 2] = ["crates/serve/page/vendor", "crates/extensions/typescript/vendor"];
+const VENDORED: [&str; 2] = ["crates/web/page/vendor", "crates/extensions/typescript/vendor"];
 
 const MIT: &str = "Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated
 documentation files (the \"Software\"), to deal in the Software without restriction, including without limitation

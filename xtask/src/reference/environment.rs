@@ -288,7 +288,7 @@ pub(super) fn render(root: &Path) -> Result<String> {
 /// Providers of the catalogue with the variables of their keys.
 fn keys(root: &Path) -> Result<Vec<(String, Vec<String>)>> {
     let mut out = Vec::new();
-    for line in read(root, "crates/llm/data/catalogue.jsonl")?.lines() {
+    for line in read(root, "crates/models/data/catalogue.jsonl")?.lines() {
         let value: Value = serde_json::from_str(line)?;
         let Some(provider) = value.get("provider").and_then(Value::as_str) else {
             continue;

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use super::{cell, head, read, scan};
 
 /// The files and their headings.
-const FILES: [(&str, &str); 18] = [
+const FILES: [(&str, &str); 21] = [
     ("Settings files", "crates/config/src/settings/limits.rs"),
     ("Discovery of hooks", "crates/config/src/limits.rs"),
     (
@@ -24,11 +24,14 @@ const FILES: [(&str, &str); 18] = [
     ("Runs, todos, rules", "crates/core/src/limits.rs"),
     ("Compaction", "crates/core/src/compaction/limits.rs"),
     ("Providers", "crates/llm/src/limits.rs"),
-    ("Model lists and keys", "crates/llm/src/registry/limits.rs"),
-    ("Logins", "crates/llm/src/login/limits.rs"),
+    ("Model lists and local servers", "crates/models/src/limits.rs"),
+    ("Credentials", "crates/auth/src/limits.rs"),
+    ("Logins", "crates/auth/src/login/limits.rs"),
     ("Tools", "crates/tools/src/limits.rs"),
     ("Session files", "crates/store/src/limits.rs"),
-    ("RPC and web server", "crates/serve/src/limits.rs"),
+    ("Exports", "crates/export/src/limits.rs"),
+    ("RPC", "crates/serve/src/limits.rs"),
+    ("Web server", "crates/web/src/limits.rs"),
     ("Extension processes", "crates/extensions/src/limits.rs"),
     ("MCP servers", "crates/mcp/src/limits.rs"),
     ("Protocol values", "crates/wire/src/limits.rs"),

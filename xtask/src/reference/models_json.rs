@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::{cell, head, read, scan};
 
-const SOURCE: &str = "crates/llm/src/registry/models_file.rs";
+const SOURCE: &str = "crates/models/src/models_file.rs";
 
 const INTRO: &str = "\
 `models.json` in the agent directory adds providers and models, and changes built-in ones. It is JSON with comments. If the file has
@@ -189,10 +189,16 @@ fn compat(out: &mut String, root: &Path) -> Result<()> {
     let asked = Regex::new(r#"compat::(?:flag|word|value)\(\s*[^,()]+,\s*"(\w+)""#)?;
     let imported = Regex::new(r#"\b(?:flag|word|value)\(\s*&?(?:request\.)?model,\s*"(\w+)""#)?;
     let mut flags: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let folder = root.join("crates/llm/src");
-    for path in scan::sources(&folder)? {
+    // The registry writes flags and asks for none; local servers are asked beside it.
+    let (families, local) = (root.join("crates/llm/src"), root.join("crates/models/src"));
+    let mut paths = scan::sources(&families)?;
+    paths.extend(scan::sources(&local.join("local"))?);
+    for path in paths {
         let text = fs::read_to_string(&path)?;
-        let part = path.strip_prefix(&folder).context("outside of the folder")?;
+        let part = path
+            .strip_prefix(&families)
+            .or_else(|_| path.strip_prefix(&local));
+        let part = part.context("outside of the folders")?;
         let family = part
             .components()
             .next()
@@ -200,10 +206,6 @@ fn compat(out: &mut String, root: &Path) -> Result<()> {
             .as_os_str()
             .to_string_lossy();
         let family = family.trim_end_matches(".rs").replace('_', "-");
-        // The registry writes flags and asks for none.
-        if family == "registry" {
-            continue;
-        }
         for hit in asked.captures_iter(&text).chain(imported.captures_iter(&text)) {
             let name = hit
                 .get(1)

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use llm::registry::Header;
+use models::Header;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -91,17 +91,16 @@ struct Route {
 
 /// The page.
 pub(super) fn render(root: &Path) -> Result<String> {
-    let data = root.join("crates/llm/data");
     let read = |name: &str| {
-        let path = data.join(name);
+        let path = root.join("crates").join(name);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
     };
-    let shown: Shown = serde_json::from_str(&read("features.json")?).context("features.json")?;
+    let shown: Shown = serde_json::from_str(&read("llm/data/features.json")?).context("features.json")?;
     for feature in &shown.features {
         let known = COLUMNS.iter().any(|(name, ..)| name == feature);
         ensure!(known, "the page has no column for the feature {feature}");
     }
-    let catalogue = read("catalogue.jsonl")?;
+    let catalogue = read("models/data/catalogue.jsonl")?;
     let list = catalogue.lines().next().unwrap_or_default();
     let list: Header = serde_json::from_str(list).context("the catalogue has no header")?;
     let providers = providers(&catalogue)?;

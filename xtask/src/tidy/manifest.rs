@@ -4,13 +4,16 @@ use super::files::package;
 use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("wire", &[]),
     ("files", &[]),
     ("core", &["wire"]),
-    ("llm", &["wire", "files"]),
+    ("auth", &["files"]),
+    ("llm", &["wire", "files", "auth"]),
+    ("models", &["wire", "auth", "llm"]),
     ("tools", &["wire"]),
     ("store", &["wire"]),
+    ("export", &["wire", "store"]),
     ("extensions", &["files"]),
     ("mcp", &[]),
     ("permissions", &["wire"]),
@@ -23,14 +26,18 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "permissions",
             "config",
             "core",
+            "auth",
             "llm",
+            "models",
             "tools",
             "store",
+            "export",
             "extensions",
             "mcp",
         ],
     ),
     ("serve", &["wire", "config", "host"]),
+    ("web", &["wire", "config", "host", "serve"]),
     (
         "pinion",
         &[
@@ -39,11 +46,15 @@ const ARROWS: [(&str, &[&str]); 16] = [
             "permissions",
             "config",
             "core",
+            "auth",
             "llm",
+            "models",
             "tools",
             "store",
+            "export",
             "host",
             "serve",
+            "web",
             "mcp",
         ],
     ),
@@ -54,7 +65,9 @@ const ARROWS: [(&str, &[&str]); 16] = [
         &[
             "wire",
             "core",
+            "auth",
             "llm",
+            "models",
             "tools",
             "store",
             "extensions",

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use config::extensions::{Key, find};
 use door::line::{Opened, Registered as Extension, Source};
-use llm::registry::{Registered, Registry};
+use models::{Registered, Registry};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use llm::registry::Registry;
+use models::Registry;
 use serde_json::json;
 
 use super::Extensions;

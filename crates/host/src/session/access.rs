@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
-use llm::login::{AuthStore, Credentials};
-use llm::{ModelRequest, ModelStream, Secret};
+use auth::Secret;
+use auth::login::{AuthStore, Credentials};
+use llm::{ModelRequest, ModelStream};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use wire::{AssistantMessage, Model, StopReason};

@@ -3,8 +3,8 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use llm::registry::Registry;
 use llm::{ModelEvent, ModelRequest, ModelStream, PromptHistory};
+use models::Registry;
 use pinion_core::{Input, ModelInput, Verdict, convert};
 use tokio_util::sync::CancellationToken;
 use wire::{AssistantMessage, Message, Model, StopReason, Usage};

@@ -1,6 +1,6 @@
-//! Writing the session to a file for people (pi-core.md 9). How it looks lives in `store::export`.
+//! Writing the session to a file for people (pi-core.md 9). How it looks lives in `export`.
 
-use store::export::{self, ExportInput, Format};
+use export::{ExportInput, Format};
 use wire::Reply;
 use wire::command::ExportParams;
 use wire::reply::Exported;
@@ -41,7 +41,7 @@ impl Session {
             });
             let outcome = match written.await {
                 Ok(Ok(_)) => Ok(Reply::Exported(Exported { path })),
-                Ok(Err(error)) => Err(store::StoreError::to_string(&error)),
+                Ok(Err(error)) => Err(error.to_string()),
                 Err(error) => Err(error.to_string()),
             };
             outbox.respond(origin, outcome).await;

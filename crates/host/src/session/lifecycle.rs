@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use llm::PromptHistory;
 use pinion_core::convert::{close_dangling_calls, without_retried};
-use store::{Context, Damage, ForkScope, SessionLog, export};
+use store::{Context, Damage, ForkScope, SessionLog};
 use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
 use wire::reply::OpenSession;
@@ -298,7 +298,7 @@ pub(super) fn new_log(
 /// A copy of a session for the working directory of the agent, on disk at once like every fork.
 fn forked_log(agent: &Agent, source: &Path, id: Option<&str>) -> Result<SessionLog, HostError> {
     // Nothing is asked of the source but to be read: it may be old, or open in another process.
-    let log = export::open_read_only(source)?;
+    let log = store::open_read_only(source)?;
     let cwd = agent.cwd.to_string_lossy();
     let mut header = store::new_header(&cwd, Some(&source.to_string_lossy()));
     if let Some(id) = id {

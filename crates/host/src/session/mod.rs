@@ -47,7 +47,7 @@ use std::sync::Arc;
 
 use config::resources::Resources;
 use llm::PromptHistory;
-use llm::registry::Scoped;
+use models::Scoped;
 use tokio::time::Sleep;
 use wire::event::CloseReason;
 use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};

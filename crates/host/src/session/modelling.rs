@@ -1,6 +1,6 @@
 //! Which model, and how much it thinks (behaviour.md 4, pi-core.md 8.6).
 
-use llm::registry::{Cycled, Start};
+use models::{Cycled, Start};
 use store::Context;
 use wire::command::{SetModelParams, ThinkingParams};
 use wire::entry::{ModelChange, ThinkingLevelChange};
@@ -25,7 +25,7 @@ impl Session {
     }
 
     pub(super) async fn cycle_model(&mut self) -> Reply {
-        let next = llm::registry::cycle(&self.agent.registry, &self.scope, &self.model);
+        let next = models::cycle(&self.agent.registry, &self.scope, &self.model);
         let Some(Cycled {
             model,
             level,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use llm::registry::Start;
+use models::Start;
 use pinion_core::Input;
 use store::{Context, ForkScope, SessionLog, StoreError};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, NoParams, SwitchParams};

@@ -5,9 +5,8 @@ pub(crate) mod request;
 pub(crate) mod stream;
 mod tools;
 
+use auth::text::without_markup;
 use serde_json::Value;
-
-use crate::text::without_markup;
 
 /// `<status> <message or JSON body>`; a body that is no JSON is shown as text.
 pub(crate) fn error_text(status: u16, body: &str) -> String {

@@ -8,13 +8,13 @@ use wire::{Message, Model, ThinkingLevel};
 
 use super::messages::{self, Inserts};
 use super::tools::{self, ToolStyle};
+use crate::adaptive::thinks_adaptively;
 use crate::body::encode;
 use crate::compat::{flag, value, word};
 use crate::copilot;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
 use crate::prompt_history::Instructions;
-use crate::registry::thinks_adaptively;
 use crate::request::{CacheRetention, ModelRequest};
 
 /// Least reasoning budget that the API takes.
@@ -77,7 +77,7 @@ fn headers(request: &ModelRequest, compat: &Compat, tools_change: bool) -> Resul
     headers.set("anthropic-version", "2023-06-01")?;
     headers.set("anthropic-dangerous-direct-browser-access", "true")?;
     let mut betas = Vec::new();
-    if let Some(key) = request.api_key.as_ref().map(crate::Secret::expose) {
+    if let Some(key) = request.api_key.as_ref().map(auth::Secret::expose) {
         let bearer = format!("Bearer {key}");
         match request.model.provider.as_str() {
             "github-copilot" => headers.set("authorization", &bearer)?,

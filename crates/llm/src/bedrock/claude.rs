@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
 
 use super::region;
+use crate::adaptive::thinks_adaptively;
 use crate::compat::value;
-use crate::registry::thinks_adaptively;
 use crate::request::{CacheRetention, ModelRequest};
 
 /// Least reasoning budget that the model takes.

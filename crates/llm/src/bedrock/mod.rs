@@ -1,28 +1,26 @@
 //! Amazon Bedrock's ConverseStream (providers.md 8): requests in `request`, `messages` and `claude`, where they go in
-//! `region`, their signature in `sign` with keys from `credentials`, answers in `frames` and `stream`.
+//! `region`, their signature in `auth::cloud::aws`, answers in `frames` and `stream`.
 
 mod claude;
-pub(crate) mod credentials;
 pub(crate) mod frames;
 mod messages;
 mod region;
 pub(crate) mod request;
-pub(crate) mod sign;
 pub(crate) mod stream;
 
 use std::time::SystemTime;
 
+use auth::cloud::aws::{self, Keys};
+use auth::cloud::{CredentialCache, Key};
+use auth::text::without_markup;
+use auth::{Environment, HttpClients as _};
 use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
-use crate::Environment;
 use crate::access::Granted;
-use crate::access::cache::{Cache, Key};
 use crate::answer::Fault;
 use crate::http::{Connector, HttpRequest, join_url};
 use crate::request::ModelRequest;
-use crate::text::without_markup;
-use credentials::Keys;
 use region::Target;
 
 /// The API family.
@@ -60,13 +58,13 @@ impl Access {
 
     /// What the keys depend on.
     pub(crate) fn cache_key(&self) -> Key {
-        credentials::cache_key(&self.environment)
+        aws::cache_key(&self.environment)
     }
 
     /// Address and signature of one attempt.
     pub(crate) async fn grant(
         &self,
-        cache: &Cache<Keys>,
+        cache: &CredentialCache<Keys>,
         connector: &Connector,
         request: &HttpRequest,
         body: &[u8],
@@ -76,7 +74,7 @@ impl Access {
         let url = join_url(&self.target.endpoint(&region), &self.path);
         let mut headers = request.headers.clone();
         if !self.has_bearer {
-            let load = credentials::load(&self.environment, connector, &region);
+            let load = aws::load(&self.environment, connector, &region);
             let keys = cache
                 .get(&self.cache_key(), load)
                 .await
@@ -87,7 +85,7 @@ impl Access {
             {
                 connector.secrets().learn(secret.expose());
             }
-            let job = sign::Job {
+            let job = aws::Job {
                 method: "POST",
                 url: &url,
                 headers: &[("content-type", "application/json")],
@@ -96,7 +94,7 @@ impl Access {
                 region: &region,
                 time: SystemTime::now(),
             };
-            for (name, value) in sign::sign(&job, &keys).map_err(Fault::new)? {
+            for (name, value) in aws::sign(&job, &keys).map_err(Fault::new)? {
                 let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unsendable())?;
                 let mut value = HeaderValue::from_str(&value).map_err(|_| unsendable())?;
                 value.set_sensitive(true);

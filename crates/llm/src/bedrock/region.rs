@@ -1,9 +1,9 @@
 //! Which AWS region and which address a request goes to (providers.md 8). Not here: whose keys sign it.
 
+use auth::Environment;
+use auth::cloud::aws::Files;
 use reqwest::Url;
 
-use super::credentials::files::Files;
-use crate::Environment;
 use crate::request::ModelRequest;
 
 /// Where a request goes, as far as it can be told without reading files.

@@ -1,6 +1,8 @@
 //! Writes a ConverseStream request (providers.md 8). The conversation is written in `messages`, what only Claude takes in
 //! `claude`; signing happens when the request is sent.
 
+use auth::Secret;
+use auth::cloud::percent;
 use serde::Serialize;
 use serde_json::Value;
 use wire::ToolSpec;
@@ -8,8 +10,6 @@ use wire::ToolSpec;
 use super::claude::{CachePoint, Reasoning, cache_point, is_claude};
 use super::messages;
 use super::region::Target;
-use crate::Secret;
-use crate::access::fetch::percent;
 use crate::body::encode;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};

@@ -1,17 +1,17 @@
 //! The Gemini API of Google (providers.md 6): requests in `request` and `messages`, what a model generation can do in
-//! `generation`, answers in `stream`. The same API behind Google Cloud is in `vertex`, its credentials in `adc`.
+//! `generation`, answers in `stream`. The same API behind Google Cloud is in `vertex`, its token in `token`.
 
-pub(crate) mod adc;
 mod generation;
 mod messages;
 pub(crate) mod request;
 pub(crate) mod stream;
+pub(crate) mod token;
 pub(crate) mod vertex;
 
+use auth::text::without_markup;
 use serde_json::Value;
 
 use crate::pattern::has_number;
-use crate::text::without_markup;
 
 /// The JSON body, as the provider's SDK shows it; the status leads where the body does not say it.
 pub(crate) fn error_text(status: u16, body: &str) -> String {

@@ -1,7 +1,8 @@
 //! Gemini behind Google Cloud (providers.md 6): its addresses, and which key it takes. The body is that of `request`; tokens
-//! come from `adc`.
+//! come from `token`.
 
-use crate::Secret;
+use auth::Secret;
+
 use crate::error::LlmError;
 use crate::http::join_url;
 use crate::request::ModelRequest;

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use auth::limits::METADATA_TIMEOUT;
+use auth::login::Endpoints;
+use auth::{ClientFuture, HttpClients, Secrets};
 use reqwest::redirect::{Attempt, Policy};
 use reqwest::{NoProxy, Proxy};
 use rustls::RootCertStore;
@@ -12,9 +15,7 @@ use rustls::crypto::CryptoProvider;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::LlmError;
-use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, METADATA_TIMEOUT, POOL_IDLE};
-use crate::login::Endpoints;
-use crate::secrets::Secrets;
+use crate::limits::{CONNECT_TIMEOUT, MAX_REDIRECTS, POOL_IDLE};
 use crate::tape::Tape;
 
 /// What no proxy is used for.
@@ -75,7 +76,7 @@ impl Default for ClientConfig {
 
 /// The HTTP clients, built when first needed. `http:` needs no root certificates and gets a client of its own.
 #[derive(Debug)]
-pub(crate) struct Connector {
+pub struct Connector {
     config: ClientConfig,
     /// For `http:`.
     plain: OnceLock<reqwest::Client>,
@@ -87,9 +88,28 @@ pub(crate) struct Connector {
     direct: OnceLock<reqwest::Client>,
 }
 
+impl HttpClients for Connector {
+    fn client<'a>(&'a self, url: &'a reqwest::Url) -> ClientFuture<'a> {
+        Box::pin(async move {
+            self.client_for(url, false)
+                .await
+                .map_err(|error| error.to_string())
+        })
+    }
+
+    fn direct(&self) -> Result<reqwest::Client, String> {
+        self.without_proxy().map_err(|error| error.to_string())
+    }
+
+    fn secrets(&self) -> &Secrets {
+        &self.config.secrets
+    }
+}
+
 impl Connector {
     /// Notes the configuration; builds nothing.
-    pub(crate) fn new(config: ClientConfig) -> Self {
+    #[must_use]
+    pub fn new(config: ClientConfig) -> Self {
         Self {
             config,
             plain: OnceLock::new(),
@@ -99,13 +119,11 @@ impl Connector {
         }
     }
 
-    /// What must not be written down.
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.config.secrets
-    }
-
     /// The client for a URL.
-    pub(crate) async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
+    ///
+    /// # Errors
+    /// When the client cannot be built, for example because a proxy is not a URL.
+    pub async fn client(&self, url: &reqwest::Url) -> Result<reqwest::Client, LlmError> {
         self.client_for(url, false).await
     }
 
@@ -139,7 +157,7 @@ impl Connector {
     }
 
     /// The client for plain HTTP that knows no proxy.
-    pub(crate) fn direct(&self) -> Result<reqwest::Client, LlmError> {
+    fn without_proxy(&self) -> Result<reqwest::Client, LlmError> {
         if let Some(client) = self.direct.get() {
             return Ok(client.clone());
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::Secrets;
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
 use reqwest::{Response, Url};
@@ -13,7 +14,6 @@ use crate::access::{Access, Granted};
 use crate::answer::Fault;
 use crate::hooks::OnResponse;
 use crate::request::ModelRequest;
-use crate::secrets::Secrets;
 use crate::tape::{Asked, Tape};
 
 /// Where the requests of one answer go.

@@ -7,11 +7,10 @@ mod get;
 mod line;
 mod send;
 
-pub use connect::{ClientConfig, ProxyConfig};
+pub use connect::{ClientConfig, Connector, ProxyConfig};
 pub use get::fetch;
 
-pub(crate) use connect::Connector;
-pub(crate) use fault::{broken_body, no_response};
+pub(crate) use fault::broken_body;
 pub(crate) use line::Line;
 pub(crate) use send::{Failure, Patience, send};
 

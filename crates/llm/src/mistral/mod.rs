@@ -4,7 +4,7 @@
 mod messages;
 pub(crate) mod request;
 
-use crate::text::without_markup;
+use auth::text::without_markup;
 
 /// Status and body, as the provider's SDK shows them.
 pub(crate) fn error_text(status: u16, body: &str) -> String {

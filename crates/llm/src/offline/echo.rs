@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use auth::text::cut;
 use serde_json::json;
 use wire::content::joined_text;
 use wire::{Message, StopReason, ToolResultMessage, Usage};
 
 use super::play::Step;
 use crate::request::ModelRequest;
-use crate::text::cut;
 
 /// The first line of every answer.
 const NOBODY: &str = "No AI was asked: this is the answer of Pinion's built-in offline model.";

@@ -1,18 +1,15 @@
 //! Writes a request for ChatGPT's own endpoint (providers.md 5). The conversation is written in `openai_responses`.
 
+use auth::login::{ORIGINATOR, account_id};
 use serde_json::{Map, Value, json};
 use wire::{ThinkingLevel, ToolSpec};
 
 use crate::body::Body;
 use crate::error::LlmError;
 use crate::http::{Headers, HttpRequest, join_url};
-use crate::login::account_id;
 use crate::openai_responses::messages::{self, Inserts};
 use crate::prompt_history::Instructions;
 use crate::request::ModelRequest;
-
-/// Who asks: this agent, under its own name.
-pub(crate) const ORIGINATOR: &str = "pinion";
 
 /// Names the account that a token belongs to.
 const ACCOUNT_HEADER: &str = "chatgpt-account-id";
@@ -58,7 +55,7 @@ fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
     headers.set("accept", "text/event-stream")?;
     headers.set("openai-beta", "responses=experimental")?;
     headers.set("originator", ORIGINATOR)?;
-    if let Some(key) = request.api_key.as_ref().map(crate::Secret::expose) {
+    if let Some(key) = request.api_key.as_ref().map(auth::Secret::expose) {
         headers.set("authorization", &format!("Bearer {key}"))?;
         let named = |(name, _): &(String, String)| name.eq_ignore_ascii_case(ACCOUNT_HEADER);
         match account_id(key) {

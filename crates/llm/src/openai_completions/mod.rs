@@ -8,9 +8,8 @@ mod reasoning;
 pub(crate) mod request;
 pub(crate) mod stream;
 
+use auth::text::without_markup;
 use serde_json::Value;
-
-use crate::text::without_markup;
 
 /// `<status> <error.message>`; other JSON as it is, web pages in a few words.
 pub(crate) fn error_text(status: u16, body: &str) -> String {

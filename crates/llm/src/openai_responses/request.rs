@@ -50,7 +50,7 @@ fn url(request: &ModelRequest) -> Result<String, LlmError> {
 /// Key, Copilot's and session headers.
 fn headers(request: &ModelRequest) -> Result<Headers, LlmError> {
     let mut headers = Headers::json();
-    if let Some(key) = request.api_key.as_ref().map(crate::Secret::expose) {
+    if let Some(key) = request.api_key.as_ref().map(auth::Secret::expose) {
         let bearer = format!("Bearer {key}");
         match request.model.provider.as_str() {
             _ if is_azure(request) => headers.set("api-key", key)?,

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
+use auth::Secrets;
+use auth::secrets::{REPLACEMENT, is_open_header, open_url};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
 use reqwest::header::HeaderMap;
@@ -21,7 +23,6 @@ use super::format::{Data, How, Line, Request, VERSION};
 use super::strip::Strip;
 use super::{Asked, Remark};
 use crate::error::LlmError;
-use crate::secrets::{REPLACEMENT, Secrets, is_open_header, open_url};
 
 /// Response headers that may hold credentials.
 const CLOSED_RESPONSE_HEADERS: [&str; 3] = ["set-cookie", "www-authenticate", "proxy-authenticate"];

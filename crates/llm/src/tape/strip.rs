@@ -1,6 +1,7 @@
 //! Taking credentials out of a body that comes in pieces, keeping the pieces: a credential may be cut anywhere.
 
-use crate::secrets::{REPLACEMENT, Secrets};
+use auth::Secrets;
+use auth::secrets::REPLACEMENT;
 
 /// One body. Holds back only pieces whose end may be the beginning of a credential.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use auth::Secrets;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 use tokio_util::sync::CancellationToken;
@@ -11,7 +12,7 @@ use super::format::Data;
 use super::{Player, Recorder, Replaying, Tape};
 use crate::request::ModelRequest;
 use crate::tests::{last, model, request};
-use crate::{Client, ClientConfig, ModelEvent, Secrets};
+use crate::{Client, ClientConfig, ModelEvent};
 
 const TEXT: &str = "data: {\"id\":\"c\",\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n";
 const END: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";

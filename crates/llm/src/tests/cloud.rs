@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use auth::{Environment, Secret};
 use serde_json::{Value, json};
 use wire::ThinkingLevel;
 
 use super::requests::{build, header, with};
 use super::{fixture, request};
+use crate::LlmError;
 use crate::family::Family;
 use crate::request::{CacheRetention, ModelRequest};
-use crate::{Environment, LlmError, Secret};
 
 /// An environment of these variables; `run` answers commands with what `echo` would.
 pub(super) fn environment<const N: usize>(variables: [(&str, &str); N]) -> Environment {

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use auth::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
@@ -10,7 +11,6 @@ use wire::ThinkingLevel;
 
 use super::requests::{build, header, with};
 use super::{joined, last, request, run};
-use crate::Secret;
 use crate::family::Family;
 use crate::request::{CacheRetention, ModelRequest};
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
+use auth::Secret;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ use super::cloud::from_map;
 use super::requests::with;
 use super::{last, request};
 use crate::request::ModelRequest;
-use crate::{Client, ClientConfig, ModelEvent, Secret};
+use crate::{Client, ClientConfig, ModelEvent};
 
 /// What reached the server.
 #[derive(Debug, Clone, Default)]
@@ -437,7 +438,7 @@ async fn hanging_metadata_server_times_out() {
 }
 
 fn signature(method: &str, url: &str, kind: &str, body: &str, service: &str, token: Option<&str>) -> String {
-    use crate::bedrock::{credentials::Keys, sign};
+    use auth::cloud::aws::{self, Keys};
     let keys = Keys {
         id: Secret::new("AKIDEXAMPLE"),
         secret: Secret::new("wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"),
@@ -445,7 +446,7 @@ fn signature(method: &str, url: &str, kind: &str, body: &str, service: &str, tok
     };
     let time: jiff::Timestamp = "2015-08-30T12:36:00Z".parse().unwrap();
     let headers = [("content-type", kind)];
-    let job = sign::Job {
+    let job = aws::Job {
         method,
         url,
         headers: if kind.is_empty() { &[] } else { &headers },
@@ -454,7 +455,7 @@ fn signature(method: &str, url: &str, kind: &str, body: &str, service: &str, tok
         region: "us-east-1",
         time: time.into(),
     };
-    let signed = sign::sign(&job, &keys).unwrap();
+    let signed = aws::sign(&job, &keys).unwrap();
     let auth = &signed.iter().find(|(name, _)| name == "authorization").unwrap().1;
     auth.split("Signature=").nth(1).unwrap().to_owned()
 }

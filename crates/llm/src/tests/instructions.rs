@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
+use auth::Environment;
 use serde_json::{Value, json};
 use wire::{Message, ThinkingLevel, ToolSpec};
 
 use super::requests::{build, header, with};
+use crate::PromptHistory;
 use crate::family::Family;
 use crate::request::ModelRequest;
-use crate::{Environment, PromptHistory};
 
 fn tool(name: &str) -> ToolSpec {
     ToolSpec {

@@ -13,6 +13,7 @@ mod handover;
 mod instructions;
 mod judge;
 mod lent;
+mod logins;
 mod mistral;
 mod offline;
 mod requests;

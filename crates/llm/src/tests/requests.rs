@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use auth::Secret;
 use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
 
 use super::{fixture, model, request};
-use crate::Secret;
 use crate::family::Family;
 use crate::http::HttpRequest;
 use crate::request::{CacheRetention, ModelRequest};

@@ -316,7 +316,7 @@ fn azure_responses_use_own_address_and_key() {
         ),
     ] {
         let mut request = request(with("azure-openai-responses", json!({"baseUrl": base})));
-        request.api_key = Some(crate::Secret::new("k"));
+        request.api_key = Some(auth::Secret::new("k"));
         request.cache_retention = CacheRetention::Long;
         let (http, body) = build(&request);
         assert_eq!(http.url, url);

@@ -10,7 +10,7 @@ mod otel;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use llm::Secrets;
+use auth::Secrets;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;

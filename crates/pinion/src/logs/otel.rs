@@ -7,9 +7,10 @@ use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context as _;
+use auth::Secrets;
 use bytes::Bytes;
 use http::{Request, Response};
-use llm::{Client, ClientConfig, Secrets};
+use llm::{Client, ClientConfig};
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_http::{HttpClient, HttpError};

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use store::export::{self, ExportInput, Format};
+use export::{ExportInput, Format};
 
 use crate::environment::{Environment, say};
 use crate::progress::Progress;
@@ -17,7 +17,7 @@ pub(crate) fn run(source: &str, output: Option<&str>, env: &Environment) -> anyh
     // An export beyond the file size limit is an error.
     let _survives = super::runtime()?;
     let progress = Progress::after(SHOW_AFTER, format!("Exporting {}", source.display()));
-    let log = export::open_read_only(&source)?;
+    let log = store::open_read_only(&source)?;
     let output = match output {
         Some(output) => env.path(output),
         None => env.cwd.join(export::default_name(&source, Format::Html)),

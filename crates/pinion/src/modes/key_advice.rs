@@ -1,6 +1,6 @@
 //! What to do when a provider rejects the key: names the place that the key came from.
 
-use llm::registry::{KeySource, Registry};
+use models::{KeySource, Registry};
 
 use crate::environment::Environment;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use llm::registry::{Registry, list_models, search_models};
+use models::{Registry, list_models, search_models};
 
 use crate::environment::{complain, say};
 

@@ -1,5 +1,5 @@
 //! `pinion models update [--from URL|FILE]` and `pinion models status [--json]`: the list of known models, renewed or looked
-//! at. What a list must be like is `llm::registry::snapshot`'s business.
+//! at. What a list must be like is `models::snapshot`'s business.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -12,8 +12,8 @@ use anyhow::{Context, bail};
 use config::trust::Trust;
 use jiff::Timestamp;
 use llm::limits::MAX_DOCUMENT_BYTES;
-use llm::registry::snapshot::{self, Built};
-use llm::registry::{CATALOGUE_FILE, Catalogue, Header};
+use models::snapshot::{self, Built};
+use models::{CATALOGUE_FILE, Catalogue, Header};
 use serde_json::{Value, json};
 
 use crate::args::Args;

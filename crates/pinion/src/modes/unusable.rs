@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use host::Session;
 use host::extensions::{has_extensions, with_extension_models};
-use llm::registry::{Registry, StartRequest, default_problem, scope, unusable};
+use models::{Registry, StartRequest, default_problem, scope, unusable};
 
 use crate::args::Args;
 use crate::setup::Setup;

@@ -11,12 +11,12 @@ use std::time::Duration;
 use anyhow::bail;
 use host::{Hub, Keeping};
 use rustix::process::{Resource, getrlimit, setrlimit};
-use serve::limits::WEB_CONNECTIONS;
-use serve::web::{Web, WebOptions};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 use uuid::Uuid;
+use web::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS};
+use web::{Web, WebOptions};
 
 use crate::args::Args;
 use crate::environment::{Environment, complain};
@@ -87,7 +87,7 @@ pub(crate) fn run(
             () = web.ended() => exit::FAILURE,
         };
         setup.agent.reaper.shutdown().await;
-        let _all_told = timeout(serve::limits::WEB_CLOSE_WAIT, last.flush()).await;
+        let _all_told = timeout(WEB_CLOSE_WAIT, last.flush()).await;
         drop(last);
         web.close().await;
         anyhow::Ok(ExitCode::from(if code == exit::TERMINATED {

@@ -7,10 +7,10 @@ use wire::table::TABLE;
 
 use crate::limits;
 
-use super::agreement::Agreement;
+use super::options::NegotiatedOptions;
 
-/// What this agent speaks, on a connection with this agreement.
-pub(crate) fn protocol(version: &str, agreement: &Agreement) -> Protocol {
+/// What this agent speaks, on a connection with these options.
+pub(crate) fn protocol(version: &str, options: &NegotiatedOptions) -> Protocol {
     let commands = TABLE.iter().map(|spec| CommandInfo {
         name: spec.name,
         lane: spec.lane.name(),
@@ -18,7 +18,7 @@ pub(crate) fn protocol(version: &str, agreement: &Agreement) -> Protocol {
     Protocol {
         protocol_version: PROTOCOL_VERSION,
         version: version.to_owned(),
-        dialect: agreement.dialect.as_str().to_owned(),
+        dialect: options.dialect.as_str().to_owned(),
         dialects: Dialect::ALL.map(Dialect::as_str).to_vec(),
         commands: commands.collect(),
         events: wire::EVENT_NAMES.to_vec(),

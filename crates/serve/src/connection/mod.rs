@@ -4,48 +4,49 @@
 //! sessions (`host`).
 
 mod activity;
-mod agreement;
+mod commands;
 mod describe;
 mod numbers;
+mod options;
 mod ring;
-mod voice;
+mod stream;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use host::Origin;
-use wire::connection::{ReplayParams, Replayed, Snapshot};
+use wire::connection::Snapshot;
 use wire::{Command, Event, Reply, Response};
 
 use crate::encode::Encoder;
 use crate::limits::BATCH_BYTES;
 use crate::manner::WantedUi;
 
-pub(crate) use self::agreement::Agreement;
-pub(crate) use self::describe::protocol;
+pub use self::commands::{ConnectionRules, EventNumbers, FixedOption, FollowUp, Negotiated, UnknownNumber};
+pub use self::options::NegotiatedOptions;
+
 use self::numbers::Numbers;
-use self::voice::{Voice, Written};
+use self::stream::{SessionStream, Written};
 
 /// The session that says something: the first one, or the handle of another.
-pub(crate) type From<'a> = Option<&'a Arc<str>>;
+pub(crate) type SessionRef<'a> = Option<&'a Arc<str>>;
 
 /// The protocol state of one client: options, numbers, and an encoder per session.
 #[derive(Debug)]
 pub struct Connection {
-    first: Voice,
-    others: HashMap<Arc<str>, Voice>,
+    first: SessionStream,
+    others: HashMap<Arc<str>, SessionStream>,
     /// Those of the others that something is due of.
     awake: Vec<Arc<str>>,
-    /// Version of the agent.
-    version: String,
-    agreement: Agreement,
+    rules: ConnectionRules,
+    options: NegotiatedOptions,
     /// User interface frames that the client got before `hello`.
     ui_at_first: WantedUi,
     numbers: Numbers,
 }
 
-impl std::convert::From<Encoder> for Connection {
+impl From<Encoder> for Connection {
     fn from(encoder: Encoder) -> Self {
         Self::new(encoder, "")
     }
@@ -56,12 +57,17 @@ impl Connection {
     #[must_use]
     pub fn new(encoder: Encoder, version: &str) -> Self {
         Self {
-            agreement: Agreement::new(encoder.manner()),
+            options: NegotiatedOptions::new(encoder.manner()),
             ui_at_first: encoder.manner().ui,
-            first: Voice::new(encoder),
+            first: SessionStream::new(encoder),
             others: HashMap::new(),
             awake: Vec::new(),
-            version: version.to_owned(),
+            rules: ConnectionRules {
+                version: version.to_owned(),
+                instance: None,
+                fixed: &[],
+                unknown_number: UnknownNumber::Error,
+            },
             numbers: Numbers::default(),
         }
     }
@@ -69,7 +75,8 @@ impl Connection {
     /// One more session will have something to say.
     pub(crate) fn join(&mut self, session: &Arc<str>) {
         let encoder = self.first.encoder.for_another();
-        self.others.insert(Arc::clone(session), Voice::new(encoder));
+        self.others
+            .insert(Arc::clone(session), SessionStream::new(encoder));
     }
 
     /// A session has said its last. What it held back is appended.
@@ -79,34 +86,34 @@ impl Connection {
     }
 
     /// Encodes an event. Appends the lines for it to `out`, now or with a later call.
-    pub(crate) fn event(&mut self, from: From<'_>, event: &Event, now: Instant, out: &mut Vec<u8>) {
+    pub(crate) fn event(&mut self, from: SessionRef<'_>, event: &Event, now: Instant, out: &mut Vec<u8>) {
         let is_wanted =
-            self.agreement.wants(event.name()) && self.agreement.wants_session(from.map(AsRef::as_ref));
-        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+            self.options.wants(event.name()) && self.options.wants_session(from.map(AsRef::as_ref));
+        let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
-        let slept = !voice.is_awake();
-        match voice.note(event, is_wanted, now) {
+        let slept = !stream.is_awake();
+        match stream.note(event, is_wanted, now) {
             Written::Nothing => {}
             Written::Event => {
                 let start = out.len();
-                voice.encoder.event(event, now, out);
-                if self.numbers.sent(from, self.agreement.sequence, start, out) {
-                    voice.said = now;
+                stream.encoder.event(event, now, out);
+                if self.numbers.sent(from, self.options.sequence, start, out) {
+                    stream.said = now;
                 }
             }
             Written::Followed => {
                 let start = out.len();
-                voice.encoder.flush(now, out);
-                if self.numbers.sent(from, self.agreement.sequence, start, out) {
-                    voice.said = now;
+                stream.encoder.flush(now, out);
+                if self.numbers.sent(from, self.options.sequence, start, out) {
+                    stream.said = now;
                 }
                 let start = out.len();
-                voice.encoder.event(event, now, out);
+                stream.encoder.event(event, now, out);
                 out.truncate(start);
             }
         }
-        if let (true, true, Some(session)) = (slept, voice.is_awake(), from) {
+        if let (true, true, Some(session)) = (slept, stream.is_awake(), from) {
             self.awake.push(Arc::clone(session));
         }
     }
@@ -115,34 +122,40 @@ impl Connection {
     /// event then gets a batch of its own, so that other sessions wait less.
     pub(crate) fn clears_the_way(
         &mut self,
-        from: From<'_>,
+        from: SessionRef<'_>,
         event: &Event,
         now: Instant,
         out: &mut Vec<u8>,
     ) -> bool {
-        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+        let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return false;
         };
-        if voice.encoder.bytes_before(event) < BATCH_BYTES {
+        if stream.encoder.bytes_before(event) < BATCH_BYTES {
             return false;
         }
         let start = out.len();
-        voice.encoder.flush_before(event, now, out);
-        if self.numbers.sent(from, self.agreement.sequence, start, out) {
-            voice.said = now;
+        stream.encoder.flush_before(event, now, out);
+        if self.numbers.sent(from, self.options.sequence, start, out) {
+            stream.said = now;
         }
         true
     }
 
     /// Takes a response and appends it, after deltas that were held back.
-    pub(crate) fn response(&mut self, from: From<'_>, response: &Response, now: Instant, out: &mut Vec<u8>) {
+    pub(crate) fn response(
+        &mut self,
+        from: SessionRef<'_>,
+        response: &Response,
+        now: Instant,
+        out: &mut Vec<u8>,
+    ) {
         self.flush_one(from, now, out);
-        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+        let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
         let start = out.len();
-        voice.encoder.response(response, now, out);
-        voice.said = now;
+        stream.encoder.response(response, now, out);
+        stream.said = now;
         self.numbers.answered(from, start, out);
     }
 
@@ -157,25 +170,25 @@ impl Connection {
         self.awake = awake;
         let others = &self.others;
         self.awake
-            .retain(|session| others.get(session).is_some_and(Voice::is_awake));
+            .retain(|session| others.get(session).is_some_and(SessionStream::is_awake));
     }
 
-    fn tick_one(&mut self, from: From<'_>, now: Instant, out: &mut Vec<u8>) {
-        let heartbeat = self.agreement.heartbeat;
-        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+    fn tick_one(&mut self, from: SessionRef<'_>, now: Instant, out: &mut Vec<u8>) {
+        let heartbeat = self.options.heartbeat;
+        let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
         let start = out.len();
-        voice.encoder.flush_due(now, out);
-        if self.numbers.sent(from, self.agreement.sequence, start, out) {
-            voice.said = now;
+        stream.encoder.flush_due(now, out);
+        if self.numbers.sent(from, self.options.sequence, start, out) {
+            stream.said = now;
         }
-        if voice.heartbeat_at(heartbeat).is_some_and(|at| at <= now) {
-            let event = voice.activity.heartbeat(now.duration_since(voice.said));
+        if stream.heartbeat_at(heartbeat).is_some_and(|at| at <= now) {
+            let event = stream.activity.heartbeat(now.duration_since(stream.said));
             let start = out.len();
-            voice.encoder.event(&event, now, out);
-            self.numbers.sent(from, self.agreement.sequence, start, out);
-            voice.said = now;
+            stream.encoder.event(&event, now, out);
+            self.numbers.sent(from, self.options.sequence, start, out);
+            stream.said = now;
         }
     }
 
@@ -184,44 +197,44 @@ impl Connection {
         self.flush_one(None, now, out);
         for session in std::mem::take(&mut self.awake) {
             self.flush_one(Some(&session), now, out);
-            if self.others.get(&session).is_some_and(Voice::is_awake) {
+            if self.others.get(&session).is_some_and(SessionStream::is_awake) {
                 self.awake.push(session);
             }
         }
     }
 
-    fn flush_one(&mut self, from: From<'_>, now: Instant, out: &mut Vec<u8>) {
-        let Some(voice) = voice(&mut self.first, &mut self.others, from) else {
+    fn flush_one(&mut self, from: SessionRef<'_>, now: Instant, out: &mut Vec<u8>) {
+        let Some(stream) = stream(&mut self.first, &mut self.others, from) else {
             return;
         };
         let start = out.len();
-        voice.encoder.flush(now, out);
-        if self.numbers.sent(from, self.agreement.sequence, start, out) {
-            voice.said = now;
+        stream.encoder.flush(now, out);
+        if self.numbers.sent(from, self.options.sequence, start, out) {
+            stream.said = now;
         }
     }
 
     /// When [`tick`](Self::tick) has something to do at the latest; `None` when nothing waits.
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let heartbeat = self.agreement.heartbeat;
+        let heartbeat = self.options.heartbeat;
         let awake = self.awake.iter().filter_map(|session| self.others.get(session));
-        let voices = std::iter::once(&self.first).chain(awake);
+        let streams = std::iter::once(&self.first).chain(awake);
         let deadlines =
-            voices.flat_map(|voice| [voice.encoder.next_deadline(), voice.heartbeat_at(heartbeat)]);
+            streams.flat_map(|stream| [stream.encoder.next_deadline(), stream.heartbeat_at(heartbeat)]);
         deadlines.flatten().min()
     }
 
     /// Bytes of deltas that are held back.
     pub(crate) fn held_back(&self) -> usize {
         let awake = self.awake.iter().filter_map(|session| self.others.get(session));
-        let voices = std::iter::once(&self.first).chain(awake);
-        voices.map(|voice| voice.encoder.held_back()).sum()
+        let streams = std::iter::once(&self.first).chain(awake);
+        streams.map(|stream| stream.encoder.held_back()).sum()
     }
 
     /// Carries out a command of the connection and appends its answer. `snapshot` is the session at this place.
     pub(crate) fn answer(
         &mut self,
-        from: From<'_>,
+        from: SessionRef<'_>,
         origin: Origin,
         command: &Command,
         snapshot: Option<Box<Snapshot>>,
@@ -231,90 +244,39 @@ impl Connection {
         // Deltas of before `hello` are written under the old options and numbers, since the response separates old from
         // new.
         self.flush(now, out);
-        // It may have been found out since.
-        self.agreement.dialect = self.first.encoder.manner().dialect;
-        let outcome = match command {
-            Command::GetProtocol(_) => {
-                let protocol = protocol(&self.version, &self.agreement);
-                Ok(Reply::Protocol(Box::new(protocol)))
-            }
-            Command::Hello(params) => {
-                let (agreement, refused) = self.agreement.changed(params);
-                let is_refused = |option: &str| refused.iter().any(|refused| refused.option == option);
-                let names_dialect = params.dialect.is_some() && !is_refused("dialect");
-                let names_form = params.deltas.is_some() && !is_refused("deltas");
-                let welcome = agreement.welcome(&self.version, self.numbers.last(), refused);
-                self.respond(from, origin, Ok(Reply::Hello(Box::new(welcome))), now, out);
-                // All encoders follow one dialect. What the client said nothing of that holds goes on being found out.
-                if names_dialect {
-                    self.first.encoder.speak(agreement.dialect);
-                }
-                if names_dialect || names_form {
-                    self.first.encoder.set_form(agreement.form());
-                }
-                if params.ui.is_some() {
-                    self.first.encoder.set_ui(agreement.wanted_ui(self.ui_at_first));
-                }
-                self.agreement = agreement;
-                return;
-            }
-            Command::Replay(params) => match self.replay(params, snapshot) {
-                Ok((replayed, after)) => {
-                    let reply = Reply::Replayed(Box::new(replayed));
-                    self.respond(from, origin, Ok(reply), now, out);
-                    self.numbers.recent().write_after(after, out);
-                    return;
-                }
-                Err(refusal) => Err(refusal),
-            },
-            other => Err(format!("Unknown command: {}", other.name())),
+        // The dialect may have been detected since.
+        self.options.dialect = self.first.encoder.manner().dialect;
+        let answer = self.rules.answer(command, &self.options, &self.numbers, snapshot);
+        let (outcome, follow_up) = match answer {
+            Ok((reply, follow_up)) => (Ok(reply), follow_up),
+            Err(error) => (Err(error), FollowUp::None),
         };
         self.respond(from, origin, outcome, now, out);
+        match follow_up {
+            FollowUp::None => {}
+            FollowUp::Use(negotiated) => self.negotiated(*negotiated),
+            FollowUp::SendAgain(after) => self.numbers.recent().write_after(after, out),
+        }
     }
 
-    /// What `replay` answers, and after which number events are to be sent again.
-    fn replay(
-        &self,
-        params: &ReplayParams,
-        snapshot: Option<Box<Snapshot>>,
-    ) -> Result<(Replayed, u64), String> {
-        let last_seq = self.numbers.last();
-        if let Some(after) = params.after {
-            if !self.agreement.sequence {
-                return Err(
-                    "Events have no numbers here: say hello with \"sequence\": true first".to_owned(),
-                );
-            }
-            if after > last_seq {
-                return Err(format!(
-                    "No event has the number {after} yet; the last one is {last_seq}"
-                ));
-            }
-            // Numbers of another process mean nothing here.
-            let events = self.numbers.recent().count_after(after, last_seq);
-            if let Some(events) = events.filter(|_| params.instance.is_none()) {
-                let replayed = Replayed {
-                    events,
-                    last_seq,
-                    instance_id: None,
-                    snapshot: None,
-                };
-                return Ok((replayed, after));
-            }
+    /// Uses other options from here on. All encoders follow one dialect. Detection goes on for what the client did not name.
+    fn negotiated(&mut self, negotiated: Negotiated) {
+        let encoder = &self.first.encoder;
+        if negotiated.sets_dialect {
+            encoder.speak(negotiated.options.dialect);
         }
-        let snapshot = snapshot.ok_or("There is no session to show")?;
-        let replayed = Replayed {
-            events: 0,
-            last_seq,
-            instance_id: None,
-            snapshot: Some(*snapshot),
-        };
-        Ok((replayed, last_seq))
+        if negotiated.sets_dialect || negotiated.sets_form {
+            encoder.set_form(negotiated.options.form());
+        }
+        if negotiated.sets_ui {
+            encoder.set_ui(negotiated.options.wanted_ui(self.ui_at_first));
+        }
+        self.options = negotiated.options;
     }
 
     fn respond(
         &mut self,
-        from: From<'_>,
+        from: SessionRef<'_>,
         origin: Origin,
         outcome: Result<Reply, String>,
         now: Instant,
@@ -330,11 +292,11 @@ impl Connection {
 }
 
 /// Returns the stream state of a session; none after it has left.
-fn voice<'a>(
-    first: &'a mut Voice,
-    others: &'a mut HashMap<Arc<str>, Voice>,
-    from: From<'_>,
-) -> Option<&'a mut Voice> {
+fn stream<'a>(
+    first: &'a mut SessionStream,
+    others: &'a mut HashMap<Arc<str>, SessionStream>,
+    from: SessionRef<'_>,
+) -> Option<&'a mut SessionStream> {
     match from {
         None => Some(first),
         Some(session) => others.get_mut(session),

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::commands::EventNumbers;
 use super::ring::Ring;
 
 /// Numbers the events of one connection and keeps the latest lines.
@@ -14,11 +15,6 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Number of the last event that has one; 0 when none has.
-    pub(crate) fn last(&self) -> u64 {
-        self.last
-    }
-
     /// The latest lines.
     pub(crate) fn recent(&self) -> &Ring {
         &self.recent
@@ -74,6 +70,16 @@ impl Numbers {
                 None => out.extend_from_slice(line),
             }
         }
+    }
+}
+
+impl EventNumbers for Numbers {
+    fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn count_after(&self, number: u64) -> Option<usize> {
+        self.recent.count_after(number, self.last)
     }
 }
 

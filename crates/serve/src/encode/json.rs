@@ -24,7 +24,7 @@ pub(crate) fn fields<T: Serialize + ?Sized>(out: &mut Vec<u8>, object: &T) {
 
 /// Appends what stands between the quotes of a JSON string. The escapes of two pieces one after the other are the escape of
 /// the whole text, which is what makes append-only buffers possible.
-pub(crate) fn escape(out: &mut Vec<u8>, text: &str) {
+pub fn escape(out: &mut Vec<u8>, text: &str) {
     let mut rest = text.as_bytes();
     loop {
         let (plain, tail) = rest.split_at_checked(plain(rest)).unwrap_or((rest, &[]));

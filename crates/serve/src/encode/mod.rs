@@ -4,13 +4,15 @@
 
 mod announced;
 mod answer;
-pub(crate) mod json;
+mod json;
 mod pending;
 mod vocabulary;
 
 use std::time::Instant;
 
 use wire::{Dialect, Event, Message, Response, StreamEvent, Usage};
+
+pub use self::json::escape;
 
 use self::announced::Announced;
 use self::answer::{Answer, Prose};

@@ -1,6 +1,7 @@
 //! Tests of this crate, one file per module.
 
 mod codec;
+mod commands;
 mod dialects;
 mod encode;
 mod parse;

@@ -45,7 +45,7 @@ pub(super) fn user_line(id: &str, parent: Option<&str>, text: &str) -> String {
     )
 }
 
-pub(crate) fn user(text: &str) -> EntryBody {
+pub(super) fn user(text: &str) -> EntryBody {
     EntryBody::message(Arc::new(Message::user(text, 1)))
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wire::EntryBody;
 
 use super::fixtures::*;
-use crate::{SessionLog, StoreError};
+use crate::{SessionLog, StoreError, new_header, open_read_only};
 
 fn messages(log: &SessionLog) -> Value {
     serde_json::to_value(log.context(log.leaf_id()).messages).unwrap()
@@ -174,4 +174,51 @@ fn directories_fifos_and_devices_are_refused() {
     let missing = SessionLog::open(&dir.path().join("none"), "/").unwrap_err();
     assert!(matches!(missing, StoreError::Missing { .. }));
     assert!(!dir.path().join("none").exists());
+}
+
+/// An export reads a session that another writer has open: an old one is migrated in memory only.
+#[test]
+fn read_only_session_stays_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let v1 = concat!(
+        r#"{"type":"session","id":"a","timestamp":"2025-01-01T00:00:00.000Z","cwd":"/"}"#,
+        "\n",
+        r#"{"type":"message","timestamp":"2025-01-01T00:00:01.000Z","message":{"role":"user","content":"hello"}}"#,
+        "\n",
+    );
+    fs::write(&path, v1).unwrap();
+    let mut log = open_read_only(&path).unwrap();
+    assert_eq!(log.entries().len(), 1);
+    assert!(!log.entries()[0].id.is_empty(), "migrated in memory");
+    assert!(log.append(user("more")).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), v1);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let (owner, _) = SessionLog::open(&path, "/").unwrap();
+    assert_eq!(
+        open_read_only(&path).unwrap().entries().len(),
+        1,
+        "also while it is open"
+    );
+    drop(owner);
+}
+
+#[test]
+fn read_only_errors_are_worded_as_clients_know() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.jsonl");
+    let mut log = SessionLog::create(Some(path.clone()), new_header("/", None)).unwrap();
+    log.ensure_on_disk().unwrap();
+    drop(log);
+    let empty = open_read_only(&path).unwrap_err();
+    assert!(matches!(empty, StoreError::Empty));
+    assert_eq!(
+        empty.to_string(),
+        "Nothing to export yet - start a conversation first"
+    );
+    let missing = dir.path().join("none.jsonl");
+    assert_eq!(
+        open_read_only(&missing).unwrap_err().to_string(),
+        format!("File not found: {}", missing.display())
+    );
 }

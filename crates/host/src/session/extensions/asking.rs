@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use auth::Secret;
 use door::Doors;
-use llm::{Budgets, CacheRetention, ModelEvent, ModelRequest, ModelStream, Secret, ToolChoice};
+use llm::{Budgets, CacheRetention, ModelEvent, ModelRequest, ModelStream, ToolChoice};
 use serde_json::{Map, Value, json};
 use tokio::task::AbortHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};

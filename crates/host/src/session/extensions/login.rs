@@ -1,8 +1,8 @@
 //! Logins that a client asks for (dialects.md 2, `login`): to providers of extensions, by the extension, and to those that
 //! the agent knows itself. Pages and questions go to the client as extension UI; tokens never do.
 
-use llm::login::{AuthStore, Login, Step, Way, way};
-use llm::registry::KeySource;
+use auth::login::{AuthStore, Login, Step, Way, way};
+use models::KeySource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -125,10 +125,10 @@ impl Session {
     }
 }
 
-async fn by_extension(lender: &Lender, provider: &str) -> Result<llm::login::Credentials, String> {
+async fn by_extension(lender: &Lender, provider: &str) -> Result<auth::login::Credentials, String> {
     let params = json!({"provider": provider});
     let login = credentials(lender, "provider.oauth.login", &params);
-    let longest = llm::login::limits::LOGIN;
+    let longest = auth::login::limits::LOGIN;
     let late = || format!("The login took longer than {} s", longest.as_secs());
     tokio::time::timeout(longest, login)
         .await

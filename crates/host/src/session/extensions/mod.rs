@@ -41,7 +41,7 @@ use std::sync::Arc;
 use config::extensions::Found;
 use door::line::{Failure, Registered};
 use door::{Answer, Asking, Door, DoorError, Doors, Said};
-use llm::registry::RegistryError;
+use models::RegistryError;
 use pinion_core::Input;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use door::{Answer, DoorError, Doors};
-use llm::registry::{Registered, Registry};
+use models::{Registered, Registry};
 use serde_json::{Value, json};
 use wire::EntryBody;
 use wire::entry::ModelChange;

@@ -3,12 +3,14 @@
 use std::io::Write;
 use std::time::Duration;
 
+use auth::Secret;
+
 use super::super::server::{Act, collect, serve};
 use super::super::{model, request};
 use super::voices::{Block, Voice};
 use super::{everything, judge, voices};
 use crate::request::ModelRequest;
-use crate::{Client, ClientConfig, Secret};
+use crate::{Client, ClientConfig};
 
 /// An answer as a server sends it.
 fn response(voice: &Voice, headers: &str, body: &[u8]) -> Vec<u8> {

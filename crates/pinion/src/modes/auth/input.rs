@@ -3,8 +3,8 @@
 
 use std::io::{BufRead as _, Read as _, Write as _};
 
-use llm::login::LoginError;
-use llm::login::limits::MAX_KEY;
+use auth::login::LoginError;
+use auth::login::limits::MAX_KEY;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use tokio::sync::{mpsc, oneshot};
 

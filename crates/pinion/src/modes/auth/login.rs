@@ -1,11 +1,12 @@
 //! `pinion auth login PROVIDER`: by browser, by device code, or a key from stdin.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::bail;
-use llm::ClientConfig;
-use llm::login::{AuthStore, Endpoints, Login, LoginError, Step, way};
-use llm::registry::Registry;
+use auth::login::{AuthStore, Endpoints, Login, LoginError, Step, way};
+use llm::{ClientConfig, Connector};
+use models::Registry;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -83,8 +84,6 @@ async fn log_in(
     }
     let config = ClientConfig {
         proxy: env.proxy(settings.http_proxy.as_deref()),
-        auth_file: Some(env.auth_file()),
-        endpoints,
         ..ClientConfig::default()
     };
     let models: Vec<String> = registry
@@ -105,11 +104,7 @@ async fn log_in(
     });
     let open = args.open;
     let tell = move |step: Step<'_>| show(step, open);
-    let Some(login) = Login::new(config) else {
-        return Err(LoginError::System(
-            "There is no auth.json to store a login in".to_owned(),
-        ));
-    };
+    let login = Login::new(env.auth_file(), endpoints, Arc::new(Connector::new(config)));
     let lines = Some(input::lines());
     let done = login
         .run(provider, args.domain.as_deref(), &models, &tell, lines, &cancel)

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::bail;
-use llm::local::LocalSources;
-use llm::login::AuthStore;
-use llm::registry::Registry;
+use auth::login::AuthStore;
+use models::Registry;
+use models::local::LocalSources;
 
 use crate::args::Args;
 use crate::environment::{Environment, say};

@@ -1,7 +1,8 @@
 //! `pinion auth status`: which providers can be used, by what, and until when. Never a key, not even part of one.
 
-use llm::login::way;
-use llm::registry::{AuthEntry, KeySource, Registry};
+use auth::login::AuthEntry;
+use auth::login::way;
+use models::{KeySource, Registry};
 use serde_json::{Value, json};
 
 use crate::environment::Environment;

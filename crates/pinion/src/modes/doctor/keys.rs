@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use auth::login::AuthEntry;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use llm::registry::{AuthEntry, KeySource};
+use models::KeySource;
 use serde_json::{Value, json};
 
 use super::report::{Mark, Section};

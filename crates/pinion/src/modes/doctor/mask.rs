@@ -1,6 +1,6 @@
 //! How secrets are shown: hardly. Everything the doctor prints out of a key or an address goes through here.
 
-use llm::registry::Secret;
+use auth::Secret;
 
 /// What stands for a secret of which nothing is shown; it does not tell its length either.
 const HIDDEN: &str = "****";

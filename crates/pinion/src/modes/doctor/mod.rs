@@ -24,7 +24,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use config::settings::Settings;
 use config::trust::Trust;
-use llm::registry::{Registry, StartRequest};
+use models::{Registry, StartRequest};
 
 use crate::args::Args;
 use crate::environment::{Environment, say, stdout_takes_colour};

@@ -1,7 +1,8 @@
 //! Section: the model that a new session would start with, the reason, and whether it is usable. Sends no request.
 
+use auth::login::AuthEntry;
 use config::settings::SettingsFile;
-use llm::registry::{AuthEntry, KeySource, Start, start};
+use models::{KeySource, Start, start};
 use serde_json::{Value, json};
 use wire::{Model, ThinkingLevel};
 
@@ -219,7 +220,7 @@ fn thinking_why(patient: &Patient<'_>, chosen: &Start) -> String {
 fn suffix_level(patient: &Patient<'_>, chosen: &Start) -> Option<ThinkingLevel> {
     let start = &patient.start;
     if let Some(pattern) = &start.model {
-        let resolved = llm::registry::resolve(&patient.registry, start.provider.as_deref(), pattern);
+        let resolved = models::resolve(&patient.registry, start.provider.as_deref(), pattern);
         return resolved.ok()?.level;
     }
     let same = |other: &Model| other.is_same(&chosen.model.provider, &chosen.model.api, &chosen.model.id);
@@ -263,7 +264,7 @@ fn usable(patient: &Patient<'_>, model: &Model, chooser: Chooser) -> Result<Stri
     };
     // A login that is renewed when it is needed has not run out.
     if source == KeySource::Oauth
-        && llm::login::way(provider).is_none()
+        && auth::login::way(provider).is_none()
         && let Some(AuthEntry::Oauth { expires, .. }) = registry.auth().entry(provider)
     {
         #[expect(clippy::cast_precision_loss, reason = "times stay far below 2^53")]

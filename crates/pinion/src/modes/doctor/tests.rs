@@ -1,6 +1,6 @@
 //! What must not be seen, and how the report is laid out.
 
-use llm::registry::Secret;
+use auth::Secret;
 
 use super::keys::ends;
 use super::mask::{key, mask, origin};

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::mcp::config::Reach;
 use ::mcp::{Login, ServerConfig};
 use anyhow::{Context as _, bail};
-use llm::login::{Callback, Step, pasted};
+use auth::login::{Callback, Step, pasted};
 use tokio_util::sync::CancellationToken;
 
 use super::Nobody;

@@ -1,0 +1,128 @@
+//! A login from beginning to end: which flow, within which time, and storing what it gives.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio::sync::mpsc::Receiver;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use super::endpoints::Endpoints;
+use super::limits::LOGIN;
+use super::refresher::TokenRefresher;
+use super::tokens::Tokens;
+use super::{LoginError, browser, copilot, device};
+use crate::http::HttpClients;
+
+/// How a provider lets people log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// A page in a browser on this machine, or its address pasted.
+    Browser,
+    /// A code typed in on any machine.
+    Device,
+}
+
+/// How people log in to a provider; none when they cannot.
+#[must_use]
+pub fn way(provider: &str) -> Option<Way> {
+    match provider {
+        "openai-codex" => Some(Way::Browser),
+        copilot::PROVIDER => Some(Way::Device),
+        _ => None,
+    }
+}
+
+/// What the person has to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Go to this page and agree.
+    Visit(&'a str),
+    /// Go to this page and type in this code.
+    Enter {
+        /// The page.
+        address: &'a str,
+        /// The code.
+        code: &'a str,
+    },
+    /// Something worth knowing.
+    Note(&'a str),
+}
+
+/// Tells the person.
+pub(super) type Tell<'a> = &'a (dyn Fn(Step<'_>) + Send + Sync);
+
+/// Logs people in.
+#[derive(Debug, Clone)]
+pub struct Login(Arc<TokenRefresher>);
+
+impl Login {
+    /// A login that stores its tokens in this `auth.json`.
+    #[must_use]
+    pub fn new(auth_file: PathBuf, endpoints: Endpoints, clients: Arc<dyn HttpClients>) -> Self {
+        Self(TokenRefresher::new(auth_file, endpoints, clients))
+    }
+
+    /// Creates logins on the store of a client.
+    #[must_use]
+    pub fn with(refresher: Arc<TokenRefresher>) -> Self {
+        Self(refresher)
+    }
+
+    /// Logs in to a provider and stores the tokens. `domain` is a company's own (Copilot only), `models` are those to switch
+    /// on afterwards (Copilot only), `lines` what the person pastes.
+    ///
+    /// # Errors
+    /// Why there are no new tokens; the stored ones are unchanged.
+    pub async fn run(
+        &self,
+        provider: &str,
+        domain: Option<&str>,
+        models: &[String],
+        tell: &(dyn Fn(Step<'_>) + Send + Sync),
+        lines: Option<Receiver<String>>,
+        cancel: &CancellationToken,
+    ) -> Result<(), LoginError> {
+        let way = way(provider).ok_or_else(|| LoginError::NotOffered(provider.to_owned()))?;
+        let work = async {
+            let tokens = match way {
+                Way::Browser => browser::run(&self.0.http, &self.0.endpoints, tell, lines).await?,
+                Way::Device => self.device(domain, tell).await?,
+            };
+            self.store(provider, &tokens).await?;
+            Ok(tokens)
+        };
+        let tokens = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(LoginError::Cancelled),
+            done = timeout(LOGIN, work) => done.unwrap_or(Err(LoginError::TooLate(LOGIN)))?,
+        };
+        if way == Way::Device && !models.is_empty() {
+            let enable = copilot::enable(&self.0.http, &self.0.endpoints, &tokens, models);
+            let missing = tokio::select! {
+                () = cancel.cancelled() => models.len(),
+                missing = enable => missing,
+            };
+            if missing > 0 {
+                let all = models.len();
+                tell(Step::Note(&format!(
+                    "{missing} of {all} models could not be switched on; your plan may not have them."
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    async fn device(&self, domain: Option<&str>, tell: Tell<'_>) -> Result<Tokens, LoginError> {
+        let (http, endpoints) = (&self.0.http, &self.0.endpoints);
+        let enterprise = domain.map(copilot::domain).transpose()?.flatten();
+        let github = device::run(http, endpoints, enterprise.as_deref(), tell).await?;
+        copilot::exchange(http, endpoints, &github, enterprise.as_deref()).await
+    }
+
+    async fn store(&self, provider: &str, tokens: &Tokens) -> Result<(), LoginError> {
+        let store = &self.0.store;
+        let guard = store.lock().await?;
+        store.put_tokens(guard, provider, tokens).await
+    }
+}

@@ -1,0 +1,144 @@
+//! `--models` and `enabledModels`: the models that `cycle_model` walks (pi-core.md 8.6, behaviour.md 4.3).
+
+use wire::{Model, ThinkingLevel};
+
+use crate::choose::glob::{Glob, is_glob};
+use crate::choose::pattern::{Found, Strictness, by_pattern, split_level};
+use crate::offline::OFFLINE;
+use crate::store::Registry;
+
+/// A model that the user put into the scope.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scoped {
+    /// The model.
+    pub model: Model,
+    /// The level of its `:level` suffix.
+    pub level: Option<ThinkingLevel>,
+}
+
+/// What `cycle_model` came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Cycled {
+    /// The next model.
+    pub model: Model,
+    /// The level to set, when the scope names one.
+    pub level: Option<ThinkingLevel>,
+    /// True if there was a scope.
+    pub is_scoped: bool,
+}
+
+/// Resolves the patterns against the models with credentials, in the order of the patterns, each model once. The second part
+/// are lines for the user.
+#[must_use]
+pub fn scope(registry: &Registry, patterns: &[String]) -> (Vec<Scoped>, Vec<String>) {
+    for (provider, _) in patterns
+        .iter()
+        .filter_map(|pattern| pattern.trim().split_once('/'))
+    {
+        registry.look_if_local(&provider.to_lowercase());
+    }
+    look_if_alone(registry);
+    let available = registry.models();
+    let mut scoped: Vec<Scoped> = Vec::new();
+    let mut warnings = Vec::new();
+    for pattern in patterns
+        .iter()
+        .map(|pattern| pattern.trim())
+        .filter(|pattern| !pattern.is_empty())
+    {
+        let offline = if names_offline(pattern) {
+            registry.models_of(OFFLINE)
+        } else {
+            Vec::new()
+        };
+        let models: Vec<&Model> = available.iter().copied().chain(offline).collect();
+        let found = matching(pattern, &models);
+        if found.is_empty() {
+            warnings.push(format!("No models match pattern \"{pattern}\""));
+        }
+        for Found {
+            model,
+            level,
+            warning,
+        } in found
+        {
+            warnings.extend(warning);
+            let is_same = |other: &Scoped| other.model.is_same(&model.provider, &model.api, &model.id);
+            if !scoped.iter().any(is_same) {
+                scoped.push(Scoped {
+                    model: model.clone(),
+                    level,
+                });
+            }
+        }
+    }
+    (scoped, warnings)
+}
+
+/// Local servers are looked for when there is no other model.
+pub(super) fn look_if_alone(registry: &Registry) {
+    if registry.models().iter().all(|model| model.provider == OFFLINE) {
+        registry.look_for_local(None);
+    }
+}
+
+/// Offline models must be named: `*` does not mean them.
+fn names_offline(pattern: &str) -> bool {
+    pattern
+        .split_once('/')
+        .is_some_and(|(provider, _)| provider.eq_ignore_ascii_case(OFFLINE))
+}
+
+fn matching<'a>(pattern: &str, models: &[&'a Model]) -> Vec<Found<'a>> {
+    if !is_glob(pattern) {
+        return by_pattern(pattern, models, Strictness::Lenient)
+            .into_iter()
+            .collect();
+    }
+    let (pattern, level) = match split_level(pattern) {
+        Some((rest, level)) => (rest, Some(level)),
+        None => (pattern, None),
+    };
+    let glob = Glob::new(pattern);
+    let is_match =
+        |model: &Model| glob.matches(&model.id) || glob.matches(&format!("{}/{}", model.provider, model.id));
+    let matching = models.iter().filter(|model| is_match(model));
+    matching
+        .map(|model| Found {
+            model,
+            level,
+            warning: None,
+        })
+        .collect()
+}
+
+/// The model after `current`: within the scope (those with credentials) when there is one, else among all available ones.
+/// `None` when there is no other; wraps round; from a model outside the list it goes to the first.
+#[must_use]
+pub fn cycle(registry: &Registry, scope: &[Scoped], current: &Model) -> Option<Cycled> {
+    let is_scoped = !scope.is_empty();
+    let list: Vec<(&Model, Option<ThinkingLevel>)> = if is_scoped {
+        let usable = scope
+            .iter()
+            .filter(|scoped| registry.has_auth(&scoped.model.provider));
+        usable.map(|scoped| (&scoped.model, scoped.level)).collect()
+    } else {
+        registry.models().into_iter().map(|model| (model, None)).collect()
+    };
+    if list.len() < 2 {
+        return None;
+    }
+    let is_current = |(model, _): &(&Model, Option<ThinkingLevel>)| {
+        model.provider == current.provider && model.id == current.id
+    };
+    let next = list
+        .iter()
+        .position(is_current)
+        .map_or(0, |at| (at + 1) % list.len());
+    let (model, level) = list.get(next)?;
+    Some(Cycled {
+        model: (*model).clone(),
+        level: *level,
+        is_scoped,
+    })
+}

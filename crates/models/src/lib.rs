@@ -1,0 +1,39 @@
+//! Which models there are, whose key opens them, and which one a session starts with.
+//!
+//! Here: the built-in catalogue, `models.json`, `auth.json`, models of local servers, key resolution, model choice, the
+//! table of `--list-models`. Not here: requests to providers, OAuth refresh, the process environment, the clock, and
+//! child processes; the caller passes environment, time and a command runner in. A `Registry` is a value with one
+//! owner: a reload makes a new one.
+
+mod catalogue;
+mod choose;
+mod credentials;
+mod environment;
+mod error;
+mod learn;
+pub mod limits;
+pub mod local;
+mod local_servers;
+mod merge;
+mod models_file;
+mod nearest;
+mod offline;
+mod registered;
+pub mod snapshot;
+mod store;
+mod table;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use catalogue::{Catalogue, FILE as CATALOGUE_FILE, Header, Listed, Provider};
+pub use choose::{
+    Cycled, Resolved, Scoped, Start, StartRequest, cycle, default_problem, resolve, scope, start, unusable,
+};
+pub use credentials::KeySource;
+pub use error::RegistryError;
+pub use models_file::{ModelsFile, ProviderDef};
+pub use registered::Registered;
+pub use store::{Env, Registry, RunCommand, Sources};
+pub use table::{list_models, search_models};

@@ -1,0 +1,218 @@
+//! Probes all places at once. An absent server must cost little; a present one must answer soon and briefly.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use llm::{ClientConfig, Connector};
+use reqwest::{Method, Response, StatusCode, Url};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::time::timeout;
+use wire::Model;
+
+use super::{Kind, Place, Probe, Server, llama_cpp, lm_studio, ollama, vllm};
+use crate::limits::{LOCAL_ANSWER, LOCAL_BODY, LOCAL_CONNECT, LOCAL_MODELS, LOCAL_WHOLE};
+
+/// A prober with these proxies and this name. Its threads and connections live as long as one question.
+#[must_use]
+pub fn prober(config: ClientConfig) -> Probe {
+    let config = ClientConfig {
+        connect_timeout: LOCAL_CONNECT,
+        ..config
+    };
+    Arc::new(move |places| {
+        let config = config.clone();
+        // A thread of its own: the caller may be inside a runtime, where nothing may block on another one.
+        let thread = std::thread::spawn(move || {
+            let mut builder = tokio::runtime::Builder::new_current_thread();
+            let runtime = builder.enable_io().enable_time().build().ok()?;
+            let servers = runtime.block_on(ask(Asker::new(config), &places));
+            runtime.shutdown_background();
+            Some(servers)
+        });
+        thread.join().ok().flatten().unwrap_or_default()
+    })
+}
+
+async fn ask(asker: Asker, places: &[Place]) -> Vec<Server> {
+    let asked = places.iter().map(|place| {
+        let asker = &asker;
+        async move { timeout(LOCAL_WHOLE, server(asker, place)).await.ok().flatten() }
+    });
+    join_all(asked).await.into_iter().flatten().collect()
+}
+
+/// Why there is no answer to use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Miss {
+    /// No server answered, or it speaks another protocol.
+    Absent,
+    /// The server requires a key.
+    Key,
+    /// The server does not have this path.
+    Other,
+}
+
+/// Asks one server at a time.
+pub(super) struct Asker {
+    connector: Connector,
+}
+
+impl Asker {
+    fn new(config: ClientConfig) -> Self {
+        Self {
+            connector: Connector::new(config),
+        }
+    }
+
+    /// Gets the document at a path of a place.
+    pub(super) async fn get<T: DeserializeOwned>(&self, place: &Place, path: &str) -> Result<T, Miss> {
+        self.ask(Method::GET, place, path, None).await
+    }
+
+    /// What a path answers to a question.
+    pub(super) async fn post<T: DeserializeOwned>(
+        &self,
+        place: &Place,
+        path: &str,
+        body: &Value,
+    ) -> Result<T, Miss> {
+        self.ask(Method::POST, place, path, Some(body)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        place: &Place,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<T, Miss> {
+        let url = Url::parse(&format!("{}{path}", place.url)).map_err(|_| Miss::Absent)?;
+        let client = self.connector.client(&url).await.map_err(|_| Miss::Absent)?;
+        let mut request = client.request(method, url);
+        if let Some(key) = &place.key {
+            request = request.bearer_auth(key.expose());
+        }
+        if let Some(body) = body {
+            let text = serde_json::to_vec(body).map_err(|_| Miss::Other)?;
+            request = request.header("content-type", "application/json").body(text);
+        }
+        let answered = timeout(LOCAL_ANSWER, request.send()).await;
+        let response = answered.map_err(|_| Miss::Absent)?.map_err(|_| Miss::Absent)?;
+        match response.status() {
+            status if status.is_success() => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => return Err(Miss::Key),
+            _ => return Err(Miss::Other),
+        }
+        let bytes = body_of(response).await.ok_or(Miss::Other)?;
+        serde_json::from_slice(&bytes).map_err(|_| Miss::Other)
+    }
+}
+
+/// The body, unless it is longer than anything a server has to say here.
+async fn body_of(mut response: Response) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = response.chunk().await.ok()? {
+        if bytes.len() + piece.len() > LOCAL_BODY {
+            return None;
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Some(bytes)
+}
+
+/// `/v1/models`.
+#[derive(Deserialize)]
+struct List {
+    data: Vec<Listed>,
+}
+
+/// An entry of `/v1/models`.
+#[derive(Deserialize)]
+pub(super) struct Listed {
+    pub(super) id: String,
+    #[serde(default)]
+    owned_by: String,
+    /// llama.cpp's.
+    #[serde(default)]
+    pub(super) meta: Meta,
+    /// vLLM's and SGLang's.
+    pub(super) max_model_len: Option<u64>,
+    /// Some gateways'.
+    pub(super) context_length: Option<u64>,
+}
+
+/// What llama.cpp says about a loaded model.
+#[derive(Deserialize, Default)]
+pub(super) struct Meta {
+    pub(super) n_ctx: Option<u64>,
+    pub(super) n_ctx_train: Option<u64>,
+}
+
+/// The server at a place, if one is there.
+async fn server(asker: &Asker, place: &Place) -> Option<Server> {
+    let mut kinds: Vec<Kind> = place.kind.into_iter().collect();
+    if place.is_named {
+        // llama.cpp answers some of Ollama's questions: it comes before.
+        let all = [Kind::LlamaCpp, Kind::Vllm, Kind::LmStudio, Kind::Ollama];
+        kinds.extend(all.into_iter().filter(|kind| Some(*kind) != place.kind));
+    }
+    let found = |kind, wants_key, models| {
+        Some(Server {
+            id: place.id.clone(),
+            kind,
+            url: place.url.clone(),
+            wants_key,
+            models: best_first(models),
+        })
+    };
+    let mut wants_key = false;
+    let mut plain = None;
+    for kind in kinds {
+        let answer = match kind {
+            Kind::Ollama => ollama::models(asker, place).await,
+            Kind::LmStudio => lm_studio::models(asker, place).await,
+            // Both list in the same way; who owns the models tells who serves.
+            Kind::LlamaCpp | Kind::Vllm => match by_owner(asker, place, kind).await {
+                Ok(Ok(models)) => Ok(models),
+                Ok(Err(other)) => {
+                    plain = Some(other);
+                    Err(Miss::Other)
+                }
+                Err(miss) => Err(miss),
+            },
+        };
+        match answer {
+            Ok(models) => return found(Some(kind), false, models),
+            Err(Miss::Absent) => return None,
+            Err(Miss::Key) => wants_key = true,
+            Err(Miss::Other) => {}
+        }
+    }
+    match plain.filter(|_| place.is_named) {
+        Some(listed) => found(None, false, vllm::models(place, listed)),
+        None if wants_key => found(place.kind, true, Vec::new()),
+        None => None,
+    }
+}
+
+/// The models of a server of this kind, or the list of a server of another.
+async fn by_owner(asker: &Asker, place: &Place, kind: Kind) -> Result<Result<Vec<Model>, Vec<Listed>>, Miss> {
+    let mut list: List = asker.get(place, "/v1/models").await?;
+    list.data.truncate(LOCAL_MODELS);
+    let owner = if kind == Kind::Vllm { "vllm" } else { "llamacpp" };
+    if !list.data.iter().any(|model| model.owned_by == owner) {
+        return Ok(Err(list.data));
+    }
+    if kind == Kind::Vllm {
+        return Ok(Ok(vllm::models(place, list.data)));
+    }
+    llama_cpp::models(asker, place, list.data).await.map(Ok)
+}
+
+/// The server's own order, but what cannot call tools comes last: an agent lives by them.
+fn best_first(mut models: Vec<Model>) -> Vec<Model> {
+    models.sort_by_key(|model| !llm::compat::flag(model, "supportsTools", true));
+    models
+}

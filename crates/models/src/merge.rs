@@ -1,0 +1,189 @@
+//! Lays one provider of `models.json` over its built-in models (pi-core.md 8.2). Not here: reading either of them.
+
+use auth::secrets::open_url;
+use serde_json::{Map, Value};
+use wire::Model;
+use wire::model::Modality;
+
+use crate::catalogue::Listed;
+use crate::limits::{DEFAULT_CONTEXT, DEFAULT_OUTPUT};
+use crate::models_file::{Headers, ModelDef, OverrideDef, ProviderDef};
+
+/// A provider's models after merging.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    /// Built-in models, changed or replaced in place.
+    pub(crate) base: Vec<Listed>,
+    /// Models that only `models.json` has, in file order; in the registry they come after all built-in ones.
+    pub(crate) added: Vec<Listed>,
+}
+
+impl Entries {
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Listed> {
+        self.base.iter().chain(&self.added)
+    }
+
+    /// Removes keys from the addresses of models, since clients see models. The full address is stored separately.
+    pub(crate) fn hide_url_secrets(&mut self) {
+        for listed in self.base.iter_mut().chain(&mut self.added) {
+            let open = open_url(&listed.model.base_url);
+            if open != listed.model.base_url {
+                listed.address = Some(std::mem::replace(&mut listed.model.base_url, open));
+            }
+        }
+    }
+}
+
+/// Merges; `built_in` is empty for a provider that the catalogue does not know.
+pub(crate) fn merge(provider: &str, built_in: &[Listed], def: Option<&ProviderDef>) -> Entries {
+    let mut entries = Entries {
+        base: built_in.to_vec(),
+        added: Vec::new(),
+    };
+    let Some(def) = def else { return entries };
+    for listed in &mut entries.base {
+        if let Some(url) = &def.base_url {
+            listed.model.base_url.clone_from(url);
+        }
+        merge_compat(&mut listed.model.compat, def.compat.as_ref());
+        merge_headers(&mut listed.headers, &def.headers);
+        let id = listed.model.id.as_str();
+        if let Some((_, change)) = def.overrides.iter().find(|(model, _)| model == id) {
+            apply(listed, change);
+        }
+    }
+    let first = built_in.first().map(|listed| &listed.model);
+    for model in &def.models {
+        let listed = own_model(provider, def, model, first);
+        let same = |other: &&mut Listed| other.model.id == model.id;
+        match entries.base.iter_mut().chain(&mut entries.added).find(same) {
+            Some(slot) => *slot = listed,
+            None => entries.added.push(listed),
+        }
+    }
+    entries
+}
+
+fn own_model(provider: &str, def: &ProviderDef, own: &ModelDef, first: Option<&Model>) -> Listed {
+    let pick = |own: &Option<String>, shared: &Option<String>, built_in: Option<&String>| {
+        own.as_ref()
+            .or(shared.as_ref())
+            .or(built_in)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let mut compat = def.compat.clone();
+    merge_compat(&mut compat, own.compat.as_ref());
+    add_sampling(
+        &mut compat,
+        &own.sampling_params,
+        &own.sampling_params_by_thinking_level,
+    );
+    let mut headers = Vec::new();
+    merge_headers(&mut headers, &def.headers);
+    merge_headers(&mut headers, &own.headers);
+    let model = Model {
+        id: own.id.clone(),
+        name: own.name.clone().unwrap_or_else(|| own.id.clone()),
+        api: pick(&own.api, &def.api, first.map(|model| &model.api)),
+        provider: provider.to_owned(),
+        base_url: pick(&own.base_url, &def.base_url, first.map(|model| &model.base_url)),
+        reasoning: own.reasoning,
+        thinking_level_map: own.thinking_level_map.clone(),
+        input: own.input.clone().unwrap_or_else(|| vec![Modality::Text]),
+        cost: own.cost.clone().map(Into::into).unwrap_or_default(),
+        context_window: own.context_window.unwrap_or(DEFAULT_CONTEXT),
+        max_tokens: own.max_tokens.unwrap_or(DEFAULT_OUTPUT),
+        compat,
+        input_limits: own.input_limits.clone(),
+    };
+    Listed {
+        model,
+        headers,
+        address: None,
+    }
+}
+
+fn apply(listed: &mut Listed, change: &OverrideDef) {
+    let model = &mut listed.model;
+    if let Some(name) = &change.name {
+        model.name.clone_from(name);
+    }
+    model.reasoning = change.reasoning.unwrap_or(model.reasoning);
+    if let Some(input) = &change.input {
+        model.input.clone_from(input);
+    }
+    if let Some(cost) = &change.cost {
+        cost.apply(&mut model.cost);
+    }
+    model.context_window = change.context_window.unwrap_or(model.context_window);
+    model.max_tokens = change.max_tokens.unwrap_or(model.max_tokens);
+    if let Some(levels) = &change.thinking_level_map {
+        model
+            .thinking_level_map
+            .get_or_insert_default()
+            .extend(levels.clone());
+    }
+    merge_compat(&mut model.compat, change.compat.as_ref());
+    add_sampling(
+        &mut model.compat,
+        &change.sampling_params,
+        &change.sampling_params_by_thinking_level,
+    );
+    if let Some(limits) = &change.input_limits {
+        listed.model.input_limits = Some(limits.clone());
+    }
+    merge_headers(&mut listed.headers, &change.headers);
+}
+
+/// Flags of `over` win; the two routing objects are merged one level deep.
+fn merge_compat(under: &mut Option<Map<String, Value>>, over: Option<&Map<String, Value>>) {
+    let Some(over) = over.filter(|over| !over.is_empty()) else {
+        return;
+    };
+    let under = under.get_or_insert_default();
+    for (flag, value) in over {
+        let routing = matches!(flag.as_str(), "openRouterRouting" | "vercelGatewayRouting");
+        match (under.get_mut(flag), value) {
+            (Some(Value::Object(old)), Value::Object(new)) if routing => old.extend(new.clone()),
+            _ => drop(under.insert(flag.clone(), value.clone())),
+        }
+    }
+}
+
+/// Sampling parameters travel with the flags: like them they only mean something to the API family that writes the request.
+fn add_sampling(
+    compat: &mut Option<Map<String, Value>>,
+    params: &Option<Map<String, Value>>,
+    by_level: &Option<Map<String, Value>>,
+) {
+    for (name, value) in [
+        ("samplingParams", params),
+        ("samplingParamsByThinkingLevel", by_level),
+    ] {
+        if let Some(value) = value {
+            compat
+                .get_or_insert_default()
+                .insert(name.to_owned(), Value::Object(value.clone()));
+        }
+    }
+}
+
+/// Header names are the same in any case; the later value wins and keeps the earlier place.
+fn merge_headers(under: &mut Vec<(String, String)>, over: &Headers) {
+    for (name, value) in over
+        .iter()
+        .filter_map(|(name, value)| Some((name, value.as_str()?)))
+    {
+        put_header(under, name, value.to_owned());
+    }
+}
+
+/// Sets one header.
+pub(crate) fn put_header(headers: &mut Vec<(String, String)>, name: &str, value: String) {
+    match headers.iter_mut().find(|(old, _)| old.eq_ignore_ascii_case(name)) {
+        Some(slot) => *slot = (name.to_owned(), value),
+        None => headers.push((name.to_owned(), value)),
+    }
+}

@@ -1,0 +1,368 @@
+//! `models.json`: the user's own providers, models and changes to built-in ones (pi-core.md 8.2). Here: reading and checking
+//! it. Not here: laying it over the catalogue.
+
+use std::fmt;
+use std::path::Path;
+
+use auth::login::json_file::{describe, plain_json, read_text};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+use wire::model::{InputLimits, Modality, PriceTier, Prices};
+
+/// Every string-valued header of the file, in file order.
+pub(crate) type Headers = Map<String, Value>;
+
+/// One entry of `providers`.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderDef {
+    /// Name for people.
+    pub name: Option<String>,
+    /// URL that requests start with; also applies to the provider's built-in models.
+    pub base_url: Option<String>,
+    /// Key: literal, variable or command.
+    pub api_key: Option<String>,
+    /// API family of models that name none.
+    pub api: Option<String>,
+    /// Extra request headers.
+    #[serde(default, deserialize_with = "strings")]
+    pub(crate) headers: Headers,
+    /// Quirks; also apply to the provider's built-in models.
+    pub(crate) compat: Option<Map<String, Value>>,
+    /// Send the key as `Authorization: Bearer` as well.
+    #[serde(default)]
+    pub auth_header: bool,
+    #[serde(skip)]
+    pub(crate) models: Vec<ModelDef>,
+    #[serde(skip)]
+    pub(crate) overrides: Vec<(String, OverrideDef)>,
+}
+
+/// Hides key and headers.
+impl fmt::Debug for ProviderDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProviderDef")
+            .field("base_url", &self.base_url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One entry of a provider's `models`.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ModelDef {
+    pub(crate) id: String,
+    pub(crate) name: Option<String>,
+    pub(crate) api: Option<String>,
+    pub(crate) base_url: Option<String>,
+    #[serde(default)]
+    pub(crate) reasoning: bool,
+    #[serde(default, deserialize_with = "level_map")]
+    pub(crate) thinking_level_map: Option<Map<String, Value>>,
+    pub(crate) input: Option<Vec<Modality>>,
+    pub(crate) cost: Option<CostDef>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) context_window: Option<u64>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) max_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "strings")]
+    pub(crate) headers: Headers,
+    pub(crate) compat: Option<Map<String, Value>>,
+    pub(crate) sampling_params: Option<Map<String, Value>>,
+    pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
+    pub(crate) input_limits: Option<InputLimits>,
+}
+
+/// One entry of a provider's `modelOverrides`.
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OverrideDef {
+    pub(crate) name: Option<String>,
+    pub(crate) reasoning: Option<bool>,
+    #[serde(default, deserialize_with = "level_map")]
+    pub(crate) thinking_level_map: Option<Map<String, Value>>,
+    pub(crate) input: Option<Vec<Modality>>,
+    pub(crate) cost: Option<PartCost>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) context_window: Option<u64>,
+    #[serde(default, deserialize_with = "tokens")]
+    pub(crate) max_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "strings")]
+    pub(crate) headers: Headers,
+    pub(crate) compat: Option<Map<String, Value>>,
+    pub(crate) sampling_params: Option<Map<String, Value>>,
+    pub(crate) sampling_params_by_thinking_level: Option<Map<String, Value>>,
+    pub(crate) input_limits: Option<InputLimits>,
+}
+
+/// Prices of an own model: all four are required.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CostDef {
+    input: f64,
+    output: f64,
+    cache_read: f64,
+    cache_write: f64,
+    #[serde(default)]
+    tiers: Vec<TierDef>,
+}
+
+/// Other prices above a size of the input (pi-1.5-delta.md 6); missing prices are those below it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TierDef {
+    #[serde(deserialize_with = "tokens")]
+    input_tokens_above: Option<u64>,
+    #[serde(flatten)]
+    rates: PartRates,
+}
+
+impl From<CostDef> for Prices {
+    fn from(cost: CostDef) -> Self {
+        let mut prices = Self {
+            input: cost.input,
+            output: cost.output,
+            cache_read: cost.cache_read,
+            cache_write: cost.cache_write,
+            tiers: Vec::new(),
+        };
+        prices.tiers = tiers(&cost.tiers, &prices);
+        prices
+    }
+}
+
+fn tiers(defs: &[TierDef], base: &Prices) -> Vec<PriceTier> {
+    let tier = |def: &TierDef| PriceTier {
+        input_tokens_above: def.input_tokens_above.unwrap_or(0),
+        input: def.rates.input.unwrap_or(base.input),
+        output: def.rates.output.unwrap_or(base.output),
+        cache_read: def.rates.cache_read.unwrap_or(base.cache_read),
+        cache_write: def.rates.cache_write.unwrap_or(base.cache_write),
+    };
+    defs.iter().map(tier).collect()
+}
+
+/// Any of the four prices.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PartRates {
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+/// Changed prices of a built-in model.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PartCost {
+    #[serde(flatten)]
+    rates: PartRates,
+    tiers: Option<Vec<TierDef>>,
+}
+
+impl PartCost {
+    /// Lays the changes over a model's prices. Who changes a price and names no tiers means the price for every size.
+    pub(crate) fn apply(&self, prices: &mut Prices) {
+        let rates = &self.rates;
+        let given = [rates.input, rates.output, rates.cache_read, rates.cache_write];
+        let slots = [
+            &mut prices.input,
+            &mut prices.output,
+            &mut prices.cache_read,
+            &mut prices.cache_write,
+        ];
+        for (slot, given) in slots.into_iter().zip(given) {
+            *slot = given.unwrap_or(*slot);
+        }
+        match &self.tiers {
+            Some(defs) => prices.tiers = tiers(defs, prices),
+            None if given.iter().any(Option::is_some) => prices.tiers.clear(),
+            None => {}
+        }
+    }
+}
+
+/// The whole file. Any error empties `providers`: the built-in models stay.
+#[derive(Debug, Clone, Default)]
+pub struct ModelsFile {
+    providers: Vec<(String, ProviderDef)>,
+    error: Option<String>,
+}
+
+impl ModelsFile {
+    /// Reads the file; a missing one is an empty one. `is_built_in` says which provider ids the catalogue knows.
+    #[must_use]
+    pub fn read(path: &Path, is_built_in: &dyn Fn(&str) -> bool) -> Self {
+        let text = match read_text(path) {
+            Ok(Some(text)) => text,
+            Ok(None) => return Self::default(),
+            Err(error) => {
+                return Self {
+                    error: Some(describe("Failed to read", &error.to_string(), path)),
+                    ..Self::default()
+                };
+            }
+        };
+        let mut file = Self::parse(&text, is_built_in);
+        file.error = file
+            .error
+            .map(|error| format!("{error}\n\nFile: {}", path.display()));
+        file
+    }
+
+    /// Parses the text of the file.
+    #[must_use]
+    pub fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Self {
+        match parse(text, is_built_in) {
+            Ok(providers) => Self {
+                providers,
+                error: None,
+            },
+            Err(error) => Self {
+                providers: Vec::new(),
+                error: Some(error),
+            },
+        }
+    }
+
+    /// The providers in file order.
+    #[must_use]
+    pub fn providers(&self) -> &[(String, ProviderDef)] {
+        &self.providers
+    }
+
+    /// Why the file was ignored.
+    #[must_use]
+    pub fn error(&self) -> Option<&str> {
+        self.error.as_deref()
+    }
+}
+
+fn parse(text: &str, is_built_in: &dyn Fn(&str) -> bool) -> Result<Vec<(String, ProviderDef)>, String> {
+    let text = plain_json(text.strip_prefix('\u{feff}').unwrap_or(text));
+    let root: Map<String, Value> =
+        serde_json::from_str(&text).map_err(|error| format!("Failed to parse models.json: {error}"))?;
+    let Some(providers) = root.get("providers") else {
+        return Err("Invalid models.json: `providers` is missing".to_owned());
+    };
+    let providers: Map<String, Value> = typed(providers, "providers")?;
+    let mut out = Vec::new();
+    for (id, value) in &providers {
+        let def = provider(id, value)?;
+        check(id, &def, is_built_in(id))
+            .map_err(|error| format!("Invalid models.json: provider {id}: {error}"))?;
+        out.push((id.clone(), def));
+    }
+    Ok(out)
+}
+
+/// One entry of `providers`, unchecked.
+pub(crate) fn provider(id: &str, value: &Value) -> Result<ProviderDef, String> {
+    let at = format!("providers.{id}");
+    let mut def: ProviderDef = typed(value, &at)?;
+    if let Some(models) = value.get("models") {
+        let models: Vec<Value> = typed(models, &format!("{at}.models"))?;
+        for (index, model) in models.iter().enumerate() {
+            def.models.push(typed(model, &format!("{at}.models[{index}]"))?);
+        }
+    }
+    if let Some(overrides) = value.get("modelOverrides") {
+        let overrides: Map<String, Value> = typed(overrides, &format!("{at}.modelOverrides"))?;
+        for (model, change) in overrides {
+            let change = typed(&change, &format!("{at}.modelOverrides.{model}"))?;
+            def.overrides.push((model, change));
+        }
+    }
+    Ok(def)
+}
+
+fn typed<T: DeserializeOwned>(value: &Value, at: &str) -> Result<T, String> {
+    T::deserialize(value)
+        .map_err(|error| format!("Invalid models.json: {at}: {}", unquoted(&error.to_string())))
+}
+
+/// Takes a quoted value out of serde's `invalid type: string "…", expected …`: it may be a key in the wrong place.
+fn unquoted(error: &str) -> String {
+    let value = error.split_once(" string \"");
+    match value.and_then(|(before, rest)| Some((before, rest.rsplit_once("\", expected")?.1))) {
+        Some((before, after)) => format!("{before} string, expected{after}"),
+        None => error.to_owned(),
+    }
+}
+
+/// What a provider must say (pi-core.md 8.2).
+fn check(id: &str, def: &ProviderDef, built_in: bool) -> Result<(), String> {
+    let missing = |value: &Option<String>| value.as_deref().is_none_or(str::is_empty);
+    if id.is_empty() {
+        return Err("the id is empty".to_owned());
+    }
+    if def.models.is_empty() {
+        let says = !missing(&def.base_url) || !def.headers.is_empty() || def.compat.is_some();
+        return if says || !def.overrides.is_empty() {
+            Ok(())
+        } else {
+            Err("it needs \"baseUrl\", \"headers\", \"compat\", \"modelOverrides\" or \"models\"".to_owned())
+        };
+    }
+    if !built_in && missing(&def.base_url) {
+        return Err("\"baseUrl\" is required when it defines models".to_owned());
+    }
+    if !built_in && missing(&def.api_key) {
+        return Err("\"apiKey\" is required when it defines models".to_owned());
+    }
+    for model in &def.models {
+        if model.id.is_empty() {
+            return Err("a model has an empty \"id\"".to_owned());
+        }
+        if !built_in && missing(&def.api) && missing(&model.api) {
+            return Err(format!(
+                "model {}: \"api\" is required at the provider or the model",
+                model.id
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A token count, which JSON may write as `128000`, `128000.0` or `1.28e5`.
+fn tokens<'de, D: Deserializer<'de>>(input: D) -> Result<Option<u64>, D::Error> {
+    let Some(number) = Option::<f64>::deserialize(input)? else {
+        return Ok(None);
+    };
+    if !(1.0..=9_007_199_254_740_992.0).contains(&number) {
+        return Err(D::Error::custom("a token count must be a positive number"));
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "bounded by the range check above"
+    )]
+    let whole = number as u64;
+    Ok(Some(whole))
+}
+
+/// An object of strings.
+fn strings<'de, D: Deserializer<'de>>(input: D) -> Result<Headers, D::Error> {
+    let map = Option::<Headers>::deserialize(input)?.unwrap_or_default();
+    match map.iter().find(|(_, value)| !value.is_string()) {
+        Some((name, _)) => Err(D::Error::custom(format!("header {name} must be a string"))),
+        None => Ok(map),
+    }
+}
+
+/// An object of strings and nulls.
+fn level_map<'de, D: Deserializer<'de>>(input: D) -> Result<Option<Map<String, Value>>, D::Error> {
+    let map = Option::<Map<String, Value>>::deserialize(input)?;
+    let bad = map
+        .iter()
+        .flatten()
+        .find(|(_, value)| !value.is_string() && !value.is_null());
+    match bad {
+        Some((level, _)) => Err(D::Error::custom(format!(
+            "thinking level {level} must be a string or null"
+        ))),
+        None => Ok(map),
+    }
+}

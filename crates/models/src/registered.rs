@@ -1,0 +1,261 @@
+//! Providers that extensions bring (pi's `registerProvider`): laid over the catalogue and `models.json` as long as their
+//! extension is there. Not here: asking an extension that answers for its models itself.
+
+use std::fmt;
+
+use auth::login::AuthEntry;
+use serde_json::{Map, Value, json};
+use wire::Model;
+
+use crate::credentials::KeySource;
+use crate::merge::{Entries, merge};
+use crate::models_file::{ProviderDef, provider};
+use crate::store::Registry;
+
+/// One provider as an extension describes it.
+#[derive(Clone)]
+pub struct Registered {
+    id: String,
+    pub(crate) def: ProviderDef,
+    /// True if the extension streams answers itself.
+    streams: bool,
+    /// A whole provider object of pi 1.x, which answers for all of its models.
+    native: bool,
+    /// True if it needs no key, or finds it itself.
+    open: bool,
+    /// True if it has a login.
+    login: bool,
+    /// True if it changes its models after a login.
+    changes_models: bool,
+    /// True if it lists its models itself.
+    refreshes: bool,
+}
+
+/// Hides key and headers.
+impl fmt::Debug for Registered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Registered")
+            .field("id", &self.id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Registered {
+    /// Understands what `registerProvider` was given, functions left out. Models of other kinds than chat are left out.
+    ///
+    /// # Errors
+    /// The error in the configuration, worded as pi does where pi has a text.
+    pub fn parse(id: &str, config: &Value) -> Result<Self, String> {
+        let mut config = config.clone();
+        if let Some(models) = config.get_mut("models").and_then(Value::as_array_mut) {
+            models.retain(|model| matches!(model.get("type").and_then(Value::as_str), None | Some("chat")));
+        }
+        let def = provider(id, &config).map_err(|error| {
+            let error = error.strip_prefix("Invalid models.json: ").unwrap_or(&error);
+            format!("Provider {id}: {error}")
+        })?;
+        let says = |name: &str| config.get(name).and_then(Value::as_bool).unwrap_or(false);
+        let login = config.get("oauth").filter(|oauth| oauth.is_object());
+        let has_no_key = def.api_key.as_deref().is_none_or(str::is_empty);
+        let registered = Self {
+            id: id.to_owned(),
+            def,
+            streams: says("streams"),
+            native: says("native"),
+            open: says("open") || (says("streams") && has_no_key && login.is_none()),
+            login: login.is_some(),
+            refreshes: says("refreshes"),
+            changes_models: login.is_some_and(|login| login.get("changesModels") == Some(&Value::Bool(true))),
+        };
+        registered.check()?;
+        Ok(registered)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let missing = |value: &Option<String>| value.as_deref().is_none_or(str::is_empty);
+        let (id, def) = (&self.id, &self.def);
+        if id.is_empty() {
+            return Err("A provider needs a name".to_owned());
+        }
+        if self.native {
+            return Ok(());
+        }
+        if self.streams && missing(&def.api) {
+            return Err(format!(
+                "Provider {id}: \"api\" is required when registering streamSimple."
+            ));
+        }
+        for model in &def.models {
+            if missing(&def.base_url) && missing(&model.base_url) && !self.streams {
+                return Err(format!(
+                    "Provider {id}: \"baseUrl\" is required when defining models."
+                ));
+            }
+            if missing(&def.api) && missing(&model.api) {
+                return Err(format!(
+                    "Provider {id}, model {}: no \"api\" specified.",
+                    model.id
+                ));
+            }
+        }
+        if !def.models.is_empty() && missing(&def.api_key) && !self.login && !self.streams {
+            return Err(format!(
+                "Provider {id}: \"apiKey\" or \"oauth\" is required when defining models."
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns the provider with these models.
+    ///
+    /// # Errors
+    /// When they are invalid.
+    pub fn with_models(&self, models: &Value) -> Result<Self, String> {
+        let def = provider(&self.id, &json!({"models": models}))?;
+        let mut with_models = self.clone();
+        with_models.def.models = def.models;
+        with_models.check()?;
+        Ok(with_models)
+    }
+
+    /// Its id.
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Returns true if it has a login.
+    #[must_use]
+    pub fn has_login(&self) -> bool {
+        self.login
+    }
+
+    /// Its name for people.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.def.name.as_deref().unwrap_or(&self.id)
+    }
+
+    /// Returns true if it changes its models after a login.
+    #[must_use]
+    pub fn changes_models(&self) -> bool {
+        self.changes_models
+    }
+
+    /// Returns true if it lists its models itself.
+    #[must_use]
+    pub fn refreshes(&self) -> bool {
+        self.refreshes
+    }
+
+    /// Returns true if it streams the answers of this model itself.
+    fn answers(&self, model: &Model) -> bool {
+        self.streams && (self.native || self.def.api.as_deref() == Some(model.api.as_str()))
+    }
+
+    /// Replaces the known models with its own, or only changes how they are reached.
+    pub(crate) fn lay_over(&self, mut entries: Entries, file: Option<&ProviderDef>) -> Entries {
+        if self.def.models.is_empty() && !self.native {
+            let change = ProviderDef {
+                base_url: self.def.base_url.clone(),
+                headers: self.def.headers.clone(),
+                ..ProviderDef::default()
+            };
+            entries.base.append(&mut entries.added);
+            return merge(&self.id, &entries.base, Some(&change));
+        }
+        let mut own = merge(&self.id, &[], Some(&self.def));
+        // What the user says of a single model comes last.
+        if let Some(file) = file.filter(|file| !file.overrides.is_empty()) {
+            let change = ProviderDef {
+                overrides: file.overrides.clone(),
+                ..ProviderDef::default()
+            };
+            own.added = merge(&self.id, &own.added, Some(&change)).base;
+        }
+        own
+    }
+}
+
+impl Registry {
+    /// Returns the registry with these providers of extensions in place of the earlier ones. Reads the files again.
+    #[must_use]
+    pub fn with_registered(&self, registered: Vec<Registered>) -> Self {
+        self.rebuild(registered)
+    }
+
+    /// Providers that extensions bring.
+    #[must_use]
+    pub fn registered_providers(&self) -> &[Registered] {
+        &self.registered
+    }
+
+    pub(crate) fn registered(&self, provider: &str) -> Option<&Registered> {
+        self.registered
+            .iter()
+            .find(|registered| registered.id == provider)
+    }
+
+    /// Whose extension answers for this model itself: its own provider's, else the one whose API the model names.
+    #[must_use]
+    pub fn lender(&self, model: &Model) -> Option<&str> {
+        // A recording needs no credentials.
+        if self.replayed().is_some() {
+            return None;
+        }
+        let own = self
+            .registered(&model.provider)
+            .filter(|registered| registered.answers(model));
+        let any = || {
+            let mut others = self.registered.iter();
+            others.find(|other| !other.native && other.answers(model) && !llm::supports(&model.api))
+        };
+        own.or_else(any).map(|registered| registered.id.as_str())
+    }
+
+    /// The stored login of a provider whose extension knows how to use and renew it; none when something else opens it.
+    #[must_use]
+    pub fn lent_login(&self, provider: &str) -> Option<Map<String, Value>> {
+        self.registered(provider).filter(|registered| registered.login)?;
+        match (self.key_source(provider)?, self.auth().entry(provider)?) {
+            (KeySource::Oauth, entry @ AuthEntry::Oauth { .. }) => Some(entry.fields()),
+            _ => None,
+        }
+    }
+
+    /// Providers that a login opens.
+    #[must_use]
+    pub fn login_providers(&self) -> Vec<&str> {
+        let names = self.auth().entries().iter().map(|(name, _)| name.as_str());
+        names
+            .filter(|name| self.key_source(name) == Some(KeySource::Oauth))
+            .collect()
+    }
+
+    /// What `models.json` and extensions say of providers.
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = &ProviderDef> {
+        let theirs = self.registered.iter().map(|registered| &registered.def);
+        self.custom_providers().iter().map(|(_, def)| def).chain(theirs)
+    }
+
+    /// The key that an extension or `models.json` names for a provider: an extension's word counts first.
+    pub(crate) fn own_key(&self, provider: &str) -> Option<&str> {
+        let theirs = self
+            .registered(provider)
+            .and_then(|registered| registered.def.api_key.as_deref());
+        theirs.or_else(|| self.custom(provider)?.api_key.as_deref())
+    }
+
+    /// Returns true if the key is also sent as `Authorization: Bearer`.
+    pub(crate) fn sends_bearer(&self, provider: &str) -> bool {
+        let theirs = self
+            .registered(provider)
+            .is_some_and(|theirs| theirs.def.auth_header);
+        theirs || self.custom(provider).is_some_and(|def| def.auth_header)
+    }
+
+    /// Returns true if an extension streams the answers of a provider without a key.
+    pub(crate) fn needs_no_key(&self, provider: &str) -> bool {
+        self.registered(provider).is_some_and(|theirs| theirs.open)
+    }
+}

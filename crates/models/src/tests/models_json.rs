@@ -1,0 +1,235 @@
+//! `models.json`: accepted and refused content, and how it overrides the catalogue.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::ModelsFile;
+use crate::tests::{names, shop};
+
+fn error(text: &str) -> String {
+    let file = ModelsFile::parse(text, &|id| id == "anthropic");
+    assert!(file.providers().is_empty());
+    file.error()
+        .unwrap_or_else(|| panic!("accepted: {text}"))
+        .to_owned()
+}
+
+#[test]
+fn models_json_errors_name_location() {
+    let table = [
+        ("{", "Failed to parse models.json: EOF"),
+        ("[]", "Failed to parse models.json: invalid type"),
+        ("{}", "`providers` is missing"),
+        (
+            r#"{"providers": []}"#,
+            "Invalid models.json: providers: invalid type",
+        ),
+        (r#"{"providers": {"c": {}}}"#, "provider c: it needs \"baseUrl\""),
+        (
+            r#"{"providers": {"c": {"models": [{"id": "m"}]}}}"#,
+            "provider c: \"baseUrl\" is required",
+        ),
+        (
+            r#"{"providers": {"c": {"baseUrl": "u", "models": [{"id": "m"}]}}}"#,
+            "provider c: \"apiKey\" is required",
+        ),
+        (
+            r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "models": [{"id": "m"}]}}}"#,
+            "provider c: model m: \"api\" is required",
+        ),
+        (
+            r#"{"providers": {"anthropic": {"models": [{}]}}}"#,
+            "providers.anthropic.models[0]: missing field `id`",
+        ),
+        (
+            r#"{"providers": {"anthropic": {"models": [{"id": "m", "cost": {"input": 1}}]}}}"#,
+            "providers.anthropic.models[0]: missing field `output`",
+        ),
+        (
+            r#"{"providers": {"anthropic": {"models": [{"id": "m", "contextWindow": 0}]}}}"#,
+            "positive",
+        ),
+        (
+            r#"{"providers": {"anthropic": {"headers": {"x": 1}}}}"#,
+            "header x must be a string",
+        ),
+        (
+            r#"{"providers": {"anthropic": {"modelOverrides": {"m": {"thinkingLevelMap": {"low": 1}}}}}}"#,
+            "providers.anthropic.modelOverrides.m: thinking level low must be a string or null",
+        ),
+    ];
+    for (text, wanted) in table {
+        let error = error(text);
+        assert!(error.contains(wanted), "{text}: {error}");
+    }
+}
+
+#[test]
+fn models_json_error_does_not_quote_key() {
+    let error = error(r#"{"providers": {"anthropic": {"authHeader": "Bearer sk-secret"}}}"#);
+    assert!(
+        error.contains("invalid type: string, expected a boolean") && !error.contains("sk-secret"),
+        "{error}"
+    );
+}
+
+#[test]
+fn models_json_error_leaves_built_in_models() {
+    let shop = shop(
+        r#"{"providers": {"ok": {"baseUrl": "u"}, "bad": {}}}"#,
+        "",
+        &[("XAI_API_KEY", "k")],
+    );
+    let error = shop.registry.models_error().unwrap();
+    assert!(
+        error.contains("provider bad") && error.ends_with("models.json"),
+        "{error}"
+    );
+    assert!(shop.registry.custom_providers().is_empty());
+    assert!(shop.registry.models().iter().all(|model| model.provider == "xai"));
+    fs::write(shop.folder.path().join("models.json"), super::MOCKS).unwrap();
+    let again = shop.registry.reload();
+    assert_eq!(again.models_error(), None);
+    assert!(again.find("mock-google", "gemini-mock").is_some());
+}
+
+/// Golden builtin-anthropic-override and pi-core.md 8.2.
+#[test]
+fn provider_entry_changes_built_in_models() {
+    let text = r#"{"providers": {"anthropic": {
+      "baseUrl": "http://proxy", "headers": {"X-Team": "a", "x-b": "1"}, "compat": {"one": 1},
+      "modelOverrides": {"claude-opus-4-7": {"name": "Big", "cost": {"output": 1}, "contextWindow": 1000,
+        "thinkingLevelMap": {"off": null}, "inputLimits": {"images": {"maxPerRequest": 2}}, "compat": {"two": 2}, "headers": {"x-team": "b"}}},
+      "models": [{"id": "claude-next"}, {"id": "claude-sonnet-4-5", "name": "Mine"}]}}}"#;
+    let shop = shop(text, "", &[("ANTHROPIC_API_KEY", "k")]);
+    let registry = &shop.registry;
+    let big = registry.find("anthropic", "claude-opus-4-7").unwrap();
+    assert_eq!(
+        (big.name.as_str(), big.cost.input, big.cost.output),
+        ("Big", 5.0, 1.0)
+    );
+    assert_eq!(big.context_window, 1000);
+    let images = big.input_limits.as_ref().unwrap().images.as_ref().unwrap();
+    assert_eq!(images.max_per_request, Some(2));
+    assert_eq!(
+        serde_json::to_value(&big.thinking_level_map).unwrap(),
+        json!({"xhigh": "xhigh", "max": "max", "off": null})
+    );
+    assert_eq!(
+        serde_json::to_value(&big.compat).unwrap(),
+        json!({"forceAdaptiveThinking": true, "supportsTemperature": false, "supportsStrictTools": true, "one": 1, "two": 2})
+    );
+    let headers = registry.headers(big, None).unwrap();
+    assert_eq!(
+        headers,
+        [
+            ("x-team".to_owned(), "b".to_owned()),
+            ("x-b".to_owned(), "1".to_owned())
+        ]
+    );
+    assert!(
+        registry
+            .models_of("anthropic")
+            .iter()
+            .all(|model| model.base_url == "http://proxy")
+    );
+    let next = registry.find("anthropic", "claude-next").unwrap();
+    assert_eq!(
+        (next.api.as_str(), next.context_window),
+        ("anthropic-messages", 128_000)
+    );
+    let order = names(&registry.models());
+    assert_eq!(order.last().unwrap(), "anthropic/claude-next");
+    assert_eq!(
+        order
+            .iter()
+            .filter(|name| *name == "anthropic/claude-sonnet-4-5")
+            .count(),
+        1
+    );
+    assert_eq!(
+        registry.find("anthropic", "claude-sonnet-4-5").unwrap().name,
+        "Mine"
+    );
+}
+
+#[test]
+fn routing_objects_merge_one_level() {
+    let text = r#"{"providers": {"c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions",
+      "compat": {"openRouterRouting": {"order": ["a"], "only": ["b"]}, "x": {"p": 1}},
+      "models": [{"id": "m", "compat": {"openRouterRouting": {"only": ["c"]}, "x": {"q": 1}}}]}}}"#;
+    let shop = shop(text, "", &[]);
+    let compat = serde_json::to_value(&shop.registry.find("c", "m").unwrap().compat).unwrap();
+    assert_eq!(
+        compat,
+        json!({"openRouterRouting": {"order": ["a"], "only": ["c"]}, "x": {"q": 1}})
+    );
+}
+
+#[test]
+fn prices_can_depend_on_input_size() {
+    let text = r#"{"providers": {
+      "c": {"baseUrl": "u", "apiKey": "k", "api": "openai-completions", "models": [{"id": "m", "cost": {"input": 1, "output": 2,
+        "cacheRead": 0.1, "cacheWrite": 0.5, "tiers": [{"inputTokensAbove": 1000, "input": 10}]}}]},
+      "anthropic": {"modelOverrides": {"claude-sonnet-4-5": {"cost": {"input": 7,
+        "tiers": [{"inputTokensAbove": 2e5, "output": 70}]}}}},
+      "google": {"modelOverrides": {"gemini-2.5-pro": {"cost": {"output": 0}}}}}}"#;
+    let shop = shop(text, "", &[]);
+    assert_eq!(shop.registry.models_error(), None);
+    let prices = |provider: &str, id: &str| shop.registry.find(provider, id).unwrap().cost.clone();
+    let own = prices("c", "m");
+    assert_eq!(
+        (own.at(1000).input, own.at(1001).input, own.at(1001).output),
+        (1.0, 10.0, 2.0)
+    );
+    let changed = prices("anthropic", "claude-sonnet-4-5");
+    assert_eq!(
+        (changed.at(200_001).input, changed.at(200_001).output),
+        (7.0, 70.0)
+    );
+    // Who changes a price means it for every size.
+    let built_in = crate::Catalogue::built_in();
+    assert!(
+        !built_in
+            .lookup("google", "gemini-2.5-pro")
+            .unwrap()
+            .cost
+            .tiers
+            .is_empty()
+    );
+    assert_eq!(prices("google", "gemini-2.5-pro").at(1_000_000).output, 0.0);
+    let json = serde_json::to_value(&own).unwrap();
+    assert_eq!(json["tiers"][0]["inputTokensAbove"], 1000);
+    assert!(
+        serde_json::to_value(prices("google", "gemini-2.5-pro"))
+            .unwrap()
+            .get("tiers")
+            .is_none()
+    );
+}
+
+#[test]
+fn sampling_parameters_are_stored_in_compat() {
+    let models = r#"{"providers": {
+        "own": {"baseUrl": "http://x", "api": "openai-completions", "apiKey": "k", "compat": {"supportsStore": false},
+            "models": [{"id": "m", "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}}]},
+        "anthropic": {"modelOverrides": {"claude-opus-4-7": {"samplingParams": {"top_k": 3}}}}}}"#;
+    let shop = shop(models, "", &[("ANTHROPIC_API_KEY", "k")]);
+    let compat = |provider: &str, id: &str| {
+        let found = shop
+            .registry
+            .models()
+            .into_iter()
+            .find(|model| model.provider == provider && model.id == id);
+        serde_json::Value::Object(found.unwrap().compat.clone().unwrap_or_default())
+    };
+    assert_eq!(
+        compat("own", "m"),
+        json!({"supportsStore": false, "samplingParams": {"top_p": 0.9}, "samplingParamsByThinkingLevel": {"high": {"top_p": 0.5}}})
+    );
+    assert_eq!(
+        compat("anthropic", "claude-opus-4-7")["samplingParams"],
+        json!({"top_k": 3})
+    );
+}

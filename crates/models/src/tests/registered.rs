@@ -1,0 +1,95 @@
+//! Providers of extensions over the catalogue and `models.json`.
+
+use serde_json::{Value, json};
+
+use super::shop;
+use crate::{KeySource, Registered, Registry};
+
+fn with(registry: &Registry, providers: &[(&str, Value)]) -> Registry {
+    let parse = |(id, config): &(&str, Value)| Registered::parse(id, config).unwrap();
+    registry.with_registered(providers.iter().map(parse).collect())
+}
+
+fn model(id: &str) -> Value {
+    json!({"id": id, "cost": {"input": 1, "output": 1, "cacheRead": 0, "cacheWrite": 0}})
+}
+
+#[test]
+fn registered_models_replace_provider_models_until_removed() {
+    let shop = shop("", "", &[]);
+    let before = shop.registry.models_of("anthropic").len();
+    let config = json!({"baseUrl": "http://x", "apiKey": "k", "api": "anthropic-messages", "models": [model("only"), {"type": "image", "id": "i"}]});
+    let changed = with(&shop.registry, &[("anthropic", config)]);
+    let ids: Vec<&str> = changed
+        .models_of("anthropic")
+        .iter()
+        .map(|model| model.id.as_str())
+        .collect();
+    assert_eq!(ids, ["only"]);
+    assert_eq!(changed.key_source("anthropic"), Some(KeySource::ModelsFile));
+    assert_eq!(changed.reload().models_of("anthropic").len(), 1);
+    assert_eq!(
+        changed.with_registered(Vec::new()).models_of("anthropic").len(),
+        before
+    );
+}
+
+#[test]
+fn registered_base_url_changes_all_models() {
+    let shop = shop("", "", &[]);
+    let changed = with(
+        &shop.registry,
+        &[("anthropic", json!({"baseUrl": "http://gateway"}))],
+    );
+    let models = changed.models_of("anthropic");
+    assert!(models.len() > 1 && models.iter().all(|model| model.base_url == "http://gateway"));
+}
+
+#[test]
+fn models_with_own_api_are_answered_by_extension() {
+    let shop = shop("", "", &[]);
+    let own = json!({"api": "own", "streams": true, "models": [model("a"), {"id": "b", "api": "openai-completions", "baseUrl": "http://x"}]});
+    let changed = with(
+        &shop.registry,
+        &[
+            ("mine", own),
+            (
+                "whole",
+                json!({"native": true, "streams": true, "open": true, "models": [model("w")]}),
+            ),
+        ],
+    );
+    let lender = |provider: &str, id: &str| {
+        changed
+            .lender(changed.find(provider, id).unwrap())
+            .map(str::to_owned)
+    };
+    assert_eq!(lender("mine", "a").as_deref(), Some("mine"));
+    assert_eq!(lender("mine", "b"), None);
+    assert_eq!(lender("whole", "w").as_deref(), Some("whole"));
+    assert!(changed.has_auth("mine") && changed.has_auth("whole"));
+    assert!(
+        changed
+            .models()
+            .iter()
+            .any(|model| model.provider == "mine" && model.api == "own")
+    );
+}
+
+#[test]
+fn incomplete_registration_is_refused_with_texts_of_pi() {
+    let error = |config: Value| Registered::parse("p", &config).unwrap_err();
+    assert_eq!(
+        error(json!({"streams": true})),
+        "Provider p: \"api\" is required when registering streamSimple."
+    );
+    assert_eq!(
+        error(json!({"models": [model("m")]})),
+        "Provider p: \"baseUrl\" is required when defining models."
+    );
+    assert_eq!(
+        error(json!({"models": [model("m")], "baseUrl": "http://x", "api": "a"})),
+        "Provider p: \"apiKey\" or \"oauth\" is required when defining models."
+    );
+    assert!(error(json!({"models": [{"id": 5}]})).starts_with("Provider p: providers.p.models[0]"));
+}

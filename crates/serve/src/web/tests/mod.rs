@@ -1,7 +1,0 @@
-//! Tests of single parts of the web server. Tests with real connections are black-box tests of the program.
-
-mod connections;
-mod frames;
-mod guard;
-mod log;
-mod memory;

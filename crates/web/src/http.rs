@@ -1,0 +1,238 @@
+//! The protocol over plain HTTP, for hosts that want no WebSocket: a command by POST, whose answer is the response; everything
+//! else as server-sent events.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::ws::Utf8Bytes;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::Response;
+use futures_util::{StreamExt as _, stream};
+use hyper::body::Body as _;
+use tokio::time::timeout;
+
+use crate::clients::{Over, Resume, Subscription};
+use crate::limits::{
+    WEB_ANSWER_WAIT, WEB_BODY_WAIT, WEB_FREE_BYTES, WEB_IDLE_WAIT, WEB_MESSAGE_BYTES, WEB_PING,
+};
+use crate::memory::{Account, Full, Reservation};
+use crate::page::{only, plain};
+use crate::server::empty;
+use crate::state::WebState;
+use serve::{Inbound, parse_line};
+
+/// `POST /api/command`: the body is a command as on the socket, the answer its response. Frames without a response get
+/// 202. A response with `success: false` has status 200; only a body that is no command gets 400.
+pub(crate) async fn command(state: Arc<WebState>, parts: &Parts, body: Body) -> Response {
+    if parts.method != Method::POST {
+        return only("POST");
+    }
+    // A form of another page could send anything but this.
+    let is_json = parts
+        .headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| kind.split(';').next().unwrap_or_default().trim() == "application/json");
+    if !is_json {
+        return plain(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "The body must be application/json",
+        );
+    }
+    let account = state.clients.account();
+    let (line, held) = match timeout(WEB_BODY_WAIT, read(body, &account)).await {
+        Ok(Ok(read)) => read,
+        Ok(Err(refused)) => return refused.response(),
+        Err(_) => return Refused::Late.response(),
+    };
+    let inbound = parse_line(&line);
+    // Frees the text before waiting for the session: the parsed command must not count twice.
+    drop(line);
+    let status = match &inbound {
+        Inbound::Rejected(_) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    };
+    let is_frame = matches!(inbound, Inbound::Frame(..));
+    let Some(subscription) = state.clients.join_for_answer(account) else {
+        return busy();
+    };
+    if !state.pass(inbound, held, subscription.id()).await {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    }
+    if is_frame {
+        return empty(StatusCode::ACCEPTED);
+    }
+    match timeout(WEB_ANSWER_WAIT, first(&subscription)).await {
+        Ok(Some(frame)) => answered(status, frame.into(), subscription),
+        Ok(None) => busy(),
+        Err(_) => empty(StatusCode::GATEWAY_TIMEOUT),
+    }
+}
+
+/// Why the body of a request is not read to its end.
+enum Refused {
+    TooLong,
+    Late,
+    /// All clients together hold too much.
+    Full,
+    Broken,
+}
+
+impl Refused {
+    fn response(&self) -> Response {
+        match self {
+            Self::TooLong => plain(StatusCode::PAYLOAD_TOO_LARGE, "The command is too long"),
+            Self::Late => plain(StatusCode::REQUEST_TIMEOUT, "The command does not come"),
+            Self::Full => busy(),
+            Self::Broken => plain(StatusCode::BAD_REQUEST, "The command is incomplete"),
+        }
+    }
+}
+
+/// The answer when there is no room: try again soon.
+fn busy() -> Response {
+    let mut response = empty(StatusCode::SERVICE_UNAVAILABLE);
+    let headers = response.headers_mut();
+    headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    response
+}
+
+/// Reads a body; its bytes are charged to `account` as they come. A length that cannot fit is refused before any come.
+async fn read(body: Body, account: &Account) -> Result<(Vec<u8>, Reservation), Refused> {
+    let claimed = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if claimed > WEB_MESSAGE_BYTES {
+        return Err(Refused::TooLong);
+    }
+    if !account.fits(claimed) {
+        return Err(Refused::Full);
+    }
+    let mut held = account.empty();
+    // The system hands out memory as it is written to, so a long claim costs nothing.
+    let mut line = Vec::with_capacity(claimed);
+    let mut pieces = body.into_data_stream();
+    loop {
+        let piece = if line.len() > WEB_FREE_BYTES {
+            let next = timeout(WEB_IDLE_WAIT, pieces.next()).await;
+            next.map_err(|_| Refused::Late)?
+        } else {
+            pieces.next().await
+        };
+        let Some(piece) = piece else {
+            return Ok((line, held));
+        };
+        let piece = piece.map_err(|_| Refused::Broken)?;
+        if line.len() + piece.len() > WEB_MESSAGE_BYTES {
+            return Err(Refused::TooLong);
+        }
+        held.grow(piece.len()).map_err(|Full| Refused::Full)?;
+        line.extend_from_slice(&piece);
+    }
+}
+
+/// An answer. The seat is kept until it is through, and with it the memory that the answer takes.
+fn answered(status: StatusCode, frame: Bytes, subscription: Subscription) -> Response {
+    let length = HeaderValue::from(frame.len());
+    let pieces = stream::unfold((Some(frame), subscription), |(frame, subscription)| async move {
+        frame.map(|frame| (Ok::<_, Infallible>(frame), (None, subscription)))
+    });
+    let mut response = json(status, Body::from_stream(pieces));
+    response.headers_mut().insert(header::CONTENT_LENGTH, length);
+    response
+}
+
+/// Waits for the first frame for this client.
+async fn first(subscription: &Subscription) -> Option<Utf8Bytes> {
+    let mut frames = Vec::new();
+    loop {
+        let outcome = subscription.take(&mut frames);
+        if let Some(frame) = frames.pop() {
+            return Some(frame);
+        }
+        outcome.ok()?;
+        subscription.rung().await;
+    }
+}
+
+/// `GET /api/events`: events as they come, each with its number as the event's id, so that a browser's `EventSource` goes on
+/// where it was by itself.
+pub(crate) fn events(state: &WebState, parts: &Parts) -> Response {
+    if parts.method != Method::GET {
+        return only("GET");
+    }
+    let Some(subscription) = state.clients.join(&resume(parts)) else {
+        return empty(StatusCode::SERVICE_UNAVAILABLE);
+    };
+    let pieces = stream::unfold(Some(subscription), |subscription| async move {
+        let subscription = subscription?;
+        let mut frames = Vec::new();
+        loop {
+            match subscription.take(&mut frames) {
+                Ok(()) if frames.is_empty() => {
+                    if timeout(WEB_PING, subscription.rung()).await.is_err() {
+                        return Some((Bytes::from_static(b": still here\n\n"), Some(subscription)));
+                    }
+                }
+                Ok(()) => return Some((written(&frames), Some(subscription))),
+                Err(Over::Ending | Over::TooSlow) if frames.is_empty() => return None,
+                Err(_) => return Some((written(&frames), None)),
+            }
+        }
+    });
+    let body = Body::from_stream(pieces.map(Ok::<_, Infallible>));
+    let mut response = Response::new(body);
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Frames as server-sent events.
+fn written(frames: &[Utf8Bytes]) -> Bytes {
+    let mut out = String::with_capacity(frames.iter().map(|frame| frame.len() + 32).sum());
+    for frame in frames {
+        if let Some(number) = number(frame) {
+            out.push_str("id: ");
+            out.push_str(number);
+            out.push('\n');
+        }
+        out.push_str("data: ");
+        out.push_str(frame);
+        out.push_str("\n\n");
+    }
+    out.into()
+}
+
+/// The number of an event, which is the last thing in its frame.
+fn number(frame: &str) -> Option<&str> {
+    let number = frame.strip_suffix('}')?.rsplit_once(",\"seq\":")?.1;
+    number.bytes().all(|byte| byte.is_ascii_digit()).then_some(number)
+}
+
+/// Where a client wants to go on, as it says in `?after=` or `Last-Event-ID`, and `?instance=`.
+pub(crate) fn resume(parts: &Parts) -> Resume {
+    let header = parts.headers.get("last-event-id");
+    let header = header.and_then(|value| value.to_str().ok());
+    let pairs = || parts.uri.query().unwrap_or_default().split('&');
+    let after = header.or_else(|| pairs().find_map(|pair| pair.strip_prefix("after=")));
+    let instance = pairs().find_map(|pair| pair.strip_prefix("instance="));
+    Resume {
+        is_asked: after.is_some() || instance.is_some(),
+        after: after.and_then(|after| after.parse().ok()),
+        instance: instance.map(str::to_owned),
+    }
+}
+
+fn json(status: StatusCode, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

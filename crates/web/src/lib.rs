@@ -1,0 +1,187 @@
+//! The web server: the protocol on a WebSocket for any number of clients, over plain HTTP, and a page, on one port
+//! (web.md 1). It has a thread of its own, so that a thousand readers do not slow down the sessions.
+//!
+//! `server` listens and routes paths, `guard` controls access, `socket` (on `frames`) and `http` carry lines, `page`
+//! has the files. Events flow one way: sessions, [`broadcaster`], [`log`], and from there to each client ([`clients`]) at its
+//! own pace.
+
+mod broadcaster;
+mod clients;
+mod error;
+mod frames;
+mod guard;
+mod http;
+pub mod limits;
+mod log;
+mod memory;
+mod page;
+mod server;
+mod socket;
+mod state;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tls;
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::thread;
+
+use host::{Lane, Outgoing, Slot};
+use serve::queues::SessionQueues;
+use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::broadcaster::Broadcaster;
+use crate::clients::Clients;
+use crate::guard::Guard;
+use crate::limits::{WEB_CLOSE_WAIT, WEB_CONNECTIONS, WEB_LAST_WORDS};
+use crate::page::Page;
+use crate::state::WebState;
+
+pub use crate::error::Error;
+
+/// Address, page and access control of a web server.
+#[derive(Debug, Clone, Default)]
+pub struct WebOptions {
+    /// Name or address to listen at.
+    pub host: String,
+    /// Port; 0 takes a free one.
+    pub port: u16,
+    /// What clients have to show; none: nothing, for loopback only.
+    pub token: Option<String>,
+    /// Origins of other pages that may use it, letter by letter.
+    pub origins: Vec<String>,
+    /// A page of the user's own instead of ours.
+    pub ui: Option<PathBuf>,
+    /// Certificate chain and key, as PEM files: TLS instead of plain TCP.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Listen beyond loopback without a token, too.
+    pub insecure: bool,
+    /// Connections at the same time, if the system allows fewer files than [`WEB_CONNECTIONS`] take.
+    pub connections: Option<usize>,
+    /// Version of the agent.
+    pub version: String,
+}
+
+/// A running web server.
+pub struct Web {
+    bound: SocketAddr,
+    state: Arc<WebState>,
+    stop: CancellationToken,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Web {
+    /// Starts the server. `queue` is the output of the first session, `joining` brings further sessions, `slot` takes
+    /// commands.
+    ///
+    /// # Errors
+    /// When it cannot listen at the address, when the address needs a token, or when the page or certificate is unreadable.
+    pub fn open(
+        options: WebOptions,
+        queue: Receiver<Outgoing>,
+        joining: Receiver<Lane>,
+        slot: Slot,
+    ) -> Result<Self, Error> {
+        let failed = |what: String| move |error: io::Error| Error::Setup(format!("{what}: {error}"));
+        let page = match &options.ui {
+            None => Page::Own,
+            Some(dir) => Page::directory(dir)
+                .map_err(failed(format!("The page in {} cannot be served", dir.display())))?,
+        };
+        let tls = options.tls.as_ref().map(|(chain, key)| tls::acceptor(chain, key));
+        let tls = tls
+            .transpose()
+            .map_err(failed("The certificate cannot be used".to_owned()))?;
+        let place = format!("{}:{}", options.host, options.port);
+        let (listener, bound) = server::listen(&options.host, options.port)
+            .map_err(failed(format!("Cannot listen at {place}")))?;
+        if !bound.ip().is_loopback() && options.token.is_none() && !options.insecure {
+            return Err(Error::Setup(format!(
+                "{place} can be reached from other machines: give --web-token (without a value one is made up), or --web-insecure"
+            )));
+        }
+        let guard = Guard::new(
+            bound,
+            &options.host,
+            tls.is_some(),
+            options.token,
+            options.origins,
+        );
+        let clients = Clients::new();
+        let state = Arc::new(WebState::new(clients.clone(), guard, page, slot));
+        let broadcaster = Broadcaster::new(clients.clone(), &options.version);
+        let lanes = SessionQueues::new(queue, Some(joining));
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let (served, most) = (Arc::clone(&state), options.connections.unwrap_or(WEB_CONNECTIONS));
+        let (done, ended) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(failed("The web server cannot start".to_owned()))?;
+        thread::Builder::new()
+            .name("web".to_owned())
+            .spawn(move || {
+                runtime.block_on(async {
+                    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+                        return;
+                    };
+                    tokio::spawn(server::run(listener, tls, served, most, stopped.clone()));
+                    serve(broadcaster.run(lanes), &clients, &stopped).await;
+                });
+                runtime.shutdown_background();
+                // The receiver may be gone; then no caller waits for the end.
+                let _ = done.send(());
+            })
+            .map_err(Error::Thread)?;
+        Ok(Self {
+            bound,
+            state,
+            stop,
+            ended,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.bound
+    }
+
+    /// Accepts no more commands and clients, and reports that at `/ready`; connected clients still get events. Closes
+    /// the sessions' mailbox unless another transport holds it.
+    pub fn drain(&self) {
+        self.state.drain();
+    }
+
+    /// Accepts no more connections, disconnects all clients, and waits for that for a limited time.
+    pub async fn close(self) {
+        self.stop.cancel();
+        let _gone = self.ended.await;
+    }
+
+    /// Resolves when it has ended by itself.
+    pub async fn ended(&mut self) {
+        let _gone = (&mut self.ended).await;
+    }
+}
+
+/// Broadcasts until the sessions end or the server is stopped; then disconnects the clients and waits for that, up to a
+/// limit.
+async fn serve(speaking: impl Future<Output = ()>, clients: &Clients, stopped: &CancellationToken) {
+    let mut speaking = pin!(speaking);
+    tokio::select! {
+        () = &mut speaking => {}
+        () = stopped.cancelled() => {
+            // What sessions said at their end may still be on its way.
+            let _all_said = tokio::time::timeout(WEB_LAST_WORDS, speaking).await;
+        }
+    }
+    stopped.cancel();
+    clients.end();
+    let _some_stay = tokio::time::timeout(WEB_CLOSE_WAIT, clients.all_left()).await;
+}

@@ -1,0 +1,287 @@
+//! A bounded log of events that all clients of a web server share; each reads at its own pace. A client is a position
+//! in the log, so a thousand clients need little more memory than one. A slow client gets consecutive deltas merged. A
+//! client whose position was evicted needs a snapshot.
+//!
+//! Not here: the clients and their options (`clients`), how events become text (`broadcaster`).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::extract::ws::Utf8Bytes;
+
+use crate::limits::WEB_UNREAD_BYTES;
+
+/// A position in the log: the number of the last entry that a client got.
+pub(crate) type Place = u64;
+
+/// A client's place is older than the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gone;
+
+/// A line for all clients.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// The event's name, for clients that do not want all.
+    pub(crate) name: &'static str,
+    /// The session it is about; none is the first.
+    pub(crate) session: Option<Arc<str>>,
+    /// What it says.
+    pub(crate) text: Text,
+}
+
+/// What an entry says: an object without its closing brace.
+#[derive(Debug)]
+pub(crate) enum Text {
+    /// As it is.
+    Line(String),
+    /// A delta, which later deltas may be merged into.
+    Delta(Delta),
+}
+
+/// A delta: deltas of one block differ in nothing but `text`, and in `after` (usage).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Delta {
+    /// Everything up to and with the quote before the text.
+    pub(crate) before: String,
+    /// The new text, escaped as in a JSON string.
+    pub(crate) text: String,
+    /// Everything from the quote after the text on.
+    pub(crate) after: String,
+}
+
+impl Delta {
+    fn join(&mut self, next: &Self) {
+        self.text.push_str(&next.text);
+        self.after.clone_from(&next.after);
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        match &self.text {
+            Text::Line(line) => line.len(),
+            Text::Delta(delta) => delta.before.len() + delta.text.len() + delta.after.len(),
+        }
+    }
+
+    /// What goes over the wire as one frame need not be kept twice: its text becomes the frame. Only deltas are ever taken
+    /// apart again.
+    fn published(mut self, place: Place) -> Published {
+        let session = self.session.as_deref();
+        let frame = match &mut self.text {
+            Text::Line(line) => finish(std::mem::take(line), session, place),
+            Text::Delta(delta) => frame(&[&delta.before, &delta.text, &delta.after], session, place),
+        };
+        Published { entry: self, frame }
+    }
+}
+
+/// An entry that clients may read, with its frame, which they share.
+#[derive(Debug)]
+struct Published {
+    entry: Entry,
+    frame: Utf8Bytes,
+}
+
+/// The newest entries. Their numbers are consecutive and begin with 1.
+#[derive(Debug)]
+pub(crate) struct Log {
+    published: VecDeque<Published>,
+    /// Bytes of frames that are published.
+    bytes: usize,
+    /// Number of the newest entry that is published.
+    last: Place,
+    /// Unpublished entries: later deltas may still be merged into them.
+    fresh: Vec<Entry>,
+    most_bytes: usize,
+    most_entries: usize,
+}
+
+impl Log {
+    /// An empty log that keeps so much.
+    pub(crate) fn new(most_bytes: usize, most_entries: usize) -> Self {
+        Self {
+            published: VecDeque::new(),
+            bytes: 0,
+            last: 0,
+            fresh: Vec::new(),
+            most_bytes,
+            most_entries,
+        }
+    }
+
+    /// Number of the newest entry that may be read; 0 before the first.
+    pub(crate) fn last(&self) -> Place {
+        self.last
+    }
+
+    /// Bytes of all entries that may be read.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Bytes of the entries after this place, as far as they are here.
+    pub(crate) fn bytes_after(&self, place: Place) -> usize {
+        // Numbers have no gaps, so a position gives an index.
+        let count = usize::try_from(self.last.saturating_sub(place)).unwrap_or(usize::MAX);
+        let newest = self.published.iter().rev().take(count);
+        newest.map(|one| one.frame.len() + one.entry.bytes()).sum()
+    }
+
+    /// How many entries came after this place; none when not all of them are here any more, or the place was never reached.
+    pub(crate) fn count_after(&self, place: Place) -> Option<usize> {
+        let count = usize::try_from(self.last.checked_sub(place)?).ok()?;
+        (count <= self.published.len()).then_some(count)
+    }
+
+    /// Takes an entry, to be read once it is published.
+    pub(crate) fn push(&mut self, entry: Entry) {
+        if let Text::Delta(delta) = &entry.text {
+            // Only the latest entry of the session: merging with an earlier one would move text past another event.
+            let before = self
+                .fresh
+                .iter_mut()
+                .rev()
+                .find(|before| before.session == entry.session);
+            if let Some(Entry {
+                text: Text::Delta(before),
+                ..
+            }) = before
+                && before.before == delta.before
+            {
+                before.join(delta);
+                return;
+            }
+        }
+        self.fresh.push(entry);
+    }
+
+    /// Publishes the collected entries. Evicts the oldest entries above the limit of their number. Above the limit of
+    /// bytes, entries stay until all clients have read them (`read`), or until a second, higher limit.
+    pub(crate) fn publish(&mut self, read: impl FnOnce() -> Option<Place>) {
+        for entry in std::mem::take(&mut self.fresh) {
+            self.last += 1;
+            let published = entry.published(self.last);
+            self.bytes += published.frame.len() + published.entry.bytes();
+            self.published.push_back(published);
+        }
+        if self.bytes <= self.most_bytes && self.published.len() <= self.most_entries {
+            return;
+        }
+        // Called only above the limits: finding the slowest client costs a walk over all.
+        let read = read().unwrap_or(self.last);
+        while self.published.len() > self.most_entries || self.bytes > self.most_bytes {
+            let oldest = self.last - self.published.len() as Place + 1;
+            // Above the lower limit of bytes unread entries stay; above the higher one they are evicted, too.
+            let is_unread = oldest > read && self.bytes <= self.most_bytes.max(WEB_UNREAD_BYTES);
+            if is_unread && self.published.len() <= self.most_entries {
+                break;
+            }
+            let Some(oldest) = self.published.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.frame.len() + oldest.entry.bytes();
+        }
+    }
+
+    /// Appends the frames of what `wanted` wants of the entries after `place`, up to `until` and about `most` bytes; deltas of one
+    /// block that follow each other become one frame, with the number of the last. Gives the new place.
+    ///
+    /// # Errors
+    /// When entries are gone that should have come.
+    pub(crate) fn read(
+        &self,
+        place: Place,
+        until: Place,
+        most: usize,
+        wanted: impl Fn(&Entry) -> bool,
+        frames: &mut Vec<Utf8Bytes>,
+    ) -> Result<Place, Gone> {
+        let count = self.count_after(place).ok_or(Gone)?;
+        let (mut place, mut bytes) = (place, 0);
+        let mut joined = Joined::default();
+        for Published { entry, frame } in self.published.iter().skip(self.published.len() - count) {
+            if place >= until || bytes >= most {
+                break;
+            }
+            place += 1;
+            if !wanted(entry) {
+                continue;
+            }
+            bytes += frame.len();
+            match &entry.text {
+                Text::Line(_) => {
+                    joined.close(frames);
+                    frames.push(frame.clone());
+                }
+                Text::Delta(delta) => joined.take(entry, delta, frame, place, frames),
+            }
+        }
+        joined.close(frames);
+        Ok(place)
+    }
+}
+
+/// Consecutive deltas that are merged for one reader. A single delta uses its existing frame.
+#[derive(Default)]
+struct Joined<'a> {
+    first: Option<(&'a Entry, &'a Delta, &'a Utf8Bytes)>,
+    all: Option<(Delta, Place)>,
+}
+
+impl<'a> Joined<'a> {
+    fn take(
+        &mut self,
+        entry: &'a Entry,
+        delta: &'a Delta,
+        frame: &'a Utf8Bytes,
+        place: Place,
+        frames: &mut Vec<Utf8Bytes>,
+    ) {
+        if let Some((first, begin, _)) = self.first
+            && first.session == entry.session
+            && begin.before == delta.before
+        {
+            let (all, last) = self.all.get_or_insert_with(|| (begin.clone(), place));
+            all.join(delta);
+            *last = place;
+            return;
+        }
+        self.close(frames);
+        self.first = Some((entry, delta, frame));
+    }
+
+    fn close(&mut self, frames: &mut Vec<Utf8Bytes>) {
+        let Some((entry, _, own)) = self.first.take() else {
+            return;
+        };
+        frames.push(match self.all.take() {
+            None => own.clone(),
+            Some((all, place)) => frame(
+                &[&all.before, &all.text, &all.after],
+                entry.session.as_deref(),
+                place,
+            ),
+        });
+    }
+}
+
+/// A whole object: its text, the session it is about, its number.
+fn frame(parts: &[&str], session: Option<&str>, place: Place) -> Utf8Bytes {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut frame = String::with_capacity(length + session.map_or(0, |session| session.len() + 16) + 32);
+    for part in parts {
+        frame.push_str(part);
+    }
+    finish(frame, session, place)
+}
+
+/// Adds the session and the number to an object without its closing brace, and closes it.
+fn finish(mut frame: String, session: Option<&str>, place: Place) -> Utf8Bytes {
+    if let Some(session) = session {
+        frame.push_str(",\"session\":");
+        frame.push_str(&serde_json::Value::from(session).to_string());
+    }
+    frame.push_str(&format!(",\"seq\":{place}}}"));
+    frame.into()
+}
