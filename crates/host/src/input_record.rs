@@ -186,9 +186,10 @@ mod tests {
         let (reader, writer) = io::pipe()?;
         let (record, end) = InputRecord::start(File::from(OwnedFd::from(writer)), Secrets::default())?;
         // The pipe has no reader, so the thread is stuck in its first line.
-        let count = 2 + limits::INPUT_RECORD_QUEUE_BYTES / (1 << 20);
-        let effects = steps(&mut record.session(), 2 * count, 1 << 20);
-        assert_eq!(effects.len(), 2 * count);
+        // Each line has its text twice, so half as many lines as mebibytes fill the queue.
+        let count = 4 + limits::INPUT_RECORD_QUEUE_BYTES / (2 << 20);
+        let effects = steps(&mut record.session(), count, 1 << 20);
+        assert_eq!(effects.len(), count);
         let queued = record.shared.queued.load(Ordering::Relaxed);
         assert!(queued <= limits::INPUT_RECORD_QUEUE_BYTES, "{queued}");
         drop(reader);
