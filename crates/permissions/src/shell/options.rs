@@ -200,15 +200,20 @@ pub(super) fn value_options<'w>(
         }
     }
     if ["npm", "pnpm", "yarn"].contains(&name) {
-        let runs =
-            |word: &Word| ["exec", "x", "dlx", "explore", "start-script"].contains(&word.text().as_str());
-        if let Some(at) = arguments.iter().position(runs) {
-            let behind = arguments.get(at + 1..).unwrap_or_default();
-            let is_program = |word: &&Word| !word.text().starts_with('-');
-            if let Some(inner) = behind.iter().position(|word| is_program(&word)) {
-                steps.program(behind.get(inner..).unwrap_or_default(), input);
-            }
-        }
+        package_program(steps, arguments, input);
+    }
+}
+
+/// `npm exec -- program`: the program of a package.
+fn package_program<'w>(steps: &mut Steps<'w>, arguments: &'w [Word], input: &'w Input) {
+    let runs = |word: &Word| ["exec", "x", "dlx", "explore", "start-script"].contains(&word.text().as_str());
+    let Some(at) = arguments.iter().position(runs) else {
+        return;
+    };
+    let behind = arguments.get(at + 1..).unwrap_or_default();
+    let is_program = |word: &Word| !word.text().starts_with('-');
+    if let Some(inner) = behind.iter().position(is_program) {
+        steps.program(behind.get(inner..).unwrap_or_default(), input);
     }
 }
 

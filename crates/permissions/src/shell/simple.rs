@@ -213,23 +213,11 @@ impl CommandParser<'_, '_> {
         if self.cursor.eat("<<")? {
             return self.document_start().map(Some);
         }
-        let duplicates = self.cursor.eat("<&")? || self.cursor.eat(">&")?;
-        let writes = self.cursor.since(start).contains('>');
-        if duplicates {
-            let mut redirect = self.target(RedirectKind::Duplicate)?;
-            let text = redirect.target.literal().unwrap_or_default();
-            let is_number = !text.is_empty()
-                && text
-                    .chars()
-                    .all(|letter| letter.is_ascii_digit() || letter == '-');
-            if !is_number {
-                redirect.kind = if writes {
-                    RedirectKind::Output
-                } else {
-                    RedirectKind::Input
-                };
-            }
-            return Ok(Some(redirect));
+        if self.cursor.eat("<&")? {
+            return self.duplicate(RedirectKind::Input).map(Some);
+        }
+        if self.cursor.eat(">&")? {
+            return self.duplicate(RedirectKind::Output).map(Some);
         }
         let kind = if self.cursor.eat("<>")?
             || self.cursor.eat(">>")?
@@ -242,6 +230,20 @@ impl CommandParser<'_, '_> {
             RedirectKind::Input
         };
         self.target(kind).map(Some)
+    }
+
+    /// Behind `<&` or `>&`: a descriptor, or the name of a file, which is opened like this.
+    fn duplicate(&mut self, of_file: RedirectKind) -> Parse<Redirect> {
+        let mut redirect = self.target(RedirectKind::Duplicate)?;
+        let text = redirect.target.literal().unwrap_or_default();
+        let is_number = !text.is_empty()
+            && text
+                .chars()
+                .all(|letter| letter.is_ascii_digit() || letter == '-');
+        if !is_number {
+            redirect.kind = of_file;
+        }
+        Ok(redirect)
     }
 
     fn target(&mut self, kind: RedirectKind) -> Parse<Redirect> {
