@@ -73,7 +73,7 @@ impl Home {
 const SH: &str = "#!/bin/sh\n";
 
 #[test]
-fn names_say_which_event_a_file_is_for() {
+fn hook_file_name_selects_event() {
     let home = Home::new(&[
         ("agent/hooks/tool_call-guard.sh", SH, 0o755),
         ("agent/hooks/agent_end.notify", SH, 0o644),
@@ -142,7 +142,7 @@ fn names_say_which_event_a_file_is_for() {
 }
 
 #[test]
-fn settings_name_paths_and_commands() {
+fn hook_settings_name_paths_and_commands() {
     let settings = json!({"hooks": [
         "more",
         {"event": "tool_call", "command": ["./gate.py", "--strict"], "tools": ["bash", "w*"], "timeout": 5000},
