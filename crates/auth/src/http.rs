@@ -58,7 +58,7 @@ pub fn connection_error(error: &reqwest::Error) -> String {
     format!("Connection error: {reason}")
 }
 
-/// Host and port, when they are this machine's: who runs a model at home is told which server is gone.
+/// Returns host and port if they are local, so that the error names the local server that is down.
 fn here(error: &reqwest::Error) -> Option<String> {
     let url = error.url()?;
     let host = url.host_str()?;

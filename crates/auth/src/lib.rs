@@ -4,7 +4,7 @@
 //! sessions and processes, credentials of AWS and Google Cloud, and taking all of them out of texts. What does not: which
 //! credential counts for a provider (`models`), what a request does with it (`llm`), asking and telling people (the binary).
 //!
-//! This crate knows neither `llm` nor `models`: whoever uses it lends it HTTP clients ([`HttpClients`]) and the variables of
+//! This crate knows neither `llm` nor `models`: its user lends it HTTP clients ([`HttpClients`]) and the variables of
 //! a provider ([`Environment`]). No environment reads.
 
 pub mod cloud;

@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 
 use anyhow::Context as _;
-use host::{InputRecord, InputWriter};
 use auth::Secrets;
+use host::{InputRecord, InputWriter};
 
 use crate::args::Args;
 use crate::environment::Environment;

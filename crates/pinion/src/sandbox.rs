@@ -64,7 +64,7 @@ pub(crate) fn of(
     })
 }
 
-/// Directories of programs that scripts use whatever `PATH` says.
+/// Directories of programs that scripts use even if `PATH` does not contain them.
 const SYSTEM_PROGRAMS: [&str; 6] = [
     "/usr/local/sbin",
     "/usr/local/bin",

@@ -42,7 +42,7 @@ pub const WEB_MEMORY_BYTES: usize = 192 * 1024 * 1024;
 /// Bytes of [`WEB_MEMORY_BYTES`] that one web client can hold: the longest message with room to spare.
 pub const WEB_CLIENT_BYTES: usize = 80 * 1024 * 1024;
 
-/// Bytes that each web client can hold besides [`WEB_MEMORY_BYTES`], so that large messages never keep small ones out.
+/// Bytes that each web client can hold in addition to [`WEB_MEMORY_BYTES`], so that large messages never keep small ones out.
 pub const WEB_FREE_BYTES: usize = 16 * 1024;
 
 /// Time without a byte after which an incomplete message or body longer than [`WEB_FREE_BYTES`] is given up.

@@ -152,7 +152,7 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionState:
-        """Return the state of the session: model, modes, queues, what is running."""
+        """Return the state of the session: model, modes, queues, active work."""
         return await self.call("get_state", {}, timeout)
 
     async def get_messages(
@@ -474,8 +474,8 @@ class AsyncCommands:
         *,
         timeout: Optional[float] = None,
     ) -> DeletedSession:
-        """Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only
-        files in the session directory can be deleted.
+        """Delete a session that is not open. Pinion moves its file into `.trash` in the same directory.
+        Only files in the session directory can be deleted.
         """
         return await self.call("delete_session", {"sessionPath": session_path}, timeout)
 
@@ -902,7 +902,7 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> SessionState:
-        """Return the state of the session: model, modes, queues, what is running."""
+        """Return the state of the session: model, modes, queues, active work."""
         return self.call("get_state", {}, timeout)
 
     def get_messages(
@@ -1224,8 +1224,8 @@ class Commands:
         *,
         timeout: Optional[float] = None,
     ) -> DeletedSession:
-        """Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only
-        files in the session directory can be deleted.
+        """Delete a session that is not open. Pinion moves its file into `.trash` in the same directory.
+        Only files in the session directory can be deleted.
         """
         return self.call("delete_session", {"sessionPath": session_path}, timeout)
 

@@ -2309,7 +2309,7 @@ class OpenedSession(TypedDict):
 
 # Which tool calls run without a question. Each mode is stricter than the one before.
 #   "off": All calls run; rules are ignored.
-#   "auto": All calls run except those that a rule denies or asks about.
+#   "auto": All calls run, except calls that a rule denies or asks about.
 #   "ask": Calls that only read and calls that a rule allows run; the others are asked about.
 #   "read-only": Calls that only read and commands that a rule allows run; the others are denied.
 PermissionMode = Literal["off", "auto", "ask", "read-only"]
@@ -2524,7 +2524,7 @@ class _Rule(TypedDict, total=False):
     #: Description for users.
     description: str
 
-    #: What is watched: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with
+    #: Where the rule applies: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with
     #: `(glob)`. Default: text and all tools.
     scope: List[str]
 
@@ -3184,7 +3184,7 @@ class TtsrInjection(TypedDict):
 #   "cancel": Cancels the dialog in `targetId`. An answer is no longer needed.
 #   "notify": Show a message.
 #   "setStatus": Set a text of the status line.
-#   "setWidget": Set lines beside the editor.
+#   "setWidget": Set lines above or below the editor.
 #   "setTitle": Set the window title.
 #   "set_editor_text": Set the text of the editor.
 #   "open_url": Open a page in a browser.
@@ -3297,7 +3297,7 @@ class Usage(_Usage):
 UserBlock = Union["UserBlockText", "UserBlockImage"]
 
 
-# What a user said: plain text (old files, extensions) or blocks (what this agent writes).
+# Content of a user message: plain text (old files, extensions) or blocks (written by this agent).
 UserContent = Union[str, List["UserBlock"]]
 
 
@@ -3306,7 +3306,7 @@ class UserMessage(TypedDict):
 
     role: Literal["user"]
 
-    #: What was said.
+    #: Text and images of the message.
     content: "UserContent"
 
     #: Unix time in milliseconds.

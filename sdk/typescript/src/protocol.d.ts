@@ -351,7 +351,7 @@ export interface NewSessionCommand {
    */
   cwd?: string | null;
   /**
-   * What stored entries of this session and of those that follow it in the same place survive. Default:
+   * Which failures stored entries survive, in this session and in later sessions that replace it. Default:
    * unchanged.
    */
   durability?: Durability | null;
@@ -364,7 +364,7 @@ export interface ResetCommand {
   type: "reset";
 }
 
-/** Return the state of the session: model, modes, queues, what is running. */
+/** Return the state of the session: model, modes, queues, active work. */
 export interface GetStateCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
@@ -686,8 +686,8 @@ export interface CloseSessionCommand {
 }
 
 /**
- * Delete a session that is not open. Its file is moved into the folder `.trash` beside it. Only files in the
- * session directory can be deleted.
+ * Delete a session that is not open. Pinion moves its file into `.trash` in the same directory. Only files in
+ * the session directory can be deleted.
  */
 export interface DeleteSessionCommand {
   /** Any JSON value; the response carries the same. */
@@ -894,7 +894,7 @@ export interface HelloCommand {
   /** Any JSON value; the response carries the same. */
   id?: unknown;
   type: "hello";
-  /** The dialect: one of those that `get_protocol` lists. */
+  /** The dialect, from the list of `get_protocol`. */
   dialect?: string | null;
   /** Names of the events to send. Null: all events. Responses are always sent. */
   events?: string[] | null;
@@ -3360,7 +3360,7 @@ export interface OpenedSession {
 /**
  * Which tool calls run without a question. Each mode is stricter than the one before.
  * - `"off"`: All calls run; rules are ignored.
- * - `"auto"`: All calls run except those that a rule denies or asks about.
+ * - `"auto"`: All calls run, except calls that a rule denies or asks about.
  * - `"ask"`: Calls that only read and calls that a rule allows run; the others are asked about.
  * - `"read-only"`: Calls that only read and commands that a rule allows run; the others are denied.
  */
@@ -3532,8 +3532,8 @@ export interface Rule {
   /** Regular expressions. One match is sufficient. */
   condition: string[];
   /**
-   * What is watched: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with `(glob)`.
-   * Default: text and all tools.
+   * Where the rule applies: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with
+   * `(glob)`. Default: text and all tools.
    */
   scope?: string[];
   /** Replaces the setting `ttsr.interruptMode`. */
@@ -4030,7 +4030,7 @@ export interface TtsrInjection {
  * - `"cancel"`: Cancels the dialog in `targetId`. An answer is no longer needed.
  * - `"notify"`: Show a message.
  * - `"setStatus"`: Set a text of the status line.
- * - `"setWidget"`: Set lines beside the editor.
+ * - `"setWidget"`: Set lines above or below the editor.
  * - `"setTitle"`: Set the window title.
  * - `"set_editor_text"`: Set the text of the editor.
  * - `"open_url"`: Open a page in a browser.
@@ -4123,13 +4123,13 @@ export interface Usage {
 /** A block of a user message or of a tool result. */
 export type UserBlock = ({ type: "text" } & TextContent) | ({ type: "image" } & ImageContent);
 
-/** What a user said: plain text (old files, extensions) or blocks (what this agent writes). */
+/** Content of a user message: plain text (old files, extensions) or blocks (written by this agent). */
 export type UserContent = string | UserBlock[];
 
 /** Role `user`. */
 export interface UserMessage {
   role: "user";
-  /** What was said. */
+  /** Text and images of the message. */
   content: UserContent;
   /** Unix time in milliseconds. */
   timestamp: number;

@@ -189,7 +189,7 @@ fn compat(out: &mut String, root: &Path) -> Result<()> {
     let asked = Regex::new(r#"compat::(?:flag|word|value)\(\s*[^,()]+,\s*"(\w+)""#)?;
     let imported = Regex::new(r#"\b(?:flag|word|value)\(\s*&?(?:request\.)?model,\s*"(\w+)""#)?;
     let mut flags: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    // The registry writes flags and asks for none; local servers are asked beside it.
+    // The registry writes flags and asks for none; local servers are asked elsewhere.
     let (families, local) = (root.join("crates/llm/src"), root.join("crates/models/src"));
     let mut paths = scan::sources(&families)?;
     paths.extend(scan::sources(&local.join("local"))?);

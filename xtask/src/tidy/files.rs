@@ -5,8 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::lexer;
-
 /// Folders that are no part of the sources.
 const SKIPPED: [&str; 3] = ["target", "node_modules", ".git"];
 
@@ -19,23 +17,26 @@ pub(super) struct SourceFile {
     pub(super) path: String,
     /// As it is.
     pub(super) text: String,
-    /// With comments and the contents of literals blanked out, line by line the same.
-    pub(super) code: String,
+    /// Parsed.
+    pub(super) syntax: syn::File,
     /// True for test code and example programs.
     pub(super) is_test: bool,
 }
 
 impl SourceFile {
-    /// Reads the text.
-    pub(super) fn new(path: String, text: String) -> Self {
-        let code = lexer::blank(&text);
+    /// Parses the text.
+    ///
+    /// # Errors
+    /// When it is not Rust.
+    pub(super) fn new(path: String, text: String) -> Result<Self> {
+        let syntax = syn::parse_file(&text).with_context(|| format!("{path} cannot be parsed"))?;
         let is_test = is_test(&path);
-        Self {
+        Ok(Self {
             path,
             text,
-            code,
+            syntax,
             is_test,
-        }
+        })
     }
 }
 

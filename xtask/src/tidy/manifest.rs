@@ -1,6 +1,8 @@
-//! Who may depend on whom (ARCHITECTURE.md, "Code map"), read from each `Cargo.toml`.
+//! Who may depend on whom (ARCHITECTURE.md), as `cargo metadata` has it.
 
-use super::files::package;
+use anyhow::{Context as _, Result, ensure};
+use serde::Deserialize;
+
 use super::{Finding, finding};
 
 /// Our packages and, of each, those it may depend on. Tests may use `testkit` everywhere, and more where [`TESTS`] says so.
@@ -79,73 +81,82 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ),
 ];
 
-/// What only tests may use: those of the program the client, those of permissions the names of the tools and their paths.
+/// Further packages that the tests of a package may use.
 const TESTS: [(&str, &str); 3] = [
     ("pinion", "client"),
     ("permissions", "core"),
     ("permissions", "tools"),
 ];
+/// Packages without an async runtime.
+const WITHOUT_RUNTIME: [&str; 2] = ["wire", "core"];
 
-/// Checks one manifest; those of packages that are not ours pass.
-pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
-    let owner = package(path);
+/// What `cargo metadata` prints, as far as it is needed.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+#[derive(Deserialize)]
+struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    /// None for an ordinary dependency, `dev` or `build` for others.
+    kind: Option<String>,
+}
+
+/// Checks all packages of the workspace at `root`.
+///
+/// # Errors
+/// When `cargo metadata` fails.
+pub(super) fn check(root: &std::path::Path) -> Result<Vec<Finding>> {
+    let output = std::process::Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(root)
+        .output()
+        .context("cargo cannot be run")?;
+    ensure!(
+        output.status.success(),
+        "cargo metadata failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    check_metadata(&output.stdout)
+}
+
+/// Checks what `cargo metadata` printed.
+pub(super) fn check_metadata(json: &[u8]) -> Result<Vec<Finding>> {
+    let metadata: Metadata = serde_json::from_slice(json)?;
+    Ok(metadata.packages.iter().flat_map(of_package).collect())
+}
+
+fn of_package(package: &Package) -> Vec<Finding> {
+    let owner = short(&package.name);
     let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == owner) else {
-        return Vec::new();
+        let message = format!("the package {owner} is not in the table of xtask/src/tidy/manifest.rs");
+        return vec![finding("Cargo.toml", 1, &message)];
     };
-    let mut found = Vec::new();
-    for (line, section, name) in dependencies(text) {
-        let ours = ours(&name);
-        if ARROWS.iter().any(|(known, _)| *known == ours) {
-            let tests_only = section.contains("dev-dependencies");
-            if !(allowed.contains(&ours)
-                || tests_only && (ours == "testkit" || TESTS.contains(&(owner, ours))))
-            {
-                found.push(finding(path, line, &format!("{owner} must not depend on {ours}")));
-            }
-        }
-        if matches!(owner, "wire" | "core") && name.starts_with("tokio") {
-            found.push(finding(path, line, &format!("{owner} must not depend on {name}")));
-        }
-    }
-    found
+    let may = |dependency: &Dependency| {
+        let name = short(&dependency.name);
+        let is_ours = ARROWS.iter().any(|(known, _)| *known == name);
+        let is_for_tests = dependency.kind.as_deref() == Some("dev")
+            && (name == "testkit" || TESTS.contains(&(owner, name)));
+        let is_runtime = WITHOUT_RUNTIME.contains(&owner) && name.starts_with("tokio");
+        (!is_ours || allowed.contains(&name) || is_for_tests) && !is_runtime
+    };
+    let refused = package.dependencies.iter().filter(|dependency| !may(dependency));
+    refused
+        .map(|dependency| {
+            let message = format!("{owner} must not depend on {}", short(&dependency.name));
+            finding(&format!("{owner}: Cargo.toml"), 1, &message)
+        })
+        .collect()
 }
 
-/// `pinion-core` and `core` are one package; the host imports the extensions crate under another name.
-fn ours(name: &str) -> &str {
-    match name.strip_prefix("pinion-").unwrap_or(name) {
-        "door" => "extensions",
-        other => other,
-    }
-}
-
-/// Line, section and name of every dependency.
-fn dependencies(text: &str) -> Vec<(usize, String, String)> {
-    let mut found = Vec::new();
-    let mut section = String::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            section = name.to_owned();
-            // `[dependencies.tokio]` names the dependency in the heading.
-            if let Some((_, name)) = name.rsplit_once("dependencies.") {
-                found.push((index + 1, section.clone(), name.to_owned()));
-            }
-        } else if section.ends_with("dependencies") && !line.starts_with('#') {
-            let name: String = line
-                .chars()
-                .take_while(|letter| letter.is_alphanumeric() || "-_".contains(*letter))
-                .collect();
-            if !name.is_empty() {
-                let renamed = line
-                    .split_once("package = \"")
-                    .and_then(|(_, rest)| rest.split_once('"'));
-                found.push((
-                    index + 1,
-                    section.clone(),
-                    renamed.map_or(name, |(real, _)| real.to_owned()),
-                ));
-            }
-        }
-    }
-    found
+/// The name of a package without the prefix that all of ours have.
+fn short(name: &str) -> &str {
+    name.strip_prefix("pinion-").unwrap_or(name)
 }

@@ -1,96 +1,58 @@
-//! Rules for one Rust file, and the rule on machine paths for any file.
+//! Rules for one file: its module comment, its length, the length of its functions, paths of one machine. What clippy can
+//! check (printing, the environment, `allow`) is in `clippy.toml` and the workspace's lints.
 
-use super::files::{SourceFile, package};
-use super::{Figures, Finding, LONG_FILES, MAX_FILE, MAX_FUNCTION, finding};
+use proc_macro2::Span;
+use syn::spanned::Spanned as _;
+use syn::visit::{self, Visit};
 
-/// Packages that may read the environment.
-const MAY_READ_ENVIRONMENT: [&str; 3] = ["pinion", "xtask", "testkit"];
-/// How the environment is read or the process changed. `split_paths` and its like only work on values.
-const ENVIRONMENT: [&str; 8] = [
-    "env::var",
-    "env::args",
-    "env::current_dir",
-    "env::current_exe",
-    "env::temp_dir",
-    "env::home_dir",
-    "set_current_dir",
-    "env::set_var",
-];
-/// What writes to stdout.
-const PRINTS: [&str; 3] = ["println!", "print!", "io::stdout()"];
-/// Packages that may write to stdout.
-const MAY_PRINT: [&str; 3] = ["serve", "pinion", "xtask"];
-/// Packages without an async runtime.
-const WITHOUT_RUNTIME: [&str; 2] = ["wire", "core"];
+use super::files::SourceFile;
+use super::{Figures, Finding, MAX_FILE, MAX_FUNCTION, finding};
+
 /// Beginnings of paths that exist on one machine only. In two parts, so that this file keeps its own rule.
 const MACHINE_PATHS: [(&str, &str); 2] = [("/wo", "rk/"), ("/ro", "ot/")];
 
 /// Runs all rules on a file and adds it to the figures.
 pub(super) fn check(file: &SourceFile, findings: &mut Vec<Finding>, figures: &mut Figures) {
     if !has_module_comment(&file.text) {
-        findings.push(finding(
-            &file.path,
-            1,
-            "no `//!` comment that says what lives here and what does not",
-        ));
+        let message = "no `//!` comment that says what lives here and what does not";
+        findings.push(finding(&file.path, 1, message));
     }
-    findings.extend(words(
-        file,
-        &["#[allow", "#![allow"],
-        "use #[expect(lint, reason = \"...\")]",
-        |_| true,
-    ));
     if file.is_test {
         return;
     }
-    let tests = test_regions(&file.code);
-    let outside = |line: usize| !tests.iter().any(|(first, last)| (*first..=*last).contains(&line));
-    let length =
-        file.text.lines().count() - tests.iter().map(|(first, last)| last + 1 - first).sum::<usize>();
-    if length > MAX_FILE && !LONG_FILES.contains(&file.path.as_str()) {
-        findings.push(finding(
-            &file.path,
-            1,
-            &format!("{length} lines, more than {MAX_FILE}"),
-        ));
+    let mut shape = Shape::default();
+    shape.visit_file(&file.syntax);
+    let is_outside = |line: usize| {
+        !shape
+            .tests
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&line))
+    };
+    let lines: Vec<&str> = (1..)
+        .zip(file.text.lines())
+        .filter(|(line, _)| is_outside(*line))
+        .map(|(_, text)| text.trim_start())
+        .collect();
+    if lines.len() > MAX_FILE {
+        let message = format!("{} lines, more than {MAX_FILE}", lines.len());
+        findings.push(finding(&file.path, 1, &message));
     }
-    for (line, name, length) in functions(&file.code) {
-        if length > MAX_FUNCTION && outside(line) {
+    for (line, name, length) in &shape.functions {
+        if *length > MAX_FUNCTION {
             let message = format!("{name} has {length} lines, more than {MAX_FUNCTION}");
-            findings.push(finding(&file.path, line, &message));
+            findings.push(finding(&file.path, *line, &message));
         }
     }
-    let package = package(&file.path);
-    // Cargo passes everything to a build script in its environment, and reads its output.
-    let builds = file.path.ends_with("/build.rs");
-    if !builds && !MAY_READ_ENVIRONMENT.contains(&package) {
-        let message = "the environment is read in the binary only; pass the value in";
-        findings.extend(words(file, &ENVIRONMENT, message, outside));
-    }
-    if !builds && !MAY_PRINT.contains(&package) {
-        let message = "only `serve` writes to stdout";
-        findings.extend(words(file, &PRINTS, message, outside));
-    }
-    if WITHOUT_RUNTIME.contains(&package) {
-        findings.extend(words(
-            file,
-            &["tokio::"],
-            "no async runtime in this package",
-            outside,
-        ));
-    }
-    figures.lengths.push(length);
-    for (index, line) in file
-        .text
-        .lines()
-        .enumerate()
-        .filter(|(index, _)| outside(index + 1))
-    {
-        let line = line.trim_start();
-        figures.doc += usize::from(line.starts_with("///") || line.starts_with("//!"));
-        let code = file.code.lines().nth(index).unwrap_or("");
-        figures.code += usize::from(!code.trim().is_empty());
-    }
+    figures.lengths.push(lines.len());
+    let begins = |line: &&&str, sign: &str| line.starts_with(sign);
+    figures.doc += lines
+        .iter()
+        .filter(|line| begins(line, "///") || begins(line, "//!"))
+        .count();
+    figures.code += lines
+        .iter()
+        .filter(|line| !line.is_empty() && !begins(line, "//"))
+        .count();
 }
 
 fn has_module_comment(text: &str) -> bool {
@@ -100,87 +62,77 @@ fn has_module_comment(text: &str) -> bool {
     lines.next().is_some_and(|line| line.starts_with("//!"))
 }
 
-/// Places where code has one of the words, not as a part of a longer one.
-fn words(file: &SourceFile, words: &[&str], message: &str, wanted: impl Fn(usize) -> bool) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for (index, line) in file
-        .code
-        .lines()
-        .enumerate()
-        .filter(|(index, _)| wanted(index + 1))
-    {
-        if let Some(word) = words.iter().find(|word| has_word(line, word)) {
-            found.push(finding(&file.path, index + 1, &format!("{word}: {message}")));
-        }
-    }
-    found
-}
-
-fn has_word(line: &str, word: &str) -> bool {
-    line.match_indices(word).any(|(at, _)| {
-        let before = line.get(..at).and_then(|head| head.chars().next_back());
-        let after = line.get(at + word.len()..).and_then(|tail| tail.chars().next());
-        let joins =
-            |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
-        // A word that ends in punctuation needs no boundary behind it; `env::var_os` is meant by `env::var`, and so on.
-        let ends_open = word.starts_with("env::") || !word.ends_with(char::is_alphanumeric);
-        !joins(before) && (ends_open || !joins(after))
+/// True for items behind `#[cfg(test)]` and `#[cfg(all(test, ...))]`.
+pub(super) fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.meta.require_list().is_ok_and(|list| {
+                let text = list.tokens.to_string();
+                text == "test" || text.replace(' ', "").starts_with("all(test,")
+            })
     })
 }
 
-/// Lines, 1-based, of items behind `#[cfg(test)]` that have a body.
-fn test_regions(code: &str) -> Vec<(usize, usize)> {
-    let mut regions = Vec::new();
-    for (at, _) in code.match_indices("#[cfg(test)]") {
-        let first = line_of(code, at);
-        if let Some(last) = body_end(code, at) {
-            regions.push((first, last));
-        }
-    }
-    regions
+/// Where the functions and the tests of a file are, in lines from 1.
+#[derive(Default)]
+struct Shape {
+    /// First line, name, number of lines.
+    functions: Vec<(usize, String, usize)>,
+    /// First and last line.
+    tests: Vec<(usize, usize)>,
 }
 
-/// Functions with a body: first line, name, number of lines.
-fn functions(code: &str) -> Vec<(usize, String, usize)> {
-    let mut found = Vec::new();
-    for (at, _) in code.match_indices("fn ") {
-        let before = code.get(..at).and_then(|head| head.chars().next_back());
-        if before.is_some_and(|letter| letter.is_alphanumeric() || letter == '_') {
-            continue;
-        }
-        let tail = code.get(at + 3..).unwrap_or("");
-        let name: String = tail
-            .chars()
-            .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
-            .collect();
-        let first = line_of(code, at);
-        if let Some(last) = body_end(code, at).filter(|_| !name.is_empty()) {
-            found.push((first, name, last + 1 - first));
-        }
+impl Shape {
+    fn function(&mut self, name: &syn::Ident, signature: Span, block: Span) {
+        let (first, last) = (signature.start().line, block.end().line);
+        self.functions.push((first, name.to_string(), last + 1 - first));
     }
-    found
 }
 
-/// Line of the brace that closes the first body after `from`; nothing when a `;` comes before it.
-fn body_end(code: &str, from: usize) -> Option<usize> {
-    let mut braces = 0_usize;
-    let mut brackets = 0_usize;
-    for (at, letter) in code.get(from..)?.char_indices() {
-        match letter {
-            '(' | '[' if braces == 0 => brackets += 1,
-            ')' | ']' if braces == 0 => brackets = brackets.saturating_sub(1),
-            ';' if braces == 0 && brackets == 0 => return None,
-            '{' => braces += 1,
-            '}' if braces <= 1 => return (braces == 1).then(|| line_of(code, from + at)),
-            '}' => braces -= 1,
-            _ => {}
+impl<'a> Visit<'a> for Shape {
+    fn visit_item(&mut self, item: &'a syn::Item) {
+        let attributes = attributes(item);
+        if is_for_tests(attributes) {
+            let span = item.span();
+            self.tests.push((span.start().line, span.end().line));
+        } else {
+            visit::visit_item(self, item);
         }
     }
-    None
+
+    fn visit_item_fn(&mut self, item: &'a syn::ItemFn) {
+        self.function(&item.sig.ident, item.sig.span(), item.block.span());
+        visit::visit_item_fn(self, item);
+    }
+
+    fn visit_impl_item_fn(&mut self, item: &'a syn::ImplItemFn) {
+        self.function(&item.sig.ident, item.sig.span(), item.block.span());
+        visit::visit_impl_item_fn(self, item);
+    }
+
+    fn visit_trait_item_fn(&mut self, item: &'a syn::TraitItemFn) {
+        if let Some(block) = &item.default {
+            self.function(&item.sig.ident, item.sig.span(), block.span());
+        }
+        visit::visit_trait_item_fn(self, item);
+    }
 }
 
-fn line_of(code: &str, at: usize) -> usize {
-    1 + code.get(..at).map_or(0, |head| head.matches('\n').count())
+/// The attributes of the kinds of item that can stand behind `#[cfg(test)]`.
+pub(super) fn attributes(item: &syn::Item) -> &[syn::Attribute] {
+    match item {
+        syn::Item::Const(item) => &item.attrs,
+        syn::Item::Enum(item) => &item.attrs,
+        syn::Item::Fn(item) => &item.attrs,
+        syn::Item::Impl(item) => &item.attrs,
+        syn::Item::Mod(item) => &item.attrs,
+        syn::Item::Static(item) => &item.attrs,
+        syn::Item::Struct(item) => &item.attrs,
+        syn::Item::Trait(item) => &item.attrs,
+        syn::Item::Type(item) => &item.attrs,
+        syn::Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
 }
 
 /// Paths of the machine that the file was written on.

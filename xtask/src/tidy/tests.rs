@@ -1,14 +1,13 @@
 //! Each rule, on small texts that keep and break it.
 
 use super::files::SourceFile;
-use super::lexer::blank;
 use super::source::{check, machine_paths};
-use super::{Figures, manifest};
+use super::{Figures, cycles, guarantees, manifest, types, words};
 
 fn found(path: &str, text: &str) -> Vec<String> {
     let mut findings = Vec::new();
     check(
-        &SourceFile::new(path.into(), text.into()),
+        &SourceFile::new(path.into(), text.into()).unwrap(),
         &mut findings,
         &mut Figures::default(),
     );
@@ -19,19 +18,7 @@ fn found(path: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn lexer_blanks_comments_and_literals_only() {
-    let text = "let a = \"x{\\\"y\"; // {\nlet b = '{'; fn f<'a>(x: &'a str) {}\nlet c = r#\"\"{\"#; /* { /* } */ */ d\nlet e = b'\\''; for_r\"z\"";
-    let code = blank(text);
-    assert_eq!(code.lines().count(), text.lines().count());
-    assert_eq!(code.matches('{').count(), 1);
-    assert_eq!(code.matches('}').count(), 1);
-    assert!(code.contains("fn f<'a>(x: &'a str)"));
-    assert!(code.lines().nth(2).unwrap().trim_end().ends_with('d'));
-    assert!(!code.contains('z'));
-}
-
-#[test]
-fn long_functions_outside_tests_are_reported() {
+fn long_functions_are_found_and_tests_are_not() {
     let body = "    let x = 1;\n".repeat(80);
     let long = format!("//! Doc.\npub fn long(\n    a: [u8; 2],\n) -> u8 {{\n{body}}}\nfn short() {{}}\n");
     assert_eq!(
@@ -44,7 +31,7 @@ fn long_functions_outside_tests_are_reported() {
 }
 
 #[test]
-fn long_files_are_reported() {
+fn long_files_are_found() {
     let text = format!("//! Doc.\n{}", "const A: u8 = 1;\n".repeat(600));
     assert_eq!(
         found("crates/wire/src/a.rs", &text),
@@ -54,75 +41,141 @@ fn long_files_are_reported() {
 }
 
 #[test]
-fn forbidden_words_are_reported() {
-    let env = "//! Doc.\nfn f() { std::env::var_os(\"A\"); }\n";
-    assert_eq!(found("crates/llm/src/a.rs", env).len(), 1);
-    assert!(found("crates/pinion/src/a.rs", env).is_empty());
-    assert!(found("crates/llm/build.rs", env).is_empty());
-    let split = "//! Doc.\nfn f() { std::env::split_paths(x); my_env::vary(); }\n";
-    assert!(found("crates/llm/src/a.rs", split).is_empty());
-    assert_eq!(
-        found("crates/llm/src/a.rs", "//! Doc.\nfn f() { env::args_os(); }\n").len(),
-        1
-    );
-    let print = "//! println! in a comment\nfn f() { println!(\"println!\"); }\nfn g() { eprintln!(); my_stdout(); }\n";
-    assert_eq!(
-        found("crates/host/src/a.rs", print),
-        ["2: println!: only `serve` writes to stdout"]
-    );
-    assert!(found("crates/serve/src/a.rs", print).is_empty());
-    assert_eq!(
-        found("crates/core/src/a.rs", "//! Doc.\nuse tokio::time;\n").len(),
-        1
-    );
-    assert!(found("crates/host/src/a.rs", "//! Doc.\nuse tokio::time;\n").is_empty());
-    assert_eq!(
-        found(
-            "crates/host/tests/a.rs",
-            "//! Doc.\n#[allow(dead_code)]\nfn f() {}\n"
-        )
-        .len(),
-        1
-    );
-}
-
-#[test]
-fn missing_module_comment_is_reported() {
+fn files_need_a_module_comment() {
     assert_eq!(found("crates/host/src/a.rs", "use std::fmt;\n").len(), 1);
     assert!(found("crates/host/src/a.rs", "#![cfg(unix)]\n\n//! Doc.\n").is_empty());
 }
 
 #[test]
-fn machine_paths_are_reported() {
+fn machine_paths_are_found() {
     let [one, two] = [["/wo", "rk/x"].concat(), ["/ro", "ot/.cargo"].concat()];
     assert_eq!(machine_paths("a.md", &format!("see {one} and {two}")).len(), 2);
     assert!(machine_paths("a.md", &format!("http://host{one} ~{two} my{one}")).is_empty());
 }
 
 #[test]
-fn forbidden_crate_dependencies_are_reported() {
-    let text = "[dependencies]\nwire.workspace = true\nllm = { workspace = true }\n\n[dev-dependencies]\ntestkit.workspace = true\n";
-    let messages = |path: &str| -> Vec<String> {
-        manifest::check(path, text)
-            .into_iter()
-            .map(|found| format!("{}: {}", found.line, found.message))
-            .collect()
+fn arrows_between_packages_are_checked() {
+    let metadata = serde_json::json!({"packages": [
+        {"name": "pinion-store", "dependencies": [
+            {"name": "pinion-wire", "kind": null},
+            {"name": "pinion-llm", "kind": null},
+            {"name": "pinion-testkit", "kind": "dev"},
+        ]},
+        {"name": "pinion-core", "dependencies": [{"name": "tokio", "kind": null}]},
+        {"name": "pinion-other", "dependencies": []},
+    ]});
+    let found = manifest::check_metadata(metadata.to_string().as_bytes()).unwrap();
+    let messages: Vec<&str> = found.iter().map(|found| found.message.as_str()).collect();
+    assert_eq!(
+        messages,
+        [
+            "store must not depend on llm",
+            "core must not depend on tokio",
+            "the package other is not in the table of xtask/src/tidy/manifest.rs"
+        ]
+    );
+}
+
+/// Files of one crate that is not known to any list of exceptions.
+fn sources(files: &[(&str, &str)]) -> Vec<SourceFile> {
+    let file = |(path, text): &(&str, &str)| {
+        SourceFile::new(format!("crates/example/src/{path}"), (*text).to_owned()).unwrap()
     };
+    files.iter().map(file).collect()
+}
+
+fn messages(found: Vec<super::Finding>) -> Vec<String> {
+    found.into_iter().map(|found| found.message).collect()
+}
+
+#[test]
+fn type_spread_over_files_is_found() {
+    let block = "impl Big { fn a() {} }";
+    let fields: String = (0..16).map(|n| format!("a{n}: u8,")).collect();
+    let big = format!("struct Big {{ {fields} }} impl Clone for Big {{}}");
+    let all = [
+        ("a.rs", big.as_str()),
+        ("b.rs", block),
+        ("c.rs", block),
+        ("d.rs", block),
+        ("tests.rs", block),
+        ("e.rs", "#[cfg(test)] impl Big { fn b() {} }"),
+    ];
     assert_eq!(
-        messages("crates/store/Cargo.toml"),
-        ["3: store must not depend on llm"]
+        messages(types::check(&sources(&all[..4]))),
+        ["Big has 16 fields, more than 15"]
     );
-    assert_eq!(messages("crates/wire/Cargo.toml").len(), 2);
-    assert!(messages("crates/host/Cargo.toml").is_empty());
-    assert!(messages("Cargo.toml").is_empty());
+    let more: Vec<(&str, &str)> = all.into_iter().chain([("f.rs", block)]).collect();
     assert_eq!(
-        manifest::check(
-            "crates/core/Cargo.toml",
-            "[dependencies.tokio]\nversion = \"1\"\n"
-        )
-        .len(),
-        1
+        messages(types::check(&sources(&more))),
+        [
+            "Big has 4 files with methods, more than 3",
+            "Big has 16 fields, more than 15"
+        ]
     );
-    let renamed = "[dependencies]\nbrain = { package = \"pinion-core\", path = \"../core\" }\n";
-    assert_eq!(manifest::check("crates/llm/Cargo.toml", renamed).len(), 1);
+}
+
+#[test]
+fn circle_of_four_modules_is_found() {
+    let circle = [
+        ("lib.rs", "mod a; use crate::a::A;"),
+        ("a.rs", "use crate::b::B;"),
+        ("b/mod.rs", "fn f() { super::c::f(); }"),
+        ("c.rs", "use crate::{d::{self, D}, std};"),
+        ("d.rs", "struct D(crate::a::A);"),
+    ];
+    assert_eq!(
+        messages(cycles::check(&sources(&circle))),
+        ["4 modules import each other in a circle, more than 3: a, b, c, d"]
+    );
+    let mut open = circle;
+    open[4].1 = "#[cfg(test)] mod tests { use crate::a::A; } // crate::a::A";
+    assert!(cycles::check(&sources(&open)).is_empty());
+}
+
+#[test]
+fn words_and_citations_are_found_in_prose_only() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let texts = [
+        file(
+            "crates/example/src/a.rs",
+            "/// Nobody waits, see pi.md 1.2.\nlet nobody = \"somebody\"; // pi.md 1.3, gone.md",
+        ),
+        file("docs/internals/specifications/pi.md", "# 1 Lines\n## 1.2 Ends\n"),
+    ];
+    let found = messages(words::check(&texts).unwrap());
+    assert_eq!(
+        found,
+        [
+            "1 words to avoid, 0 are known",
+            "\"Nobody\": name the actor, or use the term"
+        ]
+    );
+    let cited = [
+        file("crates/example/src/a.rs", "// pi.md 1.2, pi.md 1.3 and gone.md"),
+        texts[1].clone(),
+    ];
+    assert_eq!(
+        messages(words::check(&cited).unwrap()),
+        ["pi.md has no section 1.3", "gone.md is not in the repository"]
+    );
+}
+
+#[test]
+fn guarantee_without_test_is_found() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let page = "| # | promise | checked by |\n| 1 | a | `crates/a/tests`: `module::known`; `cargo xtask kill` |\n| 2 | b | `unknown` |\n| 3 | c | `crates/b/{c,d}.rs`, `xtask live` |\n";
+    let texts = [
+        file("GUARANTEES.md", page),
+        file("crates/a/tests/module.rs", "fn known() {}"),
+        file("xtask/src/main.rs", "\"kill\" => kill()"),
+    ];
+    assert_eq!(
+        messages(guarantees::check(&texts).unwrap()),
+        [
+            "`unknown` names no test, file or command",
+            "`crates/b/{c,d}.rs` names no test, file or command",
+            "`xtask live` names no test, file or command"
+        ]
+    );
 }

@@ -12,7 +12,7 @@ use crate::Secret;
 /// only the client that got them can.
 const CLIENT_ID: &str = "app_EMoamEEZ73f0CkXaXp7hrann";
 
-/// The name of this program, as OpenAI is told it at the login and in requests.
+/// The name of this program, as sent to OpenAI at the login and in requests.
 pub const ORIGINATOR: &str = "pinion";
 
 /// What the tokens are for.

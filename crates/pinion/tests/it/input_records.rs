@@ -105,7 +105,7 @@ fn recorded_session_replays_byte_for_byte() {
     assert_eq!(inputs.iter().filter(|input| *input == "open").count(), 2);
     let compacted = |event: &Event| matches!(event, Event::CompactionEnd { result: Some(_), .. });
     assert!(events.iter().any(compacted));
-    // The record holds the session that the client saw, not another one that replays as well.
+    // The record holds the session that the client saw, not another session that replays as well.
     for kind in [
         "message_end",
         "turn_end",

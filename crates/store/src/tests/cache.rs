@@ -208,7 +208,11 @@ fn unwritable_cache_is_no_error() {
     let plain = shelf.plain();
     let file = shelf.dir.path().join("file");
     fs::write(&file, "x").unwrap();
-    for cache in [file.join("below"), shelf.root(), PathBuf::from("/proc/self/cache")] {
+    for cache in [
+        file.join("below"),
+        shelf.root(),
+        PathBuf::from("/proc/self/cache"),
+    ] {
         assert_eq!(
             list_all(&shelf.root(), Listing::Cached(&cache)).unwrap(),
             plain,

@@ -448,7 +448,7 @@ async fn read(
         }
     }
     drop(ready);
-    // Closed and drained under one lock: a command that enters later sees `closed`, and one that entered before gets
+    // Closed and drained under one lock: a command that enters later sees `closed`, and a command that entered before gets
     // `Lost`.
     let left: Vec<Slot> = {
         let mut book = lock(&table);

@@ -1,4 +1,4 @@
-//! Tests of the parts of the web server; those that need real connections are black-box tests of the program.
+//! Tests of the parts of the web server. Tests with real connections are black-box tests of the program.
 
 mod connections;
 mod frames;

@@ -200,7 +200,7 @@ pub(super) fn judge(events: &[ModelEvent], what: &str) -> Outcome {
 
 #[test]
 fn every_api_family_has_a_row() {
-    // The catalogue is the only list of all APIs; this crate does not depend on the one that owns it.
+    // The catalogue is the only list of all APIs; this crate does not depend on the crate of the catalogue.
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../models/data/catalogue.jsonl");
     let catalogue = fs::read_to_string(path).unwrap();
     let apis = catalogue
