@@ -49,7 +49,7 @@ pub use message::{
 pub use model::{Model, ThinkingLevel};
 pub use reply::{Reply, Response};
 pub use rule::Rule;
-pub use table::{CommandSpec, Lane};
+pub use table::{CommandSpec, ConnectionCommand, Lane, ManagerCommand, SessionCommand};
 pub use todo::{TodoItem, TodoPhase, TodoStatus};
 pub use tool::{ToolResult, ToolSpec};
 pub use usage::{Cost, Usage};

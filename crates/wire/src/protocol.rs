@@ -2,6 +2,7 @@
 //! them (dialects.md 2 and 3). How the dialects differ in the shape of a line is not known here.
 
 use crate::Dialect;
+use crate::table::TABLE;
 
 /// Version of the protocol, apart from the agent's: the first number changes when a client may break, the second when
 /// something is added. `xtask breaking` holds it to that.
@@ -35,7 +36,7 @@ impl DialectSet {
         Self(1 << dialect as u16)
     }
 
-    const fn and(self, other: Self) -> Self {
+    pub(crate) const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
@@ -46,105 +47,60 @@ impl DialectSet {
     }
 }
 
-const E: DialectSet = DialectSet::of(Dialect::Early);
-const W: DialectSet = DialectSet::of(Dialect::Web);
-const H: DialectSet = DialectSet::of(Dialect::Hooks);
-const O: DialectSet = DialectSet::of(Dialect::Omp);
-const N: DialectSet = DialectSet::of(Dialect::OmpNow);
-const X: DialectSet = DialectSet::of(Dialect::Xcsh);
+/// No dialect of the family: a command that only this agent has.
+pub(crate) const OWN: DialectSet = DialectSet(0);
+pub(crate) const E: DialectSet = DialectSet::of(Dialect::Early);
+pub(crate) const W: DialectSet = DialectSet::of(Dialect::Web);
+pub(crate) const H: DialectSet = DialectSet::of(Dialect::Hooks);
+pub(crate) const O: DialectSet = DialectSet::of(Dialect::Omp);
+pub(crate) const N: DialectSet = DialectSet::of(Dialect::OmpNow);
+pub(crate) const X: DialectSet = DialectSet::of(Dialect::Xcsh);
 const P: DialectSet = DialectSet::of(Dialect::Pi);
-const D: DialectSet = DialectSet::of(Dialect::PiDelta);
+pub(crate) const D: DialectSet = DialectSet::of(Dialect::PiDelta);
 
 /// Today's pi in both forms.
-const PI: DialectSet = P.and(D);
+pub(crate) const PI: DialectSet = P.and(D);
 /// xcsh and today's oh-my-pi, which share their frames.
-const XN: DialectSet = X.and(N);
+pub(crate) const XN: DialectSet = X.and(N);
 /// Those with the queue and branches of old.
-const HO: DialectSet = H.and(O);
+pub(crate) const HO: DialectSet = H.and(O);
 /// Everybody but the earliest.
-const ALL: DialectSet = W.and(HO).and(XN).and(PI);
+pub(crate) const ALL: DialectSet = W.and(HO).and(XN).and(PI);
 /// Everybody.
-const EVERY: DialectSet = ALL.and(E);
+pub(crate) const EVERY: DialectSet = ALL.and(E);
 /// Those that forked or followed after steering came.
-const LATE: DialectSet = W.and(XN).and(PI);
+pub(crate) const LATE: DialectSet = W.and(XN).and(PI);
 
 /// A command or event of the family, and the dialects that have it.
 pub type Belongs = (&'static str, DialectSet);
 
-/// The dialects of a row of [`COMMANDS`] or [`EVENTS`]; none for what only this agent has.
+/// The dialects of a row of [`family_commands`] or [`EVENTS`]; none for what only this agent has.
 #[must_use]
 pub fn dialects_of(rows: &[Belongs], name: &str) -> Option<DialectSet> {
     rows.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
 }
 
-/// Commands of the family (dialects.md 2), those included that this agent does not have. What is in the command table but
-/// not here is this agent's own.
-pub const COMMANDS: &[Belongs] = &[
-    ("prompt", EVERY),
-    ("steer", LATE),
-    ("follow_up", LATE),
-    ("queue_message", HO),
-    ("abort", EVERY),
-    ("abort_and_prompt", XN),
-    ("clear_queue", W.and(PI)),
-    ("reset", H),
-    ("new_session", O.and(LATE)),
-    ("negotiate_protocol", N),
-    ("get_state", ALL),
-    ("get_messages", ALL),
+/// Commands of the family that this agent does not have (dialects.md 2). The others are rows of the
+/// [command table](crate::table::TABLE).
+const ABSENT_COMMANDS: &[Belongs] = &[
     ("get_messages_page", N),
-    ("get_entries", N.and(PI)),
-    ("get_tree", N.and(PI)),
-    ("set_todos", XN),
-    ("set_host_tools", XN),
-    ("set_host_uri_schemes", N),
-    ("get_commands", W.and(PI)),
     ("get_available_commands", N),
     ("set_subagent_subscription", N),
     ("get_subagents", N),
     ("get_subagent_messages", N),
     ("set_event_filter", N),
     ("set_fast_mode", N),
-    ("list_sessions", W),
-    ("get_context_usage", W),
-    ("get_session_tree", W),
-    ("navigate_tree", W),
-    ("set_entry_label", W),
-    ("reload_resources", W),
-    ("get_tools", W),
-    ("set_active_tools", W),
-    ("list_directory", W),
-    ("set_model", ALL),
-    ("cycle_model", ALL),
-    ("get_available_models", ALL),
-    ("set_thinking_level", ALL),
-    ("cycle_thinking_level", ALL),
-    ("get_available_thinking_levels", N.and(PI)),
-    ("set_queue_mode", HO),
-    ("set_steering_mode", LATE),
-    ("set_follow_up_mode", LATE),
-    ("set_interrupt_mode", XN),
-    ("compact", EVERY),
-    ("set_auto_compaction", ALL),
-    ("set_auto_retry", ALL),
-    ("abort_retry", ALL),
-    ("bash", ALL),
-    ("abort_bash", ALL),
-    ("get_session_stats", ALL),
-    ("export_html", ALL),
-    ("switch_session", ALL),
-    ("branch", HO.and(XN)),
-    ("fork", W.and(PI)),
-    ("clone", PI),
-    ("get_branch_messages", HO.and(XN)),
-    ("get_fork_messages", W.and(PI)),
-    ("get_last_assistant_text", ALL),
-    ("set_session_name", LATE),
-    ("open_session", N),
     ("handoff", N),
-    ("get_login_providers", N),
-    ("login", N),
 ];
+
+/// Returns the commands of the family, those included that this agent does not have. A command of the table that is not among
+/// them is this agent's own.
+#[must_use]
+pub fn family_commands() -> Vec<Belongs> {
+    let rows = TABLE.iter().filter(|spec| spec.dialects != OWN);
+    let present = rows.map(|spec| (spec.name, spec.dialects));
+    present.chain(ABSENT_COMMANDS.iter().copied()).collect()
+}
 
 /// Events and other lines that an agent of the family sends on its own account (dialects.md 3), those included that this
 /// agent does not send.
@@ -210,12 +166,12 @@ pub const EVENTS: &[Belongs] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Belongs, COMMANDS, EVENTS, dialects_of};
+    use super::{Belongs, EVENTS, dialects_of, family_commands};
     use crate::Dialect;
 
     #[test]
     fn names_are_there_once() {
-        for rows in [COMMANDS, EVENTS] {
+        for rows in [family_commands().as_slice(), EVENTS] {
             let names: BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
             assert_eq!(names.len(), rows.len());
         }
@@ -223,17 +179,21 @@ mod tests {
 
     #[test]
     fn rows_say_who_has_them() {
+        let commands = family_commands();
         let has = |rows: &[Belongs], name: &str| {
             let set = dialects_of(rows, name)?;
             let names = Dialect::ALL.into_iter().filter(|dialect| set.has(*dialect));
             Some(names.map(Dialect::as_str).collect::<Vec<_>>().join(" "))
         };
-        assert_eq!(has(COMMANDS, "abort_and_prompt").as_deref(), Some("omp-now xcsh"));
         assert_eq!(
-            has(COMMANDS, "compact").as_deref(),
+            has(&commands, "abort_and_prompt").as_deref(),
+            Some("omp-now xcsh")
+        );
+        assert_eq!(
+            has(&commands, "compact").as_deref(),
             Some("early hooks omp omp-now xcsh web pi pi-delta")
         );
         assert_eq!(has(EVENTS, "compaction").as_deref(), Some("early"));
-        assert_eq!(has(COMMANDS, "hello"), None);
+        assert_eq!(has(&commands, "hello"), None);
     }
 }

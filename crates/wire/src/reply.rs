@@ -183,7 +183,10 @@ pub struct Exported {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
     /// Text of the user message, for editing.
-    pub text: String,
+    // Always there but in the refusal of `fork` itself: pi sends no text then, and clients of `branch` want it all the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(required, with = "String"))]
+    pub text: Option<String>,
     /// Whether an extension refused.
     pub cancelled: bool,
 }
@@ -457,7 +460,6 @@ pub struct ProjectTrust {
 /// The `data` of a successful response.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
-#[non_exhaustive]
 #[expect(missing_docs, reason = "each variant is documented by the type it holds")]
 pub enum Reply {
     /// No `data` at all.
@@ -468,7 +470,7 @@ pub enum Reply {
     Messages(Messages),
     Entries(Entries),
     Model(Box<Model>),
-    CycledModel(Option<Box<CycledModel>>),
+    CycledModel(Box<Option<CycledModel>>),
     Models(Models),
     CycledThinking(Option<CycledThinking>),
     ThinkingLevels(ThinkingLevels),
@@ -511,6 +513,80 @@ pub enum Reply {
     /// See [`Shortcuts`].
     Shortcuts(Shortcuts),
     McpServers(McpServers),
+}
+
+/// Lets a handler return the type that its row of the command table names.
+macro_rules! reply_from {
+    ([$( $variant:ident($reply:ty), )+] in boxes [$( $boxed:ident($large:ty), )+]) => {
+        $( impl From<$reply> for Reply {
+            fn from(reply: $reply) -> Self {
+                Self::$variant(reply)
+            }
+        } )+
+        $( impl From<$large> for Reply {
+            fn from(reply: $large) -> Self {
+                Self::$boxed(Box::new(reply))
+            }
+        } )+
+    };
+}
+
+reply_from! {
+    [
+    Messages(Messages),
+    Entries(Entries),
+    Models(Models),
+    CycledThinking(Option<CycledThinking>),
+    ThinkingLevels(ThinkingLevels),
+    Bash(BashResult),
+    LastText(LastText),
+    Accepted(Accepted),
+    Queues(Queues),
+    QueueItems(QueueItems),
+    Cancelled(Cancelled),
+    Forked(Forked),
+    Navigated(Navigated),
+    Negotiated(Negotiated),
+    ForkMessages(ForkMessages),
+    Tree(SessionTree),
+    Outline(SessionOutline),
+    Tools(Tools),
+    ActiveTools(ActiveTools),
+    Sessions(Sessions),
+    OpenSessions(OpenSessions),
+    Directory(Directory),
+    FoundFiles(FoundFiles),
+    DeletedSession(DeletedSession),
+    Commands(Commands),
+    ContextUsage(ContextUsageReply),
+    Todos(Todos),
+    LoginProviders(LoginProviders),
+    LoggedIn(LoggedIn),
+    Exported(Exported),
+    HostTools(HostToolNames),
+    HostUriSchemes(HostUriSchemes),
+    PermissionMode(PermissionModeReply),
+    ProjectTrust(ProjectTrust),
+    Completions(Completions),
+    Shortcuts(Shortcuts),
+    McpServers(McpServers),
+    ] in boxes [
+    State(SessionState),
+    Stats(SessionStats),
+    Model(Model),
+    CycledModel(Option<CycledModel>),
+    Protocol(Protocol),
+    Hello(Welcome),
+    Replayed(Replayed),
+    OpenedSession(OpenedSession),
+    Compacted(CompactionResult),
+    ]
+}
+
+impl From<()> for Reply {
+    fn from((): ()) -> Self {
+        Self::Nothing
+    }
 }
 
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.

@@ -3,8 +3,8 @@
 use jiff::Zoned;
 use tools::pattern::fits;
 use tools::{ToolInfo, Toolbox};
+use wire::ToolSpec;
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
-use wire::{Reply, ToolSpec};
 
 use crate::resources::ToolHint;
 
@@ -30,21 +30,21 @@ impl Session {
             .collect()
     }
 
-    pub(super) fn get_tools(&self) -> Reply {
+    pub(super) fn get_tools(&self) -> Tools {
         let own = self.all_tools().into_iter();
         // Everything there has a name, a description and a schema.
         let own = own.filter_map(|tool| serde_json::from_value(tool).ok());
         let todo = self.todo_tool().map(|info| info.spec);
         let names = self.hosted.names();
         let lent = self.hosted.specs(&names);
-        Reply::Tools(Tools {
+        Tools {
             active_tool_names: self.active_tool_names(),
             all_tools: own.chain(todo).chain(lent).collect(),
-        })
+        }
     }
 
     /// A client chooses the tools. What the command line forbids stays forbidden.
-    pub(super) fn set_tools(&mut self, params: ActiveToolsParams) -> Reply {
+    pub(super) fn set_tools(&mut self, params: ActiveToolsParams) -> ActiveTools {
         let options = self.agent.options.clone();
         let named = |list: &[String], name: &str| list.iter().any(|item| fits(item, name));
         let may = |name: &String| {
@@ -52,9 +52,9 @@ impl Session {
                 && !named(&options.excluded_tools, name)
         };
         self.choose_tools(params.tool_names.into_iter().filter(may));
-        Reply::ActiveTools(ActiveTools {
+        ActiveTools {
             active_tool_names: self.active_tool_names(),
-        })
+        }
     }
 
     fn active_tool_names(&self) -> Vec<String> {

@@ -11,11 +11,11 @@ use store::{Context, Damage, ForkScope, SessionLog, export};
 use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
 use wire::reply::OpenSession;
-use wire::{EntryBody, Event, Message, Model, Reply, SessionHeader};
+use wire::{EntryBody, Event, Message, Model, SessionHeader};
 
 use crate::agent::Agent;
 use crate::error::HostError;
-use crate::outbox::{Origin, Outbox};
+use crate::outbox::{Outbox, Responder};
 use crate::strings;
 
 use super::Session;
@@ -25,6 +25,7 @@ use super::extensions::{Agenda, Extended};
 use super::hosted::Hosted;
 use super::looking::Looking;
 use super::mcp::Mcp;
+use super::modelling::Probes;
 use super::permitting::Permitting;
 use super::shell::Shells;
 use super::storage::Storage;
@@ -113,6 +114,7 @@ impl Session {
             retry_timer: None,
             shells: Shells::new(),
             looking: Looking::default(),
+            probes: Probes::default(),
             parked: Vec::new(),
             unheard: Vec::new(),
             later: VecDeque::new(),
@@ -158,10 +160,10 @@ impl Session {
     }
 
     /// Ends the session once everything before was dealt with; the mailbox is not looked at any more.
-    pub(super) async fn close(&mut self, origin: Origin) {
+    pub(super) async fn close(&mut self, responder: Responder<()>) {
         match self.stored(false).await {
-            Ok(()) => self.closing = Some(origin),
-            Err(error) => self.outbox.respond(origin, Err(error)).await,
+            Ok(()) => self.closing = Some(responder),
+            Err(error) => responder.refuse(error).await,
         }
     }
 
@@ -236,7 +238,7 @@ impl Session {
         self.keep(entries, false).await;
     }
 
-    pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<Reply, String> {
+    pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<(), String> {
         let name = params.name.trim().to_owned();
         if name.is_empty() {
             return Err(strings::EMPTY_NAME.to_owned());
@@ -247,7 +249,7 @@ impl Session {
         });
         self.append(entry).await.map_err(|error| error.to_string())?;
         self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
-        Ok(Reply::Nothing)
+        Ok(())
     }
 
     /// Says what is odd about the session that was opened.

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use pinion_core::{Input, Prepared, ToolInput};
 use tokio_util::sync::CancellationToken;
+use wire::ToolResult;
 use wire::command::PermissionModeParams;
 use wire::reply::PermissionModeReply;
 use wire::state::PermissionMode;
-use wire::{Reply, ToolResult};
 
 use crate::agent::Agent;
 use crate::permissions::{Call, Policy, Proposal, Question, Source, Verdict};
@@ -227,10 +227,10 @@ impl Session {
         self.permitting.policy.choose(mode);
     }
 
-    pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> Reply {
+    pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> PermissionModeReply {
         self.choose_permission_mode(params.mode);
-        Reply::PermissionMode(PermissionModeReply {
+        PermissionModeReply {
             permission_mode: self.permitting.mode(),
-        })
+        }
     }
 }

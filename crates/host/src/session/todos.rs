@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tools::{ToolInfo, ToolRequest};
 use wire::command::TodosParams;
 use wire::entry::CustomEntry;
-use wire::{EntryBody, Event, Reply, ToolCall, ToolResult};
+use wire::{EntryBody, Event, ToolCall, ToolResult};
 
 use super::Session;
 use super::drive::now_ms;
@@ -45,7 +45,7 @@ impl Session {
     }
 
     /// A client's list. It is written down before it counts.
-    pub(super) async fn set_todos(&mut self, params: &TodosParams) -> Result<Reply, String> {
+    pub(super) async fn set_todos(&mut self, params: &TodosParams) -> Result<wire::reply::Todos, String> {
         let phases = todo::normalise(params.phases.as_ref().unwrap_or(&Value::Null))?;
         let entry = EntryBody::Custom(CustomEntry {
             custom_type: todo::EDIT_ENTRY.to_owned(),
@@ -57,10 +57,10 @@ impl Session {
         Ok(self.todos_reply())
     }
 
-    fn todos_reply(&self) -> Reply {
-        Reply::Todos(wire::reply::Todos {
+    fn todos_reply(&self) -> wire::reply::Todos {
+        wire::reply::Todos {
             todo_phases: self.machine.todos.phases().to_vec(),
-        })
+        }
     }
 
     /// Checks a call of the tool; it is carried out by the session itself, since the list is its own.

@@ -14,8 +14,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use host::Origin;
-use wire::connection::{ReplayParams, Replayed, Snapshot};
-use wire::{Command, Event, Reply, Response};
+use wire::command::{HelloParams, NoParams, ReplayParams};
+use wire::connection::{Protocol, Replayed, Snapshot, Welcome};
+use wire::table::ConnectionHandler;
+use wire::{ConnectionCommand, Event, Reply, Response};
 
 use crate::encode::Encoder;
 use crate::limits::BATCH_BYTES;
@@ -25,6 +27,9 @@ pub(crate) use self::agreement::Agreement;
 pub(crate) use self::describe::protocol;
 use self::numbers::Numbers;
 use self::voice::{Voice, Written};
+
+/// `replay` came where no session is.
+pub(crate) const NO_SNAPSHOT: &str = "There is no session to show";
 
 /// The session that says something: the first one, or the handle of another.
 pub(crate) type From<'a> = Option<&'a Arc<str>>;
@@ -222,7 +227,7 @@ impl Connection {
         &mut self,
         from: From<'_>,
         origin: Origin,
-        command: &Command,
+        command: ConnectionCommand,
         snapshot: Option<Box<Snapshot>>,
         now: Instant,
         out: &mut Vec<u8>,
@@ -231,43 +236,39 @@ impl Connection {
         self.flush(now, out);
         // It may have been found out since.
         self.agreement.dialect = self.first.encoder.manner().dialect;
-        let outcome = match command {
-            Command::GetProtocol(_) => {
-                let protocol = protocol(&self.version, &self.agreement);
-                Ok(Reply::Protocol(Box::new(protocol)))
-            }
-            Command::Hello(params) => {
-                let (agreement, refused) = self.agreement.changed(params);
-                let is_refused = |option: &str| refused.iter().any(|refused| refused.option == option);
-                let names_dialect = params.dialect.is_some() && !is_refused("dialect");
-                let names_form = params.deltas.is_some() && !is_refused("deltas");
-                let welcome = agreement.welcome(&self.version, self.numbers.last(), refused);
-                self.respond(from, origin, Ok(Reply::Hello(Box::new(welcome))), now, out);
-                // All encoders follow one dialect. What the client said nothing of that holds goes on being found out.
-                if names_dialect {
-                    self.first.encoder.speak(agreement.dialect);
-                }
-                if names_dialect || names_form {
-                    self.first.encoder.set_form(agreement.form());
-                }
-                if params.ui.is_some() {
-                    self.first.encoder.set_ui(agreement.wanted_ui(self.ui_at_first));
-                }
-                self.agreement = agreement;
-                return;
-            }
-            Command::Replay(params) => match self.replay(params, snapshot) {
-                Ok((replayed, after)) => {
-                    let reply = Reply::Replayed(Box::new(replayed));
-                    self.respond(from, origin, Ok(reply), now, out);
-                    self.numbers.recent().write_after(after, out);
-                    return;
-                }
-                Err(refusal) => Err(refusal),
-            },
-            other => Err(format!("Unknown command: {}", other.name())),
+        let mut answering = Answering {
+            connection: &*self,
+            snapshot,
+            after: After::Nothing,
         };
+        let outcome = command.dispatch(&mut answering);
+        let after = answering.after;
         self.respond(from, origin, outcome, now, out);
+        match after {
+            After::Nothing => {}
+            After::Agree(changed) => self.agree(*changed),
+            After::Resend(number) => self.numbers.recent().write_after(number, out),
+        }
+    }
+
+    /// Applies what `hello` changed. All encoders follow one dialect; what the client said nothing of goes on being found out.
+    fn agree(&mut self, changed: Changed) {
+        let Changed {
+            agreement,
+            names_dialect,
+            names_form,
+            names_ui,
+        } = changed;
+        if names_dialect {
+            self.first.encoder.speak(agreement.dialect);
+        }
+        if names_dialect || names_form {
+            self.first.encoder.set_form(agreement.form());
+        }
+        if names_ui {
+            self.first.encoder.set_ui(agreement.wanted_ui(self.ui_at_first));
+        }
+        self.agreement = agreement;
     }
 
     /// What `replay` answers, and after which number events are to be sent again.
@@ -300,7 +301,7 @@ impl Connection {
                 return Ok((replayed, after));
             }
         }
-        let snapshot = snapshot.ok_or("There is no session to show")?;
+        let snapshot = snapshot.ok_or(NO_SNAPSHOT)?;
         let replayed = Replayed {
             events: 0,
             last_seq,
@@ -324,6 +325,60 @@ impl Connection {
             outcome,
         };
         self.response(from, &response, now, out);
+    }
+}
+
+/// A command of the connection that is being carried out.
+struct Answering<'a> {
+    connection: &'a Connection,
+    /// The session at this place.
+    snapshot: Option<Box<Snapshot>>,
+    after: After,
+}
+
+/// What follows the response.
+enum After {
+    Nothing,
+    /// The response to `hello` still goes by the old agreement, everything behind it by the new one.
+    Agree(Box<Changed>),
+    /// The events after this number are sent again.
+    Resend(u64),
+}
+
+/// A new agreement, and which of its parts `hello` named.
+struct Changed {
+    agreement: Agreement,
+    names_dialect: bool,
+    names_form: bool,
+    names_ui: bool,
+}
+
+impl ConnectionHandler for Answering<'_> {
+    fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> {
+        Ok(protocol(&self.connection.version, &self.connection.agreement))
+    }
+
+    fn hello(&mut self, params: Box<HelloParams>) -> Result<Welcome, String> {
+        let connection = self.connection;
+        let (agreement, refused) = connection.agreement.changed(&params);
+        let is_refused = |option: &str| refused.iter().any(|refused| refused.option == option);
+        let names_dialect = params.dialect.is_some() && !is_refused("dialect");
+        let names_form = params.deltas.is_some() && !is_refused("deltas");
+        let welcome = agreement.welcome(&connection.version, connection.numbers.last(), refused);
+        self.after = After::Agree(Box::new(Changed {
+            agreement,
+            names_dialect,
+            names_form,
+            names_ui: params.ui.is_some(),
+        }));
+        Ok(welcome)
+    }
+
+    fn replay(&mut self, params: ReplayParams) -> Result<Replayed, String> {
+        let snapshot = self.snapshot.take();
+        let (replayed, after) = self.connection.replay(&params, snapshot)?;
+        self.after = After::Resend(after);
+        Ok(replayed)
     }
 }
 

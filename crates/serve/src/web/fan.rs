@@ -11,13 +11,15 @@ use std::time::Instant;
 
 use host::{ClientId, Origin, Outgoing};
 use serde_json::{Value, json};
-use wire::connection::{HelloParams, Refused, Replayed, Snapshot};
+use wire::command::{NoParams, ReplayParams};
+use wire::connection::{HelloParams, Protocol, Refused, Replayed, Snapshot, Welcome};
+use wire::table::ConnectionHandler;
 use wire::ui::UiMethod;
-use wire::{Command, Dialect, Event, Message, Reply, Response, StopReason, StreamEvent, Usage};
+use wire::{ConnectionCommand, Dialect, Event, Message, Response, StopReason, StreamEvent, Usage};
 
 use super::clients::Clients;
 use super::log::{Delta, Entry, Text};
-use crate::connection::{Agreement, protocol};
+use crate::connection::{Agreement, NO_SNAPSHOT, protocol};
 use crate::encode::Encoder;
 use crate::encode::json::escape;
 use crate::lanes::{Lanes, Said};
@@ -125,7 +127,7 @@ impl Fan {
                 self.respond(&session, client, &response);
             }
             Said::Item(session, Outgoing::Connection(origin, command, snapshot)) => {
-                self.answer(&session, origin, &command, snapshot);
+                self.answer(&session, origin, command, snapshot);
             }
             Said::Item(_, Outgoing::Flush(done)) => {
                 self.publish();
@@ -211,7 +213,7 @@ impl Fan {
         &mut self,
         session: &Handle,
         origin: Origin,
-        command: &Command,
+        command: ConnectionCommand,
         snapshot: Option<Box<Snapshot>>,
     ) {
         self.publish();
@@ -219,56 +221,75 @@ impl Fan {
         let Some(agreement) = self.clients.agreement(client) else {
             return;
         };
-        let mut back = None;
-        let outcome = match command {
-            Command::GetProtocol(_) => {
-                let protocol = protocol(&self.version, &agreement);
-                Ok(Reply::Protocol(Box::new(protocol)))
-            }
-            Command::Hello(wishes) => {
-                let (wishes, mut refused) = fitting(wishes);
-                let (new, more) = agreement.changed(&wishes);
-                refused.extend(more);
-                let mut welcome = new.welcome(&self.version, self.clients.last(), refused);
-                welcome.instance_id = Some(self.clients.instance().to_owned());
-                self.clients.agree(client, new);
-                Ok(Reply::Hello(Box::new(welcome)))
-            }
-            Command::Replay(params) => {
-                let last_seq = self.clients.last();
-                let is_ours = params
-                    .instance
-                    .as_ref()
-                    .is_none_or(|id| *id == self.clients.instance());
-                let after = params.after.filter(|_| is_ours);
-                let missed = after.and_then(|after| self.clients.count_after(after));
-                back = missed.and(params.after);
-                let snapshot = match missed {
-                    Some(_) => Ok(None),
-                    None => snapshot
-                        .map(|snapshot| Some(*snapshot))
-                        .ok_or_else(|| "There is no session to show".to_owned()),
-                };
-                snapshot.map(|snapshot| {
-                    Reply::Replayed(Box::new(Replayed {
-                        events: missed.unwrap_or_default(),
-                        last_seq,
-                        instance_id: Some(self.clients.instance().to_owned()),
-                        snapshot,
-                    }))
-                })
-            }
-            other => Err(format!("Unknown command: {}", other.name())),
+        let mut answering = Answering {
+            clients: &mut self.clients,
+            version: &self.version,
+            client,
+            agreement,
+            snapshot,
+            send_after: None,
         };
+        let outcome = command.dispatch(&mut answering);
+        let send_after = answering.send_after;
         let response = Response {
             id: origin.id,
             command: Some(origin.command.into()),
             outcome,
         };
         self.respond(session, client, &response);
-        if let Some(place) = back {
-            self.clients.send_back(client, place);
+        if let Some(number) = send_after {
+            self.clients.send_back(client, number);
         }
+    }
+}
+
+/// A command of one client's connection that is being carried out.
+struct Answering<'a> {
+    clients: &'a mut Clients,
+    version: &'a str,
+    client: ClientId,
+    agreement: Agreement,
+    /// The session at this place.
+    snapshot: Option<Box<Snapshot>>,
+    /// The number after which events are sent again, behind the response.
+    send_after: Option<u64>,
+}
+
+impl ConnectionHandler for Answering<'_> {
+    fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> {
+        Ok(protocol(self.version, &self.agreement))
+    }
+
+    fn hello(&mut self, params: Box<HelloParams>) -> Result<Welcome, String> {
+        let (wishes, mut refused) = fitting(&params);
+        let (new, more) = self.agreement.changed(&wishes);
+        refused.extend(more);
+        let mut welcome = new.welcome(self.version, self.clients.last(), refused);
+        welcome.instance_id = Some(self.clients.instance().to_owned());
+        self.clients.agree(self.client, new);
+        Ok(welcome)
+    }
+
+    fn replay(&mut self, params: ReplayParams) -> Result<Replayed, String> {
+        let last_seq = self.clients.last();
+        let is_ours = params
+            .instance
+            .as_ref()
+            .is_none_or(|id| *id == self.clients.instance());
+        let after = params.after.filter(|_| is_ours);
+        let missed = after.and_then(|after| self.clients.count_after(after));
+        self.send_after = missed.and(params.after);
+        let snapshot = match (missed, self.snapshot.take()) {
+            (Some(_), _) => None,
+            (None, Some(snapshot)) => Some(*snapshot),
+            (None, None) => return Err(NO_SNAPSHOT.to_owned()),
+        };
+        Ok(Replayed {
+            events: missed.unwrap_or_default(),
+            last_seq,
+            instance_id: Some(self.clients.instance().to_owned()),
+            snapshot,
+        })
     }
 }
 

@@ -18,7 +18,7 @@ use tools::{ForeignSchema, Toolbox};
 use wire::hosted::{
     HostToolNames, HostToolsParams, HostUriScheme, HostUriSchemes, HostUriSchemesParams, UriOperation,
 };
-use wire::{Reply, ToolResult, ToolSpec};
+use wire::{ToolResult, ToolSpec};
 
 use crate::permissions::{Proposal, Source};
 use crate::strings;
@@ -220,7 +220,7 @@ impl Hosted {
 
 impl Session {
     /// Replaces the tools of the host. Nothing changes unless all of them are as they must be.
-    pub(super) fn set_host_tools(&mut self, params: &HostToolsParams) -> Result<Reply, String> {
+    pub(super) fn set_host_tools(&mut self, params: &HostToolsParams) -> Result<HostToolNames, String> {
         let tools = definitions::tools(&params.tools)?;
         let is_ours = |tool: &&Lent| Toolbox::infos().iter().any(|info| info.spec.name == tool.name);
         if let Some(tool) = tools.iter().find(is_ours) {
@@ -242,15 +242,18 @@ impl Session {
         }
         self.system_prompt = None;
         let tool_names = new.iter().map(|tool| tool.name.clone()).collect();
-        Ok(Reply::HostTools(HostToolNames { tool_names }))
+        Ok(HostToolNames { tool_names })
     }
 
     /// Replaces the URI schemes of the host.
-    pub(super) fn set_host_uri_schemes(&mut self, params: &HostUriSchemesParams) -> Result<Reply, String> {
+    pub(super) fn set_host_uri_schemes(
+        &mut self,
+        params: &HostUriSchemesParams,
+    ) -> Result<HostUriSchemes, String> {
         self.hosted.schemes = definitions::schemes(&params.schemes)?;
         self.system_prompt = None;
         let schemes = &self.hosted.schemes;
         let schemes = schemes.iter().map(|scheme| scheme.scheme.clone()).collect();
-        Ok(Reply::HostUriSchemes(HostUriSchemes { schemes }))
+        Ok(HostUriSchemes { schemes })
     }
 }
