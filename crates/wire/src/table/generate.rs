@@ -160,15 +160,15 @@ macro_rules! call {
     }};
 }
 
-/// The same for commands that are answered where they stand, without waiting for anything.
+/// A trait whose methods answer where they stand, without waiting for anything, and the dispatch to them.
 macro_rules! direct_handler {
     ($about:literal $trait:ident $enum:ident $( { [$($doc:literal)+] $variant:ident($params:ty) = $name:literal, Ordered, $method:ident -> $reply:ty } )+) => {
         #[doc = $about]
         ///
         /// ```
-        /// use wire::command::{HelloParams, NoParams, ReplayParams};
-        /// use wire::connection::{Protocol, Replayed, Welcome};
-        /// use wire::table::ConnectionHandler;
+        /// use pinion_wire::command::{HelloParams, NoParams, ReplayParams};
+        /// use pinion_wire::connection::{Protocol, Replayed, Welcome};
+        /// use pinion_wire::table::ConnectionHandler;
         ///
         /// struct Refusing;
         /// impl ConnectionHandler for Refusing {
@@ -181,9 +181,9 @@ macro_rules! direct_handler {
         /// A command without a handler does not compile:
         ///
         /// ```compile_fail,E0046
-        /// # use wire::command::{HelloParams, NoParams, ReplayParams};
-        /// # use wire::connection::{Protocol, Replayed, Welcome};
-        /// # use wire::table::ConnectionHandler;
+        /// # use pinion_wire::command::{HelloParams, NoParams, ReplayParams};
+        /// # use pinion_wire::connection::{Protocol, Replayed, Welcome};
+        /// # use pinion_wire::table::ConnectionHandler;
         /// # struct Refusing;
         /// impl ConnectionHandler for Refusing {
         ///     fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> { Err("no".into()) }
@@ -194,9 +194,9 @@ macro_rules! direct_handler {
         /// Nor does a handler with the reply of another command:
         ///
         /// ```compile_fail,E0053
-        /// # use wire::command::{HelloParams, NoParams, ReplayParams};
-        /// # use wire::connection::{Protocol, Replayed, Welcome};
-        /// # use wire::table::ConnectionHandler;
+        /// # use pinion_wire::command::{HelloParams, NoParams, ReplayParams};
+        /// # use pinion_wire::connection::{Protocol, Replayed, Welcome};
+        /// # use pinion_wire::table::ConnectionHandler;
         /// # struct Refusing;
         /// impl ConnectionHandler for Refusing {
         ///     fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> { Err("no".into()) }

@@ -20,7 +20,7 @@ use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
 use crate::protocol::{ALL, DialectSet, EVERY, H, HO, LATE, N, O, OWN, PI, W, XN};
-use crate::reply::Reply;
+use crate::response::Reply;
 use crate::tool::ActiveToolsParams;
 
 /// How a command is scheduled.

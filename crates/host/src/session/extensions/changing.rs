@@ -70,7 +70,7 @@ impl Session {
         }
     }
 
-    /// Replies to whoever asked for another session.
+    /// Replies to the client or the extension that asked for another session.
     pub(in crate::session) async fn reply_change(
         &mut self,
         asker: ChangeAsker,
