@@ -2,6 +2,7 @@
 //! them (dialects.md 2 and 3). How the dialects differ in the shape of a line is not known here.
 
 use crate::Dialect;
+use crate::event_name::{EVENT_DIALECTS, OLDER_EVENTS};
 use crate::table::TABLE;
 
 /// Version of the protocol, apart from the agent's: the first number changes when a client may break, the second when
@@ -74,7 +75,7 @@ pub(crate) const LATE: DialectSet = W.and(XN).and(PI);
 /// A command or event of the family, and the dialects that have it.
 pub type Belongs = (&'static str, DialectSet);
 
-/// The dialects of a row of [`family_commands`] or [`EVENTS`]; none for what only this agent has.
+/// The dialects of a row of [`family_commands`] or [`family_events`]; none for what only this agent has.
 #[must_use]
 pub fn dialects_of(rows: &[Belongs], name: &str) -> Option<DialectSet> {
     rows.iter().find(|(known, _)| *known == name).map(|(_, set)| *set)
@@ -102,52 +103,12 @@ pub fn family_commands() -> Vec<Belongs> {
     present.chain(ABSENT_COMMANDS.iter().copied()).collect()
 }
 
-/// Events and other lines that an agent of the family sends on its own account (dialects.md 3), those included that this
-/// agent does not send.
-pub const EVENTS: &[Belongs] = &[
-    ("ready", XN),
-    ("agent_start", EVERY),
-    ("agent_end", EVERY),
-    ("agent_settled", PI),
-    ("turn_start", EVERY),
-    ("turn_end", EVERY),
-    ("message_start", EVERY),
-    ("message_update", EVERY),
-    ("message_end", EVERY),
-    ("tool_execution_start", EVERY),
-    ("tool_execution_update", ALL),
-    ("tool_execution_end", EVERY),
-    ("queue_update", PI),
-    ("compaction", E),
-    ("auto_compaction_start", W.and(HO).and(XN)),
-    ("auto_compaction_end", W.and(HO).and(XN)),
-    ("compaction_start", PI),
-    ("compaction_end", PI),
-    ("summarization_retry_scheduled", PI),
-    ("summarization_retry_attempt_start", PI),
-    ("summarization_retry_finished", PI),
-    ("auto_retry_start", ALL),
-    ("auto_retry_end", ALL),
+/// Events and other lines of the family that this agent does not send (dialects.md 3). The others are rows of the table in
+/// `event_name`.
+const ABSENT_EVENTS: &[Belongs] = &[
     ("retry_fallback_applied", XN),
     ("retry_fallback_succeeded", XN),
-    ("ttsr_triggered", XN),
-    ("todo_reminder", XN),
-    ("todo_auto_clear", XN),
-    ("thinking_level_changed", N.and(PI)),
-    ("session_info_changed", PI),
-    ("entry_appended", PI),
-    ("bash_execution_update", PI),
-    ("session_changed", W),
-    ("hook_error", HO),
-    ("hook_ui_request", HO),
-    ("extension_error", LATE),
-    ("extension_ui_request", LATE),
-    ("host_tool_call", XN),
-    ("host_tool_cancel", XN),
-    ("host_uri_request", N),
-    ("host_uri_cancel", N),
     ("error", E),
-    ("notice", N),
     ("session_settled", N),
     ("prompt_result", N),
     ("available_commands_update", N),
@@ -162,16 +123,24 @@ pub const EVENTS: &[Belongs] = &[
     ("model_changed", N),
 ];
 
+/// Returns the events of the family under all their names, those included that this agent does not send. An event that is not
+/// among them is this agent's own.
+#[must_use]
+pub fn family_events() -> Vec<Belongs> {
+    let rows = EVENT_DIALECTS.iter().filter(|(_, dialects)| *dialects != OWN);
+    rows.chain(OLDER_EVENTS).chain(ABSENT_EVENTS).copied().collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{Belongs, EVENTS, dialects_of, family_commands};
+    use super::{Belongs, dialects_of, family_commands, family_events};
     use crate::Dialect;
 
     #[test]
     fn names_are_there_once() {
-        for rows in [family_commands().as_slice(), EVENTS] {
+        for rows in [family_commands(), family_events()] {
             let names: BTreeSet<&str> = rows.iter().map(|(name, _)| *name).collect();
             assert_eq!(names.len(), rows.len());
         }
@@ -193,7 +162,7 @@ mod tests {
             has(&commands, "compact").as_deref(),
             Some("early hooks omp omp-now xcsh web pi pi-delta")
         );
-        assert_eq!(has(EVENTS, "compaction").as_deref(), Some("early"));
+        assert_eq!(has(&family_events(), "compaction").as_deref(), Some("early"));
         assert_eq!(has(&commands, "hello"), None);
     }
 }

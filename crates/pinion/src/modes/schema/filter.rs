@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use wire::Dialect;
-use wire::protocol::{Belongs, EVENTS, dialects_of, family_commands};
+use wire::protocol::{Belongs, dialects_of, family_commands, family_events};
 
 const UPDATE: &str = "MessageUpdateEvent";
 const CUMULATIVE: &str = "MessageUpdateCumulativeEvent";
@@ -56,7 +56,7 @@ fn is_of(name: &str, schema: &Value, dialect: Dialect) -> bool {
         "ErrorResponse" | "ParseErrorResponse" => true,
         _ if name.ends_with("Command") => has(&family_commands(), "/properties/type/const"),
         _ if name.ends_with("Response") => has(&family_commands(), "/properties/command/const"),
-        _ => has(EVENTS, "/properties/type/const"),
+        _ => has(&family_events(), "/properties/type/const"),
     }
 }
 
