@@ -1,5 +1,5 @@
 //! The table of events: their names, as they stand in `type`, and the dialects that have them. What an event says is in
-//! `event`, beside its members.
+//! `event`, with its members.
 
 use crate::event::Event;
 use crate::protocol::{ALL, Belongs, E, EVERY, HO, LATE, N, OWN, PI, W, XN};

@@ -159,7 +159,7 @@ pub struct Response {
     pub id: Option<Box<RawValue>>,
     /// The command's name; `parse` when the line was no command. Absent when the line had no `type`.
     pub command: Option<Value>,
-    /// The answer, or a sentence that says what is wrong.
+    /// The reply, or a sentence that says why the command failed.
     pub outcome: Result<Reply, String>,
 }
 

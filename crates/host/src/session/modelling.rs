@@ -109,7 +109,7 @@ impl Session {
         })
     }
 
-    /// Lists models beside the session: a local server that is slow delays nothing else.
+    /// Lists models in a task of its own, so that a slow local server delays nothing else.
     pub(super) fn available_models(&self, responder: Responder<Models>) {
         let agent = Arc::clone(&self.agent);
         tokio::spawn(async move {

@@ -13,7 +13,7 @@ use super::saying::custom;
 use super::{Extended, News, Outcome, Then};
 use crate::outbox::{ClientId, Origin, Responder, outbox};
 
-/// A responder whose reply goes nowhere.
+/// A responder whose reply is dropped.
 fn responder<R: Into<Reply>>() -> Responder<R> {
     let origin = Origin {
         client: ClientId::default(),
