@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -172,16 +173,26 @@ pub struct Exported {
 }
 
 /// Response to `fork`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
     /// Text of the user message, for editing.
-    // Always there but in the refusal of `fork` itself: pi sends no text then, and clients of `branch` want it all the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "schema", schemars(required, with = "String"))]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub text: Option<String>,
     /// Whether an extension refused.
     pub cancelled: bool,
+}
+
+impl Serialize for Forked {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        // Absent in one case only, a refused `fork`: pi sends no text then. Clients of `branch` want it all the same.
+        if let Some(text) = &self.text {
+            map.serialize_entry("text", text)?;
+        }
+        map.serialize_entry("cancelled", &self.cancelled)?;
+        map.end()
+    }
 }
 
 /// Response to `navigate_tree`.

@@ -69,14 +69,13 @@ impl Session {
         let agent = agent.fitting(&cwd);
         let log = Storage::new(log, agent.durability());
         let context = log.context(log.leaf_id());
-        let has_messages = !context.messages.is_empty();
         let mut extensions = Extended::of(&agent, &cwd);
         let start = match agent.choose(&context, true) {
             // Until it is known whether they bring it, another one stands in, which nobody can ask.
             Err(error) if extensions.may_resolve(&error) => agent.choose_without_flags(&context)?,
             chosen => chosen?,
         };
-        let has_level = context.thinking_level.is_some();
+        let (has_messages, has_level) = (!context.messages.is_empty(), context.thinking_level.is_some());
         let (messages, kept) = conversation(context);
         let machine = Machine::new(agent.loop_settings(), messages);
         let (permitting, notes) = Permitting::new(&agent, &cwd, None);

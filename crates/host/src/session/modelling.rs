@@ -91,15 +91,11 @@ impl Session {
     }
 
     pub(super) async fn cycle_model(&mut self) -> Option<CycledModel> {
-        let next = llm::registry::cycle(&self.agent.registry, &self.scope, &self.model);
-        let Some(Cycled {
+        let Cycled {
             model,
             level,
             is_scoped,
-        }) = next
-        else {
-            return None;
-        };
+        } = llm::registry::cycle(&self.agent.registry, &self.scope, &self.model)?;
         self.use_model(model.clone(), level, "cycle").await;
         let thinking_level = self.thinking;
         Some(CycledModel {
