@@ -21,6 +21,7 @@ use crate::error::HostError;
 use crate::extensions::{Extensions, Lender};
 use crate::input_record::InputRecord;
 use crate::mcp::McpSetup;
+use crate::session::off_thread;
 
 /// What the command line asked for, as far as it outlives the start.
 #[derive(Debug, Clone)]
@@ -141,11 +142,21 @@ impl Agent {
         let _outcome = looking.await;
     }
 
-    /// A model with credentials. A local server is asked whether it has the model when that is not known yet.
-    pub async fn available_model(&self, provider: &str, id: &str) -> Option<Model> {
-        if self.registry.is_local(provider) && self.registry.find(provider, id).is_none() {
-            self.look_for_local(Some(provider)).await;
-        }
+    /// Returns true if a model can only be known once its local server was asked.
+    #[must_use]
+    pub fn must_ask_for(&self, provider: &str, id: &str) -> bool {
+        self.registry.is_local(provider) && self.registry.find(provider, id).is_none()
+    }
+
+    /// Asks the local server of a model, then returns the model as [`known_model`](Self::known_model) does.
+    pub async fn ask_for_model(&self, provider: &str, id: &str) -> Option<Model> {
+        self.look_for_local(Some(provider)).await;
+        self.known_model(provider, id)
+    }
+
+    /// Returns a model with credentials, as far as it is known. Asks no server.
+    #[must_use]
+    pub fn known_model(&self, provider: &str, id: &str) -> Option<Model> {
         self.registry
             .find(provider, id)
             .filter(|_| self.registry.has_auth(provider))
@@ -171,6 +182,26 @@ impl Agent {
     /// # Errors
     /// When the command line names a model that does not exist.
     pub fn choose(&self, context: &store::Context, flags: bool) -> Result<Start, HostError> {
+        let request = self.start_request(context, flags);
+        Ok(models::start(&self.registry, &request)?)
+    }
+
+    /// Chooses as [`choose`](Self::choose) does, on a blocking thread: a local server may be asked on the way, and the thread of
+    /// the sessions must not wait for it.
+    ///
+    /// # Errors
+    /// When the command line names a model that does not exist.
+    pub(crate) async fn choose_off_thread(
+        &self,
+        context: &store::Context,
+        flags: bool,
+    ) -> Result<Start, HostError> {
+        let (registry, request) = (Arc::clone(&self.registry), self.start_request(context, flags));
+        Ok(off_thread(move || models::start(&registry, &request)).await?)
+    }
+
+    /// What a session with this context asks of the registry.
+    fn start_request(&self, context: &store::Context, flags: bool) -> StartRequest {
         let mut request = StartRequest {
             session_model: context.model.clone(),
             session_thinking: context.thinking_level.as_deref().and_then(ThinkingLevel::parse),
@@ -182,7 +213,7 @@ impl Agent {
             request.model = None;
             request.thinking = request.session_thinking.or(request.thinking);
         }
-        Ok(models::start(&self.registry, &request)?)
+        request
     }
 
     /// The same as if the command line named no model.
@@ -190,11 +221,31 @@ impl Agent {
     /// # Errors
     /// None that are expected.
     pub(crate) fn choose_without_flags(&self, context: &store::Context) -> Result<Start, HostError> {
+        let request = self.start_request_without_flags(context);
+        Ok(models::start(&self.registry, &request)?)
+    }
+
+    /// Chooses as [`choose_without_flags`](Self::choose_without_flags) does, on a blocking thread.
+    ///
+    /// # Errors
+    /// None that are expected.
+    pub(crate) async fn choose_without_flags_off_thread(
+        &self,
+        context: &store::Context,
+    ) -> Result<Start, HostError> {
+        let (registry, request) = (
+            Arc::clone(&self.registry),
+            self.start_request_without_flags(context),
+        );
+        Ok(off_thread(move || models::start(&registry, &request)).await?)
+    }
+
+    fn start_request_without_flags(&self, context: &store::Context) -> StartRequest {
         let mut options = self.options.start.clone();
         (options.provider, options.model) = (None, None);
         options.session_model.clone_from(&context.model);
         options.has_messages = !context.messages.is_empty();
-        Ok(models::start(&self.registry, &options)?)
+        options
     }
 
     /// Who answers for a model in the place of a provider, and under which name.

@@ -23,5 +23,5 @@ pub use error::HostError;
 pub use hub::{AgentFor, Hub, Keeping, Lane};
 pub use input_record::{InputRecord, InputWriter};
 pub use mail::{Mail, Mailbox, Slot, mailbox};
-pub use outbox::{ClientId, Origin, Outbox, Outgoing, WriterGone, outbox};
+pub use outbox::{ClientId, Origin, Outbox, Outgoing, Responder, WriterGone, outbox};
 pub use session::{Answer, Dialog, NoAnswer, Opening, Session, Show, Ui};

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use tokio::sync::{mpsc, oneshot};
 use wire::hosted::Frame;
 use wire::reply::OpenSession;
-use wire::{Command, Lane, Response};
+use wire::{ConnectionCommand, Lane, ManagerCommand, Response, SessionCommand};
 
 use crate::limits;
 use crate::outbox::{ClientId, Origin};
@@ -19,10 +19,12 @@ use crate::session::Retired;
 #[derive(Debug)]
 #[expect(private_interfaces, reason = "only the hub puts a session away")]
 pub enum Mail {
-    /// A command.
-    Command(Origin, Command),
+    /// A command of the session.
+    Command(Origin, SessionCommand),
+    /// A command about the sessions of the process, for the hub.
+    Manager(Origin, ManagerCommand),
     /// A command of the connection, not of the session, which only keeps its place and passes it on to the writer.
-    Connection(Origin, Command),
+    Connection(Origin, ConnectionCommand),
     /// An answer of the host to a question of ours.
     Frame(Frame),
     /// A line that was no command; the answer is ready and only has to keep its place.
@@ -39,7 +41,7 @@ impl Mail {
     pub fn is_urgent(&self) -> bool {
         match self {
             Self::Command(_, command) => command.lane() == Lane::Control,
-            Self::Reject(..) | Self::Connection(..) => false,
+            Self::Reject(..) | Self::Connection(..) | Self::Manager(..) => false,
             Self::Describe(_) | Self::Frame(_) | Self::Retire(_) => true,
         }
     }
@@ -58,26 +60,34 @@ impl Letter {
         self.to.as_deref()
     }
 
-    pub(crate) fn command(&self) -> Option<&Command> {
-        match &self.mail {
-            Mail::Command(_, command) => Some(command),
-            Mail::Connection(..)
-            | Mail::Reject(..)
-            | Mail::Describe(_)
-            | Mail::Retire(_)
-            | Mail::Frame(_) => None,
-        }
+    /// Returns true for the command that closes its session.
+    pub(crate) fn is_closing(&self) -> bool {
+        matches!(&self.mail, Mail::Command(_, SessionCommand::CloseSession(_)))
     }
 
     /// Is it nothing that anybody wants of a session: an answer to a question, a line that was no command?
     pub(crate) fn is_answer(&self) -> bool {
-        !matches!(self.mail, Mail::Command(..) | Mail::Connection(..))
+        !matches!(
+            self.mail,
+            Mail::Command(..) | Mail::Manager(..) | Mail::Connection(..)
+        )
     }
 
     pub(crate) fn frame(&self) -> Option<&Frame> {
         match &self.mail {
             Mail::Frame(frame) => Some(frame),
             _ => None,
+        }
+    }
+
+    /// Takes out a command about the sessions of the process.
+    ///
+    /// # Errors
+    /// Gives everything else back.
+    pub(crate) fn into_manager_command(self) -> Result<(Origin, ManagerCommand), Box<Self>> {
+        match self.mail {
+            Mail::Manager(origin, command) => Ok((origin, command)),
+            mail => Err(Box::new(Self { mail, ..self })),
         }
     }
 

@@ -2,13 +2,15 @@
 //! makes the sender wait; that is how a reader that does not read stops a session instead of filling the memory. How items
 //! become bytes is `serve`'s business.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use wire::connection::{HelloParams, Snapshot};
+use wire::table::Respond;
 use wire::ui::UiMethod;
-use wire::{Command, Event, Reply, Response};
+use wire::{ConnectionCommand, Event, Reply, Response};
 
 use crate::rendered::Rendered;
 use crate::standing::Standing;
@@ -24,7 +26,7 @@ pub enum Outgoing {
     Response(ClientId, Response),
     /// A command of the connection, for the writer to carry out and to answer at this place. With `replay` comes the session
     /// as it is at this place.
-    Connection(Origin, Command, Option<Box<Snapshot>>),
+    Connection(Origin, ConnectionCommand, Option<Box<Snapshot>>),
     /// Answered when everything before it was written.
     Flush(oneshot::Sender<()>),
 }
@@ -48,6 +50,51 @@ pub struct Origin {
     pub id: Option<Box<RawValue>>,
     /// The command's name.
     pub command: &'static str,
+}
+
+/// Sends the reply to one command. `R` is the reply that the command's row of the table names, so that nothing else can be
+/// sent, and sending uses the responder up, so that nothing is sent twice.
+#[must_use = "a command without a response leaves its client waiting"]
+#[derive(Debug)]
+pub struct Responder<R> {
+    origin: Origin,
+    queue: mpsc::Sender<Outgoing>,
+    reply: PhantomData<fn(R)>,
+}
+
+impl<R: Into<Reply>> Responder<R> {
+    pub(crate) fn new(origin: Origin, outbox: &Outbox) -> Self {
+        Self {
+            origin,
+            queue: outbox.queue.clone(),
+            reply: PhantomData,
+        }
+    }
+
+    /// Who is waiting for the reply.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Replies that the command failed.
+    pub(crate) async fn refuse(self, error: impl Into<String>) {
+        self.respond(Err(error.into())).await;
+    }
+}
+
+impl<R: Into<Reply>> Respond<R> for Responder<R> {
+    async fn respond(self, outcome: Result<R, String>) {
+        let response = Response {
+            id: self.origin.id,
+            command: Some(self.origin.command.into()),
+            outcome: outcome.map(R::into),
+        };
+        // A writer that is gone has no client either.
+        let _gone = self
+            .queue
+            .send(Outgoing::Response(self.origin.client, response))
+            .await;
+    }
 }
 
 /// A handle to the queue; clones share it. The writer ends when all are dropped.
@@ -184,25 +231,15 @@ impl Outbox {
     pub(crate) async fn ask_connection(
         &self,
         origin: Origin,
-        command: Command,
+        command: ConnectionCommand,
         snapshot: Option<Box<Snapshot>>,
     ) {
         let _gone = self.send(Outgoing::Connection(origin, command, snapshot)).await;
     }
 
-    /// Answers a command.
-    pub(crate) async fn respond(&self, origin: Origin, outcome: Result<Reply, String>) {
-        let command = Some(origin.command.into());
-        let _gone = self
-            .response(
-                origin.client,
-                Response {
-                    id: origin.id,
-                    command,
-                    outcome,
-                },
-            )
-            .await;
+    /// Replies to a command that nothing will carry out, whatever its reply would have been.
+    pub(crate) async fn refuse(&self, origin: Origin, error: impl Into<String>) {
+        Responder::<()>::new(origin, self).refuse(error).await;
     }
 
     async fn send(&self, item: Outgoing) -> Result<(), WriterGone> {

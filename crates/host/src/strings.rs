@@ -24,6 +24,11 @@ pub(crate) fn model_not_found(provider: Option<&str>, id: Option<&str>) -> Strin
     )
 }
 
+/// A command that the asker cannot use, although others can.
+pub(crate) fn not_available(command: &str) -> String {
+    format!("{command} is not available here")
+}
+
 /// An entry that is not there.
 pub(crate) fn entry_not_found(id: &str) -> String {
     format!("Entry not found: {id}")

@@ -4,7 +4,7 @@
 use host::{ClientId, Mail, Origin};
 use wire::command::{MessageParams, PromptParams, SwitchParams};
 use wire::hosted::Frame;
-use wire::{Command, Dialect, Response};
+use wire::{Command, Dialect, Response, SessionCommand};
 
 use crate::manner::Manner;
 use crate::parse::{Inbound, session_of};
@@ -20,10 +20,10 @@ pub fn mail(inbound: Inbound, manner: Manner, client: ClientId) -> Option<(Mail,
                 id: request.id,
                 command: request.command.name(),
             };
-            let mail = if request.command.is_of_connection() {
-                Mail::Connection(origin, request.command)
-            } else {
-                Mail::Command(origin, command(request.command, manner.dialect))
+            let mail = match request.command {
+                Command::Session(asked) => Mail::Command(origin, command(asked, manner.dialect)),
+                Command::Manager(asked) => Mail::Manager(origin, asked),
+                Command::Connection(asked) => Mail::Connection(origin, asked),
             };
             Some((mail, request.session))
         }
@@ -45,28 +45,32 @@ fn refusal(mut response: Response, manner: Manner) -> Response {
 
 /// A command in today's terms. Its answer goes by the name that the client wrote.
 #[must_use]
-fn command(command: Command, dialect: Dialect) -> Command {
+fn command(command: SessionCommand, dialect: Dialect) -> SessionCommand {
     match command {
         // It has no command for queues, and a second prompt was never refused.
-        Command::Prompt(params) if dialect == Dialect::Early && params.streaming_behavior.is_none() => {
-            Command::Prompt(PromptParams {
+        SessionCommand::Prompt(params)
+            if dialect == Dialect::Early && params.streaming_behavior.is_none() =>
+        {
+            SessionCommand::Prompt(PromptParams {
                 streaming_behavior: Some("followUp".to_owned()),
                 ..params
             })
         }
-        Command::SwitchSession(params) if dialect == Dialect::Web => Command::SwitchSession(SwitchParams {
-            is_page: true,
-            ..params
-        }),
-        Command::Steer(params) if dialect.steering_starts_runs() => prompt(params, "steer"),
-        Command::FollowUp(params) if dialect.steering_starts_runs() => prompt(params, "followUp"),
+        SessionCommand::SwitchSession(params) if dialect == Dialect::Web => {
+            SessionCommand::SwitchSession(SwitchParams {
+                is_page: true,
+                ..params
+            })
+        }
+        SessionCommand::Steer(params) if dialect.steering_starts_runs() => prompt(params, "steer"),
+        SessionCommand::FollowUp(params) if dialect.steering_starts_runs() => prompt(params, "followUp"),
         other => other,
     }
 }
 
 /// A prompt that is queued when a run is under way.
-fn prompt(params: MessageParams, behavior: &str) -> Command {
-    Command::Prompt(PromptParams {
+fn prompt(params: MessageParams, behavior: &str) -> SessionCommand {
+    SessionCommand::Prompt(PromptParams {
         message: params.message,
         images: params.images,
         attachments: Vec::new(),

@@ -11,7 +11,7 @@ pub const READ_CHUNK: usize = 64 * 1024;
 /// Longest command name that is echoed whole in an error, in bytes.
 pub const MAX_NAME_ECHO: usize = 1024;
 
-/// Bytes of queued input lines in both lanes together. A longer line is queued alone.
+/// Bytes of queued input lines. A longer line is queued alone.
 pub const INPUT_QUEUE_BYTES: usize = 32 * 1024 * 1024;
 
 /// Bytes after which a batch of output is written. A single line can be longer.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use wire::ui::UiMethod;
-use wire::{Command, Dialect};
+use wire::{Command, Dialect, SessionCommand};
 
 use crate::parse::Inbound;
 
@@ -168,11 +168,13 @@ const IS_NEWER: [&str; 8] = [
 
 /// What a single line gives away; nothing for what many dialects have (dialects.md 6, rule 5).
 fn sniff(name: &str, inbound: &Inbound) -> Option<Dialect> {
-    if let Inbound::Request(request) = inbound {
-        match &request.command {
-            Command::Prompt(params) if !params.attachments.is_empty() => return Some(Dialect::Hooks),
-            Command::Branch(params) if params.entry_index.is_some() => return Some(Dialect::Hooks),
-            Command::Branch(params) if params.entry_id.is_some() => return Some(Dialect::Omp),
+    if let Inbound::Request(request) = inbound
+        && let Command::Session(command) = &request.command
+    {
+        match command {
+            SessionCommand::Prompt(params) if !params.attachments.is_empty() => return Some(Dialect::Hooks),
+            SessionCommand::Branch(params) if params.entry_index.is_some() => return Some(Dialect::Hooks),
+            SessionCommand::Branch(params) if params.entry_id.is_some() => return Some(Dialect::Omp),
             _ => {}
         }
     }

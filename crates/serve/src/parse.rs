@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::limits::MAX_DEPTH;
 use wire::table::{BadCommand, LineHead};
-use wire::{Command, Lane, Response};
+use wire::{Command, Response};
 
 use crate::limits::MAX_NAME_ECHO;
 use crate::scan;
@@ -55,18 +55,6 @@ pub enum Inbound {
     Rejected(Response),
     /// The input is over; nothing comes after this.
     Eof,
-}
-
-impl Inbound {
-    /// How it is scheduled. Frames overtake like control commands; rejections keep their place in the line.
-    #[must_use]
-    pub fn lane(&self) -> Lane {
-        match self {
-            Self::Request(request) => request.command.lane(),
-            Self::Frame(..) => Lane::Control,
-            Self::Rejected(_) | Self::Eof => Lane::Ordered,
-        }
-    }
 }
 
 /// Turns a line (without its line feed) into what it means. Never fails: what cannot be understood is a

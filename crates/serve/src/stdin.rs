@@ -1,5 +1,5 @@
-//! The thread that reads commands: lines, parsed, into two bounded lanes. Who carries them out, and in which order, is
-//! decided behind the lanes.
+//! The thread that reads commands: lines, parsed, in their order. Which of them overtakes others is decided where they are
+//! carried out.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::parse::{Inbound, parse_line, too_long};
 pub struct StdinOptions {
     /// Longest line, in bytes.
     pub max_line: usize,
-    /// Bytes of lines that may wait in both lanes together.
+    /// Bytes of lines that may wait.
     pub queue_bytes: usize,
 }
 

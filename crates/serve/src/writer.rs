@@ -186,7 +186,7 @@ fn fill(
                     }
                     Outgoing::Response(_, response) => connection.response(from, &response, now, batch),
                     Outgoing::Connection(origin, command, snapshot) => {
-                        connection.answer(from, origin, &command, snapshot, now, batch);
+                        connection.answer(from, origin, command, snapshot, now, batch);
                     }
                     Outgoing::Flush(waiting) => return Filled::UpTo(waiting),
                     _ => {}

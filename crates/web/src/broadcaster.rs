@@ -17,7 +17,7 @@ use serve::queues::{QueueItem, SessionQueues};
 use serve::{Encoder, Spoken, WantedUi};
 use wire::connection::Snapshot;
 use wire::ui::UiMethod;
-use wire::{Command, Dialect, Event, Message, Response, StopReason, StreamEvent, Usage};
+use wire::{ConnectionCommand, Dialect, Event, Message, Response, StopReason, StreamEvent, Usage};
 
 use crate::clients::Clients;
 use crate::limits::WEB_PICTURE;
@@ -161,7 +161,7 @@ impl Broadcaster {
                 self.respond(&session, client, &response);
             }
             QueueItem::Item(session, Outgoing::Connection(origin, command, snapshot)) => {
-                self.answer(&session, origin, &command, snapshot);
+                self.answer(&session, origin, command, snapshot);
             }
             QueueItem::Item(_, Outgoing::Flush(done)) => {
                 self.publish();
@@ -247,7 +247,7 @@ impl Broadcaster {
         &mut self,
         session: &Handle,
         origin: Origin,
-        command: &Command,
+        command: ConnectionCommand,
         snapshot: Option<Box<Snapshot>>,
     ) {
         self.publish();
@@ -255,11 +255,7 @@ impl Broadcaster {
         let Some(options) = self.clients.options(client) else {
             return;
         };
-        let answer = self.rules.answer(command, &options, &self.clients, snapshot);
-        let (outcome, follow_up) = match answer {
-            Ok((reply, follow_up)) => (Ok(reply), follow_up),
-            Err(error) => (Err(error), FollowUp::None),
-        };
+        let (outcome, follow_up) = self.rules.answer(command, &options, &self.clients, snapshot);
         let response = Response {
             id: origin.id,
             command: Some(origin.command.into()),

@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 use crate::message::Message;
 use crate::reply::Queues;
 use crate::state::SessionState;
-use crate::table::Command;
 use crate::tool::ToolResult;
 #[cfg(feature = "schema")]
 use crate::ui::UiMethod;
@@ -267,14 +266,6 @@ pub struct Replayed {
     /// The session state, if the events are not available or no number was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<Snapshot>,
-}
-
-impl Command {
-    /// Returns true if the connection answers the command without a session.
-    #[must_use]
-    pub fn is_of_connection(&self) -> bool {
-        matches!(self, Self::GetProtocol(_) | Self::Hello(_) | Self::Replay(_))
-    }
 }
 
 /// Keeps an explicit null apart from a missing field.

@@ -24,6 +24,7 @@ pub mod number;
 pub mod partial_json;
 pub mod protocol;
 pub mod reply;
+mod response;
 pub mod rule;
 pub mod said;
 #[cfg(feature = "schema")]
@@ -47,9 +48,9 @@ pub use message::{
     Message, StopReason, ToolResultMessage, UserContent, UserMessage,
 };
 pub use model::{Model, ThinkingLevel};
-pub use reply::{Reply, Response};
+pub use response::{Reply, Response};
 pub use rule::Rule;
-pub use table::{CommandSpec, Lane};
+pub use table::{CommandSpec, ConnectionCommand, Lane, ManagerCommand, SessionCommand};
 pub use todo::{TodoItem, TodoPhase, TodoStatus};
 pub use tool::{ToolResult, ToolSpec};
 pub use usage::{Cost, Usage};

@@ -1,4 +1,4 @@
-//! Answers to commands, and the response line that carries them (behaviour.md 1.2, 1.8).
+//! The replies that commands have. The line that carries one is in `response`.
 
 use std::sync::Arc;
 
@@ -7,17 +7,11 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::connection::{Protocol, Replayed, Welcome};
 use crate::entry::Entry;
-use crate::event::CompactionResult;
-use crate::hosted::{HostToolNames, HostUriSchemes};
-use crate::looking::{DeletedSession, Directory, FoundFiles};
-use crate::mcp::McpServers;
 use crate::message::Message;
 use crate::model::{Model, ThinkingLevel};
-use crate::state::{BashResult, ContextUsage, PermissionMode, SessionState, SessionStats, TrustState};
+use crate::state::{ContextUsage, PermissionMode, TrustState};
 use crate::todo::TodoPhase;
-use crate::tool::{ActiveTools, Tools};
 
 /// What happened to a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -179,13 +173,26 @@ pub struct Exported {
 }
 
 /// Response to `fork`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Forked {
     /// Text of the user message, for editing.
-    pub text: String,
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub text: Option<String>,
     /// Whether an extension refused.
     pub cancelled: bool,
+}
+
+impl Serialize for Forked {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        // Absent in one case only, a refused `fork`: pi sends no text then. Clients of `branch` want it all the same.
+        if let Some(text) = &self.text {
+            map.serialize_entry("text", text)?;
+        }
+        map.serialize_entry("cancelled", &self.cancelled)?;
+        map.end()
+    }
 }
 
 /// Response to `navigate_tree`.
@@ -452,94 +459,4 @@ pub struct ProjectTrust {
     pub cwd: String,
     /// Trust state of the loaded session.
     pub project_trust: TrustState,
-}
-
-/// The `data` of a successful response.
-#[derive(Debug, Clone, Serialize)]
-#[serde(untagged)]
-#[non_exhaustive]
-#[expect(missing_docs, reason = "each variant is documented by the type it holds")]
-pub enum Reply {
-    /// No `data` at all.
-    #[serde(skip)]
-    Nothing,
-    State(Box<SessionState>),
-    Stats(Box<SessionStats>),
-    Messages(Messages),
-    Entries(Entries),
-    Model(Box<Model>),
-    CycledModel(Option<Box<CycledModel>>),
-    Models(Models),
-    CycledThinking(Option<CycledThinking>),
-    ThinkingLevels(ThinkingLevels),
-    Bash(BashResult),
-    LastText(LastText),
-    Accepted(Accepted),
-    Queues(Queues),
-    QueueItems(QueueItems),
-    Protocol(Box<Protocol>),
-    Hello(Box<Welcome>),
-    Replayed(Box<Replayed>),
-    Cancelled(Cancelled),
-    Forked(Forked),
-    Navigated(Navigated),
-    Negotiated(Negotiated),
-    ForkMessages(ForkMessages),
-    Tree(SessionTree),
-    Outline(SessionOutline),
-    Tools(Tools),
-    ActiveTools(ActiveTools),
-    Sessions(Sessions),
-    OpenedSession(Box<OpenedSession>),
-    OpenSessions(OpenSessions),
-    Directory(Directory),
-    FoundFiles(FoundFiles),
-    DeletedSession(DeletedSession),
-    Commands(Commands),
-    ContextUsage(ContextUsageReply),
-    Todos(Todos),
-    LoginProviders(LoginProviders),
-    LoggedIn(LoggedIn),
-    Compacted(Box<CompactionResult>),
-    Exported(Exported),
-    HostTools(HostToolNames),
-    HostUriSchemes(HostUriSchemes),
-    PermissionMode(PermissionModeReply),
-    ProjectTrust(ProjectTrust),
-    /// See [`Completions`].
-    Completions(Completions),
-    /// See [`Shortcuts`].
-    Shortcuts(Shortcuts),
-    McpServers(McpServers),
-}
-
-/// A response line. At most one is sent for each command, exactly one unless the process ends before.
-#[derive(Debug, Clone)]
-pub struct Response {
-    /// The command's `id`, any JSON value; absent if the command had none.
-    pub id: Option<Box<RawValue>>,
-    /// The command's name; `parse` when the line was no command. Absent when the line had no `type`.
-    pub command: Option<Value>,
-    /// The answer, or the error message.
-    pub outcome: Result<Reply, String>,
-}
-
-impl Serialize for Response {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        if let Some(id) = &self.id {
-            map.serialize_entry("id", id)?;
-        }
-        map.serialize_entry("type", "response")?;
-        if let Some(command) = &self.command {
-            map.serialize_entry("command", command)?;
-        }
-        map.serialize_entry("success", &self.outcome.is_ok())?;
-        match &self.outcome {
-            Ok(Reply::Nothing) => {}
-            Ok(reply) => map.serialize_entry("data", reply)?,
-            Err(error) => map.serialize_entry("error", error)?,
-        }
-        map.end()
-    }
 }

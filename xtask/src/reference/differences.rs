@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Result, ensure};
 use config::settings::foreign::IGNORED;
 use wire::Dialect;
-use wire::protocol::{COMMANDS, EVENTS};
+use wire::protocol::{family_commands, family_events};
 use wire::table::TABLE;
 
 use super::{cell, head, read};
@@ -64,12 +64,13 @@ pub(super) fn render(root: &Path, sent: &BTreeSet<&str>) -> Result<String> {
     }
     ensure!(rows > 0, "{KNOWN} is empty");
     out.push_str("\n## Commands and events that Pinion does not have\n\nAn unknown command gets the error `Unknown command: ...` with its id.\n\n| agent | commands | events |\n| --- | --- | --- |\n");
+    let (family, family_sent) = (family_commands(), family_events());
     let commands: BTreeSet<&str> = TABLE.iter().map(|spec| spec.name).collect();
     for (agent, dialects) in AGENTS {
         out.push_str(&format!(
             "| {agent} | {} | {} |\n",
-            missing(COMMANDS, dialects, &commands),
-            missing(EVENTS, dialects, sent)
+            missing(&family, dialects, &commands),
+            missing(&family_sent, dialects, sent)
         ));
     }
     out.push_str(MANY_BLOCKS);

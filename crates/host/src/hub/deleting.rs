@@ -5,23 +5,20 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use wire::looking::DeletedSession;
+use wire::looking::{DeleteSessionParams, DeletedSession};
 use wire::reply::OpenSession;
-use wire::{Command, Reply};
+use wire::table::Respond;
 
 use crate::agent::{Agent, SessionHome};
-use crate::mail::{Letter, Mail};
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::Hub;
 
 impl Hub {
     /// Deletes a session that nobody has open.
-    pub(super) fn delete(&self, letter: Letter) {
-        let Mail::Command(origin, Command::DeleteSession(params)) = letter.into_mail() else {
-            return;
-        };
-        let (outbox, agent_for) = (self.outbox.clone(), Arc::clone(&self.agent_for));
+    pub(super) fn delete(&self, responder: Responder<DeletedSession>, params: DeleteSessionParams) {
+        let agent_for = Arc::clone(&self.agent_for);
         let described = self.described();
         tokio::spawn(async move {
             let outcome = match described.await {
@@ -34,7 +31,7 @@ impl Hub {
                 }
                 None => Err(strings::NO_ANSWER.to_owned()),
             };
-            outbox.respond(origin, outcome.map(Reply::DeletedSession)).await;
+            responder.respond(outcome).await;
         });
     }
 }

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use wire::Reply;
+use wire::table::Respond;
 
 use crate::limits;
 use crate::mail::{Letter, Mail, Slot};
+use crate::outbox::Responder;
 use crate::session::Retired;
 use crate::strings;
 
@@ -185,7 +186,7 @@ impl Hub {
         tokio::spawn(async move {
             asleep.ended().await;
             if let Mail::Command(origin, _) = letter.into_mail() {
-                outbox.respond(origin, Ok(Reply::Nothing)).await;
+                Responder::<()>::new(origin, &outbox).respond(Ok(())).await;
             }
         });
         None

@@ -11,14 +11,16 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use wire::command::OpenSessionParams;
+use wire::command::{NoParams, OpenSessionParams};
+use wire::looking::{DeleteSessionParams, DeletedSession};
 use wire::reply::{OpenSession, OpenSessions, OpenedSession};
-use wire::{Command, Event, Reply};
+use wire::table::{ManagerHandler, Respond, Responding};
+use wire::{Event, Reply};
 
 use crate::agent::Agent;
 use crate::limits;
 use crate::mail::{Letter, Mail, Mailbox, Slot, mailbox};
-use crate::outbox::{Origin, Outbox, Outgoing};
+use crate::outbox::{Origin, Outbox, Outgoing, Responder};
 use crate::session::{Opening, Retired, Session};
 use crate::strings;
 
@@ -60,7 +62,7 @@ pub struct Hub {
 /// How a session comes to be.
 enum Start {
     /// Somebody asked for it.
-    Asked(Origin, OpenSessionParams),
+    Asked(Responder<OpenedSession>, OpenSessionParams),
     /// It was put away, and somebody tells it something. It is gone when the token says so.
     Again(Box<Retired>, CancellationToken),
 }
@@ -145,14 +147,12 @@ impl Hub {
                 open.slot.send(Mail::Frame(frame.clone())).await;
             }
         }
-        match letter.command() {
-            Some(Command::OpenSession(_)) => return self.open_session(letter).await,
-            Some(Command::ListOpenSessions(_)) => return self.list(letter),
-            Some(Command::DeleteSession(_)) => return self.delete(letter),
-            Some(Command::CloseSession(_)) if letter.to().is_none() => {
-                return self.refuse(letter, strings::FIRST_STAYS.to_owned()).await;
-            }
-            _ => {}
+        let letter = match letter.into_manager_command() {
+            Ok((origin, command)) => return command.dispatch(self, origin).await,
+            Err(letter) => *letter,
+        };
+        if letter.is_closing() && letter.to().is_none() {
+            return self.refuse(letter, strings::FIRST_STAYS.to_owned()).await;
         }
         let Some(letter) = self.awake(letter).await else {
             return;
@@ -174,8 +174,7 @@ impl Hub {
 
     /// The letter, once whom it is for is there to get it; none when it was answered.
     async fn awake(&mut self, letter: Letter) -> Option<Letter> {
-        let is_closing = matches!(letter.command(), Some(Command::CloseSession(_)));
-        let letter = if is_closing {
+        let letter = if letter.is_closing() {
             self.close_asleep(letter)?
         } else {
             letter
@@ -198,17 +197,14 @@ impl Hub {
         }
     }
 
-    async fn open_session(&mut self, letter: Letter) {
-        let Mail::Command(origin, Command::OpenSession(params)) = letter.into_mail() else {
-            return;
-        };
+    async fn open(&mut self, responder: Responder<OpenedSession>, params: OpenSessionParams) {
         let handle = match self.handle(params.session.clone()) {
             Ok(handle) => self.make_room().await.map(|()| handle),
             Err(error) => Err(error),
         };
         match handle {
-            Ok(handle) => self.begin(handle, Start::Asked(origin, params)),
-            Err(error) => self.outbox.respond(origin, Err(error)).await,
+            Ok(handle) => self.begin(handle, Start::Asked(responder, params)),
+            Err(error) => responder.refuse(error).await,
         }
     }
 
@@ -228,15 +224,14 @@ impl Hub {
             // Whatever becomes of the session, the token says when it is over.
             let _gone = gone.drop_guard();
             let outcome = match how {
-                Start::Asked(origin, params) => {
+                Start::Asked(responder, params) => {
                     match opened(agent_for, lanes, &answers, &handle, params).await {
                         Ok((session, opened)) => {
-                            let reply = Reply::OpenedSession(Box::new(opened));
-                            answers.respond(origin, Ok(reply)).await;
+                            responder.respond(Ok(opened)).await;
                             Ok(session)
                         }
                         Err(error) => {
-                            answers.respond(origin, Err(error)).await;
+                            responder.refuse(error).await;
                             Err(strings::no_such_session(&handle))
                         }
                     }
@@ -282,17 +277,14 @@ impl Hub {
         }
     }
 
-    fn list(&self, letter: Letter) {
-        let Mail::Command(origin, _) = letter.into_mail() else {
-            return;
-        };
-        let (outbox, described) = (self.outbox.clone(), self.described());
+    fn list(&self, responder: Responder<OpenSessions>) {
+        let described = self.described();
         tokio::spawn(async move {
             let listed = described.await;
             let outcome = listed
-                .map(|sessions| Reply::OpenSessions(OpenSessions { sessions }))
+                .map(|sessions| OpenSessions { sessions })
                 .ok_or_else(|| strings::NO_ANSWER.to_owned());
-            outbox.respond(origin, outcome).await;
+            responder.respond(outcome).await;
         });
     }
 
@@ -350,11 +342,34 @@ impl Hub {
     }
 }
 
+impl Responding for Hub {
+    type Origin = Origin;
+    type Responder<R: Into<Reply>> = Responder<R>;
+
+    fn responder<R: Into<Reply>>(&mut self, origin: Origin) -> Responder<R> {
+        Responder::new(origin, &self.outbox)
+    }
+}
+
+impl ManagerHandler for Hub {
+    async fn open_session(&mut self, params: OpenSessionParams, responder: Responder<OpenedSession>) {
+        self.open(responder, params).await;
+    }
+
+    async fn delete_session(&mut self, params: DeleteSessionParams, responder: Responder<DeletedSession>) {
+        self.delete(responder, params);
+    }
+
+    async fn list_open_sessions(&mut self, _: NoParams, responder: Responder<OpenSessions>) {
+        self.list(responder);
+    }
+}
+
 /// Answers mail that nobody will take.
 pub(crate) async fn turn_away(outbox: &Outbox, mail: Mail, error: &str) {
     match mail {
-        Mail::Command(origin, _) | Mail::Connection(origin, _) => {
-            outbox.respond(origin, Err(error.to_owned())).await;
+        Mail::Command(origin, _) | Mail::Manager(origin, _) | Mail::Connection(origin, _) => {
+            outbox.refuse(origin, error).await;
         }
         Mail::Reject(client, response) => drop(outbox.response(client, response).await),
         // Answers to a session that is gone interest nobody.

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use store::{Listing, SessionSummary};
 use wire::command::{ListParams, ListScope};
 use wire::reply::{Commands, ContextUsageReply, ForkMessage, ForkMessages, ListedSession, Sessions};
-use wire::{EntryBody, Message, Reply};
+use wire::table::Respond;
+use wire::{EntryBody, Message};
 
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 
 use super::Session;
 use super::drive::now_ms;
@@ -17,7 +18,7 @@ const SESSION_CACHE: &str = "cache/sessions";
 
 impl Session {
     /// User messages with text, of all branches; with their lines in the file for clients of the older `branch`.
-    pub(super) fn fork_messages(&self, with_index: bool) -> Reply {
+    pub(super) fn fork_messages(&self, with_index: bool) -> ForkMessages {
         let entries = self.log.entries().iter().enumerate();
         let messages = entries.filter_map(|(at, entry)| match &entry.body {
             EntryBody::Message(body) => match body.message.as_ref() {
@@ -34,27 +35,26 @@ impl Session {
             },
             _ => None,
         });
-        Reply::ForkMessages(ForkMessages {
+        ForkMessages {
             messages: messages.collect(),
-        })
+        }
     }
 
-    pub(super) fn commands(&self) -> Reply {
-        Reply::Commands(Commands {
+    pub(super) fn commands(&self) -> Commands {
+        Commands {
             commands: self.all_commands(),
-        })
+        }
     }
 
-    pub(super) fn get_context_usage(&self) -> Reply {
-        Reply::ContextUsage(ContextUsageReply {
+    pub(super) fn get_context_usage(&self) -> ContextUsageReply {
+        ContextUsageReply {
             usage: self.context_usage(),
-        })
+        }
     }
 
     /// Lists sessions beside the session: two thousand files must not hold up a stream. All texts are only read when they are
     /// asked for; everything else comes from a cache where nothing changed.
-    pub(super) fn list_sessions(&self, origin: Origin, params: ListParams) {
-        let outbox = self.outbox.clone();
+    pub(super) fn list_sessions(&self, responder: Responder<Sessions>, params: ListParams) {
         let own = self.session_dir();
         let cwd = self.cwd.to_string_lossy().into_owned();
         let current = self.listed_first();
@@ -82,12 +82,12 @@ impl Session {
                     if let Some(current) = current {
                         put_first(&mut sessions, current);
                     }
-                    Ok(Reply::Sessions(Sessions { sessions }))
+                    Ok(Sessions { sessions })
                 }
                 Ok(Err(error)) => Err(store::StoreError::to_string(&error)),
                 Err(error) => Err(error.to_string()),
             };
-            outbox.respond(origin, outcome).await;
+            responder.respond(outcome).await;
         });
     }
 

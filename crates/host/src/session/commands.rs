@@ -1,15 +1,35 @@
-//! Mail: each command goes to the file that knows its concern.
+//! Mail: each command goes to the file that knows its concern. The command table (`wire::table`) says which commands there are
+//! and what each one replies; a row without a method here does not compile.
 
-use pinion_core::{Change, QueueKind};
-use wire::command::NegotiateParams;
-use wire::reply::Negotiated;
-use wire::{Command, Reply};
+use pinion_core::{Change, Input, LoopSettings, QueueKind};
+use wire::command::{
+    BashParams, BranchParams, CompactParams, CompleteParams, EditQueuedParams, EnabledParams, EntriesParams,
+    ExportParams, ForkParams, InterruptModeParams, LabelParams, ListParams, LoginParams, MessageParams,
+    NavigateParams, NegotiateParams, NewSessionParams, NoParams, PermissionModeParams, ProjectTrustParams,
+    PromptParams, QueueModeParams, RemoveQueuedParams, SessionNameParams, SetModelParams, ShortcutParams,
+    StatsParams, SwitchParams, ThinkingParams, TodosParams,
+};
+use wire::event::CompactionResult;
+use wire::hosted::{HostToolNames, HostToolsParams, HostUriSchemes, HostUriSchemesParams};
+use wire::looking::{Directory, DirectoryParams, FindFilesParams, FoundFiles};
+use wire::mcp::{McpReconnectParams, McpServers, McpServersParams};
+use wire::reply::{
+    Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
+    Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
+    Negotiated, PermissionModeReply, ProjectTrust, QueueItems, Queues, SessionOutline, SessionTree, Sessions,
+    Shortcuts, ThinkingLevels, Todos,
+};
+use wire::state::{BashResult, SessionState, SessionStats};
+use wire::table::{Responding, SessionHandler};
+use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
+use wire::{ConnectionCommand, Model, Reply};
 
 use crate::mail::Mail;
-use crate::outbox::Origin;
+use crate::outbox::{Origin, Responder};
 use crate::strings;
 
 use super::Session;
+use super::compacting::Asker;
 use super::prompting::Later;
 
 impl Session {
@@ -19,11 +39,18 @@ impl Session {
                 let _gone = self.outbox.response(client, response).await;
             }
             Mail::Connection(origin, command) => {
-                if let Command::Hello(params) = &command {
+                if let ConnectionCommand::Hello(params) = &command {
                     self.outbox.hear(params);
                 }
-                let snapshot = matches!(command, Command::Replay(_)).then(|| Box::new(self.snapshot()));
+                let snapshot =
+                    matches!(command, ConnectionCommand::Replay(_)).then(|| Box::new(self.snapshot()));
                 self.outbox.ask_connection(origin, command, snapshot).await;
+            }
+            // The hub keeps these for itself; a session knows no others.
+            Mail::Manager(origin, command) => {
+                self.outbox
+                    .refuse(origin, strings::not_available(command.name()))
+                    .await;
             }
             Mail::Frame(frame) => self.on_frame(frame).await,
             Mail::Command(origin, command) => {
@@ -31,7 +58,7 @@ impl Session {
                 if is_early || self.waits_for_extensions(&command) {
                     self.later.push_back(Later::Held(origin, Box::new(command)));
                 } else {
-                    self.on_command(origin, command).await;
+                    command.dispatch(self, origin).await;
                 }
             }
             Mail::Retire(answer) => {
@@ -45,124 +72,319 @@ impl Session {
         }
     }
 
-    pub(super) async fn on_command(&mut self, origin: Origin, command: Command) {
-        let outcome = match command {
-            // These answer for themselves, some of them later.
-            Command::Prompt(params) => return self.prompt(origin, params).await,
-            Command::Abort(_) => return self.abort(origin).await,
-            Command::AbortAndPrompt(params) => return self.abort_and_prompt(origin, params).await,
-            Command::Reset(_) => return self.new_session(origin, Default::default()).await,
-            Command::NewSession(params) => return self.new_session(origin, params).await,
-            Command::SwitchSession(params) => return self.switch_session(origin, params).await,
-            Command::ReloadResources(_) => return self.reload(origin).await,
-            Command::Fork(params) => return self.fork(origin, params).await,
-            Command::Branch(params) => return self.branch(origin, params).await,
-            Command::NavigateTree(params) => return self.navigate(origin, params).await,
-            Command::CompleteArguments(params) => return self.complete_arguments(origin, params).await,
-            Command::RunShortcut(params) => return self.run_shortcut(origin, params).await,
-            Command::CloseSession(_) => return self.close(origin).await,
-            Command::Clone(_) => return self.clone_session(origin).await,
-            Command::ListSessions(params) => return self.list_sessions(origin, params),
-            Command::ListDirectory(params) => return self.list_directory(origin, params),
-            Command::FindFiles(params) => return self.find_files(origin, params),
-            Command::Compact(params) => return self.compact(origin, params).await,
-            Command::ExportHtml(params) => return self.export(origin, params).await,
-            Command::Bash(params) => return self.bash(origin, params).await,
-            Command::Login(params) => return self.log_in(origin, params).await,
-            Command::Continue(_) => return self.resume(origin).await,
-            Command::Steer(params) => return self.enqueue(origin, QueueKind::Steering, params).await,
-            Command::FollowUp(params) => return self.enqueue(origin, QueueKind::FollowUp, params).await,
-            Command::QueueMessage(params) => self.queue_message(params).await,
-            Command::ClearQueue(_) => Ok(self.clear_queue().await),
-            Command::GetQueue(_) => Ok(self.get_queue()),
-            Command::EditQueued(params) => self.edit_queued(params).await,
-            Command::RemoveQueued(params) => self.remove_queued(params).await,
-            Command::GetState(_) => Ok(self.state()),
-            Command::GetMessages(_) => Ok(self.get_messages()),
-            Command::GetEntries(params) => self.get_entries(&params),
-            Command::GetForkMessages(_) => Ok(self.fork_messages(false)),
-            Command::GetBranchMessages(_) => Ok(self.fork_messages(true)),
-            Command::GetTree(_) => self.tree(),
-            Command::GetSessionTree(_) => self.outline(),
-            Command::GetTools(_) => Ok(self.get_tools()),
-            Command::SetActiveTools(params) => Ok(self.set_tools(params)),
-            Command::GetCommands(_) => Ok(self.commands()),
-            Command::GetShortcuts(_) => Ok(self.shortcuts()),
-            Command::GetContextUsage(_) => Ok(self.get_context_usage()),
-            Command::GetLastAssistantText(_) => Ok(self.last_text()),
-            Command::GetSessionStats(params) => Ok(self.stats(params)),
-            Command::SetModel(params) => self.set_model(&params).await,
-            Command::CycleModel(_) => Ok(self.cycle_model().await),
-            Command::GetLoginProviders(_) => Ok(self.login_providers()),
-            Command::GetAvailableModels(_) => Ok(self.available_models().await),
-            Command::SetThinkingLevel(params) => self.set_thinking_level(&params).await,
-            Command::CycleThinkingLevel(_) => Ok(self.cycle_thinking_level().await),
-            Command::GetAvailableThinkingLevels(_) => Ok(self.available_thinking_levels()),
-            Command::AbortRetry(_) => {
-                self.drive(pinion_core::Input::AbortRetry).await;
-                Ok(Reply::Nothing)
-            }
-            Command::AbortBash(_) => Ok(self.abort_bash()),
-            Command::SetEntryLabel(params) => self.set_entry_label(params).await,
-            Command::SetSessionName(params) => self.set_session_name(&params).await,
-            other => self.on_surroundings(other).await,
-        };
-        self.outbox.respond(origin, outcome).await;
-    }
-
-    /// Commands about what a session has around it (the host's tools, servers, what it may) and about its switches.
-    async fn on_surroundings(&mut self, command: Command) -> Result<Reply, String> {
-        match command {
-            Command::SetHostTools(params) => self.set_host_tools(&params),
-            Command::SetHostUriSchemes(params) => self.set_host_uri_schemes(&params),
-            Command::NegotiateProtocol(params) => negotiate(&params),
-            Command::SetTodos(params) => self.set_todos(&params).await,
-            Command::SetPermissionMode(params) => Ok(self.set_permission_mode(params)),
-            Command::GetProjectTrust(_) => Ok(self.get_project_trust()),
-            Command::SetProjectTrust(params) => self.set_project_trust(params),
-            Command::GetMcpServers(_) => Ok(self.get_mcp_servers().await),
-            Command::SetMcpServers(params) => self.set_mcp_servers(&params).await,
-            Command::McpReconnect(params) => self.mcp_reconnect(&params).await,
-            other => self.set_switch(other),
-        }
-    }
-
-    fn abort_bash(&mut self) -> Reply {
-        self.shells.cancel();
-        Reply::Nothing
-    }
-
-    /// Switches of the session: they change how it goes on and nothing else.
-    fn set_switch(&mut self, command: Command) -> Result<Reply, String> {
-        match command {
-            Command::SetSteeringMode(params) => self.set_mode(|s| s.steering_mode = params.mode),
-            Command::SetFollowUpMode(params) => self.set_mode(|s| s.follow_up_mode = params.mode),
-            Command::SetQueueMode(params) => self.set_mode(|s| {
-                s.steering_mode = params.mode;
-                s.follow_up_mode = params.mode;
-            }),
-            Command::SetInterruptMode(params) => self.set_mode(|s| s.interrupt_mode = params.mode),
-            Command::SetAutoRetry(params) => self.set_mode(|s| s.retry.enabled = params.enabled),
-            Command::SetAutoCompaction(params) => {
-                self.auto_compaction = params.enabled;
-                Ok(Reply::Nothing)
-            }
-            other => Err(format!("Unknown command: {}", other.name())),
-        }
-    }
-
-    fn set_mode(&mut self, change: impl FnOnce(&mut pinion_core::LoopSettings)) -> Result<Reply, String> {
+    /// Changes settings of the machine, as an input like any other.
+    fn change_settings(&mut self, change: impl FnOnce(&mut LoopSettings)) {
         let mut settings = self.machine.settings();
         change(&mut settings);
         self.step(Change::Settings(settings).into());
-        Ok(Reply::Nothing)
     }
 }
 
-/// Version 1 is the framing that is always spoken. A client that asks for another goes on with this one.
-fn negotiate(params: &NegotiateParams) -> Result<Reply, String> {
-    match params.protocol_version.as_u64() {
-        Some(protocol_version @ 1) => Ok(Reply::Negotiated(Negotiated { protocol_version })),
-        _ => Err(strings::unknown_protocol(&params.protocol_version)),
+impl Responding for Session {
+    type Origin = Origin;
+    type Responder<R: Into<Reply>> = Responder<R>;
+
+    fn responder<R: Into<Reply>>(&mut self, origin: Origin) -> Responder<R> {
+        Responder::new(origin, &self.outbox)
+    }
+}
+
+impl SessionHandler for Session {
+    async fn prompt(&mut self, params: PromptParams, responder: Responder<Accepted>) {
+        Session::prompt(self, responder, params).await;
+    }
+
+    async fn steer(&mut self, params: MessageParams, responder: Responder<Accepted>) {
+        self.enqueue(responder, QueueKind::Steering, params).await;
+    }
+
+    async fn follow_up(&mut self, params: MessageParams, responder: Responder<Accepted>) {
+        self.enqueue(responder, QueueKind::FollowUp, params).await;
+    }
+
+    async fn queue_message(&mut self, params: MessageParams) -> Result<Accepted, String> {
+        Session::queue_message(self, params).await
+    }
+
+    async fn abort(&mut self, _: NoParams, responder: Responder<()>) {
+        Session::abort(self, responder).await;
+    }
+
+    async fn abort_and_prompt(&mut self, params: MessageParams, responder: Responder<Accepted>) {
+        Session::abort_and_prompt(self, responder, params).await;
+    }
+
+    async fn clear_queue(&mut self, _: NoParams) -> Result<Queues, String> {
+        Ok(Session::clear_queue(self).await)
+    }
+
+    async fn get_queue(&mut self, _: NoParams) -> Result<QueueItems, String> {
+        Ok(Session::get_queue(self))
+    }
+
+    async fn edit_queued(&mut self, params: EditQueuedParams) -> Result<(), String> {
+        Session::edit_queued(self, params).await
+    }
+
+    async fn remove_queued(&mut self, params: RemoveQueuedParams) -> Result<(), String> {
+        Session::remove_queued(self, params).await
+    }
+
+    async fn resume(&mut self, _: NoParams, responder: Responder<Accepted>) {
+        Session::resume(self, responder).await;
+    }
+
+    async fn new_session(&mut self, params: NewSessionParams, responder: Responder<Cancelled>) {
+        Session::new_session(self, responder, params).await;
+    }
+
+    async fn reset(&mut self, _: NoParams, responder: Responder<Cancelled>) {
+        Session::new_session(self, responder, NewSessionParams::default()).await;
+    }
+
+    async fn get_state(&mut self, _: NoParams) -> Result<SessionState, String> {
+        Ok(self.session_state())
+    }
+
+    async fn get_messages(&mut self, _: NoParams) -> Result<Messages, String> {
+        Ok(Session::get_messages(self))
+    }
+
+    async fn get_entries(&mut self, params: EntriesParams) -> Result<Entries, String> {
+        Session::get_entries(self, &params)
+    }
+
+    async fn set_model(&mut self, params: SetModelParams, responder: Responder<Model>) {
+        Session::set_model(self, Asker::Client(responder), params).await;
+    }
+
+    async fn cycle_model(&mut self, _: NoParams) -> Result<Option<CycledModel>, String> {
+        Ok(Session::cycle_model(self).await)
+    }
+
+    async fn get_available_models(&mut self, _: NoParams, responder: Responder<Models>) {
+        self.available_models(responder);
+    }
+
+    async fn set_thinking_level(&mut self, params: ThinkingParams) -> Result<(), String> {
+        Session::set_thinking_level(self, &params).await
+    }
+
+    async fn cycle_thinking_level(&mut self, _: NoParams) -> Result<Option<CycledThinking>, String> {
+        Ok(Session::cycle_thinking_level(self).await)
+    }
+
+    async fn get_available_thinking_levels(&mut self, _: NoParams) -> Result<ThinkingLevels, String> {
+        Ok(self.available_thinking_levels())
+    }
+
+    async fn set_steering_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
+        self.change_settings(|settings| settings.steering_mode = params.mode);
+        Ok(())
+    }
+
+    async fn set_follow_up_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
+        self.change_settings(|settings| settings.follow_up_mode = params.mode);
+        Ok(())
+    }
+
+    async fn set_queue_mode(&mut self, params: QueueModeParams) -> Result<(), String> {
+        self.change_settings(|settings| {
+            settings.steering_mode = params.mode;
+            settings.follow_up_mode = params.mode;
+        });
+        Ok(())
+    }
+
+    async fn set_interrupt_mode(&mut self, params: InterruptModeParams) -> Result<(), String> {
+        self.change_settings(|settings| settings.interrupt_mode = params.mode);
+        Ok(())
+    }
+
+    async fn compact(&mut self, params: CompactParams, responder: Responder<CompactionResult>) {
+        Session::compact(self, responder, params).await;
+    }
+
+    async fn set_auto_compaction(&mut self, params: EnabledParams) -> Result<(), String> {
+        self.auto_compaction = params.enabled;
+        Ok(())
+    }
+
+    async fn set_auto_retry(&mut self, params: EnabledParams) -> Result<(), String> {
+        self.change_settings(|settings| settings.retry.enabled = params.enabled);
+        Ok(())
+    }
+
+    async fn abort_retry(&mut self, _: NoParams) -> Result<(), String> {
+        self.drive(Input::AbortRetry).await;
+        Ok(())
+    }
+
+    async fn bash(&mut self, params: BashParams, responder: Responder<BashResult>) {
+        Session::bash(self, responder, params).await;
+    }
+
+    async fn abort_bash(&mut self, _: NoParams) -> Result<(), String> {
+        self.shells.cancel();
+        Ok(())
+    }
+
+    async fn get_last_assistant_text(&mut self, _: NoParams) -> Result<LastText, String> {
+        Ok(self.last_text())
+    }
+
+    async fn get_session_stats(&mut self, params: StatsParams) -> Result<SessionStats, String> {
+        Ok(self.stats(params))
+    }
+
+    async fn export_html(&mut self, params: ExportParams, responder: Responder<Exported>) {
+        self.export(responder, params).await;
+    }
+
+    async fn switch_session(&mut self, params: SwitchParams, responder: Responder<Cancelled>) {
+        Session::switch_session(self, responder, params).await;
+    }
+
+    async fn fork(&mut self, params: ForkParams, responder: Responder<Forked>) {
+        Session::fork(self, responder, params).await;
+    }
+
+    async fn branch(&mut self, params: BranchParams, responder: Responder<Forked>) {
+        Session::branch(self, responder, params).await;
+    }
+
+    async fn navigate_tree(&mut self, params: NavigateParams, responder: Responder<Navigated>) {
+        self.navigate(responder, params).await;
+    }
+
+    async fn set_entry_label(&mut self, params: LabelParams) -> Result<(), String> {
+        Session::set_entry_label(self, params).await
+    }
+
+    async fn clone_session(&mut self, _: NoParams, responder: Responder<Cancelled>) {
+        Session::clone_session(self, responder).await;
+    }
+
+    async fn get_fork_messages(&mut self, _: NoParams) -> Result<ForkMessages, String> {
+        Ok(self.fork_messages(false))
+    }
+
+    async fn get_branch_messages(&mut self, _: NoParams) -> Result<ForkMessages, String> {
+        Ok(self.fork_messages(true))
+    }
+
+    async fn get_tree(&mut self, _: NoParams) -> Result<SessionTree, String> {
+        self.tree()
+    }
+
+    async fn get_session_tree(&mut self, _: NoParams) -> Result<SessionOutline, String> {
+        self.outline()
+    }
+
+    async fn list_sessions(&mut self, params: ListParams, responder: Responder<Sessions>) {
+        Session::list_sessions(self, responder, params);
+    }
+
+    async fn close_session(&mut self, _: NoParams, responder: Responder<()>) {
+        self.close(responder).await;
+    }
+
+    async fn list_directory(&mut self, params: DirectoryParams, responder: Responder<Directory>) {
+        Session::list_directory(self, responder, params);
+    }
+
+    async fn find_files(&mut self, params: FindFilesParams, responder: Responder<FoundFiles>) {
+        Session::find_files(self, responder, params);
+    }
+
+    async fn get_commands(&mut self, _: NoParams) -> Result<Commands, String> {
+        Ok(self.commands())
+    }
+
+    async fn complete_arguments(&mut self, params: CompleteParams, responder: Responder<Completions>) {
+        Session::complete_arguments(self, responder, params).await;
+    }
+
+    async fn get_tools(&mut self, _: NoParams) -> Result<Tools, String> {
+        Ok(Session::get_tools(self))
+    }
+
+    async fn set_active_tools(&mut self, params: ActiveToolsParams) -> Result<ActiveTools, String> {
+        Ok(self.set_tools(params))
+    }
+
+    async fn reload_resources(&mut self, _: NoParams, responder: Responder<Commands>) {
+        self.reload(responder).await;
+    }
+
+    async fn get_shortcuts(&mut self, _: NoParams) -> Result<Shortcuts, String> {
+        Ok(self.shortcuts())
+    }
+
+    async fn run_shortcut(&mut self, params: ShortcutParams, responder: Responder<()>) {
+        Session::run_shortcut(self, responder, params).await;
+    }
+
+    async fn get_context_usage(&mut self, _: NoParams) -> Result<ContextUsageReply, String> {
+        Ok(Session::get_context_usage(self))
+    }
+
+    async fn negotiate_protocol(&mut self, params: NegotiateParams) -> Result<Negotiated, String> {
+        // Version 1 is the framing that is always spoken. A client that asks for another goes on with this one.
+        match params.protocol_version.as_u64() {
+            Some(protocol_version @ 1) => Ok(Negotiated { protocol_version }),
+            _ => Err(strings::unknown_protocol(&params.protocol_version)),
+        }
+    }
+
+    async fn get_login_providers(&mut self, _: NoParams) -> Result<LoginProviders, String> {
+        Ok(self.login_providers())
+    }
+
+    async fn login(&mut self, params: LoginParams, responder: Responder<LoggedIn>) {
+        self.log_in(responder, params).await;
+    }
+
+    async fn set_todos(&mut self, params: TodosParams) -> Result<Todos, String> {
+        Session::set_todos(self, &params).await
+    }
+
+    async fn set_session_name(&mut self, params: SessionNameParams) -> Result<(), String> {
+        Session::set_session_name(self, &params).await
+    }
+
+    async fn set_permission_mode(
+        &mut self,
+        params: PermissionModeParams,
+    ) -> Result<PermissionModeReply, String> {
+        Ok(Session::set_permission_mode(self, params))
+    }
+
+    async fn get_project_trust(&mut self, _: NoParams) -> Result<ProjectTrust, String> {
+        Ok(Session::get_project_trust(self))
+    }
+
+    async fn set_project_trust(&mut self, params: ProjectTrustParams) -> Result<ProjectTrust, String> {
+        Session::set_project_trust(self, params)
+    }
+
+    async fn set_host_tools(&mut self, params: HostToolsParams) -> Result<HostToolNames, String> {
+        Session::set_host_tools(self, &params)
+    }
+
+    async fn set_host_uri_schemes(&mut self, params: HostUriSchemesParams) -> Result<HostUriSchemes, String> {
+        Session::set_host_uri_schemes(self, &params)
+    }
+
+    async fn get_mcp_servers(&mut self, _: NoParams) -> Result<McpServers, String> {
+        Ok(Session::get_mcp_servers(self).await)
+    }
+
+    async fn set_mcp_servers(&mut self, params: McpServersParams) -> Result<McpServers, String> {
+        Session::set_mcp_servers(self, &params).await
+    }
+
+    async fn mcp_reconnect(&mut self, params: McpReconnectParams) -> Result<(), String> {
+        Session::mcp_reconnect(self, &params).await
     }
 }

@@ -6,25 +6,25 @@ use std::sync::Arc;
 use pinion_core::compaction::{self, Finished, Plan, Refusal, Settings};
 use pinion_core::{CompactOutcome, Input};
 use tokio_util::sync::CancellationToken;
-use wire::event::CompactionReason;
-use wire::{EntryBody, Message, Reply, Usage};
+use wire::event::{CompactionReason, CompactionResult};
+use wire::{EntryBody, Message, Usage};
 
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 
 use super::Session;
 use super::lifecycle::conversation;
 use super::summarising::{Summarised, Summariser, Summarising};
 
-/// Who asked for a manual compaction.
-pub(super) enum Asker {
-    Client(Origin),
+/// Who asked for something that clients and extensions can ask for, with the reply of the command.
+pub(super) enum Asker<R> {
+    Client(Responder<R>),
     /// An extension, by the id of its call.
     Extension(Option<u64>),
 }
 
 /// Who asked for a manual compaction, and how.
 pub(super) struct Asked {
-    pub(super) asker: Asker,
+    pub(super) asker: Asker<CompactionResult>,
     pub(super) instructions: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Session {
             Err(refusal) => CompactOutcome::Failed(refusal.to_string()),
         };
         let answer = match &outcome {
-            CompactOutcome::Done { result, .. } => Ok(Reply::Compacted(Box::new(result.clone()))),
+            CompactOutcome::Done { result, .. } => Ok(result.clone()),
             CompactOutcome::Failed(error) => Err(error.clone()),
             CompactOutcome::Aborted => Err(Refusal::Aborted.to_string()),
         };
@@ -94,13 +94,7 @@ impl Session {
         }
         self.drive(Input::Compacted(outcome)).await;
         if let Some(asked) = self.asked_to_compact.take() {
-            match asked.asker {
-                Asker::Client(origin) => self.outbox.respond(origin, answer).await,
-                Asker::Extension(id) => {
-                    let answer = answer.map(|reply| serde_json::to_value(reply).unwrap_or_default());
-                    self.answer_later(id, answer);
-                }
-            }
+            self.reply(asked.asker, answer).await;
         }
     }
 

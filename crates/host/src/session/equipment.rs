@@ -3,8 +3,8 @@
 use config::resources::ToolHint;
 use jiff::Zoned;
 use tools::pattern::fits;
+use wire::ToolSpec;
 use wire::tool::{ActiveTools, ActiveToolsParams, Tools};
-use wire::{Reply, ToolSpec};
 
 use super::Session;
 use super::tool_calls::{Definition, Layer};
@@ -19,20 +19,20 @@ impl Session {
         tools.map(|tool| tool.definition().spec).collect()
     }
 
-    pub(super) fn get_tools(&self) -> Reply {
+    pub(super) fn get_tools(&self) -> Tools {
         let listed = |layers| self.tools.listed(layers).map(|tool| tool.definition().spec);
         // The todo list is not a choice of the client: it is listed where it is active.
         let todo = self.tools.layer(Layer::Todo).iter();
         let todo = todo
             .filter(|_| self.has_todo_tool())
             .map(|tool| tool.definition().spec);
-        Reply::Tools(Tools {
+        Tools {
             active_tool_names: self.active_tool_names(),
             all_tools: listed(&CHOSEN_BY_EXTENSIONS)
                 .chain(todo)
                 .chain(listed(&[Layer::Client]))
                 .collect(),
-        })
+        }
     }
 
     /// Makes these tools the active ones; names that no tool has are passed over.
@@ -46,7 +46,7 @@ impl Session {
     }
 
     /// A client chooses the tools. What the command line forbids stays forbidden.
-    pub(super) fn set_tools(&mut self, params: ActiveToolsParams) -> Reply {
+    pub(super) fn set_tools(&mut self, params: ActiveToolsParams) -> ActiveTools {
         let options = self.agent.options.clone();
         let named = |list: &[String], name: &str| list.iter().any(|item| fits(item, name));
         let may = |name: &String| {
@@ -54,9 +54,9 @@ impl Session {
                 && !named(&options.excluded_tools, name)
         };
         self.choose_tools(params.tool_names.into_iter().filter(may));
-        Reply::ActiveTools(ActiveTools {
+        ActiveTools {
             active_tool_names: self.active_tool_names(),
-        })
+        }
     }
 
     fn active_tool_names(&self) -> Vec<String> {

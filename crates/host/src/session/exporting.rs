@@ -1,21 +1,21 @@
 //! Writing the session to a file for people (pi-core.md 9). How it looks lives in `export`.
 
 use export::{ExportInput, Format};
-use wire::Reply;
 use wire::command::ExportParams;
 use wire::reply::Exported;
+use wire::table::Respond;
 
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 
 use super::Session;
 
 impl Session {
     /// Exports beside the session: a long one takes a moment.
-    pub(super) async fn export(&mut self, origin: Origin, params: ExportParams) {
+    pub(super) async fn export(&mut self, responder: Responder<Exported>, params: ExportParams) {
         let given = params.output_path.filter(|path| !path.is_empty());
         let file = match (export::check(&self.log), self.log.path()) {
             (Ok(()), Some(file)) => file.to_path_buf(),
-            (Err(error), _) => return self.outbox.respond(origin, Err(error.to_string())).await,
+            (Err(error), _) => return responder.refuse(error.to_string()).await,
             (Ok(()), None) => return,
         };
         let path = given.unwrap_or_else(|| export::default_name(&file, Format::Html));
@@ -26,7 +26,6 @@ impl Session {
         let entries = self.log.entries().to_vec();
         let leaf = self.log.leaf_id().map(str::to_owned);
         let name = self.log.session_name().map(str::to_owned);
-        let outbox = self.outbox.clone();
         tokio::spawn(async move {
             let written = tokio::task::spawn_blocking(move || {
                 let input = ExportInput {
@@ -40,11 +39,11 @@ impl Session {
                 export::write_file(&target, Format::of_path(&target), &input)
             });
             let outcome = match written.await {
-                Ok(Ok(_)) => Ok(Reply::Exported(Exported { path })),
+                Ok(Ok(_)) => Ok(Exported { path }),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(error) => Err(error.to_string()),
             };
-            outbox.respond(origin, outcome).await;
+            responder.respond(outcome).await;
         });
     }
 }

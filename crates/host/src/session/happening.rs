@@ -12,6 +12,7 @@ use super::dialogs::{Answer, News};
 use super::drive::now_ms;
 use super::extensions;
 use super::mcp;
+use super::modelling::Probed;
 use super::permitting::Asking;
 use super::shell::ShellReport;
 use super::summarising::{Summarised, Summarising};
@@ -28,6 +29,8 @@ pub(super) enum Happening {
     Permission(Answer),
     Extension(extensions::News),
     Mcp(mcp::News),
+    /// A local server was asked about a model.
+    Probed(Box<Probed>),
     RetryDue,
     /// Entries that wait may be written again.
     StorageDue,
@@ -54,6 +57,7 @@ impl Session {
             news = self.dialogs.next() => Happening::Dialog(news),
             news = self.extensions.next() => Happening::Extension(news),
             news = self.mcp.next() => Happening::Mcp(news),
+            Some(probed) = self.probes.next() => Happening::Probed(Box::new(probed)),
             answer = permission(asking) => Happening::Permission(answer),
             () = due(timer) => Happening::RetryDue,
             () = storage => Happening::StorageDue,

@@ -10,11 +10,11 @@ use store::{Context, Damage, ForkScope, SessionLog};
 use wire::command::SessionNameParams;
 use wire::entry::{ModelChange, SessionInfo, ThinkingLevelChange};
 use wire::reply::OpenSession;
-use wire::{EntryBody, Event, Message, Model, Reply, SessionHeader};
+use wire::{EntryBody, Event, Message, Model, SessionHeader};
 
 use crate::agent::Agent;
 use crate::error::HostError;
-use crate::outbox::{Origin, Outbox};
+use crate::outbox::{Outbox, Responder};
 use crate::strings;
 
 use super::Session;
@@ -24,6 +24,7 @@ use super::extensions::{Agenda, Extended};
 use super::looking::Looking;
 use super::machine::RecordedMachine;
 use super::mcp::Mcp;
+use super::modelling::Probes;
 use super::permitting::Permitting;
 use super::shell::Shells;
 use super::storage::Storage;
@@ -68,14 +69,13 @@ impl Session {
         let agent = agent.fitting(&cwd);
         let log = Storage::new(log, agent.durability());
         let context = log.context(log.leaf_id());
-        let has_messages = !context.messages.is_empty();
         let mut extensions = Extended::of(&agent, &cwd);
         let start = match agent.choose(&context, true) {
             // Until it is known whether they bring it, another one stands in, which nobody can ask.
             Err(error) if extensions.may_resolve(&error) => agent.choose_without_flags(&context)?,
             chosen => chosen?,
         };
-        let has_level = context.thinking_level.is_some();
+        let (has_messages, has_level) = (!context.messages.is_empty(), context.thinking_level.is_some());
         let (messages, kept) = conversation(context);
         let machine = RecordedMachine::open(agent.inputs.as_ref(), agent.loop_settings(), messages);
         let (permitting, notes) = Permitting::new(&agent, &cwd, None);
@@ -113,6 +113,7 @@ impl Session {
             retry_timer: None,
             shells: Shells::new(),
             looking: Looking::default(),
+            probes: Probes::default(),
             parked: Vec::new(),
             unheard: Vec::new(),
             later: VecDeque::new(),
@@ -158,10 +159,10 @@ impl Session {
     }
 
     /// Ends the session once everything before was dealt with; the mailbox is not looked at any more.
-    pub(super) async fn close(&mut self, origin: Origin) {
+    pub(super) async fn close(&mut self, responder: Responder<()>) {
         match self.stored(false).await {
-            Ok(()) => self.closing = Some(origin),
-            Err(error) => self.outbox.respond(origin, Err(error)).await,
+            Ok(()) => self.closing = Some(responder),
+            Err(error) => responder.refuse(error).await,
         }
     }
 
@@ -236,7 +237,7 @@ impl Session {
         self.keep(entries, false).await;
     }
 
-    pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<Reply, String> {
+    pub(super) async fn set_session_name(&mut self, params: &SessionNameParams) -> Result<(), String> {
         let name = params.name.trim().to_owned();
         if name.is_empty() {
             return Err(strings::EMPTY_NAME.to_owned());
@@ -247,7 +248,7 @@ impl Session {
         });
         self.append(entry).await.map_err(|error| error.to_string())?;
         self.emit(Event::SessionInfoChanged { name: Some(name) }).await;
-        Ok(Reply::Nothing)
+        Ok(())
     }
 
     /// Says what is odd about the session that was opened.

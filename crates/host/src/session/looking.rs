@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
-use wire::Reply;
 use wire::looking::{Directory, DirectoryEntry, DirectoryParams, FindFilesParams, FoundFile, FoundFiles};
+use wire::table::Respond;
 
 use crate::limits;
-use crate::outbox::{ClientId, Origin};
+use crate::outbox::{ClientId, Responder};
 use crate::strings;
 
 use super::Session;
@@ -41,18 +41,18 @@ impl Looking {
 }
 
 impl Session {
-    pub(super) fn list_directory(&self, origin: Origin, params: DirectoryParams) {
+    pub(super) fn list_directory(&self, responder: Responder<Directory>, params: DirectoryParams) {
         let home = self.agent.options.resources.home.clone();
-        let (outbox, cwd) = (self.outbox.clone(), self.cwd.clone());
+        let cwd = self.cwd.clone();
         tokio::spawn(async move {
             let path = absolute(&params.path, &cwd, home.as_deref());
             let listing = tokio::task::spawn_blocking(move || list(&path));
             let outcome = match tokio::time::timeout(limits::LIST_WAIT, listing).await {
-                Ok(Ok(listed)) => listed.map(Reply::Directory),
+                Ok(Ok(listed)) => listed,
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err(strings::LIST_TOO_SLOW.to_owned()),
             };
-            outbox.respond(origin, outcome).await;
+            responder.respond(outcome).await;
         });
     }
 
@@ -63,9 +63,9 @@ impl Session {
         must_be_directory(&path).map(|()| path)
     }
 
-    pub(super) fn find_files(&mut self, origin: Origin, params: FindFilesParams) {
-        let (outbox, cwd) = (self.outbox.clone(), self.cwd.clone());
-        let cancel = self.looking.begin(origin.client);
+    pub(super) fn find_files(&mut self, responder: Responder<FoundFiles>, params: FindFilesParams) {
+        let cwd = self.cwd.clone();
+        let cancel = self.looking.begin(responder.origin().client);
         let limit = params.limit.and_then(|limit| usize::try_from(limit).ok());
         let limit = limit
             .unwrap_or(limits::FOUND_FILES)
@@ -78,11 +78,11 @@ impl Session {
             // What a file system that hangs still finds interests nobody.
             let found = tokio::time::timeout(limits::LIST_WAIT, looking).await;
             let outcome = match found {
-                Ok(Ok(found)) => Ok(Reply::FoundFiles(answer(found))),
+                Ok(Ok(found)) => Ok(answer(found)),
                 Ok(Err(error)) => Err(error.to_string()),
                 Err(_) => Err(strings::LIST_TOO_SLOW.to_owned()),
             };
-            outbox.respond(origin, outcome).await;
+            responder.respond(outcome).await;
         });
     }
 }

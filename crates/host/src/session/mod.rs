@@ -50,18 +50,20 @@ use llm::PromptHistory;
 use models::Scoped;
 use tokio::time::Sleep;
 use wire::event::CloseReason;
-use wire::{BashExecutionMessage, Event, Message, Model, Reply, ThinkingLevel};
+use wire::table::Respond;
+use wire::{BashExecutionMessage, Event, Message, Model, ThinkingLevel};
 
 use crate::agent::Agent;
 use crate::hub::turn_away;
 use crate::limits;
 use crate::mail::Mailbox;
-use crate::outbox::{Origin, Outbox};
+use crate::outbox::{Outbox, Responder};
 use crate::strings;
 
 pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};
 pub use self::lifecycle::Opening;
 pub(crate) use self::retiring::Retired;
+pub(crate) use self::storage::off_thread;
 
 use self::answering::Answering;
 use self::client_tools::ClientTools;
@@ -72,6 +74,7 @@ use self::happening::Happening;
 use self::looking::Looking;
 use self::machine::RecordedMachine;
 use self::mcp::Mcp;
+use self::modelling::Probes;
 use self::navigating::Moving;
 use self::permitting::Permitting;
 use self::prompting::Later;
@@ -132,6 +135,8 @@ pub struct Session {
     retry_timer: Option<Pin<Box<Sleep>>>,
     shells: Shells,
     looking: Looking,
+    /// Local servers that are asked whether they have a model.
+    probes: Probes,
     /// User shell commands that ended during the run that is under way; written down after it.
     parked: Vec<BashExecutionMessage>,
     /// Those that are written down and join the conversation with the next prompt.
@@ -139,7 +144,7 @@ pub struct Session {
     /// What waits for the session to be idle, in order.
     later: VecDeque<Later>,
     /// Who asked for the session to be closed.
-    closing: Option<Origin>,
+    closing: Option<Responder<()>>,
     /// It was put away: it ends without a word of anybody.
     is_retired: bool,
 }
@@ -151,7 +156,7 @@ impl Session {
         self.begin_extensions().await;
         let mut mailbox = Some(mailbox);
         // What waits for the session to be idle is owed an answer.
-        while mailbox.is_some() || !self.later.is_empty() {
+        while mailbox.is_some() || !self.later.is_empty() || self.probes.are_running() {
             let happening = self.next(mailbox.as_mut()).await;
             if matches!(happening, Happening::Closed) {
                 mailbox = None;
@@ -166,14 +171,14 @@ impl Session {
         }
         match self.closing.take() {
             // Whoever closes it wants to see it end.
-            Some(origin) => {
+            Some(responder) => {
                 self.wind_up().await;
                 self.end_extensions().await;
                 self.finish_storage().await;
                 // The handle is free as soon as the client can know.
                 let left = mailbox.map(|mut mailbox| mailbox.close()).unwrap_or_default();
                 self.tell_closed(CloseReason::Closed).await;
-                self.outbox.respond(origin, Ok(Reply::Nothing)).await;
+                responder.respond(Ok(())).await;
                 for mail in left {
                     turn_away(&self.outbox, mail, strings::CLOSED).await;
                 }
@@ -211,6 +216,7 @@ impl Session {
             Happening::Permission(answer) => self.on_permission(answer).await,
             Happening::Extension(news) => self.on_extension(news).await,
             Happening::Mcp(news) => self.on_mcp(news).await,
+            Happening::Probed(probed) => self.on_probed(*probed).await,
             Happening::Closed => self.dialogs.lose_client(),
         }
         self.note_prompts();

@@ -1,65 +1,130 @@
 //! Which model, and how much it thinks (behaviour.md 4, pi-core.md 8.6).
 
+use std::sync::Arc;
+
 use models::{Cycled, Start};
+use serde_json::json;
 use store::Context;
+use tokio::task::JoinSet;
 use wire::command::{SetModelParams, ThinkingParams};
 use wire::entry::{ModelChange, ThinkingLevelChange};
 use wire::reply::{CycledModel, CycledThinking, Models, ThinkingLevels};
-use wire::{EntryBody, Event, Model, Reply, ThinkingLevel};
+use wire::table::Respond;
+use wire::{EntryBody, Event, Model, ThinkingLevel};
 
 use crate::HostError;
+use crate::agent::Agent;
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::Session;
+use super::compacting::Asker;
 
-impl Session {
-    pub(super) async fn set_model(&mut self, params: &SetModelParams) -> Result<Reply, String> {
-        let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
-        let found = match provider.zip(id) {
-            Some((provider, id)) => self.agent.available_model(provider, id).await,
-            None => None,
-        };
-        let model = found.ok_or_else(|| strings::model_not_found(provider, id))?;
-        self.use_model(model.clone(), None, "set").await;
-        Ok(Reply::Model(Box::new(model)))
+/// Local servers that are asked whether they have the model of a `set_model`.
+#[derive(Default)]
+pub(super) struct Probes(JoinSet<Probed>);
+
+/// A `set_model` whose model was looked for.
+pub(super) struct Probed {
+    asker: Asker<Model>,
+    params: SetModelParams,
+    /// None if there is no such model with credentials.
+    model: Option<Model>,
+}
+
+impl Probes {
+    /// Asks the local server of the model that `params` name.
+    fn begin(&mut self, agent: Arc<Agent>, asker: Asker<Model>, params: SetModelParams) {
+        self.0.spawn(async move {
+            let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
+            let model = match provider.zip(id) {
+                Some((provider, id)) => agent.ask_for_model(provider, id).await,
+                None => None,
+            };
+            Probed { asker, params, model }
+        });
     }
 
-    pub(super) async fn cycle_model(&mut self) -> Reply {
-        let next = models::cycle(&self.agent.registry, &self.scope, &self.model);
-        let Some(Cycled {
+    /// Returns true while a server is being asked.
+    pub(super) fn are_running(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Waits for the next answer; returns none at once if no server is being asked. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Option<Probed> {
+        // A task that panicked is a defect; its command stays without a response.
+        self.0.join_next().await?.ok()
+    }
+}
+
+impl Session {
+    /// Sets the model. If only a local server can know it, a task asks the server meanwhile: it may be busy for seconds, and
+    /// deltas and aborts must not wait for it.
+    pub(super) async fn set_model(&mut self, asker: Asker<Model>, params: SetModelParams) {
+        let named = params.provider.as_deref().zip(params.model_id.as_deref());
+        match named {
+            Some((provider, id)) if self.agent.must_ask_for(provider, id) => {
+                self.probes.begin(Arc::clone(&self.agent), asker, params);
+            }
+            named => {
+                let model = named.and_then(|(provider, id)| self.agent.known_model(provider, id));
+                let probed = Probed { asker, params, model };
+                self.on_probed(probed).await;
+            }
+        }
+    }
+
+    /// Takes a model that was found, and answers.
+    pub(super) async fn on_probed(&mut self, probed: Probed) {
+        let SetModelParams { provider, model_id } = probed.params;
+        let outcome = match probed.model {
+            Some(model) => {
+                self.use_model(model.clone(), None, "set").await;
+                Ok(model)
+            }
+            None => Err(strings::model_not_found(provider.as_deref(), model_id.as_deref())),
+        };
+        match probed.asker {
+            Asker::Client(responder) => responder.respond(outcome).await,
+            Asker::Extension(id) => self.answer_later(id, Ok(json!(outcome.is_ok()))),
+        }
+    }
+
+    pub(super) async fn cycle_model(&mut self) -> Option<CycledModel> {
+        let Cycled {
             model,
             level,
             is_scoped,
-        }) = next
-        else {
-            return Reply::CycledModel(None);
-        };
+        } = models::cycle(&self.agent.registry, &self.scope, &self.model)?;
         self.use_model(model.clone(), level, "cycle").await;
         let thinking_level = self.thinking;
-        Reply::CycledModel(Some(Box::new(CycledModel {
+        Some(CycledModel {
             model,
             thinking_level,
             is_scoped,
-        })))
-    }
-
-    pub(super) async fn available_models(&self) -> Reply {
-        Reply::Models(Models {
-            models: self.agent.available_models().await,
         })
     }
 
-    pub(super) async fn set_thinking_level(&mut self, params: &ThinkingParams) -> Result<Reply, String> {
+    /// Lists models in a task of its own, so that a slow local server delays nothing else.
+    pub(super) fn available_models(&self, responder: Responder<Models>) {
+        let agent = Arc::clone(&self.agent);
+        tokio::spawn(async move {
+            let models = agent.available_models().await;
+            responder.respond(Ok(Models { models })).await;
+        });
+    }
+
+    pub(super) async fn set_thinking_level(&mut self, params: &ThinkingParams) -> Result<(), String> {
         let level = ThinkingLevel::parse(&params.level)
             .ok_or_else(|| format!("Invalid thinking level: {}", params.level))?;
         self.chosen.1 = Some(level);
         self.use_thinking(level).await;
-        Ok(Reply::Nothing)
+        Ok(())
     }
 
-    pub(super) async fn cycle_thinking_level(&mut self) -> Reply {
+    pub(super) async fn cycle_thinking_level(&mut self) -> Option<CycledThinking> {
         if !self.model.reasoning {
-            return Reply::CycledThinking(None);
+            return None;
         }
         let levels = self.model.thinking_levels();
         let at = levels.iter().position(|level| *level == self.thinking);
@@ -69,12 +134,12 @@ impl Session {
         let level = next.unwrap_or(ThinkingLevel::Off);
         self.chosen.1 = Some(level);
         self.use_thinking(level).await;
-        Reply::CycledThinking(Some(CycledThinking { level }))
+        Some(CycledThinking { level })
     }
 
-    pub(super) fn available_thinking_levels(&self) -> Reply {
+    pub(super) fn available_thinking_levels(&self) -> ThinkingLevels {
         let levels = self.model.thinking_levels();
-        Reply::ThinkingLevels(ThinkingLevels { levels })
+        ThinkingLevels { levels }
     }
 
     /// Changes the model, writes it down and fits the thinking level to it. A level that was lost on a model that cannot
@@ -103,9 +168,11 @@ impl Session {
 
     /// Model, level and scope for another conversation. A model that the command line names and nobody knows may be one that
     /// its extensions bring.
-    pub(super) fn choose_for(&mut self, context: &Context, flags: bool) -> Result<Start, HostError> {
-        match self.agent.choose(context, flags) {
-            Err(error) if self.extensions.may_resolve(&error) => self.agent.choose_without_flags(context),
+    pub(super) async fn choose_for(&mut self, context: &Context, flags: bool) -> Result<Start, HostError> {
+        match self.agent.choose_off_thread(context, flags).await {
+            Err(error) if self.extensions.may_resolve(&error) => {
+                self.agent.choose_without_flags_off_thread(context).await
+            }
             chosen => chosen,
         }
     }

@@ -8,10 +8,10 @@ use wire::command::{LabelParams, NavigateParams};
 use wire::entry::{BranchSummary, Label};
 use wire::event::ChangeReason;
 use wire::reply::Navigated;
-use wire::{EntryBody, Message, Reply};
+use wire::{EntryBody, Message};
 
 use crate::limits;
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::Session;
@@ -21,7 +21,7 @@ use super::summarising::{Summarised, Summarising};
 
 /// Who waits for a branch summary, and where the session goes then.
 pub(super) struct Moving {
-    asker: Asker,
+    asker: Asker<Navigated>,
     place: Place,
     label: Option<String>,
 }
@@ -37,20 +37,20 @@ struct Place {
 }
 
 impl Session {
-    pub(super) async fn navigate(&mut self, origin: Origin, params: NavigateParams) {
+    pub(super) async fn navigate(&mut self, responder: Responder<Navigated>, params: NavigateParams) {
         if self.log.entry(&params.target_id).is_none() {
             let error = strings::entry_not_found(&params.target_id);
-            return self.outbox.respond(origin, Err(error)).await;
+            return responder.refuse(error).await;
         }
         self.drive(Input::Abort).await;
-        let asker = Asker::Client(origin);
+        let asker = Asker::Client(responder);
         self.later.push_back(Later::Move(asker, params));
     }
 
     /// The run has ended: goes there at once, or begins the summary, unless somebody has given one.
     pub(super) async fn move_now(
         &mut self,
-        asker: Asker,
+        asker: Asker<Navigated>,
         params: NavigateParams,
         given: Option<BranchSummary>,
     ) {
@@ -92,11 +92,11 @@ impl Session {
         let Some(moving) = self.moving.take() else { return };
         let aborted = match outcome {
             Ok(summary) => return self.arrive(moving, Some(*summary)).await,
-            Err(Refusal::Aborted) => Ok(Reply::Navigated(Navigated {
+            Err(Refusal::Aborted) => Ok(Navigated {
                 cancelled: true,
                 editor_text: None,
                 summary_entry_id: None,
-            })),
+            }),
             Err(refusal) => Err(refusal.to_string()),
         };
         let is_abort = aborted.is_ok();
@@ -224,7 +224,7 @@ impl Session {
         Ok(())
     }
 
-    pub(super) async fn set_entry_label(&mut self, params: LabelParams) -> Result<Reply, String> {
+    pub(super) async fn set_entry_label(&mut self, params: LabelParams) -> Result<(), String> {
         let LabelParams { target_id, label } = params;
         if self.log.entry(&target_id).is_none() {
             return Err(strings::entry_not_found(&target_id));
@@ -236,16 +236,14 @@ impl Session {
             extra: wire::Extra::default(),
         };
         let appended = self.append(EntryBody::Label(body)).await;
-        appended
-            .map(|_| Reply::Nothing)
-            .map_err(|error| error.to_string())
+        appended.map(|_| ()).map_err(|error| error.to_string())
     }
 }
 
-fn moved(editor_text: Option<String>, summary_entry_id: Option<String>) -> Reply {
-    Reply::Navigated(Navigated {
+fn moved(editor_text: Option<String>, summary_entry_id: Option<String>) -> Navigated {
+    Navigated {
         cancelled: false,
         editor_text,
         summary_entry_id,
-    })
+    }
 }

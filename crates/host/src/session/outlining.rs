@@ -6,14 +6,14 @@ use serde_json::value::RawValue;
 use store::{Tree, TreeNode};
 use wire::content::AssistantBlock;
 use wire::reply::{SessionOutline, SessionTree};
-use wire::{Entry, EntryBody, Message, Reply};
+use wire::{Entry, EntryBody, Message};
 
 use crate::limits;
 
 use super::Session;
 
 impl Session {
-    pub(super) fn tree(&self) -> Result<Reply, String> {
+    pub(super) fn tree(&self) -> Result<SessionTree, String> {
         let tree = nested(&self.log.tree(), |node| {
             let mut tail = String::new();
             for (key, value) in [("label", &node.label), ("labelTimestamp", &node.label_timestamp)] {
@@ -23,20 +23,20 @@ impl Session {
             }
             Ok((serde_json::to_string(&node.entry)?, tail))
         });
-        Ok(Reply::Tree(SessionTree {
+        Ok(SessionTree {
             tree: tree.map_err(|error| error.to_string())?,
             leaf_id: self.log.leaf_id().map(str::to_owned),
-        }))
+        })
     }
 
-    pub(super) fn outline(&self) -> Result<Reply, String> {
+    pub(super) fn outline(&self) -> Result<SessionOutline, String> {
         let nodes = nested(&self.log.tree(), |node| {
             Ok((serde_json::to_string(&Outlined::of(node))?, String::new()))
         });
-        Ok(Reply::Outline(SessionOutline {
+        Ok(SessionOutline {
             leaf_id: self.log.leaf_id().map(str::to_owned),
             nodes: nodes.map_err(|error| error.to_string())?,
-        }))
+        })
     }
 }
 

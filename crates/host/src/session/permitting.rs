@@ -11,10 +11,10 @@ use permissions::{Bases, Call, Existing, Policy, Question, Verdict};
 use pinion_core::{Input, Prepared, ToolInput};
 use tokio_util::sync::CancellationToken;
 use tools::real_path;
+use wire::ToolResult;
 use wire::command::PermissionModeParams;
 use wire::reply::PermissionModeReply;
 use wire::state::PermissionMode;
-use wire::{Reply, ToolResult};
 
 use crate::agent::Agent;
 use crate::{limits, strings};
@@ -215,10 +215,10 @@ impl Session {
         self.permitting.policy.choose(mode);
     }
 
-    pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> Reply {
+    pub(super) fn set_permission_mode(&mut self, params: PermissionModeParams) -> PermissionModeReply {
         self.choose_permission_mode(params.mode);
-        Reply::PermissionMode(PermissionModeReply {
+        PermissionModeReply {
             permission_mode: self.permitting.mode(),
-        })
+        }
     }
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use pinion_core::{Input, QueueKind, Queued};
 use wire::command::{CompactParams, MessageParams, NavigateParams, PromptParams};
-use wire::reply::{Accepted, Disposition, Queues};
-use wire::{Command, Message, Reply};
+use wire::event::CompactionResult;
+use wire::reply::{Accepted, Commands, Disposition, Navigated, Queues};
+use wire::table::Respond;
+use wire::{Message, SessionCommand};
 
 use crate::limits;
-use crate::outbox::Origin;
+use crate::outbox::{Origin, Responder};
 use crate::strings;
 
 use super::Session;
@@ -16,22 +18,24 @@ use super::compacting::{Asked, Asker};
 use super::enclosing::Enclosed;
 use super::extensions::Saying;
 use super::queueing::queued_id;
-use super::switching::Change;
+use super::switching::{Change, ChangeAsker};
 
 /// What waits for the session to be idle.
 pub(super) enum Later {
     /// The answer to an abort.
-    Respond(Origin),
+    Respond(Responder<()>),
     /// A prompt that ends the run before it.
-    Prompt(Origin, PromptParams),
+    Prompt(Responder<Accepted>, PromptParams),
     /// A compaction.
     Compact(Asked),
     /// Another place of the tree.
-    Move(Asker, NavigateParams),
+    Move(Asker<Navigated>, NavigateParams),
     /// Another session.
-    Change(Asker, Change),
+    Change(ChangeAsker, Change),
     /// A command that came while extensions were being loaded.
-    Held(Origin, Box<Command>),
+    Held(Origin, Box<SessionCommand>),
+    /// The response to `reload_resources`, which lists what was loaded.
+    Reloaded(Responder<Commands>),
     /// Something that an extension says.
     Say(Box<Saying>),
     /// A run that an extension begins.
@@ -43,16 +47,16 @@ pub(super) enum Later {
 }
 
 /// The answer to what starts a run.
-pub(super) fn started() -> Reply {
-    Reply::Accepted(Accepted::new(Disposition::Started))
+pub(super) fn started() -> Accepted {
+    Accepted::new(Disposition::Started)
 }
 
 impl Session {
-    pub(super) async fn prompt(&mut self, origin: Origin, mut params: PromptParams) {
-        let Some(origin) = self.run_command(origin, &params.message) else {
+    pub(super) async fn prompt(&mut self, responder: Responder<Accepted>, mut params: PromptParams) {
+        let Some(responder) = self.run_command(responder, &params.message) else {
             return;
         };
-        let Some((origin, given)) = self.ask_prompt(origin, params).await else {
+        let Some((responder, given)) = self.ask_prompt(responder, params).await else {
             return;
         };
         params = given;
@@ -61,26 +65,33 @@ impl Session {
             std::mem::take(&mut params.images),
         );
         match Enclosed::new(attachments, images) {
-            Ok(enclosed) => self.say(Saying::new(origin, params, enclosed)).await,
-            Err(error) => self.outbox.respond(origin, Err(error)).await,
+            Ok(enclosed) => self.say(Saying::new(responder, params, enclosed)).await,
+            Err(error) => responder.refuse(error).await,
         }
     }
 
     /// Steering and follow-ups: queued also when nothing is under way, unless extensions deal with them. Their slash commands
     /// cannot wait in a queue (pi-core.md 1.7).
-    pub(super) async fn enqueue(&mut self, origin: Origin, kind: QueueKind, params: MessageParams) {
+    pub(super) async fn enqueue(
+        &mut self,
+        responder: Responder<Accepted>,
+        kind: QueueKind,
+        params: MessageParams,
+    ) {
         if let Some((_, name, _)) = self.extensions.command(&params.message) {
-            return self
-                .outbox
-                .respond(origin, Err(strings::not_queueable(&name)))
-                .await;
+            return responder.refuse(strings::not_queueable(&name)).await;
         }
-        self.say(Saying::queued(origin, params.message, params.images.into(), kind))
-            .await;
+        self.say(Saying::queued(
+            responder,
+            params.message,
+            params.images.into(),
+            kind,
+        ))
+        .await;
     }
 
     /// The single queue of older clients: steering that skips what is left of a turn's calls (dialects.md 5, row 14).
-    pub(super) async fn queue_message(&mut self, params: MessageParams) -> Result<Reply, String> {
+    pub(super) async fn queue_message(&mut self, params: MessageParams) -> Result<Accepted, String> {
         let text = self.expand(&params.message).await;
         self.push(QueueKind::Steering, text, params.images.into(), true)
             .await
@@ -92,7 +103,7 @@ impl Session {
         text: String,
         enclosed: Enclosed,
         interrupts: bool,
-    ) -> Result<Reply, String> {
+    ) -> Result<Accepted, String> {
         if self.machine.queued() >= limits::QUEUED {
             return Err(strings::queue_full(limits::QUEUED));
         }
@@ -102,30 +113,30 @@ impl Session {
             interrupts,
         };
         self.drive(Input::Enqueue(kind, queued)).await;
-        Ok(Reply::Accepted(Accepted {
+        Ok(Accepted {
             disposition: Disposition::Queued,
             id: Some(queued_id(self.machine.newest_queued())),
-        }))
+        })
     }
 
-    pub(super) async fn clear_queue(&mut self) -> Reply {
+    pub(super) async fn clear_queue(&mut self) -> Queues {
         let (steering, follow_up) = self.machine.queue_texts();
         self.drive(Input::ClearQueue).await;
-        Reply::Queues(Queues { steering, follow_up })
+        Queues { steering, follow_up }
     }
 
-    pub(super) async fn abort(&mut self, origin: Origin) {
+    pub(super) async fn abort(&mut self, responder: Responder<()>) {
         self.withdraw_sayings().await;
         self.withdraw_prompt().await;
         self.drive(Input::Abort).await;
-        self.later.push_back(Later::Respond(origin));
+        self.later.push_back(Later::Respond(responder));
     }
 
-    pub(super) async fn abort_and_prompt(&mut self, origin: Origin, params: MessageParams) {
+    pub(super) async fn abort_and_prompt(&mut self, responder: Responder<Accepted>, params: MessageParams) {
         let MessageParams { message, images } = params;
         self.drive(Input::Abort).await;
         self.later.push_back(Later::Prompt(
-            origin,
+            responder,
             PromptParams {
                 message,
                 images,
@@ -135,10 +146,10 @@ impl Session {
         ));
     }
 
-    pub(super) async fn compact(&mut self, origin: Origin, params: CompactParams) {
+    pub(super) async fn compact(&mut self, responder: Responder<CompactionResult>, params: CompactParams) {
         self.drive(Input::Abort).await;
         self.later.push_back(Later::Compact(Asked {
-            asker: Asker::Client(origin),
+            asker: Asker::Client(responder),
             instructions: params.custom_instructions,
         }));
     }
@@ -171,10 +182,13 @@ impl Session {
                     | Later::Move(..)
                     | Later::Change(..)
                     | Later::Held(..)
+                    | Later::Reloaded(_)
                     | Later::Say(_)
             )
         }) || self.extensions.holds_mail()
             || self.mcp.is_asking()
+            // A prompt behind `set_model` is for the new model.
+            || self.probes.are_running()
     }
 
     /// Does what waited for the session to be idle.
@@ -183,7 +197,7 @@ impl Session {
             self.unpark().await;
             // What depends on extensions that are being loaded waits for them, and what came after it, too.
             let is_early = self.extensions.is_opening() || self.mcp.is_connecting();
-            if matches!(self.later.front(), Some(Later::Held(..))) && is_early {
+            if matches!(self.later.front(), Some(Later::Held(..) | Later::Reloaded(_))) && is_early {
                 break;
             }
             // Commands of the user belong to the session they were typed in; they are being killed and end in a moment.
@@ -199,12 +213,13 @@ impl Session {
             }
             match self.later.pop_front() {
                 None => break,
-                Some(Later::Respond(origin)) => self.outbox.respond(origin, Ok(Reply::Nothing)).await,
-                Some(Later::Prompt(origin, params)) => self.prompt(origin, params).await,
+                Some(Later::Respond(responder)) => responder.respond(Ok(())).await,
+                Some(Later::Prompt(responder, params)) => self.prompt(responder, params).await,
                 Some(Later::Compact(asked)) => self.compact_now(asked).await,
                 Some(Later::Move(asker, params)) => self.move_if_allowed(asker, params).await,
                 Some(Later::Change(asker, change)) => self.leave(asker, change).await,
-                Some(Later::Held(origin, command)) => self.on_command(origin, *command).await,
+                Some(Later::Held(origin, command)) => command.dispatch(self, origin).await,
+                Some(Later::Reloaded(responder)) => responder.respond(Ok(self.commands())).await,
                 Some(Later::Say(saying)) => self.say(*saying).await,
                 Some(Later::Turn(messages)) => self.begin_run(messages).await,
                 Some(Later::CompactFor(id, instructions)) => self.compact_for(id, instructions).await,

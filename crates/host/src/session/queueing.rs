@@ -7,7 +7,7 @@ use pinion_core::{Input, QueueKind, Queued};
 use wire::command::{EditQueuedParams, RemoveQueuedParams};
 use wire::message::UserContent;
 use wire::reply::{QueueItem, QueueItems, QueuedKind, Queues};
-use wire::{ImageContent, Message, Reply, UserBlock, UserMessage};
+use wire::{ImageContent, Message, UserBlock, UserMessage};
 
 use crate::strings;
 
@@ -19,7 +19,7 @@ pub(super) fn queued_id(number: u64) -> String {
 }
 
 impl Session {
-    pub(super) fn get_queue(&self) -> Reply {
+    pub(super) fn get_queue(&self) -> QueueItems {
         let items = self.machine.queued_items().map(|(number, kind, item)| QueueItem {
             id: queued_id(number),
             kind: match kind {
@@ -29,9 +29,9 @@ impl Session {
             text: item.text.clone(),
             images: images(&item.message).count(),
         });
-        Reply::QueueItems(QueueItems {
+        QueueItems {
             items: items.collect(),
-        })
+        }
     }
 
     /// The texts that wait; none when there are none.
@@ -46,7 +46,7 @@ impl Session {
         (queues != Queues::default()).then_some(queues)
     }
 
-    pub(super) async fn edit_queued(&mut self, params: EditQueuedParams) -> Result<Reply, String> {
+    pub(super) async fn edit_queued(&mut self, params: EditQueuedParams) -> Result<(), String> {
         let text = self.expand(&params.message).await;
         let (number, old) = self.queued(&params.queued_id)?;
         let queued = Queued {
@@ -55,13 +55,13 @@ impl Session {
             interrupts: old.interrupts,
         };
         self.drive(Input::EditQueued(number, queued)).await;
-        Ok(Reply::Nothing)
+        Ok(())
     }
 
-    pub(super) async fn remove_queued(&mut self, params: RemoveQueuedParams) -> Result<Reply, String> {
+    pub(super) async fn remove_queued(&mut self, params: RemoveQueuedParams) -> Result<(), String> {
         let (number, _) = self.queued(&params.queued_id)?;
         self.drive(Input::RemoveQueued(number)).await;
-        Ok(Reply::Nothing)
+        Ok(())
     }
 
     /// A message that waits, with its number.

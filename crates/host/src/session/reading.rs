@@ -2,22 +2,18 @@
 
 use std::sync::Arc;
 
+use wire::StopReason;
 use wire::command::{EntriesParams, StatsParams};
 use wire::connection::Snapshot;
 use wire::content::AssistantBlock;
 use wire::reply::{Entries, LastText, Messages};
 use wire::state::{ContextUsage, SessionState, SessionStats};
-use wire::{Reply, StopReason};
 
 use crate::strings;
 
 use super::Session;
 
 impl Session {
-    pub(super) fn state(&self) -> Reply {
-        Reply::State(Box::new(self.session_state()))
-    }
-
     /// The session as it is now, for a client that cannot follow what led to it.
     pub(super) fn snapshot(&self) -> Snapshot {
         let message = self.answering.as_ref().and_then(|answering| answering.so_far());
@@ -38,7 +34,7 @@ impl Session {
         }
     }
 
-    fn session_state(&self) -> SessionState {
+    pub(super) fn session_state(&self) -> SessionState {
         let settings = self.machine.settings();
         let queued = self.machine.queued();
         SessionState {
@@ -73,13 +69,13 @@ impl Session {
         (!faults.is_empty()).then(|| faults.join("\n"))
     }
 
-    pub(super) fn get_messages(&self) -> Reply {
-        Reply::Messages(Messages {
+    pub(super) fn get_messages(&self) -> Messages {
+        Messages {
             messages: self.machine.messages().to_vec(),
-        })
+        }
     }
 
-    pub(super) fn get_entries(&self, params: &EntriesParams) -> Result<Reply, String> {
+    pub(super) fn get_entries(&self, params: &EntriesParams) -> Result<Entries, String> {
         let entries = self.log.entries();
         let from = match &params.since {
             None => 0,
@@ -90,14 +86,14 @@ impl Session {
                 .ok_or_else(|| strings::entry_not_found(id))?,
         };
         let entries = entries.iter().skip(from).cloned().collect();
-        Ok(Reply::Entries(Entries {
+        Ok(Entries {
             entries,
             leaf_id: self.log.leaf_id().map(str::to_owned),
-        }))
+        })
     }
 
     /// Text of the newest answer; an aborted one without content does not count (dialects.md 2).
-    pub(super) fn last_text(&self) -> Reply {
+    pub(super) fn last_text(&self) -> LastText {
         let answers = self
             .machine
             .messages()
@@ -114,15 +110,15 @@ impl Session {
             });
             texts.collect::<String>().trim().to_owned()
         });
-        Reply::LastText(LastText {
+        LastText {
             text: text.filter(|text| !text.is_empty()),
-        })
+        }
     }
 
-    pub(super) fn stats(&self, params: StatsParams) -> Reply {
+    pub(super) fn stats(&self, params: StatsParams) -> SessionStats {
         let messages = self.machine.messages();
         let counts = pinion_core::stats::count(messages);
-        Reply::Stats(Box::new(SessionStats {
+        SessionStats {
             session_file: self.file_text(),
             session_id: self.log.header().id.clone(),
             user_messages: counts.user,
@@ -136,7 +132,7 @@ impl Session {
                 .by_model
                 .then(|| pinion_core::spending::by_model(self.log.entries())),
             context_usage: self.context_usage(),
-        }))
+        }
     }
 
     pub(super) fn context_usage(&self) -> Option<ContextUsage> {

@@ -53,6 +53,7 @@ impl Session {
             && self.dialogs.open().is_empty()
             && self.extensions.is_at_rest()
             && !self.mcp.is_asking()
+            && !self.probes.are_running()
             // What is only in memory would be lost.
             && self.log.waiting() == 0
             && !self.log.has_left();

@@ -8,10 +8,11 @@ use tokio_util::sync::CancellationToken;
 use tools::{BashRun, UserBash};
 use wire::command::BashParams;
 use wire::state::BashResult;
-use wire::{BashExecutionMessage, Event, Message, Reply};
+use wire::table::Respond;
+use wire::{BashExecutionMessage, Event, Message};
 
 use crate::limits;
-use crate::outbox::Origin;
+use crate::outbox::{Origin, Responder};
 use crate::strings;
 
 use super::Session;
@@ -22,7 +23,12 @@ pub(super) enum ShellReport {
     /// It printed something.
     Output(Shell, String),
     /// It ended, or could not be started.
-    Done(Box<Origin>, BashParams, Shell, Result<BashRun, String>),
+    Done(
+        Box<Responder<BashResult>>,
+        BashParams,
+        Shell,
+        Result<BashRun, String>,
+    ),
 }
 
 /// How a command is known.
@@ -79,13 +85,13 @@ impl Shells {
 }
 
 impl Session {
-    pub(super) async fn bash_now(&mut self, origin: Origin, params: BashParams) {
+    pub(super) async fn bash_now(&mut self, responder: Responder<BashResult>, params: BashParams) {
         if self.shells.running >= limits::BASH_RUNNING {
             let error = strings::too_many_commands(limits::BASH_RUNNING);
-            self.outbox.respond(origin, Err(error)).await;
+            responder.refuse(error).await;
             return;
         }
-        let shell = self.shell_began(&origin, &params).await;
+        let shell = self.shell_began(responder.origin(), &params).await;
         let (sender, cancel) = (self.shells.sender.clone(), self.shells.cancel.clone());
         let toolbox = self.agent.toolbox.clone();
         let cwd = self.cwd.clone();
@@ -114,7 +120,7 @@ impl Session {
             }
             let outcome = outcome.map_err(|error| error.to_string());
             let _gone = sender
-                .send(ShellReport::Done(Box::new(origin), params, shell, outcome))
+                .send(ShellReport::Done(Box::new(responder), params, shell, outcome))
                 .await;
         });
     }
@@ -140,7 +146,7 @@ impl Session {
     }
 
     pub(super) async fn on_shell(&mut self, report: ShellReport) {
-        let (origin, params, shell, outcome) = match report {
+        let (responder, params, shell, outcome) = match report {
             ShellReport::Output(shell, delta) => {
                 let event = Event::BashExecutionUpdate {
                     id: shell.id,
@@ -150,7 +156,7 @@ impl Session {
                 };
                 return self.outbox.tell(event).await;
             }
-            ShellReport::Done(origin, params, shell, outcome) => (*origin, params, shell, outcome),
+            ShellReport::Done(responder, params, shell, outcome) => (*responder, params, shell, outcome),
         };
         self.shells.running -= 1;
         let (result, outcome) = match outcome {
@@ -173,7 +179,7 @@ impl Session {
         };
         let error = outcome.as_ref().err().cloned();
         self.outbox.tell(ended(shell, params, result, error)).await;
-        self.outbox.respond(origin, outcome.map(Reply::Bash)).await;
+        responder.respond(outcome).await;
     }
 
     /// Writes down commands that ended during a run. Not before the run is over: a tool call and its result must stay next

@@ -9,17 +9,16 @@ use pinion_core::Input;
 use store::{Context, ForkScope, SessionLog, StoreError};
 use wire::command::{BranchParams, ForkParams, NewSessionParams, NoParams, SwitchParams};
 use wire::event::ChangeReason;
-use wire::reply::{Cancelled, Forked};
+use wire::reply::{Cancelled, Commands, Forked};
 use wire::state::Durability;
-use wire::{Command, EntryBody, Event, Message, Reply};
+use wire::{EntryBody, Event, Message, SessionCommand};
 
 use crate::agent::Agent;
 use crate::error::HostError;
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::Session;
-use super::compacting::Asker;
 use super::dialogs::NoAnswer;
 use super::extensions::word;
 use super::lifecycle::{Empty, conversation, new_log, open_log, stored_cwd};
@@ -85,19 +84,42 @@ impl Change {
     }
 }
 
-const NOT_CANCELLED: Reply = Reply::Cancelled(Cancelled { cancelled: false });
+/// Who asked for another session, with the reply of the command.
+pub(super) enum ChangeAsker {
+    /// A client, with a command that only says whether the session changed.
+    Session(Responder<Cancelled>),
+    /// A client, with `fork` or `branch`.
+    Fork(Responder<Forked>),
+    /// A client, with `reload_resources`.
+    Reload(Responder<Commands>),
+    /// An extension, by the id of its call.
+    Extension(Option<u64>),
+}
+
+/// The outcome of a change that did not fail.
+pub(super) struct Changed {
+    /// Text of the user message that was forked at.
+    pub(super) text: Option<String>,
+    /// True if an extension refused.
+    pub(super) cancelled: bool,
+}
+
+const DONE: Changed = Changed {
+    text: None,
+    cancelled: false,
+};
 
 impl Session {
-    pub(super) async fn new_session(&mut self, origin: Origin, params: NewSessionParams) {
+    pub(super) async fn new_session(&mut self, responder: Responder<Cancelled>, params: NewSessionParams) {
         let params = match self.resolved(params) {
             Ok(params) => params,
-            Err(error) => return self.outbox.respond(origin, Err(error)).await,
+            Err(error) => return responder.refuse(error).await,
         };
-        self.change(Asker::Client(origin), Change::New(params, Vec::new()))
+        self.change(ChangeAsker::Session(responder), Change::New(params, Vec::new()))
             .await;
     }
 
-    pub(super) async fn switch_session(&mut self, origin: Origin, params: SwitchParams) {
+    pub(super) async fn switch_session(&mut self, responder: Responder<Cancelled>, params: SwitchParams) {
         let path = self.cwd.join(params.session_path);
         let spare = params.is_page.then(|| self.agent.home.clone());
         // Before the run is ended for nothing.
@@ -108,19 +130,19 @@ impl Session {
                 StoreError::Missing { .. } => strings::NO_SESSION_FILE.to_owned(),
                 other => other.to_string(),
             };
-            return self.outbox.respond(origin, Err(error)).await;
+            return responder.refuse(error).await;
         }
-        self.change(Asker::Client(origin), Change::Switch(path, spare))
+        self.change(ChangeAsker::Session(responder), Change::Switch(path, spare))
             .await;
     }
 
-    pub(super) async fn fork(&mut self, origin: Origin, params: ForkParams) {
+    pub(super) async fn fork(&mut self, responder: Responder<Forked>, params: ForkParams) {
         let entry = self.log.entry(&params.entry_id).cloned();
-        self.fork_at(origin, entry, strings::BAD_FORK).await;
+        self.fork_at(responder, entry, strings::BAD_FORK).await;
     }
 
     /// The older name of `fork` (dialects.md 5, rows 5 and 6).
-    pub(super) async fn branch(&mut self, origin: Origin, params: BranchParams) {
+    pub(super) async fn branch(&mut self, responder: Responder<Forked>, params: BranchParams) {
         let BranchParams {
             entry_id,
             entry_index,
@@ -137,40 +159,44 @@ impl Session {
                 (entry, strings::BAD_BRANCH)
             }
         };
-        self.fork_at(origin, entry, refusal).await;
+        self.fork_at(responder, entry, refusal).await;
     }
 
     /// A client wants everything read again that files say about the session.
-    pub(super) async fn reload(&mut self, origin: Origin) {
+    pub(super) async fn reload(&mut self, responder: Responder<Commands>) {
         if !self.machine.is_idle() {
             let error = strings::RELOAD_BUSY.to_owned();
-            return self.outbox.respond(origin, Err(error)).await;
+            return responder.refuse(error).await;
         }
-        self.change(Asker::Client(origin), Change::Reload).await;
+        self.change(ChangeAsker::Reload(responder), Change::Reload).await;
     }
 
-    async fn fork_at(&mut self, origin: Origin, entry: Option<Arc<wire::Entry>>, refusal: &str) {
+    async fn fork_at(
+        &mut self,
+        responder: Responder<Forked>,
+        entry: Option<Arc<wire::Entry>>,
+        refusal: &str,
+    ) {
         let user = entry.and_then(|entry| Change::fork(&entry));
         match user {
-            Some(fork) => self.change(Asker::Client(origin), fork).await,
-            None => self.outbox.respond(origin, Err(refusal.to_owned())).await,
+            Some(fork) => self.change(ChangeAsker::Fork(responder), fork).await,
+            None => responder.refuse(refusal).await,
         }
     }
 
-    pub(super) async fn clone_session(&mut self, origin: Origin) {
+    pub(super) async fn clone_session(&mut self, responder: Responder<Cancelled>) {
         match self.log.leaf_id().map(str::to_owned) {
             Some(leaf) if !self.machine.messages().is_empty() => {
-                self.change(Asker::Client(origin), Change::Clone(leaf)).await
+                self.change(ChangeAsker::Session(responder), Change::Clone(leaf))
+                    .await
             }
             _ => {
-                self.outbox
-                    .respond(origin, Err(strings::NOTHING_TO_CLONE.to_owned()))
-                    .await
+                responder.refuse(strings::NOTHING_TO_CLONE).await;
             }
         }
     }
 
-    pub(super) async fn change_now(&mut self, asker: Asker, change: Change) {
+    pub(super) async fn change_now(&mut self, asker: ChangeAsker, change: Change) {
         self.drive(Input::Abort).await;
         if change.ends_shells() {
             self.shells.cancel();
@@ -179,7 +205,7 @@ impl Session {
     }
 
     /// The run has ended: makes the change and answers.
-    pub(super) async fn carry_out(&mut self, asker: Asker, change: Change) {
+    pub(super) async fn carry_out(&mut self, asker: ChangeAsker, change: Change) {
         let reason = change.reason();
         let had_queued = self.machine.queued() > 0;
         let mut reloaded = None;
@@ -198,27 +224,27 @@ impl Session {
         }
         match (asker, outcome) {
             // Answered when the session has begun for its extensions, too.
-            (Asker::Extension(Some(id)), Ok(_)) => self.extensions.owe(id),
-            (Asker::Client(origin), Ok(_)) if reason.is_none() => {
+            (ChangeAsker::Extension(Some(id)), Ok(_)) => self.extensions.owe(id),
+            (ChangeAsker::Reload(responder), Ok(_)) => {
                 self.tell_changed(ChangeReason::Reload).await;
-                reloaded = Some(origin);
+                reloaded = Some(responder);
             }
             (asker, outcome) => {
-                self.reply(asker, outcome.map_err(|error| error.to_string()))
+                self.reply_change(asker, outcome.map_err(|error| error.to_string()))
                     .await
             }
         }
         self.reopen_extensions(word, previous).await;
-        if let Some(origin) = reloaded {
+        if let Some(responder) = reloaded {
             // What there is to call is known when they are all there.
-            let answer = Command::GetCommands(NoParams::default());
+            let answer = SessionCommand::GetCommands(NoParams::default());
             self.reload_mcp().await;
             self.begin_mcp(&answer).await;
-            self.later.push_front(Later::Held(origin, Box::new(answer)));
+            self.later.push_front(Later::Reloaded(responder));
         }
     }
 
-    async fn make(&mut self, change: Change) -> Result<Reply, HostError> {
+    async fn make(&mut self, change: Change) -> Result<Changed, HostError> {
         match change {
             Change::New(params, entries) => {
                 let parent = params.parent_session.filter(|parent| !parent.is_empty());
@@ -234,10 +260,10 @@ impl Session {
                 ..
             } => {
                 self.fork_off(before, keeps_messages).await?;
-                return Ok(Reply::Forked(Forked {
-                    text,
+                return Ok(Changed {
+                    text: Some(text),
                     cancelled: false,
-                }));
+                });
             }
             Change::At(entry) => self.branch_off(entry).await?,
             // The leaf may have moved while the run ended.
@@ -251,7 +277,7 @@ impl Session {
                 self.load_anew();
             }
         }
-        Ok(NOT_CANCELLED)
+        Ok(DONE)
     }
 
     /// Says which session the next events are about (web.md 2: before the response).
@@ -351,7 +377,7 @@ impl Session {
             let cwd = stored_cwd(&self.log, &path, &self.agent.cwd, spare.as_deref())?;
             let context = self.log.context(self.log.leaf_id());
             self.fit_agent(&cwd).await;
-            let start = self.choose_for(&context, false)?;
+            let start = self.choose_for(&context, false).await?;
             self.cwd = cwd;
             self.take_up(context, start).await;
             return Ok(());
@@ -390,7 +416,7 @@ impl Session {
     async fn replace(&mut self, log: SessionLog, cwd: PathBuf, is_new: bool) -> Result<(), HostError> {
         self.fit_agent(&cwd).await;
         let context = log.context(log.leaf_id());
-        let mut start = match self.choose_for(&context, is_new) {
+        let mut start = match self.choose_for(&context, is_new).await {
             Ok(start) => start,
             Err(error) => {
                 self.log.leave(log);

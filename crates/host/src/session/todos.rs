@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use pinion_core::todo::{self, TodoSettings};
 use pinion_core::{Change, Input};
 use serde_json::{Value, json};
+use wire::EntryBody;
 use wire::command::TodosParams;
 use wire::entry::CustomEntry;
-use wire::{EntryBody, Reply};
 
 use super::Session;
 
@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// A client's list. It is written down before it counts.
-    pub(super) async fn set_todos(&mut self, params: &TodosParams) -> Result<Reply, String> {
+    pub(super) async fn set_todos(&mut self, params: &TodosParams) -> Result<wire::reply::Todos, String> {
         let phases = todo::normalise(params.phases.as_ref().unwrap_or(&Value::Null))?;
         let entry = EntryBody::Custom(CustomEntry {
             custom_type: todo::EDIT_ENTRY.to_owned(),
@@ -48,10 +48,10 @@ impl Session {
         Ok(self.todos_reply())
     }
 
-    fn todos_reply(&self) -> Reply {
-        Reply::Todos(wire::reply::Todos {
+    fn todos_reply(&self) -> wire::reply::Todos {
+        wire::reply::Todos {
             todo_phases: self.machine.todos().phases().to_vec(),
-        })
+        }
     }
 
     /// Carries out the writes that calls of the tool have made.

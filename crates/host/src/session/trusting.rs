@@ -7,7 +7,6 @@ use std::sync::Arc;
 use config::trust::ProjectAccess;
 use config::trust::{DecidedBy, held_back};
 use pinion_core::Change;
-use wire::Reply;
 use wire::command::ProjectTrustParams;
 use wire::reply::ProjectTrust;
 use wire::state::{HeldBack, TrustState};
@@ -38,9 +37,9 @@ impl Session {
         })
     }
 
-    pub(super) fn get_project_trust(&self) -> Reply {
+    pub(super) fn get_project_trust(&self) -> ProjectTrust {
         let state = self.trust_state();
-        Reply::ProjectTrust(ProjectTrust {
+        ProjectTrust {
             cwd: self.agent.cwd.to_string_lossy().into_owned(),
             project_trust: state.unwrap_or_else(|| TrustState {
                 trusted: self.agent.settings.project == ProjectAccess::Full,
@@ -48,11 +47,11 @@ impl Session {
                 held_back: Vec::new(),
                 pending: false,
             }),
-        })
+        }
     }
 
     /// The client decides. What is loaded stays as it is until the next session or reload.
-    pub(super) fn set_project_trust(&mut self, params: ProjectTrustParams) -> Result<Reply, String> {
+    pub(super) fn set_project_trust(&mut self, params: ProjectTrustParams) -> Result<ProjectTrust, String> {
         let trust = &self.agent.trust;
         if params.remember {
             let stored = trust.file().set(&self.agent.cwd, params.trusted);

@@ -9,7 +9,7 @@ use serve::{Encoder, Form, Sink, StdoutWriter};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::LocalSet;
 use wire::command::PromptParams;
-use wire::{Command, Event, StopReason};
+use wire::{Event, SessionCommand, StopReason};
 
 use crate::args::{Args, Mode};
 use crate::environment::{Environment, complain};
@@ -129,7 +129,7 @@ async fn talk(
             id: None,
             command: "prompt",
         },
-        Command::Prompt(params),
+        SessionCommand::Prompt(params),
     ))
     .await;
     let mut last = StopReason::Stop;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::llm::Reply;
 
-use crate::kit::{Done, PROGRAM, Pi, World, answers, text};
+use crate::kit::{Done, PROGRAM, Pi, World, answered_at, answers, text, until};
 use crate::local_server::Front;
 
 /// Ollama with one model that thinks and calls tools.
@@ -284,4 +284,55 @@ fn doctor_reports_local_server() {
     front.leave();
     let done = run(&world, &front, &[], &["doctor"]);
     assert_eq!(done.code, Some(1), "{}", done.out);
+}
+
+/// Sends `commands`, of which the first one asks a local server that answers late, while a run streams. The next delta and an
+/// abort must pass them. Returns the responses to `commands`, which come in their order.
+fn responses_beside_slow_server(commands: &[Value]) -> Vec<Value> {
+    let reply = Reply::text(["Hello"]).gate("more").then_text([" there"]);
+    let world = World::new([reply.gate("never")]);
+    let front = ollama(&world);
+    front.slow(600);
+    let pi = rpc(&world, &front, &["--model", "claude-mock"]);
+    pi.prompt("Hi");
+    pi.wait_update("text_delta");
+    let ids: Vec<String> = commands.iter().map(|command| pi.send(command.clone())).collect();
+    until("the local server to be asked", || !front.asked().is_empty());
+    world.server.release("more");
+    pi.wait_update("text_delta");
+    let abort = pi.send(json!({"type": "abort"}));
+    pi.response(&abort);
+    let responses: Vec<Value> = ids.iter().map(|id| pi.response(id)).collect();
+    let lines = pi.lines();
+    let is_next = |line: &Value| line["assistantMessageEvent"]["delta"] == " there";
+    let delta = lines.iter().position(is_next).unwrap();
+    let (abort, places) = (
+        answered_at(&lines, &abort),
+        ids.iter().map(|id| answered_at(&lines, id)),
+    );
+    let places: Vec<usize> = places.collect();
+    assert!(delta < abort && abort < places[0], "{delta} {abort} {places:?}");
+    assert!(places.is_sorted(), "{places:?}");
+    pi.finish();
+    responses
+}
+
+#[test]
+fn models_listed_from_slow_server_delay_nothing() {
+    let responses = responses_beside_slow_server(&[json!({"type": "get_available_models"})]);
+    let models = responses[0]["data"]["models"].as_array().unwrap();
+    assert!(
+        models.iter().any(|model| model["id"] == "claude-mock"),
+        "{models:?}"
+    );
+}
+
+#[test]
+fn model_set_from_slow_server_precedes_later_commands() {
+    let responses = responses_beside_slow_server(&[
+        json!({"type": "set_model", "provider": "ollama", "modelId": "qwen3:8b"}),
+        json!({"type": "get_state"}),
+    ]);
+    assert_eq!(responses[0]["data"]["id"], "qwen3:8b", "{}", responses[0]);
+    assert_eq!(responses[1]["data"]["model"], responses[0]["data"]);
 }

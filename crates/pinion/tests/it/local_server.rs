@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -13,6 +14,8 @@ pub(crate) struct Front {
     address: SocketAddr,
     gone: Arc<AtomicBool>,
     asked: Arc<Mutex<Vec<String>>>,
+    /// Milliseconds before each prepared answer.
+    delay: Arc<AtomicU64>,
     /// Connections that were led on.
     led: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -28,6 +31,8 @@ impl Front {
             .collect();
         let (gone, asked) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<String>>>::default());
         let led = Arc::<Mutex<Vec<TcpStream>>>::default();
+        let delay = Arc::<AtomicU64>::default();
+        let pause = Arc::clone(&delay);
         let open = Arc::clone(&led);
         let (leaving, log, answers) = (Arc::clone(&gone), Arc::clone(&asked), Arc::new(answers));
         let behind = behind.trim_start_matches("http://").to_owned();
@@ -37,15 +42,16 @@ impl Front {
                     return;
                 }
                 let (log, answers, behind) = (Arc::clone(&log), Arc::clone(&answers), behind.clone());
-                let open = Arc::clone(&open);
+                let (open, pause) = (Arc::clone(&open), Arc::clone(&pause));
                 // A client may close its connection at any time.
-                std::thread::spawn(move || drop(serve(stream, &answers, &log, &behind, &open)));
+                std::thread::spawn(move || drop(serve(stream, &answers, &log, &behind, &open, &pause)));
             }
         });
         Self {
             address,
             gone,
             asked,
+            delay,
             led,
         }
     }
@@ -57,6 +63,11 @@ impl Front {
     /// The paths it was asked for since the last time.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    /// Delays every prepared answer by so many milliseconds from now on.
+    pub(crate) fn slow(&self, milliseconds: u64) {
+        self.delay.store(milliseconds, Ordering::SeqCst);
     }
 
     /// Refuses all further connections.
@@ -80,6 +91,7 @@ fn serve(
     log: &Mutex<Vec<String>>,
     behind: &str,
     led: &Mutex<Vec<TcpStream>>,
+    delay: &AtomicU64,
 ) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -106,6 +118,7 @@ fn serve(
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body)?;
     log.lock().unwrap().push(path.clone());
+    std::thread::sleep(Duration::from_millis(delay.load(Ordering::SeqCst)));
     let (status, answer) = match answers.get(&path) {
         Some(answer) => ("200 OK", answer.as_str()),
         None => ("404 Not Found", "{}"),

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use wire::connection::{HelloParams, Refused, ReplayParams, Replayed, Snapshot};
-use wire::{Command, Reply};
+use wire::command::{HelloParams, NoParams, ReplayParams};
+use wire::connection::{Protocol, Refused, Replayed, Snapshot, Welcome};
+use wire::table::ConnectionHandler;
+use wire::{ConnectionCommand, Reply};
 
 use super::describe::protocol;
 use super::options::NegotiatedOptions;
@@ -81,51 +83,24 @@ pub struct Negotiated {
 }
 
 impl ConnectionRules {
-    /// The outcome of a command of the connection. `options` are those in use, `snapshot` is the session at this place among
-    /// the events.
-    ///
-    /// # Errors
-    /// The text of the error response.
+    /// Carries out a command of the connection. `options` are those in use, `snapshot` is the session at this place among
+    /// the events. Returns the reply or the text of the error response, and what the connection does after it.
     pub fn answer(
         &self,
-        command: &Command,
+        command: ConnectionCommand,
         options: &NegotiatedOptions,
         numbers: &impl EventNumbers,
         snapshot: Option<Box<Snapshot>>,
-    ) -> Result<(Reply, FollowUp), String> {
-        match command {
-            Command::GetProtocol(_) => {
-                let protocol = protocol(&self.version, options);
-                Ok((Reply::Protocol(Box::new(protocol)), FollowUp::None))
-            }
-            Command::Hello(params) => Ok(self.hello(params, options, numbers)),
-            Command::Replay(params) => self.replay(params, options, numbers, snapshot),
-            other => Err(format!("Unknown command: {}", other.name())),
-        }
-    }
-
-    fn hello(
-        &self,
-        params: &HelloParams,
-        options: &NegotiatedOptions,
-        numbers: &impl EventNumbers,
-    ) -> (Reply, FollowUp) {
-        let (wishes, mut refused) = self.without_fixed(params);
-        let (options, more) = options.changed(&wishes);
-        refused.extend(more);
-        let is_refused = |option: &str| refused.iter().any(|refused| refused.option == option);
-        let negotiated = Negotiated {
-            sets_dialect: wishes.dialect.is_some() && !is_refused("dialect"),
-            sets_form: wishes.deltas.is_some() && !is_refused("deltas"),
-            sets_ui: wishes.ui.is_some(),
+    ) -> (Result<Reply, String>, FollowUp) {
+        let mut answering = Answering {
+            rules: self,
             options,
+            numbers,
+            snapshot,
+            follow_up: FollowUp::None,
         };
-        let mut welcome = negotiated.options.welcome(&self.version, numbers.last(), refused);
-        welcome.instance_id = self.instance_id();
-        (
-            Reply::Hello(Box::new(welcome)),
-            FollowUp::Use(Box::new(negotiated)),
-        )
+        let outcome = command.dispatch(&mut answering);
+        (outcome, answering.follow_up)
     }
 
     /// The wishes that remain, and refusals of other values than the fixed ones.
@@ -147,29 +122,60 @@ impl ConnectionRules {
         (wishes, refused)
     }
 
-    fn replay(
-        &self,
-        params: &ReplayParams,
-        options: &NegotiatedOptions,
-        numbers: &impl EventNumbers,
-        snapshot: Option<Box<Snapshot>>,
-    ) -> Result<(Reply, FollowUp), String> {
-        let last_seq = numbers.last();
-        let replayed = |events, snapshot: Option<Box<Snapshot>>| {
-            Reply::Replayed(Box::new(Replayed {
-                events,
-                last_seq,
-                instance_id: self.instance_id(),
-                snapshot: snapshot.map(|snapshot| *snapshot),
-            }))
+    fn instance_id(&self) -> Option<String> {
+        self.instance.as_deref().map(str::to_owned)
+    }
+}
+
+/// A command that is being carried out.
+struct Answering<'a, N> {
+    rules: &'a ConnectionRules,
+    options: &'a NegotiatedOptions,
+    numbers: &'a N,
+    /// The session at this place.
+    snapshot: Option<Box<Snapshot>>,
+    follow_up: FollowUp,
+}
+
+impl<N: EventNumbers> ConnectionHandler for Answering<'_, N> {
+    fn get_protocol(&mut self, _: NoParams) -> Result<Protocol, String> {
+        Ok(protocol(&self.rules.version, self.options))
+    }
+
+    fn hello(&mut self, params: Box<HelloParams>) -> Result<Welcome, String> {
+        let (wishes, mut refused) = self.rules.without_fixed(&params);
+        let (options, more) = self.options.changed(&wishes);
+        refused.extend(more);
+        let is_refused = |option: &str| refused.iter().any(|refused| refused.option == option);
+        let negotiated = Negotiated {
+            sets_dialect: wishes.dialect.is_some() && !is_refused("dialect"),
+            sets_form: wishes.deltas.is_some() && !is_refused("deltas"),
+            sets_ui: wishes.ui.is_some(),
+            options,
+        };
+        let last = self.numbers.last();
+        let mut welcome = negotiated.options.welcome(&self.rules.version, last, refused);
+        welcome.instance_id = self.rules.instance_id();
+        self.follow_up = FollowUp::Use(Box::new(negotiated));
+        Ok(welcome)
+    }
+
+    fn replay(&mut self, params: ReplayParams) -> Result<Replayed, String> {
+        let last_seq = self.numbers.last();
+        let instance_id = self.rules.instance_id();
+        let replayed = |events, snapshot: Option<Box<Snapshot>>| Replayed {
+            events,
+            last_seq,
+            instance_id,
+            snapshot: snapshot.map(|snapshot| *snapshot),
         };
         if let Some(after) = params.after {
-            if !options.sequence {
+            if !self.options.sequence {
                 return Err(
                     "Events have no numbers here: say hello with \"sequence\": true first".to_owned(),
                 );
             }
-            if after > last_seq && self.unknown_number == UnknownNumber::Error {
+            if after > last_seq && self.rules.unknown_number == UnknownNumber::Error {
                 return Err(format!(
                     "No event has the number {after} yet; the last one is {last_seq}"
                 ));
@@ -178,16 +184,13 @@ impl ConnectionRules {
             let is_ours = params
                 .instance
                 .as_deref()
-                .is_none_or(|id| Some(id) == self.instance.as_deref());
-            if let Some(events) = numbers.count_after(after).filter(|_| is_ours) {
-                return Ok((replayed(events, None), FollowUp::SendAgain(after)));
+                .is_none_or(|id| Some(id) == self.rules.instance.as_deref());
+            if let Some(events) = self.numbers.count_after(after).filter(|_| is_ours) {
+                self.follow_up = FollowUp::SendAgain(after);
+                return Ok(replayed(events, None));
             }
         }
-        let snapshot = snapshot.ok_or("There is no session to show")?;
-        Ok((replayed(0, Some(snapshot)), FollowUp::None))
-    }
-
-    fn instance_id(&self) -> Option<String> {
-        self.instance.as_deref().map(str::to_owned)
+        let snapshot = self.snapshot.take().ok_or("There is no session to show")?;
+        Ok(replayed(0, Some(snapshot)))
     }
 }

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use host::Origin;
 use wire::connection::Snapshot;
-use wire::{Command, Event, Reply, Response};
+use wire::{ConnectionCommand, Event, Reply, Response};
 
 use crate::encode::Encoder;
 use crate::limits::BATCH_BYTES;
@@ -236,7 +236,7 @@ impl Connection {
         &mut self,
         from: SessionRef<'_>,
         origin: Origin,
-        command: &Command,
+        command: ConnectionCommand,
         snapshot: Option<Box<Snapshot>>,
         now: Instant,
         out: &mut Vec<u8>,
@@ -246,11 +246,7 @@ impl Connection {
         self.flush(now, out);
         // The dialect may have been detected since.
         self.options.dialect = self.first.encoder.manner().dialect;
-        let answer = self.rules.answer(command, &self.options, &self.numbers, snapshot);
-        let (outcome, follow_up) = match answer {
-            Ok((reply, follow_up)) => (Ok(reply), follow_up),
-            Err(error) => (Err(error), FollowUp::None),
-        };
+        let (outcome, follow_up) = self.rules.answer(command, &self.options, &self.numbers, snapshot);
         self.respond(from, origin, outcome, now, out);
         match follow_up {
             FollowUp::None => {}

@@ -53,9 +53,11 @@ fn answer(
     let Inbound::Request(request) = parse_line(line.to_string().as_bytes()) else {
         panic!("{line} is not a command");
     };
-    let command: Command = request.command;
-    let (reply, follow_up) = rules.answer(&command, options, &Kept, None)?;
-    let reply = match reply {
+    let Command::Connection(command) = request.command else {
+        panic!("{line} is for a session");
+    };
+    let (outcome, follow_up) = rules.answer(command, options, &Kept, None);
+    let reply = match outcome? {
         Reply::Hello(welcome) => serde_json::to_value(welcome),
         Reply::Replayed(replayed) => serde_json::to_value(replayed),
         Reply::Protocol(protocol) => serde_json::to_value(protocol),

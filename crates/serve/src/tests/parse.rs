@@ -2,7 +2,7 @@
 //! blank-lines, unknown-command, no-ids, crlf-lines, u2028-in-strings) and where we do better (null-line).
 
 use serde_json::{Value, json};
-use wire::{Command, Lane};
+use wire::{Command, SessionCommand};
 
 use crate::parse::{FRAMES, Inbound, Request, parse_line, too_long};
 
@@ -150,7 +150,7 @@ fn invalid_parameters_keep_command_and_id() {
 fn unicode_strings_are_parsed_unchanged() {
     let line =
         "{\"type\":\"prompt\",\"message\":\"a\u{2028}b\u{2029}c\u{85}d\\r\\ne\\ud83d\\ude00\u{1F600}\"}";
-    let Command::Prompt(prompt) = request(line).command else {
+    let Command::Session(SessionCommand::Prompt(prompt)) = request(line).command else {
         panic!()
     };
     assert_eq!(
@@ -174,7 +174,7 @@ fn lone_surrogates_are_replaced() {
         (r"\\\ud800", "\\\u{FFFD}"),
     ] {
         let line = format!("{{\"type\":\"prompt\",\"message\":\"{text}\"}}");
-        let Command::Prompt(prompt) = request(&line).command else {
+        let Command::Session(SessionCommand::Prompt(prompt)) = request(&line).command else {
             panic!()
         };
         assert_eq!(prompt.message, want, "{text}");
@@ -208,19 +208,11 @@ fn json_depth_is_bounded() {
 fn client_frames_are_no_commands() {
     for name in FRAMES {
         let line = format!("{{\"type\":\"{name}\",\"id\":\"1\",\"value\":\"x\"}}");
-        let inbound = parse_line(line.as_bytes());
-        assert_eq!(inbound.lane(), Lane::Control);
-        match inbound {
+        match parse_line(line.as_bytes()) {
             Inbound::Frame(found, text) => assert_eq!((found, text), (name, line)),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(parse_line(br#"{"type":"abort"}"#).lane(), Lane::Control);
-    assert_eq!(
-        parse_line(br#"{"type":"prompt","message":""}"#).lane(),
-        Lane::Task
-    );
-    assert_eq!(parse_line(b"x").lane(), Lane::Ordered);
 }
 
 proptest::proptest! {

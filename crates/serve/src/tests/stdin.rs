@@ -1,49 +1,34 @@
-//! The reading thread: lanes, the end of the input, and how much may wait.
+//! The reading thread: the order, the end of the input, and how much may wait.
 
-use std::io::{self, Cursor, Read, Write};
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use wire::Lane;
 
 use crate::budget::{Budget, Held};
 use crate::parse::Inbound;
 use crate::stdin::{StdinOptions, spawn_with};
 use crate::tests::block_on;
 
-/// Two lanes, as the session has them.
-struct Lanes {
-    control: LaneReceiver,
-    commands: LaneReceiver,
-}
+/// What the reading thread hands on.
+struct Lines(mpsc::Receiver<(Inbound, Held)>);
 
-struct LaneReceiver(mpsc::Receiver<(Inbound, Held)>);
-
-impl LaneReceiver {
+impl Lines {
     async fn recv(&mut self) -> Option<Inbound> {
         self.0.recv().await.map(|(inbound, _held)| inbound)
     }
 }
 
-fn lanes(input: impl Read + Send + 'static, options: StdinOptions) -> Lanes {
-    let (control, control_lane) = mpsc::channel(1024);
-    let (commands, command_lane) = mpsc::channel(1024);
+fn lines(input: impl Read + Send + 'static, options: StdinOptions) -> Lines {
+    let (sender, receiver) = mpsc::channel(1024);
     spawn_with(input, options, move |inbound, held| {
-        let lane = if inbound.lane() == Lane::Control {
-            &control
-        } else {
-            &commands
-        };
-        lane.blocking_send((inbound, held)).is_ok()
+        sender.blocking_send((inbound, held)).is_ok()
     })
     .unwrap();
-    Lanes {
-        control: LaneReceiver(control_lane),
-        commands: LaneReceiver(command_lane),
-    }
+    Lines(receiver)
 }
 
 fn names(inbound: Option<Inbound>) -> Option<String> {
@@ -56,7 +41,7 @@ fn names(inbound: Option<Inbound>) -> Option<String> {
 }
 
 #[test]
-fn lanes_keep_order_until_end() {
+fn lines_keep_their_order_until_the_end() {
     let input = "{\"type\":\"get_state\"}\r\nnonsense that is long\n{\"type\":\"abort\"}\n{\"type\":\"host_tool_result\"}\n\
                  {\"type\":\"prompt\",\"message\":\"\"}\n{\"type\":\"get_messages\"}";
     block_on(async {
@@ -64,39 +49,24 @@ fn lanes_keep_order_until_end() {
             max_line: 34,
             ..StdinOptions::default()
         };
-        let mut lanes = lanes(Cursor::new(input), options);
-        let mut commands = Vec::new();
-        while let Some(name) = names(lanes.commands.recv().await) {
-            commands.push(name);
+        let mut lines = lines(Cursor::new(input), options);
+        let mut found = Vec::new();
+        while let Some(name) = names(lines.recv().await) {
+            found.push(name);
         }
-        assert!(commands[1].starts_with("Failed to parse command: "));
-        commands.remove(1);
-        assert_eq!(commands, ["get_state", "prompt", "get_messages", "EOF"]);
-        assert_eq!(names(lanes.control.recv().await).as_deref(), Some("abort"));
+        assert!(found[1].starts_with("Failed to parse command: "));
+        found.remove(1);
         assert_eq!(
-            names(lanes.control.recv().await).as_deref(),
-            Some("host_tool_result")
+            found,
+            [
+                "get_state",
+                "abort",
+                "host_tool_result",
+                "prompt",
+                "get_messages",
+                "EOF"
+            ]
         );
-        assert_eq!(names(lanes.control.recv().await), None);
-    });
-}
-
-#[test]
-fn control_command_overtakes_waiting_commands() {
-    let (reader, mut writer) = io::pipe().unwrap();
-    block_on(async {
-        let mut lanes = lanes(reader, StdinOptions::default());
-        for _ in 0..500 {
-            writer.write_all(b"{\"type\":\"get_state\"}\n").unwrap();
-        }
-        writer.write_all(b"{\"type\":\"abort\"}\n").unwrap();
-        assert_eq!(names(lanes.control.recv().await).as_deref(), Some("abort"));
-        drop(writer);
-        let mut count = 0;
-        while lanes.commands.recv().await.is_some() {
-            count += 1;
-        }
-        assert_eq!(count, 501);
     });
 }
 
@@ -132,7 +102,7 @@ fn full_command_queue_stops_reading() {
         queue_bytes: 1_000_000,
         ..StdinOptions::default()
     };
-    let mut lanes = lanes(flood, options);
+    let mut lines = lines(flood, options);
     while taken.load(Ordering::SeqCst) < 900_000 {
         thread::sleep(Duration::from_millis(1));
     }
@@ -142,7 +112,7 @@ fn full_command_queue_stops_reading() {
     assert!(before < 1_500_000, "{before}");
     // Taking lets it go on.
     for _ in 0..50 {
-        assert_eq!(names(block_on(lanes.commands.recv())).as_deref(), Some("prompt"));
+        assert_eq!(names(block_on(lines.recv())).as_deref(), Some("prompt"));
     }
     assert!(taken.load(Ordering::SeqCst) > before);
 }

@@ -14,7 +14,6 @@ mod uris;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tools::pattern::fits;
-use wire::Reply;
 use wire::hosted::{HostToolNames, HostToolsParams, HostUriScheme, HostUriSchemes, HostUriSchemesParams};
 
 use crate::strings;
@@ -84,7 +83,7 @@ impl ClientTools {
 
 impl Session {
     /// Replaces the tools of the client. Nothing changes unless all definitions are valid.
-    pub(super) fn set_host_tools(&mut self, params: &HostToolsParams) -> Result<Reply, String> {
+    pub(super) fn set_host_tools(&mut self, params: &HostToolsParams) -> Result<HostToolNames, String> {
         let tools = definitions::tools(&params.tools)?;
         let is_built_in = |tool: &&ClientDefinition| self.tools.has(Layer::BuiltIn, &tool.name);
         if let Some(tool) = tools.iter().find(is_built_in) {
@@ -105,11 +104,14 @@ impl Session {
         );
         self.system_prompt = None;
         let tool_names = new.iter().map(|tool| tool.name.clone()).collect();
-        Ok(Reply::HostTools(HostToolNames { tool_names }))
+        Ok(HostToolNames { tool_names })
     }
 
     /// Replaces the URI schemes of the client.
-    pub(super) fn set_host_uri_schemes(&mut self, params: &HostUriSchemesParams) -> Result<Reply, String> {
+    pub(super) fn set_host_uri_schemes(
+        &mut self,
+        params: &HostUriSchemesParams,
+    ) -> Result<HostUriSchemes, String> {
         let schemes = definitions::schemes(&params.schemes)?;
         let names = schemes.iter().map(|scheme| scheme.scheme.clone()).collect();
         self.client_tools.lock().schemes = schemes;
@@ -117,6 +119,6 @@ impl Session {
         let tools = tools.map(|tool| uris::serve(tool, &self.client_tools)).collect();
         self.tools.set(Layer::BuiltIn, tools);
         self.system_prompt = None;
-        Ok(Reply::HostUriSchemes(HostUriSchemes { schemes: names }))
+        Ok(HostUriSchemes { schemes: names })
     }
 }

@@ -2,6 +2,7 @@
 //! the user that they may run themselves.
 
 use pinion_core::compaction::{Finished, Plan, Refusal};
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tools::BashRun;
@@ -9,22 +10,24 @@ use wire::command::{BashParams, NewSessionParams};
 use wire::entry::Compaction;
 use wire::event::{CompactionReason, CompactionResult};
 use wire::reply::{Cancelled, Forked};
+use wire::state::BashResult;
+use wire::table::Respond;
 use wire::{Entry, Reply};
 
 use crate::limits;
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::super::Session;
 use super::super::compacting::Asker;
 use super::super::shell::ShellReport;
 use super::super::summarising::{Summarised, Summarising};
-use super::super::switching::Change;
+use super::super::switching::{Change, ChangeAsker, Changed};
 use super::{Outcome, Then, cancels, failure, put};
 
 impl Session {
     /// Asks whether the session may be left; then it is.
-    pub(in crate::session) async fn change(&mut self, asker: Asker, change: Change) {
+    pub(in crate::session) async fn change(&mut self, asker: ChangeAsker, change: Change) {
         if let Some((name, event)) = question(&change)
             && self.extensions.hear(name)
         {
@@ -33,35 +36,63 @@ impl Session {
         self.change_now(asker, change).await;
     }
 
-    pub(super) async fn on_change(&mut self, asker: Asker, mut change: Change, answer: Value) {
+    pub(super) async fn on_change(&mut self, asker: ChangeAsker, mut change: Change, answer: Value) {
         if let Change::Fork { keeps_messages, .. } = &mut change {
             *keeps_messages = answer.get("skipConversationRestore") == Some(&json!(true));
         }
         if !cancels(&answer) {
             return self.change_now(asker, change).await;
         }
-        let reply = match change {
+        let text = match change {
             // Clients of the older command put the text into their editor all the same (dialects.md 10.2).
-            Change::Fork { text, .. } if asker.asked("branch") => Reply::Forked(Forked {
-                text,
-                cancelled: true,
-            }),
-            _ => Reply::Cancelled(Cancelled { cancelled: true }),
+            Change::Fork { text, .. } if asker.asked("branch") => Some(text),
+            _ => None,
         };
-        self.reply(asker, Ok(reply)).await;
+        let refused = Changed {
+            text,
+            cancelled: true,
+        };
+        self.reply_change(asker, Ok(refused)).await;
     }
 
-    /// Answers who asked for another session.
-    pub(in crate::session) async fn reply(&mut self, asker: Asker, outcome: Result<Reply, String>) {
+    /// Replies to a client or to an extension.
+    pub(in crate::session) async fn reply<R: Into<Reply> + Serialize>(
+        &mut self,
+        asker: Asker<R>,
+        outcome: Result<R, String>,
+    ) {
         match asker {
-            Asker::Client(origin) => self.outbox.respond(origin, outcome).await,
+            Asker::Client(responder) => responder.respond(outcome).await,
             Asker::Extension(id) => {
-                let cancelled = |reply| match reply {
-                    Reply::Cancelled(Cancelled { cancelled }) | Reply::Forked(Forked { cancelled, .. }) => {
-                        json!({ "cancelled": cancelled })
-                    }
-                    moved => serde_json::to_value(moved).unwrap_or_default(),
+                let value = |reply| serde_json::to_value(reply).unwrap_or_default();
+                self.answer_later(id, outcome.map(value));
+            }
+        }
+    }
+
+    /// Replies to the client or the extension that asked for another session.
+    pub(in crate::session) async fn reply_change(
+        &mut self,
+        asker: ChangeAsker,
+        outcome: Result<Changed, String>,
+    ) {
+        match asker {
+            ChangeAsker::Session(responder) => {
+                let cancelled = |changed: Changed| Cancelled {
+                    cancelled: changed.cancelled,
                 };
+                responder.respond(outcome.map(cancelled)).await;
+            }
+            ChangeAsker::Fork(responder) => {
+                let forked = |changed: Changed| Forked {
+                    text: changed.text,
+                    cancelled: changed.cancelled,
+                };
+                responder.respond(outcome.map(forked)).await;
+            }
+            ChangeAsker::Reload(responder) => responder.respond(outcome.map(|_| self.commands())).await,
+            ChangeAsker::Extension(id) => {
+                let cancelled = |changed: Changed| json!({ "cancelled": changed.cancelled });
                 self.answer_later(id, outcome.map(cancelled));
             }
         }
@@ -107,16 +138,16 @@ impl Session {
                 }
             }
         };
-        self.change(Asker::Extension(id), change).await;
+        self.change(ChangeAsker::Extension(id), change).await;
         Ok(())
     }
 
     /// The run has ended: extensions hear that the session is left, for a moment, then it is.
-    pub(in crate::session) async fn leave(&mut self, asker: Asker, change: Change) {
+    pub(in crate::session) async fn leave(&mut self, asker: ChangeAsker, change: Change) {
         if change.leaves_file()
             && let Err(error) = self.stored(true).await
         {
-            return self.reply(asker, Err(error)).await;
+            return self.reply_change(asker, Err(error)).await;
         }
         if !self.extensions.hear("session_shutdown") {
             return self.carry_out(asker, change).await;
@@ -209,9 +240,9 @@ impl Session {
     }
 
     /// Asks whether an extension runs a command of the user itself; else it is run.
-    pub(in crate::session) async fn bash(&mut self, origin: Origin, params: BashParams) {
+    pub(in crate::session) async fn bash(&mut self, responder: Responder<BashResult>, params: BashParams) {
         if !self.extensions.hear("user_bash") {
-            return self.bash_now(origin, params).await;
+            return self.bash_now(responder, params).await;
         }
         let event = json!({
             "type": "user_bash",
@@ -219,17 +250,21 @@ impl Session {
             "excludeFromContext": params.exclude_from_context,
             "cwd": self.cwd.to_string_lossy(),
         });
-        self.ask_extensions("user_bash", &event, Then::Bash(origin, params));
+        self.ask_extensions("user_bash", &event, Then::Bash(responder, params));
     }
 
     /// No answer: an extension failed over it, and may have had a reason to be asked (pi 0.86).
-    pub(super) async fn on_user_bash(&mut self, origin: Origin, params: BashParams, answer: Option<Value>) {
+    pub(super) async fn on_user_bash(
+        &mut self,
+        responder: Responder<BashResult>,
+        params: BashParams,
+        answer: Option<Value>,
+    ) {
         let Some(answer) = answer else {
-            let error = strings::UNSEEN_COMMAND.to_owned();
-            return self.outbox.respond(origin, Err(error)).await;
+            return responder.refuse(strings::UNSEEN_COMMAND).await;
         };
         let Some(result) = answer.get("result").filter(|result| result.is_object()) else {
-            return self.bash_now(origin, params).await;
+            return self.bash_now(responder, params).await;
         };
         let is = |name: &str| result.get(name) == Some(&json!(true));
         let text = |name: &str| result.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -242,16 +277,16 @@ impl Session {
             full_output_path: text("fullOutputPath"),
             counts: Default::default(),
         };
-        let shell = self.shell_began(&origin, &params).await;
-        self.on_shell(ShellReport::Done(Box::new(origin), params, shell, Ok(run)))
+        let shell = self.shell_began(responder.origin(), &params).await;
+        self.on_shell(ShellReport::Done(Box::new(responder), params, shell, Ok(run)))
             .await;
     }
 }
 
-impl Asker {
-    /// Is it a client's command of this name?
+impl ChangeAsker {
+    /// Returns true for the command of this name.
     fn asked(&self, command: &str) -> bool {
-        matches!(self, Self::Client(origin) if origin.command == command)
+        matches!(self, Self::Fork(responder) if responder.origin().command == command)
     }
 }
 

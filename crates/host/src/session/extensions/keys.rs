@@ -2,39 +2,47 @@
 
 use door::DoorError;
 use serde_json::{Value, json};
-use wire::Reply;
 use wire::command::{CompleteParams, ShortcutParams};
 use wire::reply::{Completions, Shortcut, Shortcuts};
+use wire::table::Respond;
 
 use crate::limits;
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 
 use super::super::Session;
 use super::{Then, failure};
 
 impl Session {
-    pub(in crate::session) async fn complete_arguments(&mut self, origin: Origin, params: CompleteParams) {
+    pub(in crate::session) async fn complete_arguments(
+        &mut self,
+        responder: Responder<Completions>,
+        params: CompleteParams,
+    ) {
         let Some((extension, name, _)) = self.extensions.command(&format!("/{}", params.name)) else {
             let error = format!("No extension has the command /{}", params.name);
-            return self.outbox.respond(origin, Err(error)).await;
+            return responder.refuse(error).await;
         };
         let params = json!({"extension": extension, "name": name, "prefix": params.prefix});
-        self.call_extension("command.complete", &params, Then::Complete(origin));
+        self.call_extension("command.complete", &params, Then::Complete(responder));
     }
 
-    pub(super) async fn on_completed(&mut self, origin: Origin, answer: Result<Value, DoorError>) {
+    pub(super) async fn on_completed(
+        &mut self,
+        responder: Responder<Completions>,
+        answer: Result<Value, DoorError>,
+    ) {
         let items = answer.map(|mut answer| match answer.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => items,
             _ => Vec::new(),
         });
-        let outcome = items.map(|items| Reply::Completions(Completions { items }));
-        self.outbox
-            .respond(origin, outcome.map_err(|error| error.to_string()))
+        let outcome = items.map(|items| Completions { items });
+        responder
+            .respond(outcome.map_err(|error| error.to_string()))
             .await;
     }
 
     /// Of two for the same keys the first counts.
-    pub(in crate::session) fn shortcuts(&self) -> Reply {
+    pub(in crate::session) fn shortcuts(&self) -> Shortcuts {
         let mut shortcuts: Vec<Shortcut> = Vec::new();
         for extension in &self.extensions.registered {
             for key in extension.shortcuts.iter().take(limits::REGISTRATIONS) {
@@ -47,25 +55,29 @@ impl Session {
                 }
             }
         }
-        Reply::Shortcuts(Shortcuts { shortcuts })
+        Shortcuts { shortcuts }
     }
 
-    pub(in crate::session) async fn run_shortcut(&mut self, origin: Origin, params: ShortcutParams) {
+    pub(in crate::session) async fn run_shortcut(
+        &mut self,
+        responder: Responder<()>,
+        params: ShortcutParams,
+    ) {
         let keys = params.shortcut;
         let mut extensions = self.extensions.registered.iter();
         let owner = extensions.find(|extension| extension.shortcuts.iter().any(|key| key.shortcut == keys));
         let Some(path) = owner.map(|extension| extension.path.clone()) else {
             let error = format!("No extension has the shortcut {keys}");
-            return self.outbox.respond(origin, Err(error)).await;
+            return responder.refuse(error).await;
         };
         let params = json!({"extension": path, "shortcut": keys});
-        self.call_extension("shortcut.run", &params, Then::Shortcut(origin, keys));
+        self.call_extension("shortcut.run", &params, Then::Shortcut(responder, keys));
     }
 
     /// As with a slash command: a failure is told, and the keys were dealt with all the same.
     pub(super) async fn on_shortcut_end(
         &mut self,
-        origin: Origin,
+        responder: Responder<()>,
         keys: &str,
         answer: Result<Value, DoorError>,
     ) {
@@ -73,7 +85,7 @@ impl Session {
             self.extension_failed(failure(&format!("shortcut:{keys}"), "shortcut", error))
                 .await;
         }
-        self.outbox.respond(origin, Ok(Reply::Nothing)).await;
+        responder.respond(Ok(())).await;
     }
 
     fn call_extension(&mut self, method: &str, params: &Value, then: Then) {

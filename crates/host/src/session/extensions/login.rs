@@ -6,14 +6,14 @@ use models::KeySource;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use wire::Reply;
 use wire::command::LoginParams;
 use wire::reply::{LoggedIn, LoginProvider, LoginProviders};
+use wire::table::Respond;
 
 use door::{Answer, DoorError};
 
 use crate::extensions::Lender;
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::super::Session;
@@ -23,7 +23,7 @@ use super::{Outcome, Then};
 
 impl Session {
     /// The providers that people can log in to.
-    pub(in crate::session) fn login_providers(&self) -> Reply {
+    pub(in crate::session) fn login_providers(&self) -> LoginProviders {
         let registry = &self.agent.registry;
         let catalogue = registry.catalogue().providers().iter();
         let own = catalogue
@@ -40,20 +40,17 @@ impl Session {
             available: true,
             authenticated: registry.key_source(id) == Some(KeySource::Oauth),
         });
-        Reply::LoginProviders(LoginProviders {
+        LoginProviders {
             providers: providers.collect(),
-        })
+        }
     }
 
     /// Begins a login; the answer comes when it has ended.
-    pub(in crate::session) async fn log_in(&mut self, origin: Origin, params: LoginParams) {
+    pub(in crate::session) async fn log_in(&mut self, responder: Responder<LoggedIn>, params: LoginParams) {
         let id = params.provider_id;
         let is_logging_in = |wait: &super::Wait| matches!(wait.then, Then::Login(..));
         if self.extensions.waits.values().any(is_logging_in) {
-            return self
-                .outbox
-                .respond(origin, Err(strings::LOGGING_IN.to_owned()))
-                .await;
+            return responder.refuse(strings::LOGGING_IN).await;
         }
         let registry = &self.agent.registry;
         let mut registered = registry.registered_providers().iter();
@@ -62,7 +59,7 @@ impl Session {
         let store = AuthStore::new(self.agent.agent_dir.join("auth.json"));
         let provider = id.clone();
         match (self.agent.lender.clone().filter(|_| is_theirs), way(&id)) {
-            (Some(lender), _) => self.wait_for_login(origin, id, async move {
+            (Some(lender), _) => self.wait_for_login(responder, id, async move {
                 let tokens = by_extension(&lender, &provider).await?;
                 let kept = store.keep_lent(&provider, &secrets, tokens).await;
                 kept.map_err(|error| secrets.redact(error.to_string()))
@@ -71,7 +68,7 @@ impl Session {
                 let models = registry.models_of(&id).into_iter();
                 let models: Vec<String> = models.map(|model| model.id.clone()).collect();
                 let ui = self.ui();
-                self.wait_for_login(origin, id, async move {
+                self.wait_for_login(responder, id, async move {
                     let login = client
                         .login()
                         .ok_or("There is no auth.json to store a login in")?;
@@ -80,29 +77,30 @@ impl Session {
             }
             (None, None) => {
                 let error = strings::unknown_login(&id);
-                self.outbox.respond(origin, Err(error)).await;
+                responder.refuse(error).await;
             }
         }
     }
 
     fn wait_for_login(
         &mut self,
-        origin: Origin,
+        responder: Responder<LoggedIn>,
         provider: String,
         login: impl Future<Output = Result<(), String>> + Send + 'static,
     ) {
-        self.extensions.wait(Then::Login(origin, provider), async move {
-            Outcome::Answer(match login.await {
-                Ok(()) => Ok(Answer::default()),
-                Err(error) => Err(DoorError::Failed(error)),
-            })
-        });
+        self.extensions
+            .wait(Then::Login(responder, provider), async move {
+                Outcome::Answer(match login.await {
+                    Ok(()) => Ok(Answer::default()),
+                    Err(error) => Err(DoorError::Failed(error)),
+                })
+            });
     }
 
     /// A login has ended. What it opens is known from now on.
     pub(super) async fn on_login(
         &mut self,
-        origin: Origin,
+        responder: Responder<LoggedIn>,
         provider_id: String,
         outcome: Result<Value, DoorError>,
     ) {
@@ -117,11 +115,11 @@ impl Session {
                 self.change_models().await;
                 self.write_models().await;
                 self.refresh_models();
-                Ok(Reply::LoggedIn(LoggedIn { provider_id }))
+                Ok(LoggedIn { provider_id })
             }
             Err(error) => Err(error.to_string()),
         };
-        self.outbox.respond(origin, outcome).await;
+        responder.respond(outcome).await;
     }
 }
 

@@ -49,15 +49,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Sleep;
 use wire::command::{BashParams, NavigateParams};
 use wire::event::CompactionReason;
+use wire::reply::{Accepted, Completions, LoggedIn, Navigated};
+use wire::state::BashResult;
 use wire::{Event, Message};
 
 use crate::hooks::Hooks;
 use crate::limits;
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 
 use super::Session;
 use super::compacting::Asker;
-use super::switching::Change;
+use super::switching::{Change, ChangeAsker};
 
 pub(super) use self::changing::word;
 pub(super) use self::events::Agenda;
@@ -166,7 +168,7 @@ pub(super) enum Then {
     /// A run is to begin.
     Begin(Turn),
     /// A slash command has ended.
-    Command(Origin, String),
+    Command(Responder<Accepted>, String),
     /// An answer that is complete may be replaced before anything follows from it.
     Answer(Input),
     /// A message may be replaced before it is written down.
@@ -178,21 +180,21 @@ pub(super) enum Then {
     /// The result of a call may be changed.
     Review(Input),
     /// What may follow in the arguments of a slash command.
-    Complete(Origin),
+    Complete(Responder<Completions>),
     /// Keys have been dealt with.
-    Shortcut(Origin, String),
+    Shortcut(Responder<()>, String),
     /// Another session may be refused.
-    Change(Asker, Change),
+    Change(ChangeAsker, Change),
     /// The session was left.
-    Leave(Asker, Change),
+    Leave(ChangeAsker, Change),
     /// A compaction may be refused or made otherwise.
     Compact(CompactionReason),
     /// Another place of the tree may be refused.
-    Move(Asker, NavigateParams),
+    Move(Asker<Navigated>, NavigateParams),
     /// A command of the user may have been run otherwise.
-    Bash(Origin, BashParams),
+    Bash(Responder<BashResult>, BashParams),
     /// A login has ended.
-    Login(Origin, String),
+    Login(Responder<LoggedIn>, String),
     /// A provider has found out which models it has.
     Refreshed(String),
     /// The session is over.

@@ -6,7 +6,7 @@ use config::extensions::{Found, find};
 use config::hooks;
 use serde_json::json;
 use uuid::Uuid;
-use wire::Command;
+use wire::SessionCommand;
 
 use crate::hooks::Hooks;
 use crate::limits;
@@ -29,46 +29,47 @@ impl Extended {
 }
 
 /// Does a command depend on what extensions registered or listen to?
-fn depends(command: &Command) -> bool {
+fn depends(command: &SessionCommand) -> bool {
     matches!(
         command,
-        Command::Prompt(_)
-            | Command::Steer(_)
-            | Command::FollowUp(_)
-            | Command::QueueMessage(_)
-            | Command::AbortAndPrompt(_)
-            | Command::Continue(_)
-            | Command::GetCommands(_)
-            | Command::GetProjectTrust(_)
-            | Command::SetProjectTrust(_)
-            | Command::CompleteArguments(_)
-            | Command::GetTools(_)
-            | Command::SetActiveTools(_)
-            | Command::ReloadResources(_)
-            | Command::GetShortcuts(_)
-            | Command::RunShortcut(_)
-            | Command::SetModel(_)
-            | Command::CycleModel(_)
-            | Command::GetAvailableModels(_)
-            | Command::GetLoginProviders(_)
-            | Command::Login(_)
-            | Command::Compact(_)
-            | Command::Bash(_)
-            | Command::Reset(_)
-            | Command::NewSession(_)
-            | Command::SwitchSession(_)
-            | Command::Fork(_)
-            | Command::Branch(_)
-            | Command::Clone(_)
-            | Command::NavigateTree(_)
+        SessionCommand::Prompt(_)
+            | SessionCommand::Steer(_)
+            | SessionCommand::FollowUp(_)
+            | SessionCommand::QueueMessage(_)
+            | SessionCommand::AbortAndPrompt(_)
+            | SessionCommand::Continue(_)
+            | SessionCommand::GetCommands(_)
+            | SessionCommand::GetProjectTrust(_)
+            | SessionCommand::SetProjectTrust(_)
+            | SessionCommand::CompleteArguments(_)
+            | SessionCommand::GetTools(_)
+            | SessionCommand::SetActiveTools(_)
+            | SessionCommand::ReloadResources(_)
+            | SessionCommand::GetShortcuts(_)
+            | SessionCommand::RunShortcut(_)
+            | SessionCommand::SetModel(_)
+            | SessionCommand::CycleModel(_)
+            | SessionCommand::GetAvailableModels(_)
+            | SessionCommand::GetLoginProviders(_)
+            | SessionCommand::Login(_)
+            | SessionCommand::Compact(_)
+            | SessionCommand::Bash(_)
+            | SessionCommand::Reset(_)
+            | SessionCommand::NewSession(_)
+            | SessionCommand::SwitchSession(_)
+            | SessionCommand::Fork(_)
+            | SessionCommand::Branch(_)
+            | SessionCommand::Clone(_)
+            | SessionCommand::NavigateTree(_)
     )
 }
 
 impl Session {
     /// Must a command wait until extensions are loaded?
-    pub(in crate::session) fn waits_for_extensions(&self, command: &Command) -> bool {
+    pub(in crate::session) fn waits_for_extensions(&self, command: &SessionCommand) -> bool {
         // Which model there is depends on them only when nobody else knows it.
-        let asks_model = self.extensions.unresolved.is_some() && matches!(command, Command::GetState(_));
+        let asks_model =
+            self.extensions.unresolved.is_some() && matches!(command, SessionCommand::GetState(_));
         self.extensions.is_opening() && (depends(command) || asks_model)
     }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use pinion_core::Input;
 use pinion_core::compaction::abandoned;
 use serde_json::{Value, json};
-use wire::Reply;
 use wire::command::NavigateParams;
 use wire::entry::BranchSummary;
 use wire::reply::Navigated;
@@ -31,7 +30,11 @@ impl Session {
     }
 
     /// Asks whether another place of the tree may be gone to; then it is.
-    pub(in crate::session) async fn move_if_allowed(&mut self, asker: Asker, params: NavigateParams) {
+    pub(in crate::session) async fn move_if_allowed(
+        &mut self,
+        asker: Asker<Navigated>,
+        params: NavigateParams,
+    ) {
         let name = "session_before_tree";
         let stays = self.log.leaf_id() == Some(params.target_id.as_str());
         if stays || !self.extensions.hear(name) {
@@ -70,13 +73,18 @@ impl Session {
         self.ask_extensions(name, &event, Then::Move(asker, params));
     }
 
-    pub(super) async fn on_move(&mut self, asker: Asker, mut params: NavigateParams, answer: Value) {
+    pub(super) async fn on_move(
+        &mut self,
+        asker: Asker<Navigated>,
+        mut params: NavigateParams,
+        answer: Value,
+    ) {
         if cancels(&answer) {
-            let stays = Reply::Navigated(Navigated {
+            let stays = Navigated {
                 cancelled: true,
                 editor_text: None,
                 summary_entry_id: None,
-            });
+            };
             return self.reply(asker, Ok(stays)).await;
         }
         let text = |name: &str| answer.get(name).and_then(Value::as_str).map(str::to_owned);

@@ -221,7 +221,11 @@ impl Session {
             // It only says what there was to choose from before.
             (context.model, context.thinking_level) = (None, None);
         }
-        let start = match self.agent.choose(&context, self.extensions.flags_count) {
+        let start = match self
+            .agent
+            .choose_off_thread(&context, self.extensions.flags_count)
+            .await
+        {
             Ok(start) => start,
             Err(error) => {
                 self.extensions.unresolved = unresolved.map(|_| error.to_string());

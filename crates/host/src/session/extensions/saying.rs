@@ -7,9 +7,10 @@ use pinion_core::{Input, QueueKind};
 use serde_json::{Value, json};
 use wire::command::PromptParams;
 use wire::reply::{Accepted, Disposition};
-use wire::{CustomMessage, Message, Reply, UserBlock};
+use wire::table::Respond;
+use wire::{CustomMessage, Message, UserBlock};
 
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::super::Session;
@@ -17,12 +18,13 @@ use super::super::compacting::Asker;
 use super::super::drive::now_ms;
 use super::super::enclosing::Enclosed;
 use super::super::prompting::started;
+use super::super::switching::ChangeAsker;
 use super::{DoorError, Then, failure, put};
 
 /// Who is told what became of something that was said.
 pub(in crate::session) enum Who {
     /// A client waits for the answer.
-    Client(Origin),
+    Client(Responder<Accepted>),
     /// An extension said it; failures are told like those of extensions.
     Extension,
 }
@@ -43,7 +45,7 @@ pub(in crate::session) struct Saying {
 impl Saying {
     /// Something that a client wants to be queued.
     pub(in crate::session) fn queued(
-        origin: Origin,
+        responder: Responder<Accepted>,
         text: String,
         enclosed: Enclosed,
         kind: QueueKind,
@@ -53,7 +55,7 @@ impl Saying {
             QueueKind::FollowUp => "followUp",
         };
         Self {
-            who: Who::Client(origin),
+            who: Who::Client(responder),
             text,
             enclosed,
             expand: true,
@@ -63,9 +65,13 @@ impl Saying {
     }
 
     /// A prompt of the client.
-    pub(in crate::session) fn new(origin: Origin, params: PromptParams, enclosed: Enclosed) -> Self {
+    pub(in crate::session) fn new(
+        responder: Responder<Accepted>,
+        params: PromptParams,
+        enclosed: Enclosed,
+    ) -> Self {
         Self {
-            who: Who::Client(origin),
+            who: Who::Client(responder),
             text: params.message,
             enclosed,
             expand: true,
@@ -90,9 +96,9 @@ pub(in crate::session) struct Turn {
 }
 
 impl Session {
-    pub(in crate::session) async fn answer(&mut self, who: Who, outcome: Result<Reply, String>) {
+    pub(in crate::session) async fn answer(&mut self, who: Who, outcome: Result<Accepted, String>) {
         match (who, outcome) {
-            (Who::Client(origin), outcome) => self.outbox.respond(origin, outcome).await,
+            (Who::Client(responder), outcome) => responder.respond(outcome).await,
             (Who::Extension, Ok(_)) => {}
             (Who::Extension, Err(error)) => {
                 self.extension_failed(failure("<runtime>", "send_user_message", error))
@@ -101,17 +107,21 @@ impl Session {
         }
     }
 
-    /// Runs a slash command of an extension, if the text is one; also during a run. Gives the origin back if it is none.
-    pub(in crate::session) fn run_command(&mut self, origin: Origin, text: &str) -> Option<Origin> {
+    /// Runs a slash command of an extension, if the text is one; also during a run. Gives the responder back if it is none.
+    pub(in crate::session) fn run_command(
+        &mut self,
+        responder: Responder<Accepted>,
+        text: &str,
+    ) -> Option<Responder<Accepted>> {
         let Some((extension, name, args)) = self.extensions.command(text) else {
-            return Some(origin);
+            return Some(responder);
         };
         self.sync_state();
         let extended = &mut self.extensions;
         let params = json!({"extension": extension, "name": name, "args": args, "line": text});
         if let Some(door) = &extended.door {
             let asking = door.call(&extended.handle, "command.run", &params, None);
-            extended.wait_for(Then::Command(origin, name), asking);
+            extended.wait_for(Then::Command(responder, name), asking);
         }
         None
     }
@@ -119,7 +129,7 @@ impl Session {
     /// An exception in a command is told, and the command was carried out all the same (behaviour.md 12.2).
     pub(super) async fn on_command_end(
         &mut self,
-        origin: Origin,
+        responder: Responder<Accepted>,
         name: &str,
         answer: Result<Value, DoorError>,
     ) {
@@ -127,8 +137,8 @@ impl Session {
             self.extension_failed(failure(&format!("command:{name}"), "command", error))
                 .await;
         }
-        let handled = Reply::Accepted(Accepted::new(Disposition::Handled));
-        self.outbox.respond(origin, Ok(handled)).await;
+        let handled = Accepted::new(Disposition::Handled);
+        responder.respond(Ok(handled)).await;
     }
 
     /// Says something; extensions may change it first, or deal with it themselves.
@@ -150,7 +160,7 @@ impl Session {
     pub(super) async fn on_input(&mut self, mut saying: Saying, answer: Value) {
         match answer.get("action").and_then(Value::as_str) {
             Some("handled") => {
-                let handled = Reply::Accepted(Accepted::new(Disposition::Handled));
+                let handled = Accepted::new(Disposition::Handled);
                 return self.answer(saying.who, Ok(handled)).await;
             }
             Some("transform") => {
@@ -259,20 +269,23 @@ impl Session {
 
     /// Whoever is owed an answer that will not come is told so.
     pub(super) async fn refuse(&mut self, then: Then) {
-        let who = match then {
-            Then::Input(saying) => saying.who,
-            Then::Begin(turn) => turn.who,
-            Then::Command(origin, _)
-            | Then::Complete(origin)
-            | Then::Shortcut(origin, _)
-            | Then::Login(origin, _)
-            | Then::Change(Asker::Client(origin), _)
-            | Then::Leave(Asker::Client(origin), _)
-            | Then::Move(Asker::Client(origin), _)
-            | Then::Bash(origin, _) => Who::Client(origin),
-            _ => return,
-        };
-        self.answer(who, Err(strings::ABORTED.to_owned())).await;
+        match then {
+            Then::Input(saying) => self.answer(saying.who, Err(strings::ABORTED.to_owned())).await,
+            Then::Begin(turn) => self.answer(turn.who, Err(strings::ABORTED.to_owned())).await,
+            Then::Command(responder, _) => responder.refuse(strings::ABORTED).await,
+            Then::Complete(responder) => responder.refuse(strings::ABORTED).await,
+            Then::Shortcut(responder, _) => responder.refuse(strings::ABORTED).await,
+            Then::Login(responder, _) => responder.refuse(strings::ABORTED).await,
+            Then::Change(asker, _) | Then::Leave(asker, _) => match asker {
+                ChangeAsker::Session(responder) => responder.refuse(strings::ABORTED).await,
+                ChangeAsker::Fork(responder) => responder.refuse(strings::ABORTED).await,
+                ChangeAsker::Reload(responder) => responder.refuse(strings::ABORTED).await,
+                ChangeAsker::Extension(_) => {}
+            },
+            Then::Move(Asker::Client(responder), _) => responder.refuse(strings::ABORTED).await,
+            Then::Bash(responder, _) => responder.refuse(strings::ABORTED).await,
+            _ => {}
+        }
     }
 }
 

@@ -18,12 +18,13 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 use tools::{Toolbox, pattern::fits};
 use wire::hosted::Frame;
-use wire::{Command, Reply, Response, ThinkingLevel};
+use wire::{Command, Reply, Response, SessionCommand, ThinkingLevel};
 
 use crate::agent::{Agent, SessionHome};
 use crate::limits;
 use crate::mail::{Mail, Mailbox, Slot, mailbox};
 use crate::outbox::{ClientId, Origin, Outgoing};
+use crate::strings;
 
 use super::super::storage::off_thread;
 use super::super::{Opening, Session};
@@ -139,7 +140,7 @@ impl Session {
         };
         let started = off_thread(move || Session::start(agent, outbox, &opening)).await;
         let session = started.map_err(|error| error.to_string())?;
-        let state = serde_json::to_value(session.state()).map_err(|error| error.to_string())?;
+        let state = serde_json::to_value(session.session_state()).map_err(|error| error.to_string())?;
         let told = json!({
             "state": state,
             "cwd": session.cwd.to_string_lossy(),
@@ -259,21 +260,17 @@ fn run(session: Session, mailbox: Mailbox) -> Pin<Box<dyn Future<Output = ()>>> 
 /// A command as mail. The id of the extension's call is that of the command, so that the response finds back.
 fn command(id: Option<u64>, line: &Value) -> Result<Mail, String> {
     let name = line.get("type").and_then(Value::as_str).unwrap_or_default();
-    let command = Command::parse(name, &line.to_string()).map_err(|error| error.to_string())?;
-    let is_the_connections = matches!(
-        command,
-        Command::Hello(_)
-            | Command::Replay(_)
-            | Command::GetProtocol(_)
-            | Command::OpenSession(_)
-            | Command::CloseSession(_)
-            | Command::ListOpenSessions(_)
-            | Command::SetProjectTrust(_)
-            | Command::SetPermissionMode(_)
-    );
-    if is_the_connections {
-        return Err(format!("{name} is not available here"));
-    }
+    let parsed = Command::parse(name, &line.to_string()).map_err(|error| error.to_string())?;
+    let command = match parsed {
+        Command::Manager(_)
+        | Command::Connection(_)
+        | Command::Session(
+            SessionCommand::CloseSession(_)
+            | SessionCommand::SetProjectTrust(_)
+            | SessionCommand::SetPermissionMode(_),
+        ) => return Err(strings::not_available(name)),
+        Command::Session(command) => command,
+    };
     let origin = Origin {
         client: ClientId::default(),
         id: id.and_then(|id| RawValue::from_string(id.to_string()).ok()),

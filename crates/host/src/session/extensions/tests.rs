@@ -6,19 +6,22 @@ use std::time::Duration;
 use door::line::{Command, Registered};
 use door::{Answer, DoorError};
 use serde_json::{Value, json};
-use wire::Event;
+use wire::{Event, Reply};
 
 use super::super::compacting::Asker;
 use super::saying::custom;
 use super::{Extended, News, Outcome, Then};
-use crate::outbox::{ClientId, Origin};
+use crate::outbox::{ClientId, Origin, Responder, outbox};
 
-fn origin() -> Origin {
-    Origin {
+/// A responder whose reply is dropped.
+fn responder<R: Into<Reply>>() -> Responder<R> {
+    let origin = Origin {
         client: ClientId::default(),
         id: None,
         command: "prompt",
-    }
+    };
+    let (outbox, _unread) = outbox(1);
+    Responder::new(origin, &outbox)
 }
 
 fn none() -> Extended {
@@ -98,11 +101,11 @@ async fn abandoned_requests_return_continuations_in_order() {
 #[tokio::test]
 async fn commands_wait_for_session_changes_only() {
     let mut extended = none();
-    extended.wait(Then::Command(origin(), "x".to_owned()), std::future::pending());
+    extended.wait(Then::Command(responder(), "x".to_owned()), std::future::pending());
     assert!(extended.owes() && !extended.holds_mail());
     let params = wire::command::NavigateParams::default();
     extended.wait(
-        Then::Move(Asker::Client(origin()), params),
+        Then::Move(Asker::Client(responder()), params),
         std::future::pending(),
     );
     assert!(extended.holds_mail());

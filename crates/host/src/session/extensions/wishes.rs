@@ -13,6 +13,7 @@ use wire::message::UserContent;
 use wire::{Event, Message};
 
 use super::super::Session;
+use super::super::compacting::Asker;
 use super::super::dialogs::{Answer, Dialog, Show};
 use super::super::enclosing::Enclosed;
 use super::super::prompting::Later;
@@ -89,7 +90,8 @@ impl Session {
             "setActiveTools" => self.set_active_tools(&params),
             "setModel" => {
                 let params: SetModelParams = read(params)?;
-                return Ok(Some(json!(self.set_model(&params).await.is_ok())));
+                self.set_model(Asker::Extension(id), params).await;
+                return Ok(None);
             }
             "setThinkingLevel" => {
                 let params: ThinkingParams = read(params)?;
@@ -275,7 +277,7 @@ impl Session {
         kind: QueueKind,
         text: String,
         message: Arc<Message>,
-    ) -> Result<wire::Reply, String> {
+    ) -> Result<wire::reply::Accepted, String> {
         self.room_for(self.machine.queued())?;
         let queued = Queued {
             text,

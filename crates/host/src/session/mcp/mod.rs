@@ -19,7 +19,7 @@ use ::tools::pattern::fits;
 use tokio::sync::Notify;
 use tokio::time::Sleep;
 use wire::mcp::{McpReconnectParams, McpServer, McpServers, McpServersParams, McpStatus};
-use wire::{Command, Event, Reply};
+use wire::{Event, SessionCommand};
 
 use crate::limits;
 use crate::mcp::{self, Configured, Origin};
@@ -151,29 +151,29 @@ impl Mcp {
 }
 
 /// Does a command need to know what servers offer?
-fn needs_servers(command: &Command) -> bool {
+fn needs_servers(command: &SessionCommand) -> bool {
     matches!(
         command,
-        Command::Prompt(_)
-            | Command::Steer(_)
-            | Command::FollowUp(_)
-            | Command::QueueMessage(_)
-            | Command::AbortAndPrompt(_)
-            | Command::Continue(_)
-            | Command::GetCommands(_)
-            | Command::GetTools(_)
-            | Command::SetActiveTools(_)
+        SessionCommand::Prompt(_)
+            | SessionCommand::Steer(_)
+            | SessionCommand::FollowUp(_)
+            | SessionCommand::QueueMessage(_)
+            | SessionCommand::AbortAndPrompt(_)
+            | SessionCommand::Continue(_)
+            | SessionCommand::GetCommands(_)
+            | SessionCommand::GetTools(_)
+            | SessionCommand::SetActiveTools(_)
     )
 }
 
 impl Session {
     /// Starts servers for a command that needs them. True: it should wait for them. While a run is under way nothing waits.
-    pub(super) async fn begin_mcp(&mut self, command: &Command) -> bool {
+    pub(super) async fn begin_mcp(&mut self, command: &SessionCommand) -> bool {
         if !needs_servers(command) {
             return false;
         }
         self.start_servers().await;
-        if matches!(command, Command::Prompt(_)) {
+        if matches!(command, SessionCommand::Prompt(_)) {
             // A login or a mended configuration counts from the next turn on.
             for running in &self.mcp.servers {
                 if running.server.snapshot().status == Status::NeedsLogin {
@@ -305,14 +305,14 @@ impl Session {
         );
     }
 
-    pub(super) async fn get_mcp_servers(&mut self) -> Reply {
+    pub(super) async fn get_mcp_servers(&mut self) -> McpServers {
         self.start_servers().await;
         self.mcp.is_heard = true;
         self.mcp.told = self.mcp.describe();
-        Reply::McpServers(self.mcp.told.clone())
+        self.mcp.told.clone()
     }
 
-    pub(super) async fn set_mcp_servers(&mut self, params: &McpServersParams) -> Result<Reply, String> {
+    pub(super) async fn set_mcp_servers(&mut self, params: &McpServersParams) -> Result<McpServers, String> {
         if self.agent.mcp.off {
             return Err("MCP servers are switched off (--no-mcp)".to_owned());
         }
@@ -322,7 +322,7 @@ impl Session {
         Ok(self.get_mcp_servers().await)
     }
 
-    pub(super) async fn mcp_reconnect(&mut self, params: &McpReconnectParams) -> Result<Reply, String> {
+    pub(super) async fn mcp_reconnect(&mut self, params: &McpReconnectParams) -> Result<(), String> {
         self.start_servers().await;
         self.mcp.is_heard = true;
         match &params.server {
@@ -339,7 +339,7 @@ impl Session {
                 .for_each(|running| running.server.reconnect()),
         }
         self.wait_for_servers();
-        Ok(Reply::Nothing)
+        Ok(())
     }
 }
 

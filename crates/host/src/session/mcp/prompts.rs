@@ -6,9 +6,10 @@ use config::{Origin as SourceOrigin, Scope, SourceInfo};
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 use wire::command::PromptParams;
+use wire::reply::Accepted;
 use wire::{ToolResult, UserBlock};
 
-use crate::outbox::Origin;
+use crate::outbox::Responder;
 use crate::strings;
 
 use super::super::Session;
@@ -19,7 +20,7 @@ use super::{Mcp, mcp};
 
 /// A prompt that is being got, and what it is for.
 pub(super) struct Asked {
-    origin: Option<Origin>,
+    responder: Option<Responder<Accepted>>,
     params: Option<PromptParams>,
     answer: JoinHandle<Result<ToolResult, McpError>>,
 }
@@ -32,7 +33,7 @@ impl Drop for Asked {
 
 /// A prompt that was got, or not.
 pub(in crate::session) struct Prompted {
-    origin: Origin,
+    responder: Responder<Accepted>,
     params: PromptParams,
     answer: Result<ToolResult, String>,
 }
@@ -47,11 +48,11 @@ pub(super) async fn got(asked: &mut Option<Asked>) -> Prompted {
         Ok(answer) => answer.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
-    let parts = waiting.origin.take().zip(waiting.params.take());
+    let parts = waiting.responder.take().zip(waiting.params.take());
     *asked = None;
     match parts {
-        Some((origin, params)) => Prompted {
-            origin,
+        Some((responder, params)) => Prompted {
+            responder,
             params,
             answer,
         },
@@ -188,16 +189,16 @@ impl Session {
     /// not.
     pub(in crate::session) async fn ask_prompt(
         &mut self,
-        origin: Origin,
+        responder: Responder<Accepted>,
         params: PromptParams,
-    ) -> Option<(Origin, PromptParams)> {
+    ) -> Option<(Responder<Accepted>, PromptParams)> {
         let Some((server, prompt, text)) = self.mcp.called(&params.message) else {
-            return Some((origin, params));
+            return Some((responder, params));
         };
         let args = match arguments(&prompt.arguments, text) {
             Ok(args) => args,
             Err(error) => {
-                self.outbox.respond(origin, Err(error)).await;
+                responder.refuse(error).await;
                 return None;
             }
         };
@@ -212,7 +213,7 @@ impl Session {
         });
         self.withdraw_prompt().await;
         self.mcp.asked = Some(Asked {
-            origin: Some(origin),
+            responder: Some(responder),
             params: Some(params),
             answer,
         });
@@ -221,13 +222,13 @@ impl Session {
 
     pub(super) async fn on_prompted(&mut self, prompted: Prompted) {
         let Prompted {
-            origin,
+            responder,
             params,
             answer,
         } = prompted;
         let result = match answer {
             Ok(result) => result,
-            Err(error) => return self.outbox.respond(origin, Err(error)).await,
+            Err(error) => return responder.refuse(error).await,
         };
         let mut texts = Vec::new();
         let mut images = params.images;
@@ -249,22 +250,20 @@ impl Session {
                 let saying = Saying {
                     // It is a server's text: no slash in it means anything.
                     expand: false,
-                    ..Saying::new(origin, said, enclosed)
+                    ..Saying::new(responder, said, enclosed)
                 };
                 self.say(saying).await;
             }
-            Err(error) => self.outbox.respond(origin, Err(error)).await,
+            Err(error) => responder.refuse(error).await,
         }
     }
 
     /// Nobody wants the prompt any more.
     pub(in crate::session) async fn withdraw_prompt(&mut self) {
         if let Some(mut asked) = self.mcp.asked.take()
-            && let Some(origin) = asked.origin.take()
+            && let Some(responder) = asked.responder.take()
         {
-            self.outbox
-                .respond(origin, Err(strings::ABORTED.to_owned()))
-                .await;
+            responder.refuse(strings::ABORTED).await;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use wire::Dialect;
-use wire::protocol::{Belongs, COMMANDS, EVENTS, dialects_of};
+use wire::protocol::{Belongs, dialects_of, family_commands, family_events};
 
 const UPDATE: &str = "MessageUpdateEvent";
 const CUMULATIVE: &str = "MessageUpdateCumulativeEvent";
@@ -54,9 +54,9 @@ fn is_of(name: &str, schema: &Value, dialect: Dialect) -> bool {
         UPDATE => dialect.has_delta_updates(),
         CUMULATIVE => !dialect.has_delta_updates(),
         "ErrorResponse" | "ParseErrorResponse" => true,
-        _ if name.ends_with("Command") => has(COMMANDS, "/properties/type/const"),
-        _ if name.ends_with("Response") => has(COMMANDS, "/properties/command/const"),
-        _ => has(EVENTS, "/properties/type/const"),
+        _ if name.ends_with("Command") => has(&family_commands(), "/properties/type/const"),
+        _ if name.ends_with("Response") => has(&family_commands(), "/properties/command/const"),
+        _ => has(&family_events(), "/properties/type/const"),
     }
 }
 

@@ -1,5 +1,9 @@
-//! The command table: name, group, parameters, response and lane of every command. Parser, schema, TypeScript types and
-//! the reference are generated from these rows; there is no second list.
+//! The command table: name, group, dialects, lane, parameters, handler and reply of every command. The command enums, the
+//! handler traits, the parser, schema, TypeScript types and the reference are generated from these rows; there is no second
+//! list.
+
+#[macro_use]
+mod generate;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,6 +19,8 @@ use crate::command::{
 use crate::hosted::{HostToolsParams, HostUriSchemesParams};
 use crate::looking::{DeleteSessionParams, DirectoryParams, FindFilesParams};
 use crate::mcp::{McpReconnectParams, McpServersParams};
+use crate::protocol::{ALL, DialectSet, EVERY, H, HO, LATE, N, O, OWN, PI, W, XN};
+use crate::response::Reply;
 use crate::tool::ActiveToolsParams;
 
 /// How a command is scheduled.
@@ -22,9 +28,9 @@ use crate::tool::ActiveToolsParams;
 pub enum Lane {
     /// Runs at once, before commands that wait: aborts, answers to dialogs and client tools.
     Control,
-    /// Starts in arrival order and runs concurrently with later commands.
+    /// Starts in arrival order. Later commands do not wait for its response.
     Task,
-    /// Runs in arrival order.
+    /// Runs in arrival order. Later commands wait for its response, except those of the lane `Control`.
     Ordered,
 }
 
@@ -124,6 +130,8 @@ pub struct CommandSpec {
     pub doc: &'static str,
     /// The group of the reference in which it is described.
     pub group: Group,
+    /// The dialects that have it; [`OWN`] if it is Pinion's alone.
+    pub dialects: DialectSet,
     /// How it is scheduled.
     pub lane: Lane,
     /// Schema of the parameters.
@@ -145,249 +153,230 @@ pub enum BadCommand {
     Params(&'static str, serde_json::Error),
 }
 
-macro_rules! commands {
-    ($( $(#[doc = $doc:literal])+ $variant:ident($params:ty) = $name:literal, $group:ident, $lane:ident -> $reply:ty; )+) => {
-        /// A command with its parameters.
-        #[derive(Debug, Clone, PartialEq)]
-        #[non_exhaustive]
-        pub enum Command {
-            $( $(#[doc = $doc])+ $variant($params), )+
-        }
-
-        /// All commands, in the order of the reference page.
-        pub static TABLE: &[CommandSpec] = &[
-            $( CommandSpec {
-                name: $name,
-                doc: concat!($($doc),+),
-                group: Group::$group,
-                lane: Lane::$lane,
-                #[cfg(feature = "schema")]
-                params: |generator| generator.subschema_for::<$params>(),
-                #[cfg(feature = "schema")]
-                reply: |generator| generator.subschema_for::<$reply>(),
-            }, )+
-        ];
-
-        impl Command {
-            /// The wire name.
-            #[must_use]
-            pub fn name(&self) -> &'static str {
-                match self { $( Self::$variant(_) => $name, )+ }
-            }
-
-            /// How it is scheduled.
-            #[must_use]
-            pub fn lane(&self) -> Lane {
-                match self { $( Self::$variant(_) => Lane::$lane, )+ }
-            }
-
-            /// Makes a command of its name and the whole line.
-            ///
-            /// # Errors
-            /// When no row has the name, or the line's fields do not fit the row.
-            pub fn parse(name: &str, line: &str) -> Result<Self, BadCommand> {
-                match name {
-                    $( $name => serde_json::from_str(line)
-                        .map(Self::$variant)
-                        .map_err(|error| BadCommand::Params($name, error)), )+
-                    _ => Err(BadCommand::Unknown(name.to_owned())),
-                }
-            }
-        }
-    };
+/// A command: who carries it out, and its parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    /// A session does.
+    Session(SessionCommand),
+    /// The part of the program that owns the sessions does.
+    Manager(ManagerCommand),
+    /// The connection does, which knows dialects and the numbers of events.
+    Connection(ConnectionCommand),
 }
 
-#[cfg(feature = "schema")]
+impl Command {
+    /// The wire name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Session(command) => command.name(),
+            Self::Manager(command) => command.name(),
+            Self::Connection(command) => command.name(),
+        }
+    }
+}
+
+/// Sends the reply to one command. The type of the reply is the command's, so no other one can be sent.
+pub trait Respond<R> {
+    /// Sends the reply, or the sentence that the client gets as `error`.
+    fn respond(self, outcome: Result<R, String>) -> impl Future<Output = ()>;
+}
+
+/// What carries out commands that are answered in the stream of events.
+pub trait Responding {
+    /// Who sent a command, and how the reply finds back.
+    type Origin;
+    /// Sends the reply to one command.
+    type Responder<R: Into<Reply>>: Respond<R>;
+
+    /// Returns the responder for a command.
+    fn responder<R: Into<Reply>>(&mut self, origin: Self::Origin) -> Self::Responder<R>;
+}
+
 use crate::connection::{Protocol, Replayed, Welcome};
-#[cfg(feature = "schema")]
 use crate::hosted::{HostToolNames, HostUriSchemes};
-#[cfg(feature = "schema")]
 use crate::looking::{DeletedSession, Directory, FoundFiles};
-#[cfg(feature = "schema")]
 use crate::mcp::McpServers;
-#[cfg(feature = "schema")]
 use crate::reply::{
     Accepted, Cancelled, Commands, Completions, ContextUsageReply, CycledModel, CycledThinking, Entries,
     Exported, ForkMessages, Forked, LastText, LoggedIn, LoginProviders, Messages, Models, Navigated,
     Negotiated, OpenSessions, OpenedSession, PermissionModeReply, ProjectTrust, QueueItems, Queues,
     SessionOutline, SessionTree, Sessions, Shortcuts, ThinkingLevels, Todos,
 };
-#[cfg(feature = "schema")]
 use crate::state::{BashResult, SessionState, SessionStats};
-#[cfg(feature = "schema")]
 use crate::tool::{ActiveTools, Tools};
 
 commands! {
     /// Send a user message and start a run. The response comes before every event of the run and before any network request.
     /// While a run is active, `streamingBehavior` says whether the message is queued; without it the command fails.
-    Prompt(PromptParams) = "prompt", Prompting, Task -> Accepted;
+    Prompt(PromptParams) = "prompt", Prompting, EVERY, Task, Session::prompt => Accepted;
     /// Queue a steering message. The model receives it after the current turn.
-    Steer(MessageParams) = "steer", Prompting, Ordered -> Accepted;
+    Steer(MessageParams) = "steer", Prompting, LATE, Ordered, Session::steer => Accepted;
     /// Queue a follow-up message. The model receives it when it would otherwise stop.
-    FollowUp(MessageParams) = "follow_up", Prompting, Ordered -> Accepted;
+    FollowUp(MessageParams) = "follow_up", Prompting, LATE, Ordered, Session::follow_up => Accepted;
     /// Old name of `steer`, from versions with one queue. The remaining tool calls of the current turn are skipped.
-    QueueMessage(MessageParams) = "queue_message", Prompting, Ordered -> Accepted;
+    QueueMessage(MessageParams) = "queue_message", Prompting, HO, Ordered, Session::queue_message -> Accepted;
     /// Stop the run, a retry delay or a compaction. The response comes when nothing is running any more. Queued messages are
     /// kept.
-    Abort(NoParams) = "abort", Prompting, Control -> ();
+    Abort(NoParams) = "abort", Prompting, EVERY, Control, Session::abort => ();
     /// Stop the run, then send a user message and start a new run.
-    AbortAndPrompt(MessageParams) = "abort_and_prompt", Prompting, Control -> Accepted;
+    AbortAndPrompt(MessageParams) = "abort_and_prompt", Prompting, XN, Control, Session::abort_and_prompt => Accepted;
     /// Empty both queues and return their messages.
-    ClearQueue(NoParams) = "clear_queue", Prompting, Ordered -> Queues;
+    ClearQueue(NoParams) = "clear_queue", Prompting, W.and(PI), Ordered, Session::clear_queue -> Queues;
     /// List the messages in both queues with their ids.
-    GetQueue(NoParams) = "get_queue", Prompting, Ordered -> QueueItems;
+    GetQueue(NoParams) = "get_queue", Prompting, OWN, Ordered, Session::get_queue -> QueueItems;
     /// Replace the text of a queued message. Fails if the message is no longer queued.
-    EditQueued(EditQueuedParams) = "edit_queued", Prompting, Ordered -> ();
+    EditQueued(EditQueuedParams) = "edit_queued", Prompting, OWN, Ordered, Session::edit_queued -> ();
     /// Remove a message from its queue. Fails if the message is no longer queued.
-    RemoveQueued(RemoveQueuedParams) = "remove_queued", Prompting, Ordered -> ();
+    RemoveQueued(RemoveQueuedParams) = "remove_queued", Prompting, OWN, Ordered, Session::remove_queued -> ();
     /// Request another answer without a new message, after a run that failed. The last message must be a user message, a tool
     /// result or a failed answer. Fails if the last run ended normally.
-    Continue(NoParams) = "continue", Prompting, Task -> Accepted;
+    Continue(NoParams) = "continue", Prompting, OWN, Task, Session::resume => Accepted;
     /// Stop the run and start an empty session in a new file.
-    NewSession(NewSessionParams) = "new_session", Session, Task -> Cancelled;
+    NewSession(NewSessionParams) = "new_session", Session, O.and(LATE), Ordered, Session::new_session => Cancelled;
     /// Old name of `new_session`.
-    Reset(NoParams) = "reset", Session, Task -> Cancelled;
+    Reset(NoParams) = "reset", Session, H, Ordered, Session::reset => Cancelled;
     /// Return the state of the session: model, modes, queues, active work.
-    GetState(NoParams) = "get_state", State, Ordered -> SessionState;
+    GetState(NoParams) = "get_state", State, ALL, Ordered, Session::get_state -> SessionState;
     /// Return all messages of the current branch.
-    GetMessages(NoParams) = "get_messages", State, Ordered -> Messages;
+    GetMessages(NoParams) = "get_messages", State, ALL, Ordered, Session::get_messages -> Messages;
     /// Return the entries of the session file, of all branches, in the order in which they were appended.
-    GetEntries(EntriesParams) = "get_entries", State, Ordered -> Entries;
+    GetEntries(EntriesParams) = "get_entries", State, N.and(PI), Ordered, Session::get_entries -> Entries;
     /// Select the model. An active run keeps its model.
-    SetModel(SetModelParams) = "set_model", Models, Ordered -> crate::model::Model;
+    SetModel(SetModelParams) = "set_model", Models, ALL, Ordered, Session::set_model => crate::model::Model;
     /// Select the next model of the list. Returns null if there is no other model.
-    CycleModel(NoParams) = "cycle_model", Models, Ordered -> Option<CycledModel>;
+    CycleModel(NoParams) = "cycle_model", Models, ALL, Ordered, Session::cycle_model -> Option<CycledModel>;
     /// List the models for which credentials exist.
-    GetAvailableModels(NoParams) = "get_available_models", Models, Ordered -> Models;
+    GetAvailableModels(NoParams) = "get_available_models", Models, ALL, Task, Session::get_available_models => Models;
     /// Set the thinking level. A level that the model does not offer is replaced by the nearest one.
-    SetThinkingLevel(ThinkingParams) = "set_thinking_level", Models, Ordered -> ();
+    SetThinkingLevel(ThinkingParams) = "set_thinking_level", Models, ALL, Ordered, Session::set_thinking_level -> ();
     /// Select the next thinking level. Returns null if the model does not support thinking.
-    CycleThinkingLevel(NoParams) = "cycle_thinking_level", Models, Ordered -> Option<CycledThinking>;
+    CycleThinkingLevel(NoParams) = "cycle_thinking_level", Models, ALL, Ordered, Session::cycle_thinking_level -> Option<CycledThinking>;
     /// List the thinking levels of the current model.
-    GetAvailableThinkingLevels(NoParams) = "get_available_thinking_levels", Models, Ordered -> ThinkingLevels;
+    GetAvailableThinkingLevels(NoParams) = "get_available_thinking_levels", Models, N.and(PI), Ordered, Session::get_available_thinking_levels -> ThinkingLevels;
     /// Set how many steering messages are delivered at once.
-    SetSteeringMode(QueueModeParams) = "set_steering_mode", Prompting, Ordered -> ();
+    SetSteeringMode(QueueModeParams) = "set_steering_mode", Prompting, LATE, Ordered, Session::set_steering_mode -> ();
     /// Set how many follow-up messages are delivered at once.
-    SetFollowUpMode(QueueModeParams) = "set_follow_up_mode", Prompting, Ordered -> ();
+    SetFollowUpMode(QueueModeParams) = "set_follow_up_mode", Prompting, LATE, Ordered, Session::set_follow_up_mode -> ();
     /// Old name of `set_steering_mode` and `set_follow_up_mode`: sets both.
-    SetQueueMode(QueueModeParams) = "set_queue_mode", Prompting, Ordered -> ();
+    SetQueueMode(QueueModeParams) = "set_queue_mode", Prompting, HO, Ordered, Session::set_queue_mode -> ();
     /// Set when a steering message takes effect. The mode is read at the start of a run.
-    SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Prompting, Ordered -> ();
+    SetInterruptMode(InterruptModeParams) = "set_interrupt_mode", Prompting, XN, Ordered, Session::set_interrupt_mode -> ();
     /// Stop the run and replace the older part of the conversation by a summary.
-    Compact(CompactParams) = "compact", Runs, Task -> crate::event::CompactionResult;
+    Compact(CompactParams) = "compact", Runs, EVERY, Task, Session::compact => crate::event::CompactionResult;
     /// Enable or disable automatic compaction.
-    SetAutoCompaction(EnabledParams) = "set_auto_compaction", Runs, Ordered -> ();
+    SetAutoCompaction(EnabledParams) = "set_auto_compaction", Runs, ALL, Ordered, Session::set_auto_compaction -> ();
     /// Enable or disable automatic retries.
-    SetAutoRetry(EnabledParams) = "set_auto_retry", Runs, Ordered -> ();
+    SetAutoRetry(EnabledParams) = "set_auto_retry", Runs, ALL, Ordered, Session::set_auto_retry -> ();
     /// Cancel a retry delay. The run then ends as failed.
-    AbortRetry(NoParams) = "abort_retry", Runs, Control -> ();
+    AbortRetry(NoParams) = "abort_retry", Runs, ALL, Control, Session::abort_retry -> ();
     /// Run a shell command for the user. The model receives command and output with the next prompt.
-    Bash(BashParams) = "bash", Runs, Task -> BashResult;
+    Bash(BashParams) = "bash", Runs, ALL, Task, Session::bash => BashResult;
     /// Kill all running `bash` commands.
-    AbortBash(NoParams) = "abort_bash", Runs, Control -> ();
+    AbortBash(NoParams) = "abort_bash", Runs, ALL, Control, Session::abort_bash -> ();
     /// Return the text of the last answer.
-    GetLastAssistantText(NoParams) = "get_last_assistant_text", State, Ordered -> LastText;
+    GetLastAssistantText(NoParams) = "get_last_assistant_text", State, ALL, Ordered, Session::get_last_assistant_text -> LastText;
     /// Return message counts, tokens and cost of the conversation; with `byModel` also the cost of each model in the whole
     /// session.
-    GetSessionStats(StatsParams) = "get_session_stats", State, Ordered -> SessionStats;
+    GetSessionStats(StatsParams) = "get_session_stats", State, ALL, Ordered, Session::get_session_stats -> SessionStats;
     /// Write the session as one HTML page that needs no network. Only an earlier export is overwritten.
-    ExportHtml(ExportParams) = "export_html", Session, Task -> Exported;
+    ExportHtml(ExportParams) = "export_html", Session, ALL, Task, Session::export_html => Exported;
     /// Stop the run and continue in another session file. A file that does not exist becomes a new session.
-    SwitchSession(SwitchParams) = "switch_session", Session, Task -> Cancelled;
+    SwitchSession(SwitchParams) = "switch_session", Session, ALL, Ordered, Session::switch_session => Cancelled;
     /// Stop the run and continue in a new session that contains everything before a user message.
-    Fork(ForkParams) = "fork", Session, Task -> Forked;
+    Fork(ForkParams) = "fork", Session, W.and(PI), Ordered, Session::fork => Forked;
     /// Old name of `fork`. Also accepts `entryIndex`.
-    Branch(BranchParams) = "branch", Session, Task -> Forked;
+    Branch(BranchParams) = "branch", Session, HO.and(XN), Ordered, Session::branch => Forked;
     /// Stop the run and move to another entry of the session tree, in the same file. The abandoned branch can be summarised
     /// first.
-    NavigateTree(NavigateParams) = "navigate_tree", Session, Task -> Navigated;
+    NavigateTree(NavigateParams) = "navigate_tree", Session, W, Task, Session::navigate_tree => Navigated;
     /// Set or remove the label of an entry.
-    SetEntryLabel(LabelParams) = "set_entry_label", Session, Ordered -> ();
+    SetEntryLabel(LabelParams) = "set_entry_label", Session, W, Ordered, Session::set_entry_label -> ();
     /// Stop the run and continue in a new session that is a copy of the current branch.
-    Clone(NoParams) = "clone", Session, Task -> Cancelled;
+    Clone(NoParams) = "clone", Session, PI, Ordered, Session::clone_session => Cancelled;
     /// List the user messages that `fork` accepts, of all branches.
-    GetForkMessages(NoParams) = "get_fork_messages", Session, Ordered -> ForkMessages;
+    GetForkMessages(NoParams) = "get_fork_messages", Session, W.and(PI), Ordered, Session::get_fork_messages -> ForkMessages;
     /// List the user messages that `branch` accepts, of all branches, with their index.
-    GetBranchMessages(NoParams) = "get_branch_messages", Session, Ordered -> ForkMessages;
+    GetBranchMessages(NoParams) = "get_branch_messages", Session, HO.and(XN), Ordered, Session::get_branch_messages -> ForkMessages;
     /// Return the tree of entries of the session.
-    GetTree(NoParams) = "get_tree", Session, Ordered -> SessionTree;
+    GetTree(NoParams) = "get_tree", Session, N.and(PI), Ordered, Session::get_tree -> SessionTree;
     /// Return the tree of entries without message contents: position, label and a short preview of each entry.
-    GetSessionTree(NoParams) = "get_session_tree", Session, Ordered -> SessionOutline;
+    GetSessionTree(NoParams) = "get_session_tree", Session, W, Ordered, Session::get_session_tree -> SessionOutline;
     /// List the session files on disk, most recent first.
-    ListSessions(ListParams) = "list_sessions", Session, Task -> Sessions;
+    ListSessions(ListParams) = "list_sessions", Session, W, Task, Session::list_sessions => Sessions;
     /// Open another session in this process. Commands with its handle in `session` go to it.
-    OpenSession(OpenSessionParams) = "open_session", Session, Task -> OpenedSession;
+    OpenSession(OpenSessionParams) = "open_session", Session, N, Task, Manager::open_session => OpenedSession;
     /// Stop the run of the session named in `session` and close the session.
-    CloseSession(NoParams) = "close_session", Session, Task -> ();
+    CloseSession(NoParams) = "close_session", Session, OWN, Ordered, Session::close_session => ();
     /// Delete a session that is not open. Pinion moves its file into `.trash` in the same directory. Only files in the
     /// session directory can be deleted.
-    DeleteSession(DeleteSessionParams) = "delete_session", Session, Task -> DeletedSession;
+    DeleteSession(DeleteSessionParams) = "delete_session", Session, OWN, Task, Manager::delete_session => DeletedSession;
     /// List the sessions that are open in this process.
-    ListOpenSessions(NoParams) = "list_open_sessions", Session, Ordered -> OpenSessions;
+    ListOpenSessions(NoParams) = "list_open_sessions", Session, OWN, Task, Manager::list_open_sessions => OpenSessions;
     /// List the subdirectories of a directory, for a directory picker.
-    ListDirectory(DirectoryParams) = "list_directory", Tools, Task -> Directory;
+    ListDirectory(DirectoryParams) = "list_directory", Tools, W, Task, Session::list_directory => Directory;
     /// Find files and directories below the working directory that match a partial name. Ignored files are left out. A later
     /// query of the same client cancels an earlier one.
-    FindFiles(FindFilesParams) = "find_files", Tools, Task -> FoundFiles;
+    FindFiles(FindFilesParams) = "find_files", Tools, OWN, Task, Session::find_files => FoundFiles;
     /// List the slash commands that a prompt can begin with.
-    GetCommands(NoParams) = "get_commands", Tools, Ordered -> Commands;
+    GetCommands(NoParams) = "get_commands", Tools, W.and(PI), Ordered, Session::get_commands -> Commands;
     /// Return completions for the arguments of a slash command of an extension.
-    CompleteArguments(CompleteParams) = "complete_arguments", Tools, Task -> Completions;
+    CompleteArguments(CompleteParams) = "complete_arguments", Tools, OWN, Task, Session::complete_arguments => Completions;
     /// List all tools and which of them the model can call.
-    GetTools(NoParams) = "get_tools", Tools, Ordered -> Tools;
+    GetTools(NoParams) = "get_tools", Tools, W, Ordered, Session::get_tools -> Tools;
     /// Set which tools the model can call, starting with its next request.
-    SetActiveTools(ActiveToolsParams) = "set_active_tools", Tools, Ordered -> ActiveTools;
+    SetActiveTools(ActiveToolsParams) = "set_active_tools", Tools, W, Ordered, Session::set_active_tools -> ActiveTools;
     /// Read settings, context files, skills, prompt templates and extensions again. Fails while a run is active. Returns the
     /// same as `get_commands`, after the extensions have loaded.
-    ReloadResources(NoParams) = "reload_resources", Tools, Task -> Commands;
+    ReloadResources(NoParams) = "reload_resources", Tools, W, Ordered, Session::reload_resources => Commands;
     /// List the keyboard shortcuts that extensions have registered. A client with a keyboard can offer them.
-    GetShortcuts(NoParams) = "get_shortcuts", Tools, Ordered -> Shortcuts;
+    GetShortcuts(NoParams) = "get_shortcuts", Tools, OWN, Ordered, Session::get_shortcuts -> Shortcuts;
     /// Run a keyboard shortcut of an extension. The response comes when its handler has finished. A failure is reported as
     /// `extension_error`.
-    RunShortcut(ShortcutParams) = "run_shortcut", Tools, Task -> ();
+    RunShortcut(ShortcutParams) = "run_shortcut", Tools, OWN, Task, Session::run_shortcut => ();
     /// Return how many tokens of the context window are used.
-    GetContextUsage(NoParams) = "get_context_usage", State, Ordered -> ContextUsageReply;
+    GetContextUsage(NoParams) = "get_context_usage", State, W, Ordered, Session::get_context_usage -> ContextUsageReply;
     /// Negotiate the framing, for clients of oh-my-pi. Only version 1 is supported: one line for each object.
-    NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Connection, Ordered -> Negotiated;
+    NegotiateProtocol(NegotiateParams) = "negotiate_protocol", Connection, N, Ordered, Session::negotiate_protocol -> Negotiated;
     /// List the providers that support a login: built-in ones and those of extensions.
-    GetLoginProviders(NoParams) = "get_login_providers", Models, Ordered -> LoginProviders;
+    GetLoginProviders(NoParams) = "get_login_providers", Models, N, Ordered, Session::get_login_providers -> LoginProviders;
     /// Log in to a provider. Pages to open and questions are sent as `extension_ui_request`. The response comes when the
     /// login has ended.
-    Login(LoginParams) = "login", Models, Task -> LoggedIn;
+    Login(LoginParams) = "login", Models, N, Task, Session::login => LoggedIn;
     /// Replace the todo list of the session. Returns the list with all ids and statuses filled in. The list is stored with
     /// the session.
-    SetTodos(TodosParams) = "set_todos", State, Ordered -> Todos;
+    SetTodos(TodosParams) = "set_todos", State, XN, Ordered, Session::set_todos -> Todos;
     /// Set the name of the session.
-    SetSessionName(SessionNameParams) = "set_session_name", Session, Ordered -> ();
+    SetSessionName(SessionNameParams) = "set_session_name", Session, LATE, Ordered, Session::set_session_name -> ();
     /// Set which tool calls run without a question, for this session. Returns the resulting mode. Calls that the project
     /// settings deny stay denied.
-    SetPermissionMode(PermissionModeParams) = "set_permission_mode", Tools, Ordered -> PermissionModeReply;
+    SetPermissionMode(PermissionModeParams) = "set_permission_mode", Tools, OWN, Ordered, Session::set_permission_mode -> PermissionModeReply;
     /// Return whether the project is trusted, and which of its resources are not used because it is not.
-    GetProjectTrust(NoParams) = "get_project_trust", Tools, Ordered -> ProjectTrust;
+    GetProjectTrust(NoParams) = "get_project_trust", Tools, OWN, Ordered, Session::get_project_trust -> ProjectTrust;
     /// Set whether the project is trusted. The change takes effect with the next session or `reload_resources`.
-    SetProjectTrust(ProjectTrustParams) = "set_project_trust", Tools, Ordered -> ProjectTrust;
+    SetProjectTrust(ProjectTrustParams) = "set_project_trust", Tools, OWN, Ordered, Session::set_project_trust -> ProjectTrust;
     /// Return versions, dialect, commands with their lanes, events, capabilities and limits.
-    GetProtocol(NoParams) = "get_protocol", Connection, Ordered -> Protocol;
+    GetProtocol(NoParams) = "get_protocol", Connection, OWN, Ordered, Connection::get_protocol -> Protocol;
     /// Negotiate the dialect and the options of this connection. They apply to everything after the response.
-    Hello(Box<HelloParams>) = "hello", Connection, Ordered -> Welcome;
+    Hello(Box<HelloParams>) = "hello", Connection, OWN, Ordered, Connection::hello -> Welcome;
     /// Send the events after a sequence number again. If they are no longer stored, or without a number, return a snapshot of
     /// the session.
-    Replay(ReplayParams) = "replay", Connection, Ordered -> Replayed;
+    Replay(ReplayParams) = "replay", Connection, OWN, Ordered, Connection::replay -> Replayed;
     /// Register tools that the client runs. They replace the tools registered before, starting with the next request to the
     /// model. Calls that are running continue.
-    SetHostTools(HostToolsParams) = "set_host_tools", Client, Ordered -> HostToolNames;
+    SetHostTools(HostToolsParams) = "set_host_tools", Client, XN, Ordered, Session::set_host_tools -> HostToolNames;
     /// Register URI schemes that the client serves to the tools `read` and `write`. They replace the schemes registered
     /// before.
-    SetHostUriSchemes(HostUriSchemesParams) = "set_host_uri_schemes", Client, Ordered -> HostUriSchemes;
+    SetHostUriSchemes(HostUriSchemesParams) = "set_host_uri_schemes", Client, N, Ordered, Session::set_host_uri_schemes -> HostUriSchemes;
     /// List the MCP servers of the session and their status. Servers that are not running are started. After this command the
     /// session sends `mcp_servers_change`.
-    GetMcpServers(NoParams) = "get_mcp_servers", Mcp, Ordered -> McpServers;
+    GetMcpServers(NoParams) = "get_mcp_servers", Mcp, OWN, Ordered, Session::get_mcp_servers -> McpServers;
     /// Configure MCP servers for this session, in addition to those of configuration files. A server here replaces one of the
     /// same name there. The list replaces the one set before and is kept when the session continues in another file. If one
     /// server is invalid, nothing changes.
-    SetMcpServers(McpServersParams) = "set_mcp_servers", Mcp, Ordered -> McpServers;
+    SetMcpServers(McpServersParams) = "set_mcp_servers", Mcp, OWN, Ordered, Session::set_mcp_servers -> McpServers;
     /// Reconnect one MCP server, or all of them. The response comes before the connection is established.
-    McpReconnect(McpReconnectParams) = "mcp_reconnect", Mcp, Ordered -> ();
+    McpReconnect(McpReconnectParams) = "mcp_reconnect", Mcp, OWN, Ordered, Session::mcp_reconnect -> ();
 }
 
 /// The members of a line that are read before its type is known.
