@@ -280,6 +280,46 @@ fn unreadable_rules_are_reported_and_never_loosen() {
 }
 
 #[test]
+fn command_inside_allowed_program_needs_its_own_rule() {
+    let allowed = [
+        "bash(find *)",
+        "bash(sort *)",
+        "bash(xargs *)",
+        "bash(env *)",
+        "bash(timeout *)",
+        "bash(git *)",
+        "bash(grep *)",
+        "bash(bash *)",
+    ];
+    let policy = policy("ask", &allowed, &[], &[]);
+    for command in [
+        "find . -name '*.rs'",
+        "find . -exec grep -l x {} +",
+        "find . | xargs grep x",
+        "timeout 5 grep x file",
+        "env A=1 grep x file",
+        "sort -k 2 file",
+        "git log --oneline",
+        "bash -c 'rm x'",
+    ] {
+        assert_eq!(bash(&policy, command), "run", "{command}");
+    }
+    for command in [
+        "find . -exec rm {} +",
+        "find . -execdir sh -c 'rm x' \\;",
+        "find . -name x -exec grep x {} \\; -exec rm {} \\;",
+        "find . | xargs rm",
+        "timeout 5 rm x",
+        "env A=1 rm x",
+        "sort --compress-program=./x file",
+        "git -c core.pager=./x log",
+        "git bisect run ./x",
+    ] {
+        assert_eq!(bash(&policy, command), "ask", "{command}");
+    }
+}
+
+#[test]
 fn every_part_of_line_must_be_allowed() {
     let policy = policy(
         "ask",

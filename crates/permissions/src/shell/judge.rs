@@ -431,17 +431,34 @@ impl Judge {
         }
         self.depth += 1;
         let mut steps = Steps::new(self.guesses > 0);
-        match programs::class(name) {
+        let class = programs::class(name);
+        match class {
             Class::Quiet => builtins::quiet(&mut steps, name, words),
             Class::Builtin if DECLARING.contains(&name) => builtins::declaring(&mut steps, name, words),
             Class::Builtin => builtins::builtin(&mut steps, name, words, input),
             Class::Other => runs::unlisted(&mut steps, words),
             class => runs::runner(&mut steps, class, name, words, input),
         }
+        let is_of_line = self.depth == 1;
         for step in steps.into_steps() {
+            if is_of_line && class.runs_in_passing() {
+                self.also_needs_leave(&step);
+            }
             self.take(step);
         }
         self.depth -= 1;
+    }
+
+    /// A rule that allows `find *` does not allow what `find` runs: that command needs a rule of its own.
+    fn also_needs_leave(&mut self, step: &Step<'_>) {
+        match step {
+            Step::Program(words, _) => {
+                let shown: Vec<String> = words.iter().map(Word::shown).collect();
+                self.commands.push(shown.join(" "));
+            }
+            Step::Line(_) => self.plain = false,
+            _ => {}
+        }
     }
 
     /// Takes a step of a program.

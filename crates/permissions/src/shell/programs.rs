@@ -27,6 +27,17 @@ pub(super) enum Class {
     Other,
 }
 
+impl Class {
+    /// Returns true for programs that have another purpose than to run the commands in their arguments. A shell and `eval` have no
+    /// other: a rule for them covers every command that they run.
+    pub(super) fn runs_in_passing(self) -> bool {
+        matches!(
+            self,
+            Self::Wrapper | Self::Finder | Self::Xargs | Self::Git | Self::Options(_)
+        )
+    }
+}
+
 /// What the value of a variable is used for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variable {
