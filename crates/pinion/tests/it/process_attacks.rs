@@ -77,13 +77,14 @@ fn end_of_tool(pi: &Pi) -> Value {
 fn agent_and_guardian_killed_together_leave_nothing() {
     let (world, pi) = started(&format!("{FAMILY}{UP}sleep 704"));
     assert!(living_in(world.dir.root()).len() >= 5);
-    // One call for both, so that neither has the time to notice.
+    // One call for both, so that neither has the time to notice. Its status says nothing: the supervisors may have ended the
+    // second process before its signal was sent.
     let guardian = fs::read_to_string(world.dir.cwd().join("guardian")).unwrap();
     let agent = pi.agent.pid().to_string();
     let killed = Command::new("kill")
-        .args(["-9", &agent, guardian.trim()])
+        .args(["-9", guardian.trim(), &agent])
         .status();
-    assert!(killed.unwrap().success());
+    assert!(killed.is_ok());
     pi.agent.wait_exit(LONG).unwrap();
     expect_none_left(&world, None);
 }
