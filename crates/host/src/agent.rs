@@ -21,7 +21,7 @@ use crate::error::HostError;
 use crate::extensions::{Extensions, Lender};
 use crate::input_record::InputRecord;
 use crate::mcp::McpSetup;
-use crate::session::off_thread;
+use crate::off_thread::off_thread;
 
 /// What the command line asked for, as far as it outlives the start.
 #[derive(Debug, Clone)]

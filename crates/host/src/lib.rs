@@ -11,6 +11,7 @@ mod input_record;
 pub mod limits;
 mod mail;
 pub mod mcp;
+mod off_thread;
 mod outbox;
 mod rendered;
 mod session;

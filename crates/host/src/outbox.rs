@@ -22,10 +22,10 @@ use crate::trace::Trace;
 pub enum Outgoing {
     /// An event, for every client.
     Event(Arc<Event>),
-    /// A response, for the one that asked.
+    /// A response, for the client of the command.
     Response(ClientId, Response),
-    /// A command of the connection, for the writer to carry out and to answer at this place. With `replay` comes the session
-    /// as it is at this place.
+    /// A command of the connection: the writer carries it out and replies at this place. `replay` brings a snapshot of the
+    /// session at this place.
     Connection(Origin, ConnectionCommand, Option<Box<Snapshot>>),
     /// Answered when everything before it was written.
     Flush(oneshot::Sender<()>),
@@ -36,8 +36,7 @@ pub enum Outgoing {
 #[error("nobody writes any more")]
 pub struct WriterGone;
 
-/// One of the clients of a door that several use at once; where there is only one it is the default. Numbers are never used
-/// twice.
+/// One client of a server with several clients; a connection with one client uses the default. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ClientId(pub u64);
 
@@ -101,12 +100,12 @@ impl<R: Into<Reply>> Respond<R> for Responder<R> {
 #[derive(Debug, Clone)]
 pub struct Outbox {
     queue: mpsc::Sender<Outgoing>,
-    /// Do events still interest anybody?
+    /// True while a client reads events.
     is_heard: bool,
     trace: Trace,
-    /// What was told and still stands.
+    /// The events that are still in force, for clients that join later.
     standing: Standing,
-    /// Which questions reach somebody; one for all sessions of a connection.
+    /// The dialogs that a client can show; shared by all sessions of a connection.
     rendered: Rendered,
 }
 
@@ -153,22 +152,22 @@ impl Outbox {
         wait.await.map_err(|_| WriterGone)
     }
 
-    /// For an output that nobody answers and that shows nothing by itself: every question gets its default at once.
+    /// For an output without a client that answers: every dialog returns its default at once.
     pub fn render_nothing(&self) {
         self.rendered.nothing();
     }
 
-    /// For an output that several clients read: what one of them does not render another may.
+    /// For an output with several clients: a dialog that one of them cannot show may be shown by another.
     pub fn render_all(&self) {
         self.rendered.shared();
     }
 
-    /// Is somebody still there when no commands come any more? With many clients the input ends because the agent does.
+    /// Returns true if clients still read after the input has ended. With many clients the input ends because the agent does.
     pub(crate) fn is_heard_to_the_end(&self) -> bool {
         self.rendered.is_shared()
     }
 
-    /// Does a frame by this method reach somebody?
+    /// Returns true if a client can show a frame of this method.
     pub(crate) fn renders(&self, method: UiMethod) -> bool {
         self.is_heard && self.rendered.has(method)
     }
@@ -190,7 +189,7 @@ impl Outbox {
         self.queue.closed().await;
     }
 
-    /// The same queue for a session that has nobody to tell anything any more but still owes answers.
+    /// Returns this queue for a session whose client is gone: it drops events and still sends responses.
     pub(crate) fn without_events(&self) -> Self {
         Self {
             is_heard: false,
@@ -211,7 +210,7 @@ impl Outbox {
         &self.trace
     }
 
-    /// What was told and still stands.
+    /// Returns the events that are still in force.
     pub(crate) fn standing(&self) -> &Standing {
         &self.standing
     }
@@ -237,7 +236,7 @@ impl Outbox {
         let _gone = self.send(Outgoing::Connection(origin, command, snapshot)).await;
     }
 
-    /// Replies to a command that nothing will carry out, whatever its reply would have been.
+    /// Replies with an error to a command that is not carried out.
     pub(crate) async fn refuse(&self, origin: Origin, error: impl Into<String>) {
         Responder::<()>::new(origin, self).refuse(error).await;
     }

@@ -155,7 +155,7 @@ impl From<()> for Reply {
 /// A response line. At most one is sent for each command, exactly one unless the process ends before.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// The command's `id`, whatever JSON value it was; absent when it had none.
+    /// The command's `id`, any JSON value; absent if it had none.
     pub id: Option<Box<RawValue>>,
     /// The command's name; `parse` when the line was no command. Absent when the line had no `type`.
     pub command: Option<Value>,

@@ -16,7 +16,7 @@ const KNOWN: [(&str, &[usize]); 7] = [
     ("auth", &[6]),
     ("client", &[6]),
     ("extensions", &[5]),
-    ("host", &[5, 39]),
+    ("host", &[5, 40]),
     ("models", &[4, 5]),
     ("testkit", &[4]),
     ("wire", &[4]),

@@ -16,7 +16,7 @@ const KNOWN: [(&str, &str, Spread); 18] = [
     ("core", "Machine", Spread(59, 6, 15)),
     ("host", "Agent", Spread(40, 3, 16)),
     ("host", "Extended", Spread(41, 7, 34)),
-    ("host", "Session", Spread(368, 57, 36)),
+    ("host", "Session", Spread(365, 57, 37)),
     ("host", "Wanted", Spread(40, 3, 16)),
     ("llm", "Dialect", Spread(40, 3, 19)),
     ("llm", "ModelRequest", Spread(40, 3, 23)),

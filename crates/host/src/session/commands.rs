@@ -64,10 +64,10 @@ impl Session {
             Mail::Retire(answer) => {
                 let retired = self.retired().map(Box::new);
                 let is_wanted = retired.is_some();
-                // Who asked may have given up: then nobody would take it up again.
+                // The caller may have given up. The session must then stay, because nothing would open it again.
                 self.is_retired = answer.send(retired).is_ok() && is_wanted;
             }
-            // Who asked may have given up.
+            // The caller may have given up.
             Mail::Describe(answer) => drop(answer.send(self.describe())),
         }
     }

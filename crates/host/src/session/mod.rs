@@ -63,7 +63,6 @@ use crate::strings;
 pub use self::dialogs::{Answer, Dialog, NoAnswer, Show, Ui};
 pub use self::lifecycle::Opening;
 pub(crate) use self::retiring::Retired;
-pub(crate) use self::storage::off_thread;
 
 use self::answering::Answering;
 use self::client_tools::ClientTools;

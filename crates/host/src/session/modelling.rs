@@ -166,8 +166,8 @@ impl Session {
         self.use_thinking(wanted).await;
     }
 
-    /// Model, level and scope for another conversation. A model that the command line names and nobody knows may be one that
-    /// its extensions bring.
+    /// Chooses model, level and scope for another conversation. An unknown model of the command line may come from an
+    /// extension that loads later.
     pub(super) async fn choose_for(&mut self, context: &Context, flags: bool) -> Result<Start, HostError> {
         match self.agent.choose_off_thread(context, flags).await {
             Err(error) if self.extensions.may_resolve(&error) => {
@@ -178,7 +178,7 @@ impl Session {
     }
 
     /// What the client chose stays chosen in new sessions, unless the command line says otherwise. In pi it does because it
-    /// became the user's default; here it is the session's and nobody else's.
+    /// became the user's default; here it belongs to the session alone.
     pub(super) fn keep_choice(&self, start: &mut Start) {
         let (model, level) = &self.chosen;
         let flags = &self.agent.options.start;

@@ -15,6 +15,7 @@ use wire::state::{Durability, StorageState};
 use wire::{Entry, EntryBody, Event, Message};
 
 use crate::limits;
+use crate::off_thread::off_thread;
 use crate::strings;
 
 use super::Session;
@@ -376,14 +377,4 @@ pub(super) fn same_file(a: &Path, b: &Path) -> bool {
     a == b
         || a.canonicalize()
             .is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
-}
-
-/// Does file work that needs no session beside all sessions.
-pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // The process ends.
-        Err(_) => std::future::pending().await,
-    }
 }

@@ -15,6 +15,7 @@ use wire::{EntryBody, Event, Message, SessionCommand};
 
 use crate::agent::Agent;
 use crate::error::HostError;
+use crate::off_thread::off_thread;
 use crate::outbox::Responder;
 use crate::strings;
 
@@ -23,7 +24,7 @@ use super::dialogs::NoAnswer;
 use super::extensions::word;
 use super::lifecycle::{Empty, conversation, new_log, open_log, stored_cwd};
 use super::prompting::Later;
-use super::storage::{off_thread, same_file};
+use super::storage::same_file;
 
 /// What takes the place of the session.
 pub(super) enum Change {

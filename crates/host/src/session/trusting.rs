@@ -12,9 +12,9 @@ use wire::reply::ProjectTrust;
 use wire::state::{HeldBack, TrustState};
 
 use crate::agent::Agent;
+use crate::off_thread::off_thread;
 
 use super::Session;
-use super::storage::off_thread;
 
 impl Session {
     /// What of the project is held back; none when nothing is.

@@ -23,10 +23,10 @@ use wire::{Command, Reply, Response, SessionCommand, ThinkingLevel};
 use crate::agent::{Agent, SessionHome};
 use crate::limits;
 use crate::mail::{Mail, Mailbox, Slot, mailbox};
+use crate::off_thread::off_thread;
 use crate::outbox::{ClientId, Origin, Outgoing};
 use crate::strings;
 
-use super::super::storage::off_thread;
 use super::super::{Opening, Session};
 
 /// Those of a session, by the handle that the extension chose. To drop one ends it.
