@@ -110,6 +110,20 @@ pub(super) fn domain(text: &str) -> Result<Option<String>, LoginError> {
     Ok((host != GITHUB).then_some(host))
 }
 
+/// GitHub Copilot's address is named in its token (`proxy-ep=proxy.x` means `api.x`), else by the enterprise domain
+/// (providers.md 9).
+#[must_use]
+pub fn copilot_address(access: &str, enterprise: Option<&str>) -> Option<String> {
+    let proxy = access.split(';').find_map(|part| part.strip_prefix("proxy-ep="));
+    let named = proxy
+        .filter(|host| !host.is_empty())
+        .map(|host| match host.strip_prefix("proxy.") {
+            Some(rest) => format!("https://api.{rest}"),
+            None => format!("https://{host}"),
+        });
+    named.or_else(|| Some(format!("https://copilot-api.{}", enterprise?)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,18 +141,4 @@ mod tests {
             assert!(domain(bad).is_err(), "{bad}");
         }
     }
-}
-
-/// GitHub Copilot's address is named in its token (`proxy-ep=proxy.x` means `api.x`), else by the enterprise domain
-/// (providers.md 9).
-#[must_use]
-pub fn copilot_address(access: &str, enterprise: Option<&str>) -> Option<String> {
-    let proxy = access.split(';').find_map(|part| part.strip_prefix("proxy-ep="));
-    let named = proxy
-        .filter(|host| !host.is_empty())
-        .map(|host| match host.strip_prefix("proxy.") {
-            Some(rest) => format!("https://api.{rest}"),
-            None => format!("https://{host}"),
-        });
-    named.or_else(|| Some(format!("https://copilot-api.{}", enterprise?)))
 }
