@@ -7,6 +7,8 @@
 //! This crate knows neither `llm` nor `models`: its user lends it HTTP clients ([`HttpClients`]) and the variables of
 //! a provider ([`Environment`]). No environment reads.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod cloud;
 mod environment;
 mod http;

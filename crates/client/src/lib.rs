@@ -3,6 +3,7 @@
 //!
 //! Here: what a host application calls. Not here: the data that goes over the wire (`wire`, re-exported), and the agent.
 #![doc = include_str!("../README.md")]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod client;
 mod commands;

@@ -4,6 +4,8 @@
 //!
 //! Nothing here runs code of a project. Files of a project are read through `files` only.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod diagnostic;
 pub mod extensions;
 pub mod hooks;

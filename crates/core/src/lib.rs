@@ -6,6 +6,8 @@
 //! of a conversation into what a model gets, and counts over a conversation. What does not: providers, tools, files, the
 //! wire's dialects.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod batch;
 pub mod compaction;
 mod conversation;

@@ -4,6 +4,8 @@
 //! `markdown`, `calls`, `prose` and `fence`, putting a file in place in `file`. How the page looks and behaves is in `assets`.
 //! What does not: which session, where to, who asked, and reading session files (`store`).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod calls;
 mod error;
 mod escape;

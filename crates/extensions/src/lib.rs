@@ -5,6 +5,8 @@
 //! child has died or hangs. What does not: what an extension's wish means for a session (`host`), who starts and kills
 //! processes (the reaper, handed in as a [`Child`]), where extensions are found.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod combining;
 mod door;
 mod doors;

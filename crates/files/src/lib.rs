@@ -4,6 +4,8 @@
 //! project's files only as long as they stay in the project (`walk`). Both kinds are regular files, are opened without blocking,
 //! and are read up to a limit. What the files mean, and whether a project is trusted, is the caller's business.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod boundaries;
 mod read;
 #[cfg(test)]

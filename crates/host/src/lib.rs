@@ -2,6 +2,8 @@
 //! not live here: how lines are read and written (`serve`), arguments and environment (the binary), decisions about what
 //! follows what in a run (`core`).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod agent;
 mod error;
 pub mod extensions;

@@ -4,6 +4,8 @@
 //! and what to do with the answer (`core`), when to try a whole run again (`core`, with the texts judged here), tools,
 //! sessions, which models there are (`models`), credentials (`auth`). No environment reads: keys, proxies and paths are handed in.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod access;
 mod adaptive;
 mod answer;

@@ -5,6 +5,8 @@
 //! read and which servers a session has, what tools look like to a session, how results are shown and questions asked (`host`);
 //! who starts and kills processes (the reaper, handed in as [`Spawn`]); how proxies and certificates are found ([`Web`]).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod ask;
 mod client;
 pub mod config;

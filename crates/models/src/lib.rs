@@ -5,6 +5,8 @@
 //! child processes; the caller passes environment, time and a command runner in. A `Registry` is a value with one
 //! owner: a reload makes a new one.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod catalogue;
 mod choose;
 mod credentials;

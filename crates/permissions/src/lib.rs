@@ -4,6 +4,8 @@
 //! The crate reads no file and starts no process. Two facts about the disk come from the caller: where a path leads when its
 //! links are followed ([`Bases::real_path`], [`Call::file`]), and what a file is that a call would replace ([`Existing`]).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod call;
 pub mod limits;
 mod paths;

@@ -4,6 +4,8 @@
 //! cost, and the two ends of stdio with bounded queues. Commands are defined in `wire` and executed in `host`. Only
 //! this crate writes to stdout.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod budget;
 pub mod codec;
 pub mod connection;

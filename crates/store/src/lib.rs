@@ -5,6 +5,8 @@
 //! sessions. What does not: when a session is first written (the caller says so with [`SessionLog::ensure_on_disk`]),
 //! the content of a model request (`core`), tokio. Exports are in `export`. All calls are plain and synchronous.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod append;
 mod cache;
 mod context;

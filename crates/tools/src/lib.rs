@@ -4,6 +4,8 @@
 //! What does not: which tools are active and permitted (`host`), their form on the wire (`wire`). This crate reads
 //! no environment, changes no working directory and writes nothing to the standard streams.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod args;
 mod bash;
 mod config;

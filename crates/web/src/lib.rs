@@ -5,6 +5,8 @@
 //! has the files. Events flow one way: sessions, [`broadcaster`], [`log`], and from there to each client ([`clients`]) at its
 //! own pace.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod broadcaster;
 mod clients;
 mod error;

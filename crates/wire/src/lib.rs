@@ -4,6 +4,8 @@
 //! command what it takes, what it answers and in which lane it runs, and the scanner for tool arguments that are still
 //! arriving. IO, clocks, tokio and decisions do not live here. Every crate may depend on this one; it depends on no other.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod attachment;
 mod cast;
 pub mod command;
