@@ -5,6 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use flate2::read::GzDecoder;
+
 mod table {
     include!(concat!(env!("OUT_DIR"), "/host_files.rs"));
 }
@@ -37,12 +39,13 @@ pub fn unpack(cache: &Path) -> io::Result<PathBuf> {
     let draft = cache.join(format!(".extension-host-{}-{}", table::HASH, std::process::id()));
     let _nothing_there = fs::remove_dir_all(&draft);
     private_dir(&draft)?;
-    for (name, bytes) in table::FILES {
+    for (name, packed) in table::FILES {
         let path = draft.join(name);
         if let Some(dir) = path.parent() {
             private_dir(dir)?;
         }
-        fs::write(path, bytes)?;
+        let mut file = fs::File::create(path)?;
+        io::copy(&mut GzDecoder::new(*packed), &mut file)?;
     }
     match fs::rename(&draft, &home) {
         // Another process was faster.
