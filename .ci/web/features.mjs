@@ -21,28 +21,41 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '../../crates/web/pag
 const page = await open(program);
 let failed = 0;
 let passed = 0;
+
+/** Runs one test against an agent of its own; throws what went wrong. */
+async function run(name, test, size) {
+  const agent = new Agent();
+  const server = await serve(root, { onclient: (client) => agent.join(client), token: test.token });
+  try {
+    await page.device(size, test.theme || 'light');
+    agent.prepare = test.prepare;
+    test.prepare?.(agent);
+    await page.goto(server.url + (test.query || ''));
+    if (!test.isClosed) await page.ready();
+    await test(page, agent, server);
+    if (page.trouble.length) throw new Error(page.trouble.join('; '));
+    const strange = page.requests.filter((url) => !url.startsWith(server.url) && !url.startsWith(server.url.replace('http', 'ws')) && !/^(data|blob|about|chrome)/.test(url));
+    if (strange.length) throw new Error(`asked elsewhere: ${strange}`);
+  } finally {
+    server.close();
+  }
+}
+
 for (const size of ['desktop', 'phone']) {
   for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...sessions, ...asking, ...looks, ...turns, ...around, ...access })) {
     if (only && !only.split(',').includes(name)) continue;
-    const agent = new Agent();
-    const server = await serve(root, { onclient: (client) => agent.join(client), token: test.token });
-    try {
-      await page.device(size, test.theme || 'light');
-      agent.prepare = test.prepare;
-      test.prepare?.(agent);
-      await page.goto(server.url + (test.query || ''));
-      if (!test.isClosed) await page.ready();
-      await test(page, agent, server);
-      if (page.trouble.length) throw new Error(page.trouble.join('; '));
-      const strange = page.requests.filter((url) => !url.startsWith(server.url) && !url.startsWith(server.url.replace('http', 'ws')) && !/^(data|blob|about|chrome)/.test(url));
-      if (strange.length) throw new Error(`asked elsewhere: ${strange}`);
-      passed += 1;
-    } catch (error) {
-      failed += 1;
-      console.log(`FAILED ${name} (${size}): ${error.message}`);
-      await page.picture(`failed-${name}`).catch(() => {});
+    // A click between two paints of a busy machine can miss its target. Twice in a row it is a fault of the page.
+    for (const isLast of [false, true]) {
+      try {
+        await run(name, test, size);
+        passed += 1;
+        break;
+      } catch (error) {
+        failed += isLast ? 1 : 0;
+        console.log(`${isLast ? 'FAILED' : 'again'} ${name} (${size}): ${error.message}`);
+        await page.picture(`failed-${name}`).catch(() => {});
+      }
     }
-    server.close();
   }
 }
 await page.close();
