@@ -442,20 +442,23 @@ impl Judge {
         let is_of_line = self.depth == 1;
         for step in steps.into_steps() {
             if is_of_line && class.runs_in_passing() {
-                self.also_needs_leave(&step);
+                self.require_rule(&step);
             }
             self.take(step);
         }
         self.depth -= 1;
     }
 
-    /// A rule that allows `find *` does not allow what `find` runs: that command needs a rule of its own.
-    fn also_needs_leave(&mut self, step: &Step<'_>) {
+    /// Requires an allow rule for the command of a step: a rule that allows `find *` does not allow the command that `find` runs.
+    fn require_rule(&mut self, step: &Step<'_>) {
+        let mut require = |words: &[Word]| {
+            let shown: Vec<String> = words.iter().map(Word::shown).collect();
+            self.commands.push(shown.join(" "));
+        };
         match step {
-            Step::Program(words, _) => {
-                let shown: Vec<String> = words.iter().map(Word::shown).collect();
-                self.commands.push(shown.join(" "));
-            }
+            Step::Program(words, _) => require(words),
+            // These words may be the value of an option or already the command, as `rm` in `sudo -E rm x`.
+            Step::Form(words) if !words.first().is_some_and(is_duration) => require(words),
             Step::Line(_) => self.plain = false,
             _ => {}
         }
@@ -529,4 +532,15 @@ fn input(redirects: &[Redirect], scope: Scope<'_>) -> Input {
         }
     }
     input
+}
+
+/// Returns true for a number with an optional unit, such as the `5` of `timeout 5 make`: it cannot be a program's name here.
+fn is_duration(word: &Word) -> bool {
+    let text = word.text();
+    let number = text.trim_end_matches(['s', 'm', 'h', 'd']);
+    text.len() - number.len() <= 1
+        && !number.is_empty()
+        && number
+            .chars()
+            .all(|letter| letter.is_ascii_digit() || letter == '.')
 }
