@@ -20,6 +20,9 @@ pub const SINGLE_END: Duration = Duration::from_secs(5);
 /// Time for a cancelled tool to end. Its result is ignored afterwards.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
+/// Lists of models that a session requests from local servers at a time. Further ones wait.
+pub const MODEL_LISTINGS: usize = 4;
+
 /// Partial results of a client tool that its call has not taken yet.
 pub const CLIENT_UPDATES: usize = 16;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use models::{Cycled, Start};
 use serde_json::json;
 use store::Context;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use wire::command::{SetModelParams, ThinkingParams};
 use wire::entry::{ModelChange, ThinkingLevelChange};
@@ -15,14 +16,26 @@ use wire::{EntryBody, Event, Model, ThinkingLevel};
 use crate::HostError;
 use crate::agent::Agent;
 use crate::outbox::Responder;
-use crate::strings;
+use crate::{limits, strings};
 
 use super::Session;
 use super::compacting::Asker;
 
-/// Local servers that are asked whether they have the model of a `set_model`.
-#[derive(Default)]
-pub(super) struct Probes(JoinSet<Probed>);
+/// Requests to local servers: for the model of a `set_model`, and for the lists of `get_available_models`.
+pub(super) struct Probes {
+    models: JoinSet<Probed>,
+    /// Each listing occupies a blocking thread until the servers answer, and file work needs these threads, too.
+    listings: Arc<Semaphore>,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self {
+            models: JoinSet::new(),
+            listings: Arc::new(Semaphore::new(limits::MODEL_LISTINGS)),
+        }
+    }
+}
 
 /// A `set_model` whose model was looked for.
 pub(super) struct Probed {
@@ -35,7 +48,7 @@ pub(super) struct Probed {
 impl Probes {
     /// Asks the local server of the model that `params` name.
     fn begin(&mut self, agent: Arc<Agent>, asker: Asker<Model>, params: SetModelParams) {
-        self.0.spawn(async move {
+        self.models.spawn(async move {
             let (provider, id) = (params.provider.as_deref(), params.model_id.as_deref());
             let model = match provider.zip(id) {
                 Some((provider, id)) => agent.ask_for_model(provider, id).await,
@@ -47,13 +60,13 @@ impl Probes {
 
     /// Returns true while a server is being asked.
     pub(super) fn are_running(&self) -> bool {
-        !self.0.is_empty()
+        !self.models.is_empty()
     }
 
     /// Waits for the next answer; returns none at once if no server is being asked. Cancel-safe.
     pub(super) async fn next(&mut self) -> Option<Probed> {
         // A task that panicked is a defect; its command stays without a response.
-        self.0.join_next().await?.ok()
+        self.models.join_next().await?.ok()
     }
 }
 
@@ -107,8 +120,10 @@ impl Session {
 
     /// Lists models in a task of its own, so that a slow local server delays nothing else.
     pub(super) fn available_models(&self, responder: Responder<Models>) {
-        let agent = Arc::clone(&self.agent);
+        let (agent, listings) = (Arc::clone(&self.agent), Arc::clone(&self.probes.listings));
         tokio::spawn(async move {
+            // The semaphore is never closed, and a listing ends with the timeout of its servers.
+            let _permit = listings.acquire().await;
             let models = agent.available_models().await;
             responder.respond(Ok(Models { models })).await;
         });
