@@ -5,7 +5,8 @@
 function candidates() {
   const base = `@pinion-agent/cli-${process.platform}-${process.arch}`;
   if (process.platform !== "linux") return [base];
-  const glibc = process.report?.getReport().header.glibcVersionRuntime;
+  const report = /** @type {any} */ (process.report?.getReport());
+  const glibc = report?.header.glibcVersionRuntime;
   return glibc ? [base, `${base}-musl`] : [`${base}-musl`];
 }
 

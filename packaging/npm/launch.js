@@ -15,18 +15,20 @@ function launch(name) {
   }
   const words = process.argv.slice(2);
   // Node 22.15 and newer can become the program: no second process, no signals to pass on.
-  if (process.execve) {
+  // Since Node 23.11; its declarations of older versions do not know it.
+  const { execve } = /** @type {any} */ (process);
+  if (execve) {
     const warn = process.emitWarning;
     process.emitWarning = () => {};
     try {
-      process.execve(path, [name, ...words], process.env);
+      execve.call(process, path, [name, ...words], process.env);
     } catch {
       process.emitWarning = warn;
     }
   }
   const child = spawn(path, words, { argv0: name, stdio: "inherit" });
   const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"];
-  for (const signal of signals) process.on(signal, () => child.kill(signal));
+  for (const signal of /** @type {NodeJS.Signals[]} */ (signals)) process.on(signal, () => child.kill(signal));
   child.on("error", (error) => {
     console.error(`${path} does not start: ${error.message}`);
     process.exit(1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::run::Outcome;
+use crate::outcome::Outcome;
 
 /// What can go wrong.
 #[derive(Debug, Clone, thiserror::Error)]

@@ -21,10 +21,10 @@ pub(crate) use inbound::read;
 use crate::dialog::Handler;
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::events::Events;
 use crate::limits::{DEEPEST, MAX_WAITING, SHALLOW};
 use crate::nested;
 use crate::options::Times;
-use crate::run::Events;
 use crate::tool::HostTool;
 
 /// Commands that take as long as what they start.

@@ -1,16 +1,15 @@
-//! Events as they come, and what a prompt led to.
+//! What a prompt led to: its run, event by event.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use wire::ImageContent;
 use wire::reply::{Accepted, Disposition};
-use wire::{AssistantBlock, ImageContent, Message, StopReason};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::event::Event;
+use crate::events::Events;
+use crate::outcome::Outcome;
 use crate::session::Session;
 
 /// What to say.
@@ -63,103 +62,6 @@ impl From<&str> for Prompt {
 impl From<String> for Prompt {
     fn from(message: String) -> Self {
         Self::new(message)
-    }
-}
-
-/// Events of a session.
-#[derive(Debug)]
-pub struct Events {
-    receiver: mpsc::Receiver<Event>,
-    end: Arc<Mutex<Option<Error>>>,
-    idle: Duration,
-}
-
-impl Events {
-    pub(crate) fn new(
-        receiver: mpsc::Receiver<Event>,
-        end: Arc<Mutex<Option<Error>>>,
-        idle: Duration,
-    ) -> Self {
-        Self { receiver, end, idle }
-    }
-
-    /// The longest silence.
-    #[must_use]
-    pub fn idle(mut self, limit: Duration) -> Self {
-        self.idle = limit;
-        self
-    }
-
-    /// The next event; none when the session was closed. What came before an error is given out first.
-    ///
-    /// # Errors
-    /// [`Error::TimedOut`], [`Error::Lagged`], and [`Error::Exited`] or [`Error::Protocol`] when the agent is gone.
-    pub async fn next(&mut self) -> Result<Option<Event>> {
-        let event = timeout(self.idle, self.receiver.recv())
-            .await
-            .map_err(|_| Error::timed_out("no event", self.idle))?;
-        if event.is_some() {
-            return Ok(event);
-        }
-        let end = self.end.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        end.map_or(Ok(None), Err)
-    }
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Outcome {
-    /// Text of the last answer.
-    pub text: String,
-    /// Messages that came into being, in order.
-    pub messages: Vec<Message>,
-    /// Why the last answer ended; none when there was none.
-    pub stop_reason: Option<StopReason>,
-    /// The provider's words for a failure.
-    pub error: Option<String>,
-    /// True if the run was aborted.
-    pub aborted: bool,
-}
-
-impl Outcome {
-    /// Itself, when the last answer is complete.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] when it failed or was aborted.
-    pub fn checked(self) -> Result<Self> {
-        if self.error.is_some() || self.aborted {
-            Err(Error::Failed(Box::new(self)))
-        } else {
-            Ok(self)
-        }
-    }
-
-    fn see(&mut self, event: &Event) {
-        match event {
-            Event::AgentSettled { aborted } => self.aborted = *aborted,
-            Event::MessageEnd { message } => {
-                if let Message::Assistant(answer) = message {
-                    let text = |block: &AssistantBlock| match block {
-                        AssistantBlock::Text(text) => text.text.clone(),
-                        _ => String::new(),
-                    };
-                    self.text = answer.content.iter().map(text).collect();
-                    self.stop_reason = Some(answer.stop_reason);
-                    self.aborted = answer.stop_reason == StopReason::Aborted;
-                    let failed = answer.stop_reason == StopReason::Error;
-                    let words = || {
-                        answer
-                            .error_message
-                            .clone()
-                            .unwrap_or_else(|| "the answer failed".to_owned())
-                    };
-                    self.error = failed.then(words);
-                }
-                self.messages.push(message.clone());
-            }
-            _ => {}
-        }
     }
 }
 

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::error::{Error, Result};
+use crate::events::Events;
 use crate::link::Link;
-use crate::run::{Events, Prompt, Run};
+use crate::run::{Prompt, Run};
 use crate::tool::HostTool;
 
 /// A session of the agent. Copies mean the same session.

@@ -5,6 +5,7 @@ The main thread reads lines; whatever takes time runs in a thread of its own, so
 always answered.
 """
 
+import itertools
 import json
 import sys
 import threading
@@ -25,9 +26,9 @@ COUNTDOWN = {
 }
 
 writing = threading.Lock()
-cancelled = {}  # id of the agent's call -> Event
-answers = {}  # id of our call -> (Event, [value])
-last_call = 0
+cancelled: dict[int, threading.Event] = {}  # id of the agent's call -> Event
+answers: dict[int, tuple[threading.Event, list]] = {}  # id of our call -> (Event, [value])
+call_ids = itertools.count(1)
 
 
 def say(**line):
@@ -39,10 +40,7 @@ def say(**line):
 
 def call(session, method, params, cancel=None):
     """Asks the agent for something and waits for the answer; None when it is cancelled or refused."""
-    global last_call
-    with writing:
-        last_call += 1
-        own = last_call
+    own = next(call_ids)
     done, value = answers.setdefault(own, (threading.Event(), []))
     say(type="call", session=session, id=own, method=method, params=params)
     while not done.wait(0.05):

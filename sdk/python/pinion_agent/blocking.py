@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import threading
-from typing import Any, Callable, Coroutine, Dict, Iterable, Iterator, List, Optional, TypeVar, Union
+from collections.abc import Coroutine, Iterable, Iterator
+from typing import Any, Callable, Optional, TypeVar, Union
 
 from .client import AsyncAgent, AsyncSession
-from .commands import Commands
+from .commands import BlockingCommands
 from .run import AsyncEvents, AsyncRun, Event, RunResult
 from .tools import Tool
 
@@ -23,11 +24,11 @@ class _Thread:
         self._thread = threading.Thread(target=self.loop.run_forever, name="pinion-loop", daemon=True)
         self._thread.start()
 
-    def wait(self, work: "Coroutine[Any, Any, T]") -> T:
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive() or threading.current_thread() is self._thread:
             work.close()
             raise RuntimeError("the agent is closed, or this is its own thread")
-        future: "concurrent.futures.Future[T]" = asyncio.run_coroutine_threadsafe(work, self.loop)
+        future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(work, self.loop)
         try:
             return future.result()
         except BaseException:
@@ -109,7 +110,7 @@ class Run:
             return None
 
 
-class Session(Commands):
+class Session(BlockingCommands):
     """A session of the agent. `handle` is None for the first one."""
 
     def __init__(self, thread: _Thread, inner: AsyncSession) -> None:
@@ -120,7 +121,7 @@ class Session(Commands):
     def handle(self) -> Optional[str]:
         return self._inner.handle
 
-    def call(self, command: str, params: Optional[Dict[str, Any]] = None, timeout: Optional[float] = None) -> Any:
+    def call(self, command: str, params: Optional[dict[str, Any]] = None, timeout: Optional[float] = None) -> Any:
         """Sends any command and gives what it answers. Parameters that are None are left out."""
         return self._thread.wait(self._inner.call(command, params, timeout))
 
@@ -140,7 +141,7 @@ class Session(Commands):
 
         return Events(self._thread, self._thread.wait(listen()))
 
-    def set_tools(self, tools: Iterable[Union[Tool, Callable[..., Any]]]) -> List[str]:
+    def set_tools(self, tools: Iterable[Union[Tool, Callable[..., Any]]]) -> list[str]:
         """Gives the session these tools in place of those it was given before."""
         return self._thread.wait(self._inner.set_tools(tools))
 
@@ -176,7 +177,7 @@ class Agent(Session):
             thread.stop()
             raise
 
-    def start(self) -> "Agent":
+    def start(self) -> Agent:
         """Starts the agent and waits until it answers."""
         self._thread.wait(self._agent.start())
         return self
@@ -187,21 +188,28 @@ class Agent(Session):
             self._thread.wait(self._agent.close())
             self._thread.stop()
 
-    def __enter__(self) -> "Agent":
+    def __enter__(self) -> Agent:
         try:
             return self.start()
         except BaseException:
             self.close()
             raise
 
-    def open_session(  # type: ignore[override]
-        self, session: Optional[str] = None, session_path: Optional[str] = None, cwd: Optional[str] = None, *, timeout: Optional[float] = None
+    def open_session(  # type: ignore[override] # a session in place of its description
+        self,
+        session: Optional[str] = None,
+        session_path: Optional[str] = None,
+        cwd: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
     ) -> Session:
         """Opens another session in this process, in a working directory of its own. Needs an agent with many sessions."""
         work = self._agent.open_session(session, session_path, cwd, timeout=timeout)
         return Session(self._thread, self._thread.wait(work))
 
-    def close_session(self, session: str, *, timeout: Optional[float] = None) -> None:  # type: ignore[override]
+    def close_session(  # type: ignore[override] # the handle says which session
+        self, session: str, *, timeout: Optional[float] = None
+    ) -> None:
         """Closes a session by its handle."""
         self._thread.wait(self._agent.close_session(session, timeout=timeout))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Optional, Union
 
 from .commands import AsyncCommands
 from .dialogs import RENDERED, DialogHandler, DialogHost
@@ -31,11 +33,11 @@ def _find_program() -> str:
 class AsyncSession(AsyncCommands):
     """A session of the agent. `handle` is None for the first one."""
 
-    def __init__(self, agent: "AsyncAgent", handle: Optional[str]) -> None:
+    def __init__(self, agent: AsyncAgent, handle: Optional[str]) -> None:
         self._agent = agent
         self.handle = handle
 
-    async def call(self, command: str, params: Optional[Dict[str, Any]] = None, timeout: Optional[float] = None) -> Any:
+    async def call(self, command: str, params: Optional[dict[str, Any]] = None, timeout: Optional[float] = None) -> Any:
         """Sends any command and gives what it answers. Parameters that are None are left out."""
         return await self._agent._call(self.handle, command, params or {}, timeout)
 
@@ -43,7 +45,7 @@ class AsyncSession(AsyncCommands):
         self,
         message: str,
         *,
-        images: Optional[List[Any]] = None,
+        images: Optional[list[Any]] = None,
         streaming_behavior: Optional[str] = None,
         idle_timeout: Optional[float] = None,
     ) -> AsyncRun:
@@ -77,7 +79,7 @@ class AsyncSession(AsyncCommands):
         self._agent._subscribe(self.handle, events)
         return events
 
-    async def set_tools(self, tools: Iterable[Union[Tool, Callable[..., Any]]]) -> List[str]:
+    async def set_tools(self, tools: Iterable[Union[Tool, Callable[..., Any]]]) -> list[str]:
         """Gives the session these tools in place of those it was given before. Needs an agent with host tools."""
         listed = [as_tool(item) for item in tools]
         # The new ones can be called from the moment the agent knows them.
@@ -96,7 +98,7 @@ class AsyncSession(AsyncCommands):
         self._agent._tools.forget(self.handle)
         self._agent._forget(self.handle)
 
-    async def __aenter__(self) -> "AsyncSession":
+    async def __aenter__(self) -> AsyncSession:
         return self
 
     async def __aexit__(self, *_: Any) -> None:
@@ -141,11 +143,12 @@ class AsyncAgent(AsyncSession):
     ) -> None:
         """Nothing is started yet; all times are in seconds.
 
-        `program`: the agent, alone or with leading arguments (default: $PINION_PROGRAM, else `pinion` on the PATH, else the one that pip put beside this Python); `env`: added to
-        the environment; `session`: file or beginning of an id; `persist=False` keeps nothing on disk; `script`: replies
-        to play in place of a model, see `pinion_agent.script`; `record`: a file for everything that providers are asked and
-        answer, without keys; `replay`: such a file, which answers in place of providers; `args`: further arguments; `slow_timeout`: for commands
-        that run a shell or ask the model.
+        `program`: the agent, alone or with leading arguments (default: $PINION_PROGRAM, else `pinion` on the PATH, else the one
+        that pip installed for this Python); `env`: added to the environment;
+        `session`: file or beginning of an id; `persist=False` keeps nothing on disk; `script`: replies to play in place of a
+        model, see `pinion_agent.script`; `record`: a file for everything that providers are asked and
+        answer, without keys; `replay`: such a file, which answers in place of providers; `args`: further arguments;
+        `slow_timeout`: for commands that run a shell or ask the model.
         """
         super().__init__(self, None)
         program = program or os.environ.get("PINION_PROGRAM") or _find_program()
@@ -169,9 +172,9 @@ class AsyncAgent(AsyncSession):
         self.idle_timeout, self.dialog_timeout, self.stop_timeout = idle_timeout, dialog_timeout, stop_timeout
         self._on_dialog = on_dialog
         self._process = Process(self._frame, self._unreadable, self._ended)
-        self._pending: Dict[str, Tuple[str, "asyncio.Future[Any]", Optional[AsyncEvents]]] = {}
-        self._listeners: Set[Tuple[Optional[str], AsyncEvents]] = set()
-        self._background: Set["asyncio.Future[None]"] = set()
+        self._pending: dict[str, tuple[str, asyncio.Future[Any], Optional[AsyncEvents]]] = {}
+        self._listeners: set[tuple[Optional[str], AsyncEvents]] = set()
+        self._background: set[asyncio.Future[None]] = set()
         self._next_id = 0
         self._end: Optional[Exception] = None
         self._executor = ThreadPoolExecutor(THREADS, thread_name_prefix="pinion")
@@ -180,7 +183,7 @@ class AsyncAgent(AsyncSession):
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
-    async def start(self) -> "AsyncAgent":
+    async def start(self) -> AsyncAgent:
         """Starts the agent and waits until it answers."""
         try:
             await self._process.start(self._command_line(), self._cwd, self._env)
@@ -213,7 +216,7 @@ class AsyncAgent(AsyncSession):
             os.unlink(self._script_file)
             self._script_file = None
 
-    async def __aenter__(self) -> "AsyncAgent":
+    async def __aenter__(self) -> AsyncAgent:
         return await self.start()
 
     @property
@@ -226,26 +229,34 @@ class AsyncAgent(AsyncSession):
         """The end of what the agent wrote to stderr."""
         return self._process.stderr
 
-    def _command_line(self) -> List[str]:
-        options = dict(self._options)
+    def _command_line(self) -> list[str]:
+        options: dict[str, Optional[str]] = dict(self._options)
         if self._script is not None:
-            if not isinstance(self._script, str):
-                self._script_file = write_script(self._script)
+            if isinstance(self._script, str):
+                options["--script"] = self._script
+            else:
+                options["--script"] = self._script_file = write_script(self._script)
             options["--model"] = "offline/script"
-            options["--script"] = self._script_file or self._script
         pairs = [word for name, value in options.items() if value is not None for word in (name, value)]
         return [*self._argv, "--mode", "rpc", *pairs, *self._args]
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
-    async def open_session(
-        self, session: Optional[str] = None, session_path: Optional[str] = None, cwd: Optional[str] = None, *, timeout: Optional[float] = None
-    ) -> AsyncSession:  # type: ignore[override]
+    async def open_session(  # type: ignore[override] # a session in place of its description
+        self,
+        session: Optional[str] = None,
+        session_path: Optional[str] = None,
+        cwd: Optional[str] = None,
+        *,
+        timeout: Optional[float] = None,
+    ) -> AsyncSession:
         """Opens another session in this process, in a working directory of its own. Needs an agent with many sessions."""
         answer = await self.call("open_session", {"session": session, "sessionPath": session_path, "cwd": cwd}, timeout)
         return AsyncSession(self, answer["session"])
 
-    async def close_session(self, session: str, *, timeout: Optional[float] = None) -> None:  # type: ignore[override]
+    async def close_session(  # type: ignore[override] # the handle says which session
+        self, session: str, *, timeout: Optional[float] = None
+    ) -> None:
         """Closes a session by its handle."""
         await self._call(session, "close_session", {}, timeout)
         self._tools.forget(session)
@@ -257,7 +268,7 @@ class AsyncAgent(AsyncSession):
         self,
         handle: Optional[str],
         command: str,
-        params: Dict[str, Any],
+        params: dict[str, Any],
         timeout: Optional[float],
         barrier: Optional[AsyncEvents] = None,
     ) -> Any:
@@ -266,11 +277,11 @@ class AsyncAgent(AsyncSession):
         limit = timeout or (self.slow_timeout if command in SLOW else self.command_timeout)
         self._next_id += 1
         name = f"py{self._next_id}"
-        frame: Dict[str, Any] = {"id": name, "type": command}
+        frame: dict[str, Any] = {"id": name, "type": command}
         if handle is not None:
             frame["session"] = handle
         frame.update((key, value) for key, value in params.items() if value is not None)
-        answer: "asyncio.Future[Any]" = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._pending[name] = (command, answer, barrier)
         try:
             await self._process.write(frame, limit)
@@ -282,7 +293,7 @@ class AsyncAgent(AsyncSession):
         finally:
             self._pending.pop(name, None)
 
-    def _frame(self, frame: Dict[str, Any]) -> None:
+    def _frame(self, frame: dict[str, Any]) -> None:
         kind = frame.get("type")
         if kind == "response":
             self._answered(frame)
@@ -298,7 +309,7 @@ class AsyncAgent(AsyncSession):
             if wanted == handle:
                 events._put(frame)
 
-    def _answered(self, frame: Dict[str, Any]) -> None:
+    def _answered(self, frame: dict[str, Any]) -> None:
         command, answer, barrier = self._pending.pop(str(frame.get("id")), (None, None, None))
         if answer is None or answer.done():
             return
@@ -328,13 +339,12 @@ class AsyncAgent(AsyncSession):
         for _, events in self._listeners:
             events._fail(error)
 
-    async def _send_quietly(self, frame: Dict[str, Any]) -> None:
-        try:
+    async def _send_quietly(self, frame: dict[str, Any]) -> None:
+        # The agent has exited; pending calls get that error elsewhere.
+        with contextlib.suppress(PinionError):
             await self._process.write(frame, self.command_timeout)
-        except PinionError:
-            pass  # The agent is gone; whoever waits for it is told.
 
-    def _quietly(self, frame: Dict[str, Any]) -> None:
+    def _quietly(self, frame: dict[str, Any]) -> None:
         task = asyncio.ensure_future(self._send_quietly(frame))
         self._background.add(task)
         task.add_done_callback(self._background.discard)

@@ -3,24 +3,82 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Literal, Optional, Union
+from typing import Any, Optional, Union
 
-from .protocol import *  # noqa: F401,F403 (the names in the annotations)
+from .protocol import (
+    Accepted,
+    ActiveTools,
+    Attachment,
+    BashResult,
+    Cancelled,
+    Commands,
+    CompactionResult,
+    Completions,
+    ContextUsageReply,
+    CycledModel,
+    CycledThinking,
+    DeletedSession,
+    Directory,
+    Durability,
+    Entries,
+    Exported,
+    Forked,
+    ForkMessages,
+    FoundFiles,
+    HostTool,
+    HostToolNames,
+    HostUriScheme,
+    HostUriSchemes,
+    ImageContent,
+    InterruptMode,
+    LastText,
+    ListScope,
+    LoggedIn,
+    LoginProviders,
+    McpServers,
+    Messages,
+    Model,
+    Models,
+    Navigated,
+    Negotiated,
+    NewTodoPhase,
+    OpenedSession,
+    OpenSessions,
+    PermissionMode,
+    PermissionModeReply,
+    ProjectTrust,
+    Protocol,
+    QueueItems,
+    QueueMode,
+    Queues,
+    Replayed,
+    SessionOutline,
+    Sessions,
+    SessionState,
+    SessionStats,
+    SessionTree,
+    Shortcuts,
+    ThinkingLevels,
+    Todos,
+    Tools,
+    UiMethod,
+    Welcome,
+)
 
 
 class AsyncCommands:
     """Commands of a session, for asyncio."""
 
     async def call(
-        self, command: str, params: Optional[Dict[str, Any]] = None, timeout: Optional[float] = None
+        self, command: str, params: Optional[dict[str, Any]] = None, timeout: Optional[float] = None
     ) -> Any:
         raise NotImplementedError
 
     async def prompt(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
-        attachments: Optional[List[Attachment]] = None,
+        images: Optional[list[ImageContent]] = None,
+        attachments: Optional[list[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
@@ -34,7 +92,7 @@ class AsyncCommands:
     async def steer(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -44,7 +102,7 @@ class AsyncCommands:
     async def follow_up(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -54,7 +112,7 @@ class AsyncCommands:
     async def queue_message(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -76,7 +134,7 @@ class AsyncCommands:
     async def abort_and_prompt(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -536,7 +594,7 @@ class AsyncCommands:
 
     async def set_active_tools(
         self,
-        tool_names: List[str],
+        tool_names: list[str],
         *,
         timeout: Optional[float] = None,
     ) -> ActiveTools:
@@ -614,7 +672,7 @@ class AsyncCommands:
 
     async def set_todos(
         self,
-        phases: Optional[List[NewTodoPhase]] = None,
+        phases: Optional[list[NewTodoPhase]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Todos:
@@ -676,12 +734,12 @@ class AsyncCommands:
     async def hello(
         self,
         dialect: Optional[Union[str, None]] = None,
-        events: Optional[Union[List[str], None]] = None,
+        events: Optional[Union[list[str], None]] = None,
         deltas: Optional[Union[bool, None]] = None,
         sequence: Optional[Union[bool, None]] = None,
         heartbeat: Optional[Union[int, None]] = None,
-        sessions: Optional[Union[List[str], None]] = None,
-        ui: Optional[Union[List[UiMethod], None]] = None,
+        sessions: Optional[Union[list[str], None]] = None,
+        ui: Optional[Union[list[UiMethod], None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Welcome:
@@ -704,7 +762,7 @@ class AsyncCommands:
 
     async def set_host_tools(
         self,
-        tools: List[HostTool],
+        tools: list[HostTool],
         *,
         timeout: Optional[float] = None,
     ) -> HostToolNames:
@@ -715,7 +773,7 @@ class AsyncCommands:
 
     async def set_host_uri_schemes(
         self,
-        schemes: List[HostUriScheme],
+        schemes: list[HostUriScheme],
         *,
         timeout: Optional[float] = None,
     ) -> HostUriSchemes:
@@ -736,7 +794,7 @@ class AsyncCommands:
 
     async def set_mcp_servers(
         self,
-        mcp_servers: Optional[Dict[str, Any]] = None,
+        mcp_servers: Optional[dict[str, Any]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> McpServers:
@@ -758,19 +816,19 @@ class AsyncCommands:
         return await self.call("mcp_reconnect", {"server": server}, timeout)
 
 
-class Commands:
+class BlockingCommands:
     """Commands of a session, blocking."""
 
     def call(
-        self, command: str, params: Optional[Dict[str, Any]] = None, timeout: Optional[float] = None
+        self, command: str, params: Optional[dict[str, Any]] = None, timeout: Optional[float] = None
     ) -> Any:
         raise NotImplementedError
 
     def prompt(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
-        attachments: Optional[List[Attachment]] = None,
+        images: Optional[list[ImageContent]] = None,
+        attachments: Optional[list[Attachment]] = None,
         streaming_behavior: Optional[Union[str, None]] = None,
         *,
         timeout: Optional[float] = None,
@@ -784,7 +842,7 @@ class Commands:
     def steer(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -794,7 +852,7 @@ class Commands:
     def follow_up(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -804,7 +862,7 @@ class Commands:
     def queue_message(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -826,7 +884,7 @@ class Commands:
     def abort_and_prompt(
         self,
         message: str,
-        images: Optional[List[ImageContent]] = None,
+        images: Optional[list[ImageContent]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Accepted:
@@ -1286,7 +1344,7 @@ class Commands:
 
     def set_active_tools(
         self,
-        tool_names: List[str],
+        tool_names: list[str],
         *,
         timeout: Optional[float] = None,
     ) -> ActiveTools:
@@ -1364,7 +1422,7 @@ class Commands:
 
     def set_todos(
         self,
-        phases: Optional[List[NewTodoPhase]] = None,
+        phases: Optional[list[NewTodoPhase]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Todos:
@@ -1426,12 +1484,12 @@ class Commands:
     def hello(
         self,
         dialect: Optional[Union[str, None]] = None,
-        events: Optional[Union[List[str], None]] = None,
+        events: Optional[Union[list[str], None]] = None,
         deltas: Optional[Union[bool, None]] = None,
         sequence: Optional[Union[bool, None]] = None,
         heartbeat: Optional[Union[int, None]] = None,
-        sessions: Optional[Union[List[str], None]] = None,
-        ui: Optional[Union[List[UiMethod], None]] = None,
+        sessions: Optional[Union[list[str], None]] = None,
+        ui: Optional[Union[list[UiMethod], None]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> Welcome:
@@ -1454,7 +1512,7 @@ class Commands:
 
     def set_host_tools(
         self,
-        tools: List[HostTool],
+        tools: list[HostTool],
         *,
         timeout: Optional[float] = None,
     ) -> HostToolNames:
@@ -1465,7 +1523,7 @@ class Commands:
 
     def set_host_uri_schemes(
         self,
-        schemes: List[HostUriScheme],
+        schemes: list[HostUriScheme],
         *,
         timeout: Optional[float] = None,
     ) -> HostUriSchemes:
@@ -1486,7 +1544,7 @@ class Commands:
 
     def set_mcp_servers(
         self,
-        mcp_servers: Optional[Dict[str, Any]] = None,
+        mcp_servers: Optional[dict[str, Any]] = None,
         *,
         timeout: Optional[float] = None,
     ) -> McpServers:

@@ -6,7 +6,7 @@ import gc
 import json
 import re
 from json.decoder import scanstring  # type: ignore[attr-defined]
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Union
 
 _SPACE = re.compile(r"[ \t\n\r]*").match
 _NUMBER = re.compile(r"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?").match
@@ -19,7 +19,7 @@ ENDS = 4096
 #: Length of a line for which the search for garbage pauses, in bytes.
 _LARGE = 1 << 20
 #: The built-in decoder, and how often it may fail in one line before it is not tried any more.
-_shallow = json.JSONDecoder().scan_once
+_shallow: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined] # undocumented
 _FAILURES = 16
 
 
@@ -50,12 +50,13 @@ def _decode_deep(text: str) -> Any:
     """The same values as `json.loads`, with a list of open containers in place of recursion. What is shallow is left to the
     built-in decoder, which is far faster: the values of all members but those under whose names it failed once."""
     #: Each open container with the name of the member that is being read, or its own name when it is a list.
-    open_ones: List[Tuple[Union[List[Any], Dict[str, Any]], str]] = []
+    open_ones: list[tuple[Union[list[Any], dict[str, Any]], str]] = []
     deep_names = {""}
     name = ""
     at = _SPACE(text, 0).end()  # type: ignore[union-attr]
     while True:
         # A value begins here.
+        value: Any
         start = text[at : at + 1]
         if start in ("{", "[") and name not in deep_names and len(deep_names) < _FAILURES:
             try:
@@ -71,7 +72,7 @@ def _decode_deep(text: str) -> Any:
                 name, at = _name(text, at)
                 open_ones.append(({}, name))
                 continue
-            value: Any = {}
+            value = {}
             at += 1
         elif start == "[":
             at = _SPACE(text, at + 1).end()  # type: ignore[union-attr]
@@ -109,7 +110,7 @@ def _decode_deep(text: str) -> Any:
             at += 1
 
 
-def _name(text: str, at: int) -> Tuple[str, int]:
+def _name(text: str, at: int) -> tuple[str, int]:
     """The name of a member and where its value begins."""
     if text[at : at + 1] != '"':
         raise json.JSONDecodeError("Expecting property name enclosed in double quotes", text, at)
@@ -120,10 +121,11 @@ def _name(text: str, at: int) -> Tuple[str, int]:
     return name, _SPACE(text, at + 1).end()  # type: ignore[union-attr]
 
 
-def _scalar(text: str, at: int) -> Tuple[Any, int]:
+def _scalar(text: str, at: int) -> tuple[Any, int]:
     """A value that contains no others, and where it ends."""
     if text[at : at + 1] == '"':
-        return scanstring(text, at + 1, True)
+        string, end = scanstring(text, at + 1, True)
+        return string, end
     number = _NUMBER(text, at)
     if number:
         whole, fraction, exponent = number.groups()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from collections.abc import Awaitable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Any, Awaitable, Callable, Dict, List, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from .process import Sender
 
@@ -24,7 +25,7 @@ class Dialog:
     method: str
     title: str = ""
     message: str = ""
-    options: List[Any] = field(default_factory=list)
+    options: list[Any] = field(default_factory=list)
     placeholder: str = ""
     prefill: str = ""
     #: Milliseconds after which the agent no longer waits.
@@ -32,7 +33,7 @@ class Dialog:
     #: Handle of the session that asks; absent for the first.
     session: Optional[str] = None
     #: The whole line.
-    frame: Dict[str, Any] = field(default_factory=dict)
+    frame: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -55,9 +56,9 @@ class DialogHost:
         self._executor = executor
         self._handler = handler
         self._limit = limit
-        self._open: Dict[str, "asyncio.Task[None]"] = {}
+        self._open: dict[str, asyncio.Task[None]] = {}
 
-    def requested(self, frame: Dict[str, Any]) -> None:
+    def requested(self, frame: dict[str, Any]) -> None:
         method = frame.get("method")
         if method == "cancel":
             task = self._open.pop(str(frame.get("targetId")), None)
@@ -75,7 +76,7 @@ class DialogHost:
             task.cancel()
 
     async def _answer(self, dialog: Dialog) -> None:
-        frame: Dict[str, Any] = {"type": "extension_ui_response", "id": dialog.id}
+        frame: dict[str, Any] = {"type": "extension_ui_response", "id": dialog.id}
         if dialog.session is not None:
             frame["session"] = dialog.session
         limit = self._limit if dialog.timeout is None else min(self._limit, dialog.timeout / 1000 or self._limit)
@@ -83,7 +84,7 @@ class DialogHost:
             answer = await asyncio.wait_for(self._ask(dialog), limit)
         except asyncio.TimeoutError:
             frame.update(cancelled=True, timedOut=True)
-        except Exception:  # noqa: BLE001 (a broken callback must not stall the agent)
+        except Exception:
             frame["cancelled"] = True
         else:
             if answer is None:
@@ -102,7 +103,11 @@ class DialogHost:
     async def _ask(self, dialog: Dialog) -> Answer:
         if self._handler is None:
             return None
+        answer: Any
         if inspect.iscoroutinefunction(self._handler):
-            return await self._handler(dialog)
-        answer = await asyncio.get_running_loop().run_in_executor(self._executor, self._handler, dialog)
-        return await answer if inspect.isawaitable(answer) else answer
+            answer = self._handler(dialog)
+        else:
+            answer = await asyncio.get_running_loop().run_in_executor(self._executor, self._handler, dialog)
+        # A lambda may return a coroutine, too. Taken as the answer it would be true, and confirm a permission.
+        result: Answer = await answer if inspect.isawaitable(answer) else answer
+        return result

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
-from typing import Any, Awaitable, Callable, Dict, List, Mapping, Optional
+from collections.abc import Coroutine, Mapping
+from typing import Any, Callable, Optional
 
 from .decoder import ENDS, decode, response_id
 from .errors import AgentExited, ProtocolError, StartError, TimedOut
@@ -23,7 +25,7 @@ class Process:
 
     def __init__(
         self,
-        on_frame: Callable[[Dict[str, Any]], None],
+        on_frame: Callable[[dict[str, Any]], None],
         on_unreadable: Callable[[str, ProtocolError], None],
         on_end: Callable[[Exception], None],
     ) -> None:
@@ -31,7 +33,7 @@ class Process:
         self._on_unreadable = on_unreadable
         self._on_end = on_end
         self._child: Optional[asyncio.subprocess.Process] = None
-        self._tasks: List["asyncio.Task[None]"] = []
+        self._tasks: list[asyncio.Task[None]] = []
         self._stderr = bytearray()
         # Made in `start`: older Pythons tie a lock to the loop that runs at its making.
         self._writing: Optional[asyncio.Lock] = None
@@ -45,7 +47,7 @@ class Process:
     def returncode(self) -> Optional[int]:
         return self._child.returncode if self._child else None
 
-    async def start(self, argv: List[str], cwd: Optional[str], env: Optional[Mapping[str, str]]) -> None:
+    async def start(self, argv: list[str], cwd: Optional[str], env: Optional[Mapping[str, str]]) -> None:
         self._writing = asyncio.Lock()
         try:
             self._child = await asyncio.create_subprocess_exec(
@@ -60,18 +62,19 @@ class Process:
             raise StartError(f"cannot start {argv[0]}: {error}") from error
         self._tasks = [asyncio.ensure_future(self._read()), asyncio.ensure_future(self._read_stderr())]
 
-    async def write(self, frame: Dict[str, Any], timeout: float) -> None:
+    async def write(self, frame: dict[str, Any], timeout: float) -> None:
         """Writes one line, waiting while the agent does not read."""
         line = json.dumps(frame, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass") + b"\n"
         child = self._child
         lock = self._writing
         if child is None or lock is None or child.stdin is None or child.returncode is not None:
             raise await self._gone()
+        stdin = child.stdin
 
         async def send() -> None:
             async with lock:
-                child.stdin.write(line)
-                await child.stdin.drain()
+                stdin.write(line)
+                await stdin.drain()
 
         try:
             await asyncio.wait_for(send(), timeout)
@@ -109,17 +112,16 @@ class Process:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
         if child.stdin is not None:
-            try:
+            # An error means that the agent ended with lines unread.
+            with contextlib.suppress(OSError, asyncio.TimeoutError):
                 await asyncio.wait_for(child.stdin.wait_closed(), 1.0)
-            except (OSError, asyncio.TimeoutError):
-                pass  # It ended with lines unread.
         return child.returncode
 
     async def _read(self) -> None:
         child = self._child
         assert child is not None and child.stdout is not None
         error: Optional[Exception] = None
-        parts: List[bytes] = []
+        parts: list[bytes] = []
         size = 0
         too_long = False
         try:
@@ -179,4 +181,4 @@ class Process:
             del self._stderr[:-STDERR_TAIL]
 
 
-Sender = Callable[[Dict[str, Any]], Awaitable[None]]
+Sender = Callable[[dict[str, Any]], Coroutine[Any, Any, None]]

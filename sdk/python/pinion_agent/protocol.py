@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, List, Literal, TypedDict, Union
+from typing import Any, Literal, TypedDict, Union
 
 
 # A line of a session file: the header first, then entries.
@@ -53,7 +53,7 @@ class _HostUriResultFrame(TypedDict, total=False):
     contentType: Union[str, None]
 
     #: Notes that are shown below the text.
-    notes: List[str]
+    notes: list[str]
 
     #: Whether the content never changes. Default: as the scheme.
     immutable: Union[bool, None]
@@ -166,7 +166,7 @@ class AgentEndEvent(_AgentEndEvent):
     type: Literal["agent_end"]
 
     #: Messages that this run added, prompts included.
-    messages: List["Message"]
+    messages: list["Message"]
 
     #: Whether another run follows automatically (retry, recovery from an overflow).
     willRetry: bool
@@ -214,7 +214,7 @@ class TurnEndEvent(_TurnEndEvent):
     message: "Message"
 
     #: Results of its tool calls, in call order.
-    toolResults: List["Message"]
+    toolResults: list["Message"]
 
 
 class _MessageStartEvent(TypedDict, total=False):
@@ -310,7 +310,7 @@ class ToolExecutionStartEvent(_ToolExecutionStartEvent):
     toolName: str
 
     #: Arguments as the model wrote them.
-    args: Dict[str, Any]
+    args: dict[str, Any]
 
 
 class _ToolExecutionUpdateEvent(TypedDict, total=False):
@@ -335,7 +335,7 @@ class ToolExecutionUpdateEvent(_ToolExecutionUpdateEvent):
     toolName: str
 
     #: Arguments as the model wrote them.
-    args: Dict[str, Any]
+    args: dict[str, Any]
 
     #: The whole result so far.
     partialResult: "ToolResult"
@@ -393,7 +393,7 @@ class HostToolCallEvent(_HostToolCallEvent):
     toolName: str
 
     #: Arguments in the types of the tool's schema.
-    arguments: Dict[str, Any]
+    arguments: dict[str, Any]
 
 
 class _HostToolCancelEvent(TypedDict, total=False):
@@ -462,7 +462,7 @@ class _ExtensionUiRequestEvent(TypedDict, total=False):
     title: str
 
     #: `select`: the options.
-    options: List[str]
+    options: list[str]
 
     #: `confirm`: the question. `notify`: the message.
     message: str
@@ -493,7 +493,7 @@ class _ExtensionUiRequestEvent(TypedDict, total=False):
     widgetKey: str
 
     #: `setWidget`: its lines; if absent, the widget is removed.
-    widgetLines: List[str]
+    widgetLines: list[str]
 
     #: `setWidget`: its position.
     widgetPlacement: "WidgetPlacement"
@@ -538,10 +538,10 @@ class QueueUpdateEvent(_QueueUpdateEvent):
     type: Literal["queue_update"]
 
     #: Steering messages.
-    steering: List[str]
+    steering: list[str]
 
     #: Follow-up messages.
-    followUp: List[str]
+    followUp: list[str]
 
 
 class _CompactionStartEvent(TypedDict, total=False):
@@ -916,7 +916,7 @@ class TtsrTriggeredEvent(_TtsrTriggeredEvent):
     type: Literal["ttsr_triggered"]
 
     #: The rules.
-    rules: List["Rule"]
+    rules: list["Rule"]
 
 
 class _TodoReminderEvent(TypedDict, total=False):
@@ -931,7 +931,7 @@ class TodoReminderEvent(_TodoReminderEvent):
     type: Literal["todo_reminder"]
 
     #: Open items of all phases.
-    todos: List["OpenTodo"]
+    todos: list["OpenTodo"]
 
     #: Number of the reminder since the last user message, starting at 1.
     attempt: int
@@ -990,7 +990,7 @@ class SessionDamageEvent(_SessionDamageEvent):
     message: str
 
     #: Numbers of the skipped lines, starting at 1.
-    lines: List[int]
+    lines: list[int]
 
     #: Bytes of an incomplete last line that were removed.
     tornBytes: int
@@ -1034,7 +1034,7 @@ class McpServersChangeEvent(_McpServersChangeEvent):
     type: Literal["mcp_servers_change"]
 
     #: The servers of the session.
-    servers: List["McpServer"]
+    servers: list["McpServer"]
 
 
 class _HeartbeatEvent(TypedDict, total=False):
@@ -1060,7 +1060,7 @@ class HeartbeatEvent(_HeartbeatEvent):
     isRetrying: bool
 
     #: Ids of the tool calls that are running.
-    runningTools: List[str]
+    runningTools: list[str]
 
     #: Milliseconds since the last event.
     silentMs: int
@@ -1188,7 +1188,7 @@ class ActiveTools(TypedDict):
     """Response to `set_active_tools`."""
 
     #: Names of the tools that the model can call.
-    activeToolNames: List[str]
+    activeToolNames: list[str]
 
 
 # A block of an assistant message.
@@ -1213,7 +1213,7 @@ class AssistantMessage(_AssistantMessage):
     role: Literal["assistant"]
 
     #: Text, reasoning and tool calls in the order they arrived.
-    content: List["AssistantBlock"]
+    content: list["AssistantBlock"]
 
     #: API family that produced it.
     api: str
@@ -1405,7 +1405,7 @@ class Commands(TypedDict):
     """Response to `get_commands`."""
 
     #: `{name, description?, source, sourceInfo, ...}` each.
-    commands: List[Any]
+    commands: list[Any]
 
 
 class _Compaction(TypedDict, total=False):
@@ -1495,7 +1495,7 @@ class Completions(TypedDict):
     """Response to `complete_arguments`."""
 
     #: Completions of the extension, each `{value, label, description?}`.
-    items: List[Any]
+    items: list[Any]
 
 
 class ContextUsage(TypedDict):
@@ -1652,7 +1652,7 @@ class Directory(TypedDict):
     absolutePath: str
 
     #: Its subdirectories by name, without hidden ones.
-    entries: List["DirectoryEntry"]
+    entries: list["DirectoryEntry"]
 
 
 class DirectoryEntry(TypedDict):
@@ -1682,7 +1682,7 @@ class Entries(TypedDict):
     """Response to `get_entries`."""
 
     #: Entries of all branches, in the order they were appended.
-    entries: List["Entry"]
+    entries: list["Entry"]
 
     #: Id of the current entry: the parent of the next one.
     leafId: Union[str, None]
@@ -1719,7 +1719,7 @@ class ForkMessages(TypedDict):
     """Response to `get_fork_messages`."""
 
     #: The messages in their order.
-    messages: List["ForkMessage"]
+    messages: list["ForkMessage"]
 
 
 class Forked(TypedDict):
@@ -1746,7 +1746,7 @@ class FoundFiles(TypedDict):
     """Response to `find_files`."""
 
     #: The results, best match first.
-    files: List["FoundFile"]
+    files: list["FoundFile"]
 
     #: Whether the limit or the time limit was reached.
     truncated: bool
@@ -1755,7 +1755,7 @@ class FoundFiles(TypedDict):
 class _HeldBack(TypedDict, total=False):
 
     #: For settings: the keys that are not used; absent if the whole file is not used.
-    keys: List[str]
+    keys: list[str]
 
 
 class HeldBack(_HeldBack):
@@ -1788,14 +1788,14 @@ class HostTool(_HostTool):
     description: str
 
     #: JSON Schema of the arguments.
-    parameters: Dict[str, Any]
+    parameters: dict[str, Any]
 
 
 class HostToolNames(TypedDict):
     """Response to `set_host_tools`."""
 
     #: Names of all tools of the client, including hidden ones.
-    toolNames: List[str]
+    toolNames: list[str]
 
 
 class _HostUriScheme(TypedDict, total=False):
@@ -1821,7 +1821,7 @@ class HostUriSchemes(TypedDict):
     """Response to `set_host_uri_schemes`."""
 
     #: The schemes in lower case.
-    schemes: List[str]
+    schemes: list[str]
 
 
 class ImageContent(TypedDict):
@@ -1980,7 +1980,7 @@ class LoginProviders(TypedDict):
     """Response to `get_login_providers`."""
 
     #: Built-in providers, then those of extensions.
-    providers: List["LoginProvider"]
+    providers: list["LoginProvider"]
 
 
 class _McpServer(TypedDict, total=False):
@@ -1992,7 +1992,7 @@ class _McpServer(TypedDict, total=False):
     title: str
 
     #: Notes about parts that were left out.
-    notes: List[str]
+    notes: list[str]
 
 
 class McpServer(_McpServer):
@@ -2011,10 +2011,10 @@ class McpServer(_McpServer):
     source: str
 
     #: Names of its tools, as the model calls them.
-    tools: List[str]
+    tools: list[str]
 
     #: Slash commands made of its prompts, without the slash.
-    prompts: List[str]
+    prompts: list[str]
 
     #: Whether it offers resources.
     resources: bool
@@ -2024,7 +2024,7 @@ class McpServers(TypedDict):
     """Response to `get_mcp_servers` and `set_mcp_servers`."""
 
     #: The servers of the session.
-    servers: List["McpServer"]
+    servers: list["McpServer"]
 
 
 # Status of an MCP server.
@@ -2063,7 +2063,7 @@ class Messages(TypedDict):
     """Response to `get_messages`."""
 
     #: The conversation, oldest first, without the answer that is being streamed.
-    messages: List["Message"]
+    messages: list["Message"]
 
 
 # What a model accepts as input.
@@ -2076,10 +2076,10 @@ Modality = Literal["text", "image", "other"]
 class _Model(TypedDict, total=False):
 
     #: Value for the provider by thinking level; null if the level is not available.
-    thinkingLevelMap: Dict[str, Any]
+    thinkingLevelMap: dict[str, Any]
 
     #: Compat flags.
-    compat: Dict[str, Any]
+    compat: dict[str, Any]
 
     #: What the provider accepts in one request.
     inputLimits: "InputLimits"
@@ -2107,7 +2107,7 @@ class Model(_Model):
     reasoning: bool
 
     #: Input kinds.
-    input: List["Modality"]
+    input: list["Modality"]
 
     #: Prices.
     cost: "Prices"
@@ -2169,7 +2169,7 @@ class Models(TypedDict):
     """Response to `get_available_models`."""
 
     #: Models with credentials.
-    models: List["Model"]
+    models: list["Model"]
 
 
 class _Navigated(TypedDict, total=False):
@@ -2223,7 +2223,7 @@ class _NewTodoPhase(TypedDict, total=False):
     id: Union[str, None]
 
     #: Its items in order.
-    tasks: List["NewTodo"]
+    tasks: list["NewTodo"]
 
 
 class NewTodoPhase(_NewTodoPhase):
@@ -2275,7 +2275,7 @@ class OpenSessions(TypedDict):
     """Response to `list_open_sessions`."""
 
     #: The first session, then the others by handle.
-    sessions: List["OpenSession"]
+    sessions: list["OpenSession"]
 
 
 class OpenTodo(TypedDict):
@@ -2346,7 +2346,7 @@ class PriceTier(TypedDict):
 class _Prices(TypedDict, total=False):
 
     #: Other prices for larger inputs.
-    tiers: List["PriceTier"]
+    tiers: list["PriceTier"]
 
 
 class Prices(_Prices):
@@ -2388,16 +2388,16 @@ class Protocol(TypedDict):
     dialect: str
 
     #: The dialects that `hello` accepts.
-    dialects: List[str]
+    dialects: list[str]
 
     #: The commands.
-    commands: List["CommandInfo"]
+    commands: list["CommandInfo"]
 
     #: Names of the events.
-    events: List[str]
+    events: list[str]
 
     #: Capabilities that the names of commands and events do not show.
-    capabilities: List[str]
+    capabilities: list[str]
 
     #: Limits that affect clients.
     limits: "ProtocolLimits"
@@ -2455,7 +2455,7 @@ class QueueItems(TypedDict):
     """Response to `get_queue`."""
 
     #: Steering messages, then follow-up messages, in the order of delivery.
-    items: List["QueueItem"]
+    items: list["QueueItem"]
 
 
 # How many queued messages are delivered at once.
@@ -2474,10 +2474,10 @@ class Queues(TypedDict):
     """Response to `clear_queue`: the messages that were queued."""
 
     #: Steering messages.
-    steering: List[str]
+    steering: list[str]
 
     #: Follow-up messages.
-    followUp: List[str]
+    followUp: list[str]
 
 
 class Refused(TypedDict):
@@ -2516,7 +2516,7 @@ class Replayed(_Replayed):
 class _Rule(TypedDict, total=False):
 
     #: Globs of files. If present, only calls about matching files are watched.
-    globs: List[str]
+    globs: list[str]
 
     #: Whether it applies to every conversation. Only reported.
     alwaysApply: bool
@@ -2526,7 +2526,7 @@ class _Rule(TypedDict, total=False):
 
     #: Where the rule applies: `text`, `thinking`, `tool`, `toolcall` or the name of a tool, optionally with
     #: `(glob)`. Default: text and all tools.
-    scope: List[str]
+    scope: list[str]
 
     #: Replaces the setting `ttsr.interruptMode`.
     interruptMode: "RuleInterrupt"
@@ -2545,7 +2545,7 @@ class Rule(_Rule):
     content: str
 
     #: Regular expressions. One match is sufficient.
-    condition: List[str]
+    condition: list[str]
 
     #: Its source.
     _source: "RuleSource"
@@ -2616,7 +2616,7 @@ class RunningTool(_RunningTool):
     toolName: str
 
     #: Arguments as the model wrote them.
-    args: Dict[str, Any]
+    args: dict[str, Any]
 
 
 # What the kernel lets commands and file tools reach. Each mode is stricter than the one before.
@@ -2687,7 +2687,7 @@ class SessionOutline(TypedDict):
 
     #: The roots: `{entry: {id, parentId, type, timestamp, label?, preview?}, children}`, children of the same
     #: shape; a preview has at most 140 characters.
-    nodes: List[Any]
+    nodes: list[Any]
 
 
 class _SessionState(TypedDict, total=False):
@@ -2764,14 +2764,14 @@ class SessionState(_SessionState):
     queuedMessageCount: int
 
     #: The todo list, for xcsh clients.
-    todoPhases: List["TodoPhase"]
+    todoPhases: list["TodoPhase"]
 
 
 class _SessionStats(TypedDict, total=False):
 
     #: Cost of the whole session file by model, including all branches, compacted messages and summaries, in
     #: the order of first use. Only if requested.
-    byModel: List["ModelSpending"]
+    byModel: list["ModelSpending"]
 
     #: Use of the context window, if known.
     contextUsage: "ContextUsage"
@@ -2814,7 +2814,7 @@ class SessionTree(TypedDict):
     """Response to `get_tree`."""
 
     #: The roots: `{entry, children, label?, labelTimestamp?}`, children of the same shape.
-    tree: List[Any]
+    tree: list[Any]
 
     #: Id of the current entry: the parent of the next one.
     leafId: Union[str, None]
@@ -2824,7 +2824,7 @@ class Sessions(TypedDict):
     """Response to `list_sessions`."""
 
     #: The sessions, most recent first.
-    sessions: List["ListedSession"]
+    sessions: list["ListedSession"]
 
 
 class _Shortcut(TypedDict, total=False):
@@ -2847,13 +2847,13 @@ class Shortcuts(TypedDict):
     """Response to `get_shortcuts`."""
 
     #: In the order in which the extensions were loaded. If two have the same keys, the first applies.
-    shortcuts: List["Shortcut"]
+    shortcuts: list["Shortcut"]
 
 
 class _Snapshot(TypedDict, total=False):
 
     #: Open dialogs, as in their events; absent if there are none.
-    dialogs: List["UiRequest"]
+    dialogs: list["UiRequest"]
 
     #: The pending retry; absent if there is none.
     retry: "WaitingRetry"
@@ -2862,13 +2862,13 @@ class _Snapshot(TypedDict, total=False):
     queue: "Queues"
 
     #: Running tool calls; absent if there are none.
-    tools: List["RunningTool"]
+    tools: list["RunningTool"]
 
     #: Running `bash` commands; absent if there are none.
-    bash: List["RunningBash"]
+    bash: list["RunningBash"]
 
     #: Current statuses, widgets and title, as in their events; absent if there are none.
-    shown: List["UiRequest"]
+    shown: list["UiRequest"]
 
 
 class Snapshot(_Snapshot):
@@ -2878,7 +2878,7 @@ class Snapshot(_Snapshot):
     state: "SessionState"
 
     #: The conversation, as in `get_messages`.
-    messages: List["Message"]
+    messages: list["Message"]
 
     #: The part of the current answer that exists; null if there is none.
     message: Union["Message", None]
@@ -2982,7 +2982,7 @@ class ThinkingLevels(TypedDict):
     """Response to `get_available_thinking_levels`."""
 
     #: Levels of the current model, weakest first.
-    levels: List["ThinkingLevel"]
+    levels: list["ThinkingLevel"]
 
 
 class _TodoItem(TypedDict, total=False):
@@ -3017,7 +3017,7 @@ class TodoPhase(TypedDict):
     name: str
 
     #: Its items in order.
-    tasks: List["TodoItem"]
+    tasks: list["TodoItem"]
 
 
 # Status of an item.
@@ -3032,7 +3032,7 @@ class Todos(TypedDict):
     """Response to `set_todos`."""
 
     #: The list with all ids and statuses filled in.
-    todoPhases: List["TodoPhase"]
+    todoPhases: list["TodoPhase"]
 
 
 class TokenStats(TypedDict):
@@ -3070,7 +3070,7 @@ class ToolCall(_ToolCall):
     name: str
 
     #: Arguments as the model wrote them (not validated).
-    arguments: Dict[str, Any]
+    arguments: dict[str, Any]
 
 
 class _ToolResult(TypedDict, total=False):
@@ -3086,7 +3086,7 @@ class ToolResult(_ToolResult):
     """Result of a tool, or its progress (`partialResult`)."""
 
     #: What the model sees.
-    content: List["UserBlock"]
+    content: list["UserBlock"]
 
 
 class _ToolResultMessage(TypedDict, total=False):
@@ -3107,7 +3107,7 @@ class ToolResultMessage(_ToolResultMessage):
     toolName: str
 
     #: What the model sees.
-    content: List["UserBlock"]
+    content: list["UserBlock"]
 
     #: Whether it failed.
     isError: bool
@@ -3133,10 +3133,10 @@ class Tools(TypedDict):
     """Response to `get_tools`."""
 
     #: Names of the tools that the model can call.
-    activeToolNames: List[str]
+    activeToolNames: list[str]
 
     #: All tools, including those of clients, extensions and MCP servers.
-    allTools: List["ToolSpec"]
+    allTools: list["ToolSpec"]
 
 
 class _TrustState(TypedDict, total=False):
@@ -3155,7 +3155,7 @@ class TrustState(_TrustState):
     decidedBy: str
 
     #: Resources of the project that are not used.
-    heldBack: List["HeldBack"]
+    heldBack: list["HeldBack"]
 
 
 class TtsrInjection(TypedDict):
@@ -3173,7 +3173,7 @@ class TtsrInjection(TypedDict):
     timestamp: str
 
     #: Names of the rules.
-    injectedRules: List[str]
+    injectedRules: list[str]
 
 
 # Method of a dialog or notification.
@@ -3197,7 +3197,7 @@ class _UiRequest(TypedDict, total=False):
     title: str
 
     #: `select`: the options.
-    options: List[str]
+    options: list[str]
 
     #: `confirm`: the question. `notify`: the message.
     message: str
@@ -3228,7 +3228,7 @@ class _UiRequest(TypedDict, total=False):
     widgetKey: str
 
     #: `setWidget`: its lines; if absent, the widget is removed.
-    widgetLines: List[str]
+    widgetLines: list[str]
 
     #: `setWidget`: its position.
     widgetPlacement: "WidgetPlacement"
@@ -3298,7 +3298,7 @@ UserBlock = Union["UserBlockText", "UserBlockImage"]
 
 
 # Content of a user message: plain text (old files, extensions) or blocks (written by this agent).
-UserContent = Union[str, List["UserBlock"]]
+UserContent = Union[str, list["UserBlock"]]
 
 
 class UserMessage(TypedDict):
@@ -3348,7 +3348,7 @@ class Welcome(_Welcome):
     dialect: str
 
     #: Names of the events that are sent; null: all events.
-    events: Union[List[str], None]
+    events: Union[list[str], None]
 
     #: Whether updates contain only new text.
     deltas: bool
@@ -3363,13 +3363,13 @@ class Welcome(_Welcome):
     heartbeat: Union[int, None]
 
     #: Handles of the sessions whose events are sent; null: all sessions.
-    sessions: Union[List[str], None]
+    sessions: Union[list[str], None]
 
     #: Methods of `extension_ui_request` that the client supports; null: not specified.
-    ui: Union[List[str], None]
+    ui: Union[list[str], None]
 
     #: The refused options.
-    refused: List["Refused"]
+    refused: list["Refused"]
 
 
 # Position of a widget.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, AsyncIterator, Deque, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Optional
 
 from .errors import Lagged, RunFailed, TimedOut
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 #: Events that may wait to be taken.
 MAX_WAITING = 1 << 16
 
-Event = Dict[str, Any]
+Event = dict[str, Any]
 
 
 class AsyncEvents:
@@ -23,12 +24,12 @@ class AsyncEvents:
 
     def __init__(self, idle_timeout: Optional[float] = None) -> None:
         self.idle_timeout = idle_timeout
-        self._waiting: Deque[Event] = deque()
+        self._waiting: deque[Event] = deque()
         self._wake = asyncio.Event()
         self._error: Optional[Exception] = None
         self._closed = False
 
-    def __aiter__(self) -> "AsyncEvents":
+    def __aiter__(self) -> AsyncEvents:
         return self
 
     async def __anext__(self) -> Event:
@@ -82,7 +83,7 @@ class RunResult:
     #: Text of the last answer.
     text: str = ""
     #: Messages that came into being, in order.
-    messages: List[Dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
     #: Why the last answer ended: `stop`, `length`, `toolUse`, `error` or `aborted`; None when there was none.
     stop_reason: Optional[str] = None
     #: The provider's words for a failure.
@@ -102,7 +103,7 @@ class RunResult:
                 self.error = (message.get("errorMessage") or "the answer failed") if self.stop_reason == "error" else None
                 self.aborted = self.stop_reason == "aborted"
 
-    def raise_for_error(self) -> "RunResult":
+    def raise_for_error(self) -> RunResult:
         """Raises `RunFailed` when the last answer failed or was aborted."""
         if self.error is not None or self.aborted:
             raise RunFailed(self)
@@ -112,7 +113,7 @@ class RunResult:
 class AsyncRun:
     """What follows a prompt, until nothing more happens by itself. Iterate over it for events, over `text()` for text."""
 
-    def __init__(self, session: "AsyncSession", events: AsyncEvents, disposition: str) -> None:
+    def __init__(self, session: AsyncSession, events: AsyncEvents, disposition: str) -> None:
         #: `started`, `queued` (it joined the run under way) or `handled` (no model was asked).
         self.disposition = disposition
         self._session = session
@@ -122,7 +123,7 @@ class AsyncRun:
         if self._done:
             session._unsubscribe(events)
 
-    def __aiter__(self) -> "AsyncRun":
+    def __aiter__(self) -> AsyncRun:
         return self
 
     async def __anext__(self) -> Event:

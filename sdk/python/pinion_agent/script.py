@@ -8,20 +8,21 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from typing import Any, Dict, List, Sequence, Union
+from collections.abc import Sequence
+from typing import Any, Union
 
-Reply = Dict[str, Any]
+Reply = dict[str, Any]
 
 
 def reply(*chunks: str, thinking: str = "", delay: float = 0.0) -> Reply:
     """An answer; each chunk arrives as a delta of its own, `delay` seconds after the one before."""
-    text: List[Any] = []
+    text: list[Any] = []
     for chunk in chunks:
         if delay:
             text.append({"delay": delay})
         text.append(chunk)
-    stream: List[Any] = [{"thinking": thinking}] if thinking else []
-    return {"stream": stream + [{"text": text}]}
+    stream: list[Any] = [{"thinking": thinking}] if thinking else []
+    return {"stream": [*stream, {"text": text}]}
 
 
 def tool_call(name: str, **arguments: Any) -> Reply:

@@ -9,7 +9,7 @@ import json
 import threading
 import typing
 from concurrent.futures import Executor
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Union
 
 from .process import Sender
 
@@ -20,12 +20,12 @@ _UPDATE_LIMIT = 30.0
 class ToolCall:
     """A call under way. A function that takes a parameter of this type gets it there."""
 
-    def __init__(self, frame: Dict[str, Any], send: Sender, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, frame: dict[str, Any], send: Sender, loop: asyncio.AbstractEventLoop) -> None:
         self.id: str = frame["id"]
         #: The model's id of the call, as in `tool_execution_start`.
         self.tool_call_id: str = frame.get("toolCallId", "")
         self.name: str = frame.get("toolName", "")
-        self.arguments: Dict[str, Any] = frame.get("arguments") or {}
+        self.arguments: dict[str, Any] = frame.get("arguments") or {}
         #: Handle of the session that calls; absent for the first.
         self.session: Optional[str] = frame.get("session")
         #: Set when the agent no longer wants the result. Functions that take long should look.
@@ -44,8 +44,8 @@ class ToolCall:
         if not inside:
             writing.result(_UPDATE_LIMIT)
 
-    def _frame(self, kind: str, **fields: Any) -> Dict[str, Any]:
-        frame: Dict[str, Any] = {"type": kind, "id": self.id, **fields}
+    def _frame(self, kind: str, **fields: Any) -> dict[str, Any]:
+        frame: dict[str, Any] = {"type": kind, "id": self.id, **fields}
         if self.session is not None:
             frame["session"] = self.session
         return frame
@@ -60,7 +60,7 @@ class Tool:
         *,
         name: Optional[str] = None,
         description: Optional[str] = None,
-        parameters: Optional[Dict[str, Any]] = None,
+        parameters: Optional[dict[str, Any]] = None,
         label: Optional[str] = None,
         hidden: bool = False,
     ) -> None:
@@ -78,9 +78,9 @@ class Tool:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)
 
-    def definition(self) -> Dict[str, Any]:
+    def definition(self) -> dict[str, Any]:
         """What `set_host_tools` is told."""
-        out: Dict[str, Any] = {"name": self.name, "description": self.description, "parameters": self.parameters}
+        out: dict[str, Any] = {"name": self.name, "description": self.description, "parameters": self.parameters}
         if self.label:
             out["label"] = self.label
         if self.hidden:
@@ -94,7 +94,8 @@ class Tool:
         if inspect.iscoroutinefunction(self.function):
             return await self.function(**arguments)
         work = functools.partial(self.function, **arguments)
-        return await asyncio.get_running_loop().run_in_executor(executor, work)
+        result = await asyncio.get_running_loop().run_in_executor(executor, work)
+        return await result if inspect.isawaitable(result) else result
 
 
 def tool(function: Optional[Callable[..., Any]] = None, **options: Any) -> Any:
@@ -113,11 +114,11 @@ def as_tool(item: Union[Tool, Callable[..., Any]]) -> Tool:
     return item if isinstance(item, Tool) else Tool(item)
 
 
-def schema_of(function: Callable[..., Any]) -> Tuple[Dict[str, Any], Optional[str]]:
+def schema_of(function: Callable[..., Any]) -> tuple[dict[str, Any], Optional[str]]:
     """JSON Schema of the parameters, and the name of the one that takes the `ToolCall`."""
     hints = typing.get_type_hints(function, include_extras=True)
-    properties: Dict[str, Any] = {}
-    required: List[str] = []
+    properties: dict[str, Any] = {}
+    required: list[str] = []
     call_parameter = None
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
@@ -134,7 +135,7 @@ def schema_of(function: Callable[..., Any]) -> Tuple[Dict[str, Any], Optional[st
     return {"type": "object", "properties": properties, "required": required}, call_parameter
 
 
-def _schema(hint: Any) -> Dict[str, Any]:
+def _schema(hint: Any) -> dict[str, Any]:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         words = [extra for extra in args[1:] if isinstance(extra, str)]
@@ -153,7 +154,7 @@ def _schema(hint: Any) -> Dict[str, Any]:
     return {"type": _PLAIN[hint]} if hint in _PLAIN else {}
 
 
-def result_of(value: Any) -> Dict[str, Any]:
+def result_of(value: Any) -> dict[str, Any]:
     """What a function returned as the result of a tool: a string, blocks, a whole result, or anything that JSON can say."""
     if isinstance(value, dict) and isinstance(value.get("content"), list):
         return value
@@ -171,19 +172,19 @@ class ToolHost:
     def __init__(self, send: Sender, executor: Executor) -> None:
         self._send = send
         self._executor = executor
-        self._tools: Dict[Optional[str], Dict[str, Tool]] = {}
-        self._calls: Dict[str, Tuple[ToolCall, "asyncio.Task[None]"]] = {}
+        self._tools: dict[Optional[str], dict[str, Tool]] = {}
+        self._calls: dict[str, tuple[ToolCall, asyncio.Task[None]]] = {}
 
-    def replace(self, session: Optional[str], tools: List[Tool]) -> None:
+    def replace(self, session: Optional[str], tools: list[Tool]) -> None:
         self._tools[session] = {tool.name: tool for tool in tools}
 
-    def of(self, session: Optional[str]) -> List[Tool]:
+    def of(self, session: Optional[str]) -> list[Tool]:
         return list(self._tools.get(session, {}).values())
 
     def forget(self, session: Optional[str]) -> None:
         self._tools.pop(session, None)
 
-    def called(self, frame: Dict[str, Any]) -> None:
+    def called(self, frame: dict[str, Any]) -> None:
         """Answers a `host_tool_call` when the function is done."""
         call = ToolCall(frame, self._send, asyncio.get_running_loop())
         # The tool as it is now: replacing the set does not touch calls under way.
@@ -204,12 +205,12 @@ class ToolHost:
             self.cancelled(target)
 
     async def _answer(self, call: ToolCall, tool: Optional[Tool]) -> None:
-        fields: Dict[str, Any]
+        fields: dict[str, Any]
         try:
             if tool is None:
                 raise LookupError(f"Tool {call.name} not found")
             fields = {"result": result_of(await tool.run(call, self._executor))}
-        except Exception as error:  # noqa: BLE001 (the model is told)
+        except Exception as error:
             text = str(error) or type(error).__name__
             fields = {"result": {"content": [{"type": "text", "text": text}]}, "isError": True}
         await self._send(call._frame("host_tool_result", **fields))

@@ -5,13 +5,15 @@ asks something, `flood N` sends N events, `silent` never settles, `die` ends the
 does not answer at all. The commands `deep`, `torn` and `odd` are answered with a deep line, half a line and odd frames.
 """
 
+import functools
+import itertools
 import json
 import sys
 
-tools = {}
-waiting = {}
-to_cancel = set()
-count = 0
+tools: dict = {}
+waiting: dict = {}
+to_cancel: set = set()
+prompts = itertools.count(1)
 
 
 def say(frame, session=None):
@@ -29,15 +31,14 @@ def settle(text, session):
 
 
 def prompt(message, session):
-    global count
     word, _, rest = message.partition(" ")
-    count += 1
+    count = next(prompts)
     say({"type": "agent_start"}, session)
     if word in ("call", "cancel"):
         name, _, arguments = rest.partition(" ")
         waiting[f"h{count}"] = session
-        call = {"type": "host_tool_call", "id": f"h{count}", "toolCallId": f"t{count}", "toolName": name, "arguments": json.loads(arguments)}
-        say(call, session)
+        ids = {"id": f"h{count}", "toolCallId": f"t{count}"}
+        say({"type": "host_tool_call", **ids, "toolName": name, "arguments": json.loads(arguments)}, session)
         if word == "cancel":
             to_cancel.add(f"h{count}")
     elif word == "dialog":
@@ -57,19 +58,21 @@ def prompt(message, session):
         settle(f"{session or 'first'}: {message}", session)
 
 
+def respond(frame, data=None, error=None):
+    out = {"id": frame.get("id"), "type": "response", "command": frame.get("type"), "success": error is None}
+    if error is not None:
+        out["error"] = error
+    elif data is not None:
+        out["data"] = data
+    say(out, frame.get("session"))
+
+
 def main():
     for line in sys.stdin:
         frame = json.loads(line)
         kind, session = frame.get("type"), frame.get("session")
 
-        def answer(data=None, error=None):
-            out = {"id": frame.get("id"), "type": "response", "command": kind, "success": error is None}
-            if error is not None:
-                out["error"] = error
-            elif data is not None:
-                out["data"] = data
-            say(out, session)
-
+        answer = functools.partial(respond, frame)
         if kind == "get_state":
             answer({"sessionId": session or "first", "argv": sys.argv[1:]})
         elif kind == "prompt":
@@ -88,7 +91,8 @@ def main():
         elif kind == "get_tools":
             answer({"tools": tools.get(session, [])})
         elif kind == "host_tool_update":
-            say({"type": "tool_execution_update", "toolCallId": frame["id"], "partialResult": frame["partialResult"]}, waiting.get(frame["id"]))
+            update = {"type": "tool_execution_update", "toolCallId": frame["id"], "partialResult": frame["partialResult"]}
+            say(update, waiting.get(frame["id"]))
             if frame["id"] in to_cancel:
                 say({"type": "host_tool_cancel", "id": "c1", "targetId": frame["id"]}, waiting[frame["id"]])
                 settle("cancelled", waiting[frame["id"]])
@@ -110,7 +114,9 @@ def main():
             sys.stdout.write(f'{{"id":"{frame["id"]}","type":"response","command":"torn","success":true,"data":{{"tree":[[[\n')
             sys.stdout.flush()
         elif kind == "odd":
-            for odd in ({"type": ["x"]}, {"type": "extension_ui_request", "method": 7, "id": []}, {"type": "host_tool_call"}, {"session": {}}):
+            dialog = {"type": "extension_ui_request", "method": 7, "id": []}
+            frames: tuple = ({"type": ["x"]}, dialog, {"type": "host_tool_call"}, {"session": {}})
+            for odd in frames:
                 say(odd)
             say({"type": "response", "id": {"a": 1}, "success": 7})
             answer()

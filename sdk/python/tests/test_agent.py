@@ -224,7 +224,7 @@ class Blocking(Case):
 
 @needs_program
 class Dialogs(Case):
-    ASKING = ["--permission-mode", "ask"]
+    ASKING = ("--permission-mode", "ask")
 
     def test_questions_reach_the_callback(self):
         seen = []
@@ -298,7 +298,7 @@ class Asyncio(Case):
 class Readme(Case):
     def test_the_examples_run(self):
         with open(os.path.join(os.path.dirname(__file__), "..", "README.md"), encoding="utf-8") as file:
-            examples = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+            examples = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
         self.assertGreaterEqual(len(examples), 2)
         self.assertLessEqual(len(examples[0].splitlines()), 15)
         before = os.getcwd(), dict(os.environ)

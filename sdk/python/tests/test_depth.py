@@ -58,7 +58,7 @@ class Decoding(unittest.TestCase):
         for _ in range(20):
             deep = [some(rng, 3)]
             for level in range(rng.randrange(50, 150)):
-                more = {"n%d" % number: some(rng, 3) for number in range(level % 3)}
+                more = {f"n{number}": some(rng, 3) for number in range(level % 3)}
                 deep = [some(rng, 3), {"entry": some(rng, 3), "children": deep, **more}, some(rng, 2)]
             text = json.dumps({"data": deep})
             expected = json.loads(text)
@@ -73,7 +73,8 @@ class Decoding(unittest.TestCase):
     def test_both_decoders_refuse_the_same(self):
         whole = '{"a": [1, -2.5e3, "x\\u00e9\\n", null, true], "b": {"c": {}}}'
         broken = [whole[:end] for end in range(len(whole))]
-        broken += ["[1,]", '{"a":1,}', "{1:2}", "[1 2]", "01", "1.", "+1", '"\n"', "[}", "{]", "nul", "1 1", "", " ", '{"a"}', "[" * 9_000, "-"]
+        broken += ["[1,]", '{"a":1,}', "{1:2}", "[1 2]", "01", "1.", "+1", "-", "nul", "1 1", "", " "]
+        broken += ['"\n"', "[}", "{]", '{"a"}', "[" * 9_000]
         for text in broken:
             for read in (json.loads, _decode_deep):
                 with self.assertRaises((ValueError, RecursionError), msg=text[:80]):

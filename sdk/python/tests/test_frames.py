@@ -1,10 +1,11 @@
 """Against a stand-in: host tools, dialogs, many sessions, and an agent that misbehaves."""
 
 import asyncio
+import functools
 import json
 import threading
 import unittest
-from typing import Annotated, List, Literal, Optional
+from typing import Annotated, Literal, Optional
 from unittest import mock
 
 from pinion_agent import AgentExited, CommandError, Denial, Dialog, Lagged, ProtocolError, StartError, TimedOut, Tool, ToolCall, tool
@@ -39,7 +40,7 @@ class Schemas(unittest.TestCase):
         self.assertEqual(weather("Oslo", 2), "Oslo 2 C")
 
     def test_other_types(self):
-        def many(call: ToolCall, names: List[str], deep: Optional[dict] = None, flag: bool = False):
+        def many(call: ToolCall, names: list[str], deep: Optional[dict] = None, flag: bool = False):
             """Takes many things."""
 
         parameters = Tool(many, name="lots", hidden=True).definition()["parameters"]
@@ -120,6 +121,14 @@ class HostTools(Case):
             agent.set_tools([weather, weather])
         self.assertNotIn("isError", self.ask(agent, 'call weather {"city": "Oslo"}'))
 
+    def test_coroutine_of_plain_tool_is_awaited(self):
+        async def later(city):
+            return f"rain in {city}"
+
+        late = tool(lambda city="Oslo": later(city), name="weather", description="Weather", parameters={"type": "object"})
+        answer = self.ask(self.fake(tools=[late]), 'call weather {"city": "Oslo"}')
+        self.assertEqual(answer["result"]["content"][0]["text"], "rain in Oslo")
+
     def test_sessions_have_tools_of_their_own(self):
         agent = self.fake(tools=[weather])
         with agent.open_session() as second:
@@ -138,7 +147,8 @@ class Dialogs(Case):
 
         def handler(dialog: Dialog):
             seen.append(dialog)
-            return {"select": dialog.options[:1] and dialog.options[0], "confirm": True, "input": "typed", "editor": dialog.prefill + "!"}[dialog.method]
+            first = dialog.options[:1] and dialog.options[0]
+            return {"select": first, "confirm": True, "input": "typed", "editor": dialog.prefill + "!"}[dialog.method]
 
         self.assertEqual(self.answer({"method": "select", "title": "Which?", "options": ["a", "b"]}, handler), {"value": "a"})
         self.assertEqual(self.answer({"method": "confirm", "title": "Sure?", "message": "Really"}, handler), {"confirmed": True})
@@ -153,6 +163,14 @@ class Dialogs(Case):
         self.assertEqual(self.answer(question, lambda dialog: 1 / 0), {"cancelled": True})
         self.assertEqual(self.answer(question, lambda dialog: Denial()), {"cancelled": True})
         self.assertEqual(self.answer(question, lambda dialog: Denial("too risky")), {"cancelled": True, "reason": "too risky"})
+
+    def test_coroutine_of_plain_callable_is_awaited(self):
+        async def refuse(dialog):
+            return False
+
+        question = {"method": "confirm", "title": "Sure?", "message": ""}
+        self.assertEqual(self.answer(question, lambda _: refuse(None)), {"confirmed": False})
+        self.assertEqual(self.answer(question, functools.partial(refuse)), {"confirmed": False})
 
     def test_a_slow_user(self):
         async def slow(dialog):

@@ -50,7 +50,9 @@ export class Agent extends Session {
     this.#options = { ...DEFAULTS, ...given };
     this.#process = new Process((frame) => this.#frame(frame), (id, error) => this.#pending.get(id)?.reject(error), (error) => this.#end(error));
     const send = (frame) => this.#process.write(frame, this.#options.commandTimeoutMs).catch(() => {}); // Whoever waits is told.
-    Object.defineProperty(this, "tools_", { value: new ToolHost(send) });
+    /** @type {ToolHost} not enumerable, as `agent_` */
+    this.tools_ = new ToolHost(send);
+    Object.defineProperty(this, "tools_", { enumerable: false });
     this.#dialogs = new DialogHost(send, this.#options.onDialog, this.#options.dialogTimeoutMs);
   }
 
@@ -224,6 +226,7 @@ export class Agent extends Session {
 
 /** The agent under the name and with the options of pi's RpcClient, for hosts that switch. */
 export class RpcClient extends Agent {
+  /** @param {{ cliPath?: string, [option: string]: any }} [options] */
   constructor({ cliPath, ...options } = {}) {
     // A script is run by node, as pi's client does; anything else is a program.
     const program = cliPath && /\.[cm]?[jt]s$/.test(cliPath) ? [process.execPath, cliPath] : cliPath;

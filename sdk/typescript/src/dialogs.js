@@ -28,6 +28,7 @@ export class DialogHost {
     const controller = new AbortController();
     this.#open.set(frame.id, controller);
     const limit = Math.min(this.#limit, frame.timeout || this.#limit);
+    /** @type {{ cancelled?: boolean, timedOut?: boolean, reason?: string, confirmed?: boolean, value?: string }} */
     let answer = { cancelled: true };
     try {
       const asked = Promise.resolve(this.#handler?.(frame, controller.signal));

@@ -44,7 +44,7 @@ export class Process {
     child.stderr.on("data", (text) => {
       this.stderr = (this.stderr + text).slice(-STDERR_TAIL);
     });
-    this.#ended = new Promise((resolve) => {
+    this.#ended = /** @type {Promise<void>} */ (new Promise((resolve) => {
       child.once("exit", (code) => {
         this.exitCode = code;
         // Grandchildren may keep the pipes open: what comes within a second is read, then it is over.
@@ -54,7 +54,7 @@ export class Process {
           resolve();
         });
       });
-    });
+    }));
     await new Promise((resolve, reject) => {
       child.once("spawn", resolve);
       child.once("error", (error) => reject(new StartError(`cannot start ${argv[0]}: ${error.message}`, { cause: error })));
@@ -67,9 +67,9 @@ export class Process {
   async write(frame, timeoutMs) {
     if (!this.#child) throw new StartError("the agent was not started");
     const line = JSON.stringify(frame) + "\n";
-    const written = new Promise((resolve, reject) => {
+    const written = /** @type {Promise<void>} */ (new Promise((resolve, reject) => {
       this.#child.stdin.write(line, (error) => (error ? reject(error) : resolve()));
-    });
+    }));
     try {
       await within(written, timeoutMs, "the agent did not read its input");
     } catch (error) {

@@ -3,7 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** An answer; each chunk arrives as a delta of its own. */
+/**
+ * An answer; each chunk arrives as a delta of its own.
+ * @param {string|string[]} chunks
+ * @param {{ thinking?: string, delayMs?: number }} [options]
+ */
 export function reply(chunks, { thinking, delayMs } = {}) {
   const list = Array.isArray(chunks) ? chunks : [chunks];
   const text = delayMs ? list.flatMap((chunk) => [{ delay: delayMs / 1000 }, chunk]) : list;

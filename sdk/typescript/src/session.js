@@ -4,12 +4,20 @@ import { Run } from "./run.js";
 import { definition } from "./tools.js";
 
 export class Session {
+  /** @param {any} agent the agent; undefined when the object is the agent itself @param {string|undefined} handle */
   constructor(agent, handle) {
     this.handle = handle;
-    Object.defineProperty(this, "agent_", { value: agent ?? this });
+    /** @type {any} not enumerable, so that a printed session does not print its agent */
+    this.agent_ = undefined;
+    Object.defineProperty(this, "agent_", { value: agent ?? this, enumerable: false, writable: false, configurable: false });
   }
 
-  /** Sends any command and gives what it answers. Parameters that are undefined are left out. */
+  /**
+   * Sends any command and gives what it answers. Parameters that are undefined are left out.
+   * @param {string} type
+   * @param {object} [params]
+   * @param {{ timeoutMs?: number }} [options]
+   */
   call(type, params = {}, { timeoutMs } = {}) {
     return this.agent_.send_(this.handle, type, params, timeoutMs);
   }
@@ -20,7 +28,11 @@ export class Session {
     await this.call("prompt", { message, images });
   }
 
-  /** Prompts and gives what follows. */
+  /**
+   * Prompts and gives what follows.
+   * @param {string} message
+   * @param {{ images?: object[], streamingBehavior?: string, idleTimeoutMs?: number }} [options]
+   */
   async run(message, { images, streamingBehavior, idleTimeoutMs } = {}) {
     const events = this.events({ idleTimeoutMs });
     try {
@@ -66,7 +78,10 @@ export class Session {
 
   // Events
 
-  /** All events from now on, as an async iterator. */
+  /**
+   * All events from now on, as an async iterator.
+   * @param {{ idleTimeoutMs?: number }} [options]
+   */
   events({ idleTimeoutMs } = {}) {
     return this.agent_.listen_(this.handle, idleTimeoutMs);
   }
@@ -200,6 +215,7 @@ export class Session {
     return this.call("compact", { customInstructions });
   }
 
+  /** @param {string} command @param {{ excludeFromContext?: boolean, timeoutMs?: number }} [options] */
   bash(command, { excludeFromContext, timeoutMs } = {}) {
     return this.call("bash", { command, excludeFromContext }, { timeoutMs });
   }

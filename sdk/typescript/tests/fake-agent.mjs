@@ -55,9 +55,11 @@ createInterface({ input: process.stdin }).on("line", (line) => {
     if (!handled) prompt(frame.message, session);
   } else if (type === "set_host_tools") {
     const names = frame.tools.map((tool) => tool.name);
-    if (new Set(names).size !== names.length) return refuse("RPC host tool names must be unique");
-    tools.set(session, frame.tools);
-    answer({ toolNames: names });
+    if (new Set(names).size !== names.length) refuse("RPC host tool names must be unique");
+    else {
+      tools.set(session, frame.tools);
+      answer({ toolNames: names });
+    }
   } else if (type === "get_tools") answer({ tools: tools.get(session) ?? [] });
   else if (type === "host_tool_update") {
     say({ type: "tool_execution_update", toolCallId: id, partialResult: frame.partialResult }, waiting.get(id));
