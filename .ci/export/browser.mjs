@@ -17,7 +17,8 @@ export async function launch(program) {
   const waiting = new Map();
   const listeners = new Map();
   let last = 0;
-  let session;
+  /** @type {string|undefined} */
+  let session = undefined;
   let rest = '';
   child.stdio[4].setEncoding('utf8');
   child.stdio[4].on('data', (chunk) => {

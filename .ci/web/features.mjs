@@ -1,4 +1,4 @@
-// Browser tests of the page's features: node features.mjs CHROMIUM [NAME]. Each runs on a desktop and on a phone, against the scripted
+// Browser tests of the page's features: node features.mjs BROWSER [NAME]. BROWSER is Chromium or Firefox. Each runs on a desktop and on a phone, against the scripted
 // agent of agent.mjs; pictures go into the folder that PICTURES names.
 
 import { dirname, join } from 'node:path';
@@ -9,6 +9,8 @@ import { serve } from './server.mjs';
 import * as connection from './tests/connection.mjs';
 import * as conversation from './tests/conversation.mjs';
 import * as composing from './tests/composing.mjs';
+import * as composer from './tests/composer.mjs';
+import * as reading from './tests/reading.mjs';
 import * as sessions from './tests/sessions.mjs';
 import * as asking from './tests/asking.mjs';
 import * as looks from './tests/looks.mjs';
@@ -30,6 +32,11 @@ async function run(name, test, size) {
     await page.device(size, test.theme || 'light');
     agent.prepare = test.prepare;
     test.prepare?.(agent);
+    if (test.remembered) {
+      await page.goto(server.url);
+      await page.ready();
+      await page.evaluate(`(() => { for (const [name, value] of ${JSON.stringify(Object.entries(test.remembered))}) localStorage.setItem('pinion-' + name, JSON.stringify(value)); })()`);
+    }
     await page.goto(server.url + (test.query || ''));
     if (!test.isClosed) await page.ready();
     await test(page, agent, server);
@@ -42,8 +49,10 @@ async function run(name, test, size) {
 }
 
 for (const size of ['desktop', 'phone']) {
-  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...sessions, ...asking, ...looks, ...turns, ...around, ...access })) {
+  for (const [name, test] of Object.entries({ ...connection, ...conversation, ...composing, ...composer, ...reading, ...sessions, ...asking, ...looks, ...turns, ...around, ...access })) {
     if (only && !only.split(',').includes(name)) continue;
+    // What only Chromium can be asked for: its accessibility tree, the manifest it read, a dark system.
+    if (page.engine === 'firefox' && (test.chromium || test.theme === 'dark')) continue;
     // A click between two paints of a busy machine can miss its target. Twice in a row it is a fault of the page.
     for (const isLast of [false, true]) {
       try {

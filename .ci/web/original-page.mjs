@@ -2,7 +2,7 @@
 //     node original-page.mjs CHROMIUM PROGRAM FOLDER [desktop|phone]
 // It is served by the agent, and looked at on a desktop and on a phone; every frame between the two is held against the rules.
 
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { elsewhere, openTab, startAgent, world } from './original/kit.mjs';
 import * as lit from './original/lit.mjs';

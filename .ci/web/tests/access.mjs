@@ -22,6 +22,7 @@ export async function aScreenReaderFindsItsWay(page, agent) {
   await page.browser.send('Accessibility.disable');
 }
 aScreenReaderFindsItsWay.prepare = fill;
+aScreenReaderFindsItsWay.chromium = true;
 
 export async function focusStaysInsideAndComesBack(page, agent) {
   await page.focus('#field');

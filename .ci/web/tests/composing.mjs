@@ -36,6 +36,7 @@ export async function steeringAndTheQueue(page, agent) {
   await page.type('look at the tests first');
   await page.click('.send');
   await page.until("document.querySelectorAll('.queued').length === 1");
+  await page.focus('#field');
   await page.type('then write the notes');
   await page.key('Enter', ALT);
   await page.until("document.querySelectorAll('.queued').length === 2");
@@ -98,10 +99,10 @@ export async function stoppingAShellCommand(page, agent) {
 }
 
 export async function images(page, agent) {
-  const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAYAAACNMs+9AAAAFUlEQVR42mNk+M9Qz0AEYBxVSF+FABJADveWkH6oAAAAAElFTkSuQmCC';
+  const picture = 'iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAAEklEQVR42mMo+1OGBzGMSmNDAHLTvqGrtjuvAAAAAElFTkSuQmCC';
   const give = (kind) => `(() => { const bytes = Uint8Array.from(atob('${picture}'), (one) => one.charCodeAt(0)); const data = new DataTransfer();
     data.items.add(new File([bytes], 'shot.png', { type: 'image/png' }));
-    const event = ${kind === 'paste' ? "new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })" : "new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })"};
+    const event = ${kind === 'paste' ? "Object.defineProperty(new Event('paste', { bubbles: true, cancelable: true }), 'clipboardData', { value: data })" : "new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })"};
     ${kind === 'paste' ? field : 'document.body'}.dispatchEvent(event); })()`;
   await page.evaluate(give('paste'));
   await page.until("document.querySelectorAll('.attached .thumb').length === 1");

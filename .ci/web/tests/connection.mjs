@@ -130,6 +130,8 @@ export async function otherAddressesAreNotTaken(page, agent, server) {
   const sockets = page.requests.filter((url) => url.startsWith('ws'));
   check(`it connects to its own agent only: ${sockets}`, sockets.length > 0 && sockets.every((url) => url.startsWith(own)));
 }
+// WebDriver BiDi does not report sockets.
+otherAddressesAreNotTaken.chromium = true;
 otherAddressesAreNotTaken.query = '?ws=ws%3A%2F%2F127.0.0.1%3A9%2Fws&gatewayUrl=ws%3A%2F%2Fevil.example%2Fws&server=http%3A%2F%2Fevil.example&base=%2F%2Fevil.example';
 
 export async function noOtherPageFramesIt(page, agent, server) {
@@ -148,6 +150,8 @@ export async function noOtherPageFramesIt(page, agent, server) {
   same('conversations shown in a frame', agent.asked('replay').length, shown);
   for (const list of [page.requests, page.trouble]) list.length = 0;
 }
+// Firefox does not end to load a page whose frame it refused.
+noOtherPageFramesIt.chromium = true;
 
 export async function everyStateOfTheConnectionIsSaid(page, agent, server) {
   const banner = (words) => page.until(`document.querySelector('.banner.shown')?.innerText.includes(${JSON.stringify(words)})`, 15000);

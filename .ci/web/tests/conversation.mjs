@@ -102,7 +102,7 @@ export async function failuresAndRetries(page, agent) {
   agent.say({ type: 'agent_end', messages: [], willRetry: true });
   agent.say({ type: 'auto_retry_start', attempt: 1, maxAttempts: 3, delayMs: 4000, errorMessage: '529 Overloaded' });
   await page.until("/Trying again in \\d s .1 of 3/.test(document.querySelector('#status').innerText)");
-  same('the failure', await page.text('.failure'), '529 Overloaded');
+  await page.until("document.querySelector('.failure')?.innerText === '529 Overloaded'");
   await page.picture('retry');
   await page.click('#status .link');
   await page.until("document.querySelector('.toast.error')?.innerText.includes('Given up')");

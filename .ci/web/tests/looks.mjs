@@ -78,6 +78,7 @@ export async function itCanBeInstalled(page, agent, server) {
   await page.goto(server.url);
   await page.ready();
 }
+itCanBeInstalled.chromium = true;
 
 export async function itOpensWithoutTheAgent(page, agent, server) {
   await page.evaluate('navigator.serviceWorker.ready.then(() => 1)');

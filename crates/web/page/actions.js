@@ -2,7 +2,8 @@
 // export, compact. Each is a command or two to the agent and what follows from its answer.
 
 import { CommandError } from './net/connection.js';
-import { oneLine, textOf } from './lib/format.js';
+import { count, oneLine, textOf } from './lib/format.js';
+import { keep, recall } from './lib/store.js';
 import { copyText, el, icon } from './lib/dom.js';
 import { askSure, askText } from './view/dialogs.js';
 import { chooseFolder } from './view/folders.js';
@@ -20,7 +21,7 @@ export class Actions {
     this.app = app;
     this.parts = parts;
     /** Slash commands of the page itself. */
-    this.own = new Map([
+    this.own = new Map(/** @type {[string, (rest: string) => unknown][]} */ ([
       ['new', () => app.create().catch((error) => app.failed(error))],
       ['new-in', () => this.createElsewhere()],
       ['name', (rest) => (rest ? this.setName(rest) : this.rename(null))],
@@ -30,7 +31,7 @@ export class Actions {
       ['clone', () => this.clone()],
       ['theme', () => nextTheme()],
       ['help', () => showHelp()],
-    ]);
+    ]));
   }
 
   /** Our commands and the agent's, for the list that `/` opens. */
@@ -96,14 +97,59 @@ export class Actions {
     }
   }
 
-  /** Stops everything: the run, a retry, a compaction, shell commands. */
-  stop() {
+  /** Stops everything: the run, a retry, a compaction, shell commands. Messages that wait go back to the composer first. */
+  async stop() {
     const { app } = this;
-    if ([...app.session.shells.values()].some((item) => item.pending)) app.ask({ type: 'abort_bash' }).catch(() => {});
-    if (app.session.running || app.session.compacting) {
-      document.body.classList.add('stopping');
-      app.ask({ type: 'abort' }).catch((error) => app.failed(error)).finally(() => document.body.classList.remove('stopping'));
+    const { session } = app;
+    if ([...session.shells.values()].some((item) => item.pending)) app.ask({ type: 'abort_bash' }).catch(() => {});
+    if (!session.running && !session.compacting) return;
+    document.body.classList.add('stopping');
+    try {
+      // The stop does not wait for the queue: a queue outlives it.
+      await Promise.all([app.ask({ type: 'abort' }), this.takeQueue(session)]);
+    } catch (error) {
+      app.failed(error);
+    } finally {
+      document.body.classList.remove('stopping');
     }
+  }
+
+  /** Takes the waiting messages of a session back into the composer. Images cannot be taken back: such a queue stays. */
+  async takeQueue(session) {
+    const { queue } = session;
+    if (!queue.steering.length && !queue.followUp.length) return;
+    // Events have only the texts of the queue; which messages have images must be known before the queue is cleared.
+    const items = queue.items || (await this.app.ask({ type: 'get_queue' }, session.handle)).items || [];
+    if (items.some((item) => item.images)) return;
+    const taken = await this.app.ask({ type: 'clear_queue' }, session.handle);
+    this.giveBack(session, [...(taken.steering || []), ...(taken.followUp || [])]);
+  }
+
+  /** Puts texts before what is being typed in a session. */
+  giveBack(session, texts) {
+    const text = texts.join('\n\n');
+    if (!text) return;
+    if (session === this.app.session) this.parts.composer().add(text);
+    else this.parts.composer().addDraft(session.state.sessionId, text);
+  }
+
+  /**
+   * Notes the waiting messages of a session in this browser. The agent has them in memory only: if it has been started anew since,
+   * they go back to the composer and the user is told.
+   */
+  keepQueue(session) {
+    const id = session.state.sessionId;
+    if (!id) return;
+    const texts = [...session.queue.steering, ...session.queue.followUp];
+    const kept = recall(`queue-${id}`);
+    if (!texts.length && Array.isArray(kept?.texts) && kept.instance && this.app.instance && kept.instance !== this.app.instance) {
+      // The agent may have taken messages after this page last heard of it: these are in the conversation now.
+      const taken = session.said.slice(0, Math.max(0, session.said.length - kept.said)).map((item) => textOf(item.message.content));
+      const lost = kept.texts.map(String).filter((text) => !taken.includes(text));
+      this.giveBack(session, lost);
+      if (lost.length) toast('warning', `The agent was restarted before it took ${count(lost.length, 'waiting message')}. The text is in the field again.`);
+    }
+    keep(`queue-${id}`, texts.length ? { instance: this.app.instance, said: session.said.length, texts } : null);
   }
 
   async setName(name, handle = this.app.current) {
@@ -222,7 +268,7 @@ export class Actions {
       { label: 'Find…', icon: 'search', pick: () => this.parts.find() },
       { label: 'Copy as Markdown', icon: 'copy', pick: () => this.copyAll() },
       { label: 'Compact now', icon: 'shrink', pick: () => this.compact('') },
-      app.current ? { label: 'Close session', icon: 'close', pick: () => app.shut(app.current).catch((error) => app.failed(error)) } : null,
+      app.current || !app.session.items.length ? { label: 'Close session', icon: 'close', pick: () => app.shut(app.current).catch((error) => app.failed(error)) } : null,
       { label: 'As the system', group: 'Theme', icon: 'more', checked: chosen === 'system', pick: () => setTheme('system') },
       { label: 'Light', group: 'Theme', icon: 'sun', checked: chosen === 'light', pick: () => setTheme('light') },
       { label: 'Dark', group: 'Theme', icon: 'moon', checked: chosen === 'dark', pick: () => setTheme('dark') },

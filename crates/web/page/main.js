@@ -14,6 +14,7 @@ import { QueueView } from './view/queue.js';
 import { SideBar } from './view/sidebar.js';
 import { StatusLine, showExtras } from './view/status.js';
 import { announce, toast } from './view/toasts.js';
+import { NoModel } from './view/nomodel.js';
 import { tell } from './view/notify.js';
 import { Transcript } from './view/transcript.js';
 import { Find } from './view/find.js';
@@ -23,15 +24,15 @@ import { followViewport } from './view/viewport.js';
 import { Actions, emptyPage } from './actions.js';
 
 const find = (id) => document.getElementById(id);
-const app = new App({ address: socketAddress, refusal, wanted: new URL(location.href).searchParams.get('session') });
+const app = new App({ address: socketAddress, refusal, wanted: new URL(location.href).searchParams.get('session'), lastUsed: recall('last-session') });
 
 const actions = new Actions(app, {
   find: () => finder.open(),
   composer: () => composer, nameButton: () => find('name'), moreButton: () => find('more'),
 });
 const composer = new Composer(find('composer'), {
-  send: (text, images, mode) => actions.send(text, images, mode),
-  shell: (command, hidden) => actions.shell(command, hidden),
+  send: (text, images, mode) => { transcript.toEnd(true); return actions.send(text, images, mode); },
+  shell: (command, hidden) => { transcript.toEnd(true); return actions.shell(command, hidden); },
   stop: () => actions.stop(),
   commands: () => actions.commandList(),
   files: (query) => actions.files(query),
@@ -50,6 +51,7 @@ const side = new SideBar(find('side'), {
   close: (handle) => app.shut(handle).catch((error) => app.failed(error)),
 });
 const pickers = new Pickers(composer.tools, { app, compact: () => actions.compact('') });
+const noModel = new NoModel(find('no-model'), app);
 const status = new StatusLine(find('status'), { abortRetry: () => app.tryAsk({ type: 'abort_retry' }), abort: () => actions.stop() });
 const queue = new QueueView(find('queue'), { ask: (command) => app.tryAsk(command), restore: (text) => composer.add(text) });
 const questions = new Questions({
@@ -72,9 +74,9 @@ function showParts(session, parts = null) {
     composer.update(composing(session));
     document.body.classList.toggle('running', session.running);
   }
-  if (wants('state')) pickers.update(session);
+  if (wants('state')) { pickers.update(session); composer.update(composing(session)); noModel.update(session); }
   if (wants('state', 'status', 'dialogs')) showName(find('name'), app);
-  if (wants('queue')) queue.update(session);
+  if (wants('queue')) { queue.update(session); actions.keepQueue(session); }
   if (wants('dialogs')) questions.show(session.dialogs);
   if (wants('widgets')) showExtras(session, { above: find('widgets-above'), below: find('widgets-below'), statuses: find('statuses') });
   if (wants('todos')) showTodoList(session);
@@ -92,6 +94,8 @@ function composing(session) {
   return {
     running: session.running || Boolean(session.compacting), online: app.isReady,
     hasShell: [...session.shells.values()].some((item) => item.pending),
+    // Unknown for models that do not say what they take.
+    seesImages: Array.isArray(session.state.model?.input) ? session.state.model.input.includes('image') : undefined,
   };
 }
 
@@ -157,6 +161,7 @@ function address(session) {
   const url = new URL(location.href);
   const id = session.state.sessionId;
   document.body.dataset.session = id || '';
+  if (id && session.items.length) keep('last-session', id);
   if (!id || url.searchParams.get('session') === id) return;
   url.searchParams.set('session', id);
   history.replaceState(null, '', url.pathname + url.search);
@@ -164,6 +169,7 @@ function address(session) {
 
 /** A run is over: a screen reader gets the answer's beginning, somebody who looks elsewhere a notification. */
 function finished(session) {
+  if (session.state.sessionId && session.items.length) keep('last-session', session.state.sessionId);
   const answer = session.items.findLast((item) => item.role === 'assistant');
   const text = answer ? oneLine(textOf(answer.message.content), 240) : '';
   announce(answer?.message.stopReason === 'error' ? `Failed: ${oneLine(answer.message.errorMessage, 200)}` : text || 'Done');

@@ -8,7 +8,6 @@
  */
 
 // A colour sequence is caught in group 1; everything else that a terminal would swallow matches too.
-// eslint-disable-next-line no-control-regex
 const ESCAPE = /\x1b\[([0-9;:]*)m|\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?|[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]/g;
 
 /** @param {string} text @returns {Piece[]} */

@@ -1,11 +1,14 @@
 // Making and finding elements. Text only ever becomes textContent here; nothing in this file takes markup.
 
+/** @param {any} child */
+const isShown = (child) => child !== null && child !== undefined && child !== false;
+
 /**
  * An element: `el('button.quiet', { type: 'button', onclick: f }, 'Text', child)`. Members that begin with `on` are listeners,
  * `data` and `aria` are objects, `class` is added to the classes in the tag; null and false are left out.
  * @param {string} spec tag and classes
  * @param {Record<string, any>} [props]
- * @param {...(Node|string|number|null|false|undefined)} children
+ * @param {...any} children nodes, texts, numbers, null, false, undefined, or arrays of them
  * @returns {any}
  */
 export function el(spec, props, ...children) {
@@ -22,14 +25,13 @@ export function el(spec, props, ...children) {
     else if (name in node && name !== 'list') node[name] = value;
     else node.setAttribute(name, value === true ? '' : String(value));
   }
-  node.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false)
-    .map((child) => (typeof child === 'number' ? String(child) : child)));
+  node.append(...children.flat().filter(isShown).map((child) => (typeof child === 'number' ? String(child) : child)));
   return node;
 }
 
 /** Puts other children in the place of an element's. */
 export function fill(node, ...children) {
-  node.replaceChildren(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  node.replaceChildren(...children.flat().filter(isShown));
   return node;
 }
 
@@ -73,6 +75,7 @@ const ICONS = {
   trash: 'M4.5 6h11M8 6V4h4v2M6 6l.7 10.500h6.600L14 6',
   layers: 'M10 3.500l7 3.500-7 3.500-7-3.500zM3.500 10.500L10 13.800l6.500-3.300M3.500 13.800L10 17l6.500-3.200',
   bell: 'M5.500 13.500V9a4.500 4.500 0 0 1 9 0v4.500l1.500 1.500H4zM8.500 17h3',
+  shield: 'M10 3l5.500 2v4.500c0 3.300-2.200 5.800-5.500 7.200-3.300-1.400-5.500-3.900-5.500-7.200V5z',
   link: 'M8.5 11.500l3-3M7 9l-2 2a2.8 2.8 0 0 0 4 4l2-2M13 11l2-2a2.8 2.8 0 0 0-4-4L9 7',
 };
 

@@ -2,15 +2,18 @@
 // and commands. Views listen to it and ask it to do things; it touches no element.
 
 import { Connection } from '../net/connection.js';
+import { lastUsed, newestOther } from './recent.js';
 import { Session } from './session.js';
 
 /** How long to wait before figures are asked for again, so that a busy run does not ask all the time. */
 const REFRESH_MS = 400;
 
 export class App {
-  /** @param {{ address: () => string, refusal?: any, wanted?: string|null, Socket?: any }} options */
+  /** @param {{ address: () => string, refusal?: any, wanted?: string|null, lastUsed?: string|null, Socket?: any }} options */
   constructor(options) {
     this.wanted = options.wanted || null;
+    /** Id of the session that this browser showed last; opened first if the address names none. */
+    this.lastUsed = options.lastUsed || null;
     this.sessions = new Map();
     this.current = '';
     this.open = [];
@@ -119,6 +122,7 @@ export class App {
         handle = '';
       }
     }
+    if (!wanted) handle = await lastUsed(this).catch(() => null) ?? handle;
     await this.show(handle);
     this.ready();
     await Promise.allSettled([this.refreshList(), this.refreshCommands(), this.refreshModels()]);
@@ -213,6 +217,11 @@ export class App {
     return listed ? this.openFile(listed.path) : null;
   }
 
+  /** Whether an open session is the agent's first one and nothing has happened in it. */
+  isEmptyFirst(one) {
+    return !one.session && !one.messageCount && !one.isStreaming && !one.sessionName;
+  }
+
   async openFile(path) {
     const open = this.open.find((one) => one.sessionFile && one.sessionFile === path);
     if (open) return open.session || '';
@@ -224,14 +233,25 @@ export class App {
   /** Opens a new session beside the others and shows it. */
   async create(where = null) {
     const cwd = where || this.open.find((one) => (one.session || '') === this.current)?.cwd;
+    // The empty first session is as good as a new one.
+    const first = this.open.find((one) => this.isEmptyFirst(one));
+    if (first && this.current && first.cwd === cwd) { await this.show(''); return; }
     const opened = await this.ask({ type: 'open_session', ...(cwd ? { cwd } : {}) }, '');
     await this.refreshOpen();
     await this.show(opened.session);
   }
 
-  /** Closes a session; the first one stays. */
+  /**
+   * Closes a session. The agent's first one ends with the agent; while it is empty it leaves the list instead, and the session that
+   * was changed last is shown.
+   */
   async shut(handle) {
-    if (!handle) return;
+    if (!handle) {
+      const next = this.open.findLast((one) => one.session && !one.evicted)?.session ?? await newestOther(this);
+      if (next === null) throw new Error('There is no other session. The first one ends with the agent.');
+      await this.show(next);
+      return;
+    }
     if (this.current === handle) await this.show('');
     await this.ask({ type: 'close_session' }, handle);
     this.sessions.delete(handle);

@@ -1,5 +1,8 @@
 // What events other than messages and tool calls do to a session's model. Pure.
 
+/** What the agent gives as the last error when retries end with `abort` or `abort_retry`. */
+const RETRY_CANCELLED = 'Retry cancelled';
+
 /** @param {import('./session.js').Session} session @param {import('./session.js').Changes} changes */
 export function applyOther(session, event, changes) {
   if (Object.hasOwn(ACTIONS, event.type)) ACTIONS[event.type](session, event, changes);
@@ -45,7 +48,9 @@ const ACTIONS = {
     session.retry = null;
     if (!event.success) {
       stopped(session, changes);
-      if (event.finalError) note(session, changes, 'error', `Gave up after ${event.attempt} retries: ${event.finalError}`);
+      // The user stopped the retries: that is no failure.
+      if (event.finalError === RETRY_CANCELLED) note(session, changes, 'info', 'The retry was stopped.');
+      else if (event.finalError) note(session, changes, 'error', `Gave up after ${event.attempt} retries: ${event.finalError}`);
     }
     changes.parts.add('status');
   },

@@ -5,9 +5,10 @@ import { settle, step } from './blocks.js';
 import { applyOther, whatStands } from './events.js';
 
 /**
- * @typedef {{ key: number, role: string, message: any, streaming?: boolean, shell?: string, pending?: boolean, isOld?: boolean }} Item
+ * @typedef {{ key: number, role: string, message: any, streaming?: boolean, shell?: string, pending?: boolean, isOld?: boolean,
+ *   isAdopted?: boolean }} Item
  * @typedef {{ id: string, name: string, args: any, status: 'calling'|'running'|'done'|'error'|'stopped', result: any,
- *   startedAt?: number, tookMs?: number, item?: number }} Tool
+ *   startedAt?: number, tookMs?: number, item?: number, json?: string }} Tool
  * @typedef {{ list: boolean, items: Set<number>, blocks: Map<number, Set<number>>, tools: Set<string>, parts: Set<string> }} Changes
  *   `list`: items came or went; `items`: keys of items that changed; `blocks`: which blocks of an answer grew; `parts`: names
  *   of everything else (`status`, `queue`, `dialogs`, `todos`, `notes`, `state`, `widgets`, `all`)

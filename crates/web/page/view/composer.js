@@ -18,6 +18,7 @@ export class Composer {
     this.field = root.querySelector('textarea');
     this.session = null;
     this.history = null;
+    /** @type {'steer'|'followUp'} */
     this.mode = recall('while-running', 'steer') === 'followUp' ? 'followUp' : 'steer';
     this.attachments = new Attachments(() => this.look());
     this.completion = new Completion(this.field, { commands: () => this.actions.commands(), files: (query) => this.actions.files(query),
@@ -26,10 +27,11 @@ export class Composer {
     this.stopButton = el('button.stop', { type: 'button', aria: { label: 'Stop' }, title: 'Stop (Esc)', hidden: true, onclick: () => this.actions.stop() }, icon('stop'));
     this.modeButton = el('button.mode', { type: 'button', hidden: true, onclick: () => this.setMode(this.mode === 'steer' ? 'followUp' : 'steer') });
     this.shellMark = el('span.shell-mark', { hidden: true });
+    this.blindNote = el('p.blind-note', { hidden: true, role: 'status', text: 'This model cannot see images. It is told that one was left out.' });
     this.tools = el('div.composer-tools');
     const right = el('div.composer-right', {}, this.modeButton, this.stopButton, this.sendButton);
     root.append(this.attachments.field);
-    root.prepend(this.completion.node, this.attachments.node);
+    root.prepend(this.completion.node, this.attachments.node, this.blindNote);
     root.querySelector('.composer-row').replaceChildren(this.attachments.button,
       iconButton('terminal', 'Run a shell command (!)', () => this.toggleShell()), this.tools, right);
     root.querySelector('.composer-field').prepend(this.shellMark);
@@ -100,6 +102,12 @@ export class Composer {
     this.field.focus();
   }
 
+  /** A text that goes before the draft of a session that is not shown. */
+  addDraft(sessionId, text) {
+    const draft = recall(`draft-${sessionId}`, '');
+    keep(`draft-${sessionId}`, typeof draft === 'string' && draft.trim() ? `${text}\n\n${draft}` : text);
+  }
+
   toggleShell() {
     const { value } = this.field;
     this.set(value.startsWith('!') ? value.replace(/^!+\s?/, '') : `!${value}`);
@@ -121,11 +129,12 @@ export class Composer {
     const isShell = this.isShell;
     const hasText = isShell ? value.replace(/^!+/, '').trim() !== '' : value.trim() !== '';
     this.root.classList.toggle('is-shell', isShell);
+    this.blindNote.hidden = !this.attachments.images.length || this.seesImages !== false;
     this.shellMark.hidden = !isShell;
     setText(this.shellMark, value.startsWith('!!') ? 'Shell, not seen by the model' : 'Shell');
-    this.sendButton.disabled = !(hasText || (this.attachments.images.length && !isShell)) || !this.online || this.sending;
+    this.sendButton.disabled = !(hasText || (this.attachments.images.length && !isShell)) || !this.online;
     this.stopButton.hidden = !(this.running || this.hasShell);
-    this.sendButton.hidden = Boolean(this.running) && this.sendButton.disabled && !this.sending;
+    this.sendButton.hidden = Boolean(this.running) && this.sendButton.disabled;
     this.modeButton.hidden = !this.running || isShell || this.sendButton.hidden;
     this.field.placeholder = this.running ? 'Say something while it works…' : 'Ask. @ names files, / commands, ! the shell';
     if (!CSS.supports('field-sizing', 'content')) {
@@ -135,9 +144,10 @@ export class Composer {
   }
 
   /** The session's state. */
-  update({ running, online, hasShell = false }) {
-    if (this.running === running && this.online === online && this.hasShell === hasShell) return;
+  update({ running, online, hasShell = false, seesImages }) {
+    if (this.running === running && this.online === online && this.hasShell === hasShell && this.seesImages === seesImages) return;
     this.running = running;
+    this.seesImages = seesImages;
     this.hasShell = hasShell;
     this.online = online;
     this.look();
@@ -160,6 +170,8 @@ export class Composer {
       return;
     }
     const { session } = this;
+    // The button that was clicked may hide now; what is typed next belongs in the field.
+    if (!isTouch()) this.field.focus();
     if (this.isShell) {
       const hidden = text.startsWith('!!');
       this.set('');

@@ -3,10 +3,16 @@
 
 import { el, fill, setText } from '../lib/dom.js';
 import { visible } from '../lib/format.js';
+import { readDiff } from '../lib/diff.js';
+import { MOST_LINES, diffView } from './diffview.js';
 
 /** What can be chosen when a tool call may need consent (docs/guides/permissions.md). */
 const PERMISSION = ['Allow once', 'Allow for this session', 'Deny'];
 const DENY = PERMISSION[2];
+/** A line of the edit tool's diff: a sign and the line's number. */
+const DIFF_LINE = /^[+-] *\d+ /;
+/** A line around the changes: a blank in place of the sign, or dots for lines that are left out. */
+const CONTEXT_LINE = /^ (?: *\d+ | *\.{3})/;
 
 function isPermission(question) {
   const { method, options } = question;
@@ -58,7 +64,7 @@ export class Questions {
     this.more = el('p.dialog-more');
     const node = el('dialog.dialog', { aria: { labelledby: 'question-title' } },
       el('form', { method: 'dialog', onsubmit: (event) => { event.preventDefault(); body.submit?.(); } }, title,
-        about ? el('pre.dialog-about', { text: about, tabIndex: 0, dir: 'ltr' }) : null,
+        ...(isPermission(question) && head === 'Allow edit?' ? aboutEdit(about) : aboutText(about)),
         question.message ? el('p.dialog-message', { text: visible(question.message), dir: 'auto' }) : null, ...body.nodes, clock, this.more));
     node.addEventListener('cancel', (event) => { event.preventDefault(); body.cancel ? body.cancel() : finish({ cancelled: true }); });
     document.body.append(node);
@@ -88,6 +94,19 @@ export class Questions {
     tick();
     this.shown.timer = setInterval(tick, 500);
   }
+}
+
+function aboutText(text) {
+  return text ? [el('pre.dialog-about', { text, tabIndex: 0, dir: 'ltr' })] : [];
+}
+
+/** What an edit would do: its changes as a diff, everything before them as text. A diff that the view would cut stays a text. */
+function aboutEdit(text) {
+  const lines = text.split('\n');
+  let from = lines.findIndex((line) => DIFF_LINE.test(line));
+  if (from < 0 || lines.length - from > MOST_LINES) return aboutText(text);
+  while (from > 0 && CONTEXT_LINE.test(lines[from - 1])) from -= 1;
+  return [...aboutText(lines.slice(0, from).join('\n')), el('div.dialog-diff', { tabIndex: 0 }, diffView(readDiff(lines.slice(from).join('\n'))))];
 }
 
 function selectBody(question, finish) {

@@ -4,7 +4,8 @@ import { makeDiff, readDiff } from '../lib/diff.js';
 import { el } from '../lib/dom.js';
 import { highlighted } from './code.js';
 
-const MOST_LINES = 2000;
+/** Lines of a diff that are shown; the rest is left out. */
+export const MOST_LINES = 2000;
 /** Longer diffs stay without colours. */
 const MOST_COLOURED = 600;
 

@@ -35,7 +35,7 @@ export class Find {
     this.node.hidden = true;
     this.found = [];
     this.paint();
-    document.querySelector('#field').focus({ preventScroll: true });
+    /** @type {HTMLElement} */ (document.querySelector('#field')).focus({ preventScroll: true });
   }
 
   key(event) {
@@ -89,7 +89,7 @@ function rangesIn(root, wanted) {
   const ranges = [];
   const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   while (walker.nextNode() && ranges.length < 2000) {
-    const node = walker.currentNode;
+    const node = /** @type {Text} */ (walker.currentNode);
     const text = node.data.toLowerCase();
     for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) {
       const range = document.createRange();

@@ -49,7 +49,7 @@ export function chooseFolder({ start, recent, list }) {
       } catch (error) {
         if (mine === asked) setText(trouble, error.message);
       } finally {
-        rows.classList.remove('busy');
+        if (mine === asked) rows.classList.remove('busy');
       }
     };
     field.addEventListener('input', show);

@@ -6,10 +6,14 @@ import { openMenu } from './menu.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const ROUND = 2 * Math.PI * 7;
-const MODES = { off: 'Everything may run', auto: 'All but what rules refuse', ask: 'Ask before changes', 'read-only': 'Only look' };
+/** What each permission mode is called on its button and in its menu. */
+const MODES = {
+  off: { name: 'No checks', label: 'Everything may run' }, auto: { name: 'Auto', label: 'All but what rules refuse' },
+  ask: { name: 'Ask first', label: 'Ask before changes' }, 'read-only': { name: 'Read only', label: 'Only look' },
+};
 
 export class Pickers {
-  /** @param {HTMLElement} node @param {{ app: import('../state/app.js').App, compact: () => void, failed: (error: Error) => void }} options */
+  /** @param {HTMLElement} node @param {{ app: import('../state/app.js').App, compact: () => void }} options */
   constructor(node, { app, compact }) {
     this.app = app;
     this.compact = compact;
@@ -31,13 +35,17 @@ export class Pickers {
     this.thinking.hidden = !state.model?.reasoning;
     fill(this.thinking, icon('thought'), state.thinkingLevel || 'off');
     this.thinking.setAttribute('aria-label', `Thinking: ${state.thinkingLevel || 'off'}`);
-    this.permission.hidden = !state.permissionMode || state.permissionMode === 'off';
-    setText(this.permission, { auto: 'Auto', ask: 'Ask first', 'read-only': 'Read only' }[state.permissionMode] || '');
+    // The agent leaves the mode out of the state while it is off. No state at all: the session is not loaded.
+    const mode = state.permissionMode || 'off';
+    this.permission.hidden = !state.sessionId || !Object.hasOwn(MODES, mode);
+    this.permission.dataset.mode = mode;
+    if (this.permissionMode !== mode) { this.permissionMode = mode; fill(this.permission, icon('shield'), el('span', { text: MODES[mode]?.name || '' })); }
+    this.permission.setAttribute('aria-label', `Permissions: ${MODES[mode]?.name || mode}`);
     const usage = state.contextUsage;
     const percent = usage?.percent ?? null;
     this.meter.hidden = !usage;
     this.meter.dataset.level = percent >= 80 ? 'high' : percent >= 50 ? 'middle' : 'low';
-    this.ring.lastChild.style.setProperty('stroke-dashoffset', String(ROUND * (1 - Math.min(100, percent || 0) / 100)));
+    /** @type {SVGElement} */ (this.ring.lastChild).style.setProperty('stroke-dashoffset', String(ROUND * (1 - Math.min(100, percent || 0) / 100)));
     setText(this.percent, percent === null ? '' : `${Math.round(percent)} %`);
     const words = usage ? `Context: ${tokens(usage.tokens)} of ${tokens(usage.contextWindow)} tokens${percent === null ? '' : ` (${Math.round(percent)} %)`}` : '';
     this.meter.title = words;
@@ -67,7 +75,9 @@ export class Pickers {
         const before = session.state.thinkingLevel;
         session.state.thinkingLevel = level;
         this.update(session);
-        if (!await app.tryAsk({ type: 'set_thinking_level', level })) session.state.thinkingLevel = before;
+        const isSet = await app.tryAsk({ type: 'set_thinking_level', level });
+        // An event that came meanwhile knows better.
+        if (!isSet && session.state.thinkingLevel === level) session.state.thinkingLevel = before;
         app.refresh(0);
       },
     })) });
@@ -75,8 +85,8 @@ export class Pickers {
 
   pickPermission() {
     const { app } = this;
-    openMenu(this.permission, { title: 'What tools may do', entries: Object.entries(MODES).map(([mode, label]) => ({
-      label, checked: mode === app.session.state.permissionMode,
+    openMenu(this.permission, { title: 'What tools may do', entries: Object.entries(MODES).map(([mode, { label }]) => ({
+      label, checked: mode === (app.session.state.permissionMode || 'off'),
       pick: () => app.tryAsk({ type: 'set_permission_mode', mode }).then(() => app.refresh(0)),
     })) });
   }

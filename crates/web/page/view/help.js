@@ -6,6 +6,7 @@ import { openDialog } from './dialogs.js';
 const isApple = /Mac|iPhone|iPad/.test(navigator.platform);
 const MOD = isApple ? '⌘' : 'Ctrl';
 
+/** @type {[string, [string[], string][]][]} */
 const KEYS = [
   ['Writing', [
     [['Enter'], 'Send; while it works: steer, or queue as a follow-up'],
@@ -41,11 +42,13 @@ export function listenToKeys(actions) {
   addEventListener('keydown', (event) => {
     if (event.isComposing || event.defaultPrevented || document.querySelector('dialog[open], .menu')) return;
     const mod = isApple ? event.metaKey : event.ctrlKey;
-    const typing = event.target instanceof Element && event.target.matches('input, textarea, select');
+    const field = event.target instanceof Element && event.target.matches('input, textarea, select') ? event.target : null;
+    const typing = field !== null;
+    const hasText = Boolean(/** @type {HTMLInputElement|null} */ (field)?.value);
     const key = event.key.toLowerCase();
     const act = mod && !event.altKey ? {
       k: actions.search, f: event.shiftKey ? null : actions.find(), b: event.shiftKey ? null : actions.side, o: event.shiftKey ? actions.create : null, m: event.shiftKey ? actions.model : null,
-      arrowup: typing && event.target.value ? null : actions.start, arrowdown: typing && event.target.value ? null : actions.end,
+      arrowup: hasText ? null : actions.start, arrowdown: hasText ? null : actions.end,
     }[key] : !typing && !event.ctrlKey && !event.metaKey && !event.altKey ? { '?': showHelp, escape: actions.stop }[key] : null;
     if (act) { event.preventDefault(); act(); return; }
     // Somebody begins to type without having chosen the field.

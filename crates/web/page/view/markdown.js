@@ -12,6 +12,10 @@ const TAGS = ['p', 'br', 'hr', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'strong', 'em
 const ATTRIBUTES = ['href', 'title', 'src', 'alt', 'start', 'align', 'class'];
 const LINK = /^(?:https?:|mailto:)/i;
 const PICTURE = /^data:image\/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+$/i;
+/** A number with its sign, its separators and a unit: `-1,234.5`, `12 %`, `$3.10`, `4.2 ms`, `345x`. */
+const NUMBER = /^[~≈<>≤≥]?\s?[+\-−±]?\s?[$€£¥]?\d[\d.,'\u00a0\u202f ]*\s?(?:%|‰|[a-zµ×]{1,3}(?:\/s)?|[KMGT]i?B)?$/i;
+/** What stands for a number that is not there. */
+const NOTHING = /^(?:[-–—]|n\/a|)$/i;
 /** Longer texts are shown as they are. */
 const MOST = 400000;
 
@@ -58,11 +62,24 @@ function dressed(html) {
     code.parentElement.replaceWith(codeBlock(code.textContent.replace(/\n$/, ''), lang));
   }
   for (const table of fragment.querySelectorAll('table')) {
+    alignNumbers(table);
     const frame = el('div.table', { tabIndex: 0 });
     table.replaceWith(frame);
     frame.append(table);
   }
   return fragment;
+}
+
+/** A column whose cells are all numbers aligns right, unless the text says how it aligns. */
+function alignNumbers(table) {
+  const rows = [...table.querySelectorAll('tbody tr')];
+  const heads = [...table.querySelectorAll('thead th')];
+  heads.forEach((head, column) => {
+    const cells = rows.map((row) => row.cells[column]).filter(Boolean);
+    const texts = cells.map((cell) => cell.textContent.trim());
+    if (head.hasAttribute('align') || !texts.some((text) => NUMBER.test(text)) || !texts.every((text) => NUMBER.test(text) || NOTHING.test(text))) return;
+    for (const cell of [head, ...cells]) cell.classList.add('number');
+  });
 }
 
 function dressLink(link) {

@@ -10,7 +10,7 @@ import { el, fill, icon } from '../lib/dom.js';
 
 /** @param {HTMLElement} anchor @param {{ title: string, entries: Entry[], search?: boolean, head?: Node }} options */
 export function openMenu(anchor, { title, entries, search = false, head = null }) {
-  document.querySelector('.menu')?.hidePopover?.();
+  /** @type {HTMLElement|null} */ (document.querySelector('.menu'))?.hidePopover?.();
   const list = el('div.menu-list', { role: 'listbox', aria: { label: title } });
   const field = search ? el('input.menu-search', { type: 'search', placeholder: 'Search', aria: { label: `Search: ${title}` }, autocomplete: 'off', spellcheck: false }) : null;
   const menu = el('div.menu', { popover: 'auto', role: 'dialog', aria: { label: title } }, head, field, list);

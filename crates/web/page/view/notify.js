@@ -30,7 +30,9 @@ export async function setNotifies(on) {
 export function tell(title, body, onclick = null) {
   if (!document.hidden || !notifies()) return;
   try {
-    const note = new Notification(title, { body, tag: 'pinion', renotify: true, icon: './icon-192.png' });
+    // Browsers know `renotify`; the declarations of the DOM do not.
+    const options = { body, tag: 'pinion', renotify: true, icon: './icon-192.png' };
+    const note = new Notification(title, options);
     note.onclick = () => { globalThis.focus(); onclick?.(); note.close(); };
   } catch { /* phones only take them from a service worker */
     navigator.serviceWorker?.ready.then((worker) => worker.showNotification(title, { body, tag: 'pinion', icon: './icon-192.png' })).catch(() => {});

@@ -11,7 +11,7 @@ const FIRST = 80;
 export class SideBar {
   /**
    * @param {HTMLElement} node
-   * @param {{ show: (handle: string) => void, openFile: (path: string) => void, create: () => void, createElsewhere: () => void, rename: (row: any) => void,
+   * @param {{ show: (handle: string) => void, openFile: (path: string) => void, create: (cwd?: string) => void, createElsewhere: () => void, rename: (row: any) => void,
    *   close: (handle: string) => void, remove: (row: any) => void }} actions
    */
   constructor(node, actions) {
@@ -48,7 +48,7 @@ export class SideBar {
     document.body.classList.toggle('side-open', on);
     this.node.inert = !on;
     // Where it covers the page, the page cannot be reached behind it.
-    document.querySelector('.main').inert = on && !this.isWide.matches;
+    /** @type {HTMLElement} */ (document.querySelector('.main')).inert = on && !this.isWide.matches;
     if (remember && this.isWide.matches) keep('side', on);
     if (!on || this.isWide.matches) return;
     // On a phone a text field that has the focus opens the keyboard over the list.
@@ -90,6 +90,7 @@ export class SideBar {
     const byId = new Map();
     for (const one of app.listed) byId.set(one.id, { id: one.id, path: one.path, cwd: one.cwd, name: one.name, first: one.firstMessage, modified: one.modified, count: one.messageCount });
     for (const one of app.open) {
+      if (app.current && app.isEmptyFirst(one) && !byId.has(one.sessionId)) continue;
       // One that was put away is as good as one on disk; it is opened by its name all the same.
       if (one.evicted && byId.has(one.sessionId) && (one.session || '') !== app.current) continue;
       const known = byId.get(one.sessionId) || { id: one.sessionId, path: one.sessionFile, cwd: one.cwd, modified: null, count: one.messageCount };
@@ -108,7 +109,7 @@ export class SideBar {
     const open = rows.filter((row) => row.isOpen);
     const groups = [['Open', open], ...grouped(rows.filter((row) => !row.isOpen).slice(0, this.most))];
     const rest = rows.length - open.length - this.most;
-    const focused = document.activeElement?.closest?.('.session')?.dataset.id;
+    const focused = /** @type {HTMLElement|null|undefined} */ (document.activeElement?.closest?.('.session'))?.dataset.id;
     fill(this.list, groups.filter(([, list]) => list.length).flatMap(([title, list]) => [
       this.heading(title), ...list.map((row) => this.row(row))]),
     rest > 0 ? el('button.more', { type: 'button', text: `Show ${rest} more`, onclick: () => { this.most += 200; this.render(); } }) : null,
@@ -149,7 +150,7 @@ export class SideBar {
     return [
       { label: 'Rename…', icon: 'pencil', pick: () => this.actions.rename(row) },
       row.path ? { label: 'Copy path of file', icon: 'link', pick: () => navigator.clipboard?.writeText(row.path) } : null,
-      row.isOpen && row.handle ? { label: 'Close', note: 'It stays on disk', icon: 'close', pick: () => this.actions.close(row.handle) } : null,
+      row.isOpen && (row.handle || !row.count) ? { label: 'Close', note: row.count ? 'It stays on disk' : '', icon: 'close', pick: () => this.actions.close(row.handle) } : null,
       // The first session of the agent cannot be closed.
       row.path && !(row.isOpen && !row.handle) ? { label: 'Delete…', icon: 'trash', danger: true, pick: () => this.actions.remove(row) } : null,
     ].filter(Boolean);

@@ -12,7 +12,7 @@ const MOST_KEPT = 300;
 export class Choices {
   constructor() {
     const kept = recall('steps', []);
-    this.map = new Map(Array.isArray(kept) ? kept.filter(Array.isArray) : []);
+    this.map = new Map(/** @type {[string, boolean][]} */ (Array.isArray(kept) ? kept.filter(Array.isArray) : []));
   }
 
   get(name) { return this.map.get(name); }

@@ -1,5 +1,6 @@
 // Light, dark, or as the system has it.
 
+/** @type {('system'|'light'|'dark')[]} */
 const ORDER = ['system', 'light', 'dark'];
 
 export function theme() {

@@ -22,6 +22,15 @@ const KINDS = {
 const ANY = ['path', 'command', 'query', 'pattern', 'url', 'name', 'description', 'title', 'prompt'];
 const WORDS = { calling: 'is being written', running: 'is running', done: 'done', error: 'failed', stopped: 'was stopped' };
 
+/** A tool call in a few words: what kind it is and what it is about. */
+export function callLine(name, args) {
+  const called = String(name).toLowerCase();
+  const kind = Object.hasOwn(KINDS, called) ? KINDS[called] : { label: String(name), members: ANY };
+  const member = kind.members.find((one) => typeof args?.[one] === 'string' && args[one]);
+  const subject = !member ? '' : member === 'path' || member === 'file_path' ? baseName(args[member]) : args[member];
+  return oneLine(visible(`${kind.label} ${subject}`.slice(0, 400), { blanks: true }), 80).trim();
+}
+
 export class ToolCard {
   constructor(tool) {
     this.tool = tool;
