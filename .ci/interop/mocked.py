@@ -84,7 +84,7 @@ def main():
             "PI_WORK": str(root / "work"), "PYTHONPATH": os.environ.get("PYTHONPATH", ""), "PYTHONDONTWRITEBYTECODE": "1",
         }
         try:
-            status = subprocess.run(COMMAND, env=env, cwd=root / "work", timeout=LIMIT).returncode
+            status = subprocess.run(COMMAND, env=env, cwd=root / "work", timeout=LIMIT, check=False).returncode
         except subprocess.TimeoutExpired:
             end(program)
             sys.exit(f"FAILED: the client did not end within {LIMIT} s: {COMMAND}")

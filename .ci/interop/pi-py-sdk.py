@@ -47,7 +47,7 @@ async def main():
                 await agent.abort()
             if event.type == "message_end" and event.message["role"] == "assistant":
                 aborted = event.message
-        check("an aborted answer", aborted["stopReason"] == "aborted", aborted)
+        check("an aborted answer", aborted is not None and aborted["stopReason"] == "aborted", aborted)
 
         await agent.prompt_and_wait("After that", timeout=30)
         messages = [message for message in await agent.get_messages() if message.role != "system"]

@@ -20,7 +20,10 @@ from mockllm import MockLLM  # noqa: E402
 
 LIMIT = 60
 PI = {"args": ["--provider", "mock", "--model", "claude-mock"], "open": "--session"}
-OMP = {"args": ["--model", "mock/claude-mock", "--no-title", "--no-lsp", "--no-skills", "--no-rules", "--no-extensions"], "open": "--resume"}
+OMP = {
+    "args": ["--model", "mock/claude-mock", "--no-title", "--no-lsp", "--no-skills", "--no-rules", "--no-extensions"],
+    "open": "--resume",
+}
 
 
 class Agent:
@@ -38,9 +41,9 @@ class Agent:
             command += [kind["open"], session]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env=env, cwd=root / "cwd", text=True)
-        self.lines = queue.Queue()
-        self.seen = []
-        self.errors = []
+        self.lines: queue.Queue = queue.Queue()
+        self.seen: list = []
+        self.errors: list = []
         threading.Thread(target=self.read, daemon=True).start()
         threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
 
@@ -161,6 +164,6 @@ def same(agent, expected):
         sys.exit(f"{agent.name} complains: {damage}")
 
 
-OURS = [OURS]
-round_trip(OURS, OTHER, f"ours, {KIND}, ours")
-round_trip(OTHER, OURS, f"{KIND}, ours, {KIND}")
+ours = [OURS]
+round_trip(ours, OTHER, f"ours, {KIND}, ours")
+round_trip(OTHER, ours, f"{KIND}, ours, {KIND}")

@@ -28,7 +28,7 @@ class Agent:
         command = [program, "--mode", "rpc", "--no-session", "--no-context-files", "--no-skills", *options]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, cwd=home, text=True)
-        self.lines = queue.Queue()
+        self.lines: queue.Queue = queue.Queue()
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
@@ -42,7 +42,8 @@ class Agent:
 
     def until(self, wanted, seconds=LONG):
         """Everything up to the first line that is wanted."""
-        seen, end = [], time.monotonic() + seconds
+        seen: list = []
+        end = time.monotonic() + seconds
         while True:
             try:
                 line = self.lines.get(timeout=max(0.01, end - time.monotonic()))
@@ -87,7 +88,8 @@ def deltas(lines, kind):
 
 def found():
     """The model is in the list, with the window that the server gives it."""
-    listed = subprocess.run([program, "--list-models", "--json"], env=environment, capture_output=True, text=True, timeout=30)
+    listed = subprocess.run([program, "--list-models", "--json"], env=environment, capture_output=True, text=True, timeout=30,
+                            check=True)
     models = [model for model in json.loads(listed.stdout) if model["provider"] == "llama.cpp"]
     if len(models) != 1 or models[0]["contextWindow"] != context or sum(models[0]["cost"].values()) != 0:
         fail("the list of models:", listed.stdout, listed.stderr)

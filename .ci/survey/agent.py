@@ -1,4 +1,5 @@
 """The program in rpc mode with one extension, as a client sees it: lines out, lines in, dialogs answered."""
+import contextlib
 import json
 import pathlib
 import queue
@@ -14,8 +15,10 @@ class Agent:
     """Everything it wrote is kept in `lines` (parsed) and `log` (standard error)."""
 
     def __init__(self, command, env, cwd, answers=()):
-        self.lines, self.log, self.answers = [], [], list(answers)
-        self.incoming = queue.Queue()
+        self.lines: list = []
+        self.log: list = []
+        self.answers = list(answers)
+        self.incoming: queue.Queue = queue.Queue()
         self.number = 0
         self.process = subprocess.Popen(command, env=env, cwd=cwd, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, start_new_session=True)
@@ -98,10 +101,8 @@ class Agent:
         return True
 
     def stop(self):
-        try:
+        with contextlib.suppress(OSError):
             self.process.stdin.close()
-        except OSError:
-            pass
         try:
             return self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -120,5 +121,5 @@ def install(npm, package, version, folder, others=()):
     (folder / "package.json").write_text('{"private": true}\n')
     command = [npm, "install", "--ignore-scripts", "--legacy-peer-deps", "--omit=dev", "--no-audit", "--no-fund", "--loglevel=error",
                f"{package}@{version}", *others]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
     return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["npm failed"])[0]

@@ -1,8 +1,8 @@
 """A scripted model behind HTTP (OpenAI's chat completions, streamed), and a small web page for tools that fetch.
 
-It does as it is told by the last message of a request: `call NAME {json}` in a user's message is answered with that call (several
-in one message: one per line) if it is offered the tool, whatever else with the sentence ANSWER. After a tool's result comes the sentence too. So the prompts
-of a scenario say what the model does, and nothing has to be kept in step.
+The last message of a request decides: a line `call NAME {json}` in a user's message is answered with that call (several lines
+with several calls) if the request offers the tool, everything else and every tool result with the sentence ANSWER. So the
+prompts of a scenario say what the model does, and no second script has to be kept in step.
 """
 import http.server
 import json
@@ -16,7 +16,7 @@ that to change before the end of the century, whatever the weather may bring, an
 PAGE = f"""<!doctype html><html><head><title>A page of the survey</title></head><body><article><h1>A page of the survey</h1>
 {PARAGRAPH * 6}</article></body></html>"""
 FOUND = "The colour of the day, found"
-CALL = re.compile(r"^\s*call ([\w.:-]+) (\{.*\})\s*$", re.M)
+CALL = re.compile(r"^\s*call ([\w.:-]+) (\{.*\})\s*$", re.MULTILINE)
 
 
 def text_of(message):
@@ -29,7 +29,7 @@ def text_of(message):
 class Model:
     def __init__(self, rules=(), port=None):
         self.requests = []
-        self.rules = [(re.compile(rule["when"], re.S), rule) for rule in rules]
+        self.rules = [(re.compile(rule["when"], re.DOTALL), rule) for rule in rules]
         self.made = 0
         model = self
 
@@ -83,7 +83,8 @@ class Model:
     def complete(self, handler):
         body = json.loads(handler.rfile.read(int(handler.headers.get("content-length", 0))) or b"{}")
         if "/web_" in handler.path:  # Ollama's
-            found = {"results": [{"title": FOUND, "url": f"{self.url}/page", "content": "turquoise"}], "title": FOUND, "content": "turquoise", "links": []}
+            page = {"title": FOUND, "content": "turquoise"}
+            found = {"results": [{**page, "url": f"{self.url}/page"}], **page, "links": []}
             return self.send(handler, json.dumps(found), "application/json")
         self.requests.append(body)
         delta, reason = self.answer(body)
